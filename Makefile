@@ -1,0 +1,55 @@
+# The two commands are `make book` and `make test`. Both set up what they need in .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
+WORKERS ?= 2
+
+.PHONY: book test lint bench clean lock help
+
+help:
+	@echo "make book   build the report into book/_build/html (the first run installs what it needs)"
+	@echo "make test   run the tests"
+	@echo "make lint   check style, annotations and the lock"
+	@echo "make bench  measure speed against other ways to do the same"
+	@echo "make clean  remove everything that can be made again, but never a run's answers"
+
+book: .venv/.book
+	$(BIN)/jupyter-book build --warningiserror --keep-going book/
+
+test: .venv/.dev
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
+
+lint: .venv/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/.dev
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv .cache book/_build book/sections .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Resolves all extras together, so that no two of them can ask for different versions.
+lock:
+	rm -rf .venv-lock
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python -m pip install --quiet '.[book,local,api,annotation,train,dev]'
+	(sed -n '/^#/p' requirements.lock; .venv-lock/bin/python -m pip freeze --exclude cradle-lib \
+	  | sed 's/+cpu$$//' | sed 's/^[^=]*/\L&/; s/^\([^=]*\)_/\1-/' | sort) > requirements.lock.part
+	mv requirements.lock.part requirements.lock
+	rm -rf .venv-lock
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed, this is %s: make PYTHON=python3.12" % sys.version.split()[0])'
+	$(PYTHON) -m venv .venv
+
+# A reader of the book needs no deep-learning stack; a developer needs everything.
+.venv/.book: pyproject.toml requirements.lock | .venv/bin/python
+	$(PIP) --editable '.[book]'
+	@touch $@
+
+.venv/.dev: pyproject.toml requirements.lock | .venv/bin/python
+	$(PIP) --editable '.[book,local,api,dev]'
+	@touch $@ .venv/.book

@@ -1,0 +1,95 @@
+"""The exceptions of the project.
+
+Every error that a user can cause is a :class:`CradleError`. Its message says
+where the trouble is, what was found, what was expected and what to do next, so
+that the command line can print it as it stands, without a traceback.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class CradleError(Exception):
+    """Base of all errors that the library raises on purpose."""
+
+
+class LabelError(CradleError, ValueError):
+    """A label that is not one of the sixteen."""
+
+
+class CorpusError(CradleError, ValueError):
+    """A corpus file that can't be read as the release's format.
+
+    Args:
+        problem: What was found and what was expected.
+        path: The file, if there is one.
+        row: Zero-based row of the table, if the problem is in one.
+        hint: What to do next.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        path: str | Path | None = None,
+        row: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.problem, self.path, self.row, self.hint = problem, path, row, hint
+        super().__init__(compose(problem, path=path, row=row, hint=hint))
+
+
+class PromptError(CradleError, ValueError):
+    """A prompt template that lacks a slot, or can't be found."""
+
+
+class RegistryError(CradleError, ValueError):
+    """A registry of models that can't be used, or a model that is not in it."""
+
+
+class JournalError(CradleError, ValueError):
+    """A journal that does not fit the run, the corpus, or its own format."""
+
+
+class EngineError(CradleError, RuntimeError):
+    """An engine that can't start: missing weights, package, key or memory."""
+
+
+class AnnotationError(CradleError, ValueError):
+    """Annotations that can't be trusted: incomplete, doubled, edited, or of another corpus."""
+
+
+class ScoringError(CradleError, ValueError):
+    """Predictions and gold labels that can't be scored as asked."""
+
+
+class BookError(CradleError, RuntimeError):
+    """A page of the book that can't be brought up to date."""
+
+
+def compose(
+    problem: str,
+    *,
+    path: str | Path | None = None,
+    row: int | None = None,
+    hint: str | None = None,
+) -> str:
+    """Joins place, problem and advice into one message.
+
+    Args:
+        problem: What was found and what was expected.
+        path: The file, if there is one.
+        row: Zero-based row of the table, if the problem is in one.
+        hint: What to do next.
+
+    Returns:
+        ``path, row N: problem. hint``, without the parts that are missing.
+    """
+    place = ", ".join(
+        part
+        for part in (str(path) if path else "", f"row {row}" if row is not None else "")
+        if part
+    )
+    message = f"{place}: {problem}" if place else problem
+    return f"{message.rstrip('.')}. {hint}" if hint else message

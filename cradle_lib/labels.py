@@ -1,0 +1,208 @@
+"""The sixteen labels of the Alert-Confirm protocol.
+
+A label has a *stage* (alert or confirm), for confirms a *crisis type*, and a
+*temporal state* (ongoing or past). An alert never names a crisis type. A set of
+labels is a 16-bit mask: bit ``i`` stands for ``LABELS[i]``. The order is that of
+the protocol: alerts first, then the seven crisis types, ongoing before past.
+
+References:
+    CRADLE-Dialogue (arXiv 2606.10380), Sec 3.3 and Appendix C.2.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Final, Literal
+
+from cradle_lib.errors import LabelError
+
+Stage = Literal["alert", "confirm"]
+Temporal = Literal["ongoing", "past"]
+
+NONE: Final = "none"
+TEMPORAL_STATES: Final[tuple[Temporal, ...]] = ("ongoing", "past")
+CRISIS_TYPES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "SI_passive": "passive suicidal ideation",
+        "SI_active": "active suicidal ideation",
+        "SH": "self-harm",
+        "DV": "domestic violence",
+        "CA": "child abuse",
+        "SHA": "sexual harassment",
+        "RA": "rape",
+    }
+)
+LABELS: Final[tuple[str, ...]] = (
+    *(f"alert_{state}" for state in TEMPORAL_STATES),
+    *(f"confirm_{crisis}_{state}" for crisis in CRISIS_TYPES for state in TEMPORAL_STATES),
+)
+BITS: Final[Mapping[str, int]] = MappingProxyType(
+    {label: 1 << index for index, label in enumerate(LABELS)}
+)
+
+
+def _union(prefix: str, suffix: str) -> int:
+    return sum(b for label, b in BITS.items() if label.startswith(prefix) and label.endswith(suffix))
+
+
+ALL_MASK: Final = _union("", "")
+ALERT_MASK: Final = _union("alert_", "")
+CONFIRM_MASK: Final = _union("confirm_", "")
+ONGOING_MASK: Final = _union("", "_ongoing")
+PAST_MASK: Final = _union("", "_past")
+
+# CRADLE Bench, the post-level ancestor, spells the crisis types out and has no stage.
+_BENCH_TYPES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "suicideideation_passive": "SI_passive",
+        "suicideideation_active": "SI_active",
+        "selfharm": "SH",
+        "domesticviolence": "DV",
+        "childabuse_endangerment": "CA",
+        "sexualharassment": "SHA",
+        "rape": "RA",
+    }
+)
+BENCH_LABELS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        f"{name}_{state}": f"confirm_{crisis}_{state}"
+        for name, crisis in _BENCH_TYPES.items()
+        for state in TEMPORAL_STATES
+    }
+)
+_LOWER: Final = {label.lower(): label for label in LABELS}
+_SEPARATORS: Final = re.compile(r"[;,|]")
+
+
+def stage(label: str) -> Stage:
+    """Says whether a label is an alert or a confirm."""
+    return "alert" if BITS[label] & ALERT_MASK else "confirm"
+
+
+def temporal(label: str) -> Temporal:
+    """Says whether a label is ongoing or past."""
+    return "ongoing" if BITS[label] & ONGOING_MASK else "past"
+
+
+def crisis_type(label: str) -> str | None:
+    """Gives the crisis type of a confirm, such as ``SI_active``; ``None`` for an alert."""
+    return None if stage(label) == "alert" else label.split("_", 1)[1].rsplit("_", 1)[0]
+
+
+def short(label: str) -> str:
+    """Shortens a label the way the paper's tables do: ``confirm_SH_past`` is ``SH_past``."""
+    return label.removeprefix("confirm_")
+
+
+def find(name: str) -> str:
+    """Finds a label by name, whatever its case.
+
+    Args:
+        name: One label, without separators.
+
+    Returns:
+        The label as it stands in :data:`LABELS`.
+
+    Raises:
+        LabelError: If no label has this name; the message suggests the nearest.
+    """
+    found = _LOWER.get(name.strip().lower())
+    if found is None:
+        near = get_close_matches(name.strip().lower(), list(_LOWER), n=1, cutoff=0.6)
+        advice = f"Did you mean {_LOWER[near[0]]!r}?" if near else f"Labels are: {', '.join(LABELS)}."
+        raise LabelError(f"unknown label {name.strip()!r}. {advice}")
+    return found
+
+
+def mask_of(names: Iterable[str]) -> int:
+    """Packs labels into a mask.
+
+    Args:
+        names: Labels, in any order and case; doubles count once.
+
+    Returns:
+        The mask, from 0 (no label) to 65535 (all of them).
+
+    Raises:
+        LabelError: If one of them is not a label.
+    """
+    mask = 0
+    for name in names:
+        mask |= BITS[find(name)]
+    return mask
+
+
+def labels_of(mask: int) -> tuple[str, ...]:
+    """Unpacks a mask into labels, in the fixed order.
+
+    Raises:
+        LabelError: If the mask is negative or has more than sixteen bits.
+    """
+    if not 0 <= mask <= ALL_MASK:
+        raise LabelError(f"mask {mask} is outside 0..{ALL_MASK}")
+    return tuple(label for label, bit in BITS.items() if mask & bit)
+
+
+def parse(text: str) -> int:
+    """Reads the ``labels`` cell of a corpus.
+
+    Accepts labels separated by ``;``, ``,`` or ``|``, a JSON or Python list, and
+    ``none`` or nothing for a turn without labels.
+
+    Args:
+        text: The cell.
+
+    Returns:
+        The mask.
+
+    Raises:
+        LabelError: If a part is not a label.
+    """
+    cell = text.strip()
+    if cell.startswith("[") and cell.endswith("]"):
+        names = _list_items(cell)
+    else:
+        names = [part.strip() for part in _SEPARATORS.split(cell)]
+    return mask_of(n for n in names if n and n.lower() not in (NONE, "null", "nan"))
+
+
+def _list_items(cell: str) -> list[str]:
+    try:
+        items = json.loads(cell)
+    except json.JSONDecodeError:
+        # A Python list: single quotes, which JSON does not know.
+        items = [part.strip().strip("'\"") for part in cell[1:-1].split(",")]
+    if not all(isinstance(item, str) for item in items):
+        raise LabelError(f"a list of labels holds something other than text: {cell[:80]}")
+    return [item.strip() for item in items]
+
+
+def format_mask(mask: int) -> str:
+    """Writes a mask the way the release does: ``a; b``, or ``none``."""
+    return "; ".join(labels_of(mask)) or NONE
+
+
+def from_bench(name: str) -> int:
+    """Translates a label of CRADLE Bench into a mask of this label set.
+
+    Args:
+        name: For instance ``selfharm_past``, or ``no_crisis``.
+
+    Returns:
+        The mask of the confirm with the same type and state; 0 for ``no_crisis``.
+
+    Raises:
+        LabelError: If CRADLE Bench has no such label.
+    """
+    key = name.strip().lower()
+    if key == "no_crisis":
+        return 0
+    if key not in BENCH_LABELS:
+        near = get_close_matches(key, list(BENCH_LABELS), n=1, cutoff=0.5)
+        advice = f" Did you mean {near[0]!r}?" if near else ""
+        raise LabelError(f"unknown CRADLE Bench label {name.strip()!r}.{advice}")
+    return BITS[BENCH_LABELS[key]]

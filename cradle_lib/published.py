@@ -1,0 +1,83 @@
+"""What the paper states, as data: no published number is typed anywhere else.
+
+The figures are facts from CRADLE-Dialogue (arXiv 2606.10380); ``data/published/README.md``
+says which sentences they come from. A number that is not here is not known to us, and is
+shown as a dash.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from functools import cache
+
+from cradle_lib import paths
+from cradle_lib.errors import CradleError
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One number of the paper.
+
+    Attributes:
+        key: Dotted name, such as ``corpus.dialogues``.
+        value: The number, in its unit.
+        unit: ``count``, ``percent``, ``turns`` and so on.
+        where: Section of the paper.
+        note: What else there is to say about it.
+    """
+
+    key: str
+    value: float
+    unit: str
+    where: str
+    note: str
+
+
+@cache
+def published_table() -> dict[str, Published]:
+    """Reads ``data/published/published.csv``.
+
+    Returns:
+        All published numbers by key, in the file's order.
+
+    Raises:
+        CradleError: If the file is missing.
+    """
+    path = paths.PUBLISHED / "published.csv"
+    return {
+        row["key"]: Published(
+            row["key"], float(row["value"]), row["unit"], row["where"], row["note"]
+        )
+        for row in _rows(path.name)
+    }
+
+
+def published(key: str) -> float | None:
+    """Looks up one number.
+
+    Args:
+        key: Dotted name, such as ``result.turn.micro_f1.claude``.
+
+    Returns:
+        The number in its own unit, or ``None`` if the paper's text does not state it.
+    """
+    found = published_table().get(key)
+    return None if found is None else found.value
+
+
+@cache
+def published_label_counts() -> dict[str, int]:
+    """Gives, for each label, how many user turns of the real test split carry it."""
+    return {row["label"]: int(row["user_turn_occurrences"]) for row in _rows("label_counts.csv")}
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    path = paths.PUBLISHED / name
+    try:
+        with path.open(newline="", encoding="utf-8") as handle:
+            return list(csv.DictReader(handle))
+    except FileNotFoundError:
+        raise CradleError(
+            f"{paths.shown(path)} is missing. It belongs to the repository: restore it from git."
+        ) from None

@@ -1,0 +1,167 @@
+"""The record of a run: everything that is needed to trust its predictions, or to repeat it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import subprocess
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from cradle_lib import paths
+
+History = Literal["self", "gold", "none"]
+
+# Packages whose version can change an answer or a score.
+_PACKAGES: Final = (
+    "numpy",
+    "scikit-learn",
+    "torch",
+    "transformers",
+    "tokenizers",
+    "openai",
+    "anthropic",
+)
+# What two runs must share for their answers to be the same thing.
+_IDENTITY: Final = (
+    "model",
+    "engine",
+    "weights",
+    "revision",
+    "prompt_hash",
+    "decoding",
+    "history",
+    "corpus",
+)
+
+
+def library_version() -> str:
+    """Gives the version of this library, or ``0+unknown`` if it is not installed."""
+    try:
+        return version("cradle-lib")
+    except PackageNotFoundError:
+        return "0+unknown"
+
+
+def commit() -> tuple[str, bool]:
+    """Finds the commit that the library runs from.
+
+    Returns:
+        The first twelve digits, or ``unknown`` outside a checkout, and whether tracked
+        files have been changed since.
+    """
+    head = _git("rev-parse", "--short=12", "HEAD")
+    return (head, bool(_git("status", "--porcelain", "-uno"))) if head else ("unknown", False)
+
+
+def _git(*arguments: str) -> str:
+    try:
+        done = subprocess.run(
+            ("git", "-C", str(paths.ROOT), *arguments),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=20,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+class Record(BaseModel):
+    """One model over one corpus: what was asked, of what, with what.
+
+    Attributes:
+        model: Id in the registry.
+        name: Name on pages.
+        group: Kind of system, such as ``baseline``.
+        engine: What drove it, such as ``reference``.
+        weights: Where the weights came from, or the endpoint; ``None`` for baselines.
+        revision: Revision or checksum of the weights.
+        prompt: Name of the prompt template.
+        prompt_hash: Hash of the template's text.
+        decoding: Decoding settings, as they were used.
+        history: Whose tags the history showed.
+        corpus: Name of the corpus.
+        corpus_fingerprint: Its :attr:`~cradle_lib.corpus.Corpus.fingerprint`.
+        dialogues: Ids of the dialogues chosen; ``None`` for all.
+        shard: ``i/n`` if the run is one of several parts.
+        started: UTC time of the first start.
+        version: Version of this library.
+        commit: Commit of this repository.
+        dirty: Whether tracked files differed from that commit.
+        python: Version of Python.
+        platform: Operating system and processor family.
+        packages: Versions of the packages that matter, where installed.
+        remote: Whether the text of the dialogues left the machine.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str
+    name: str
+    group: str
+    engine: str
+    weights: str | None = None
+    revision: str | None = None
+    prompt: str
+    prompt_hash: str
+    decoding: dict[str, Any]
+    history: History = "self"
+    corpus: str
+    corpus_fingerprint: str
+    dialogues: list[str] | None = None
+    shard: str | None = None
+    started: str
+    version: str
+    commit: str
+    dirty: bool
+    python: str
+    platform: str
+    packages: dict[str, str]
+    remote: bool = False
+
+    @classmethod
+    def create(cls, **fields: Any) -> Record:
+        """Makes a record of a run that starts now, on this machine, from this commit.
+
+        Args:
+            **fields: The fields that describe the run; the rest is filled in.
+
+        Returns:
+            The record.
+        """
+        head, dirty = commit()
+        packages = {}
+        for package in _PACKAGES:
+            try:
+                packages[package] = version(package)
+            except PackageNotFoundError:
+                continue
+        return cls(
+            **{
+                "started": datetime.now(UTC).isoformat(timespec="seconds"),
+                "version": library_version(),
+                "commit": head,
+                "dirty": dirty,
+                "python": platform.python_version(),
+                "platform": f"{platform.system()} {platform.machine()}",
+                "packages": packages,
+                **fields,
+            }
+        )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The fields that two parts of one run must share."""
+        return {name: getattr(self, name) for name in _IDENTITY}
+
+    @property
+    def identity(self) -> str:
+        """Sixteen hexadecimal digits over :attr:`settings`."""
+        canonical = json.dumps(self.settings, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()[:16]

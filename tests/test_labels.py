@@ -1,0 +1,119 @@
+"""The label set: its order, its masks and its text form."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cradle_lib import labels
+from cradle_lib.errors import LabelError
+from cradle_lib.published import published_label_counts
+
+label_sets = st.sets(st.sampled_from(labels.LABELS))
+
+
+def test_the_sixteen_labels_are_those_of_the_published_counts() -> None:
+    assert len(labels.LABELS) == 16
+    assert set(labels.LABELS) == set(published_label_counts())
+
+
+def test_alerts_and_confirms_ongoing_and_past_each_split_the_set_in_two() -> None:
+    for one, other in (
+        (labels.ALERT_MASK, labels.CONFIRM_MASK),
+        (labels.ONGOING_MASK, labels.PAST_MASK),
+    ):
+        assert one & other == 0
+        assert one | other == labels.ALL_MASK == 0xFFFF
+    assert labels.ALERT_MASK.bit_count() == 2
+    assert labels.PAST_MASK.bit_count() == 8
+
+
+def test_parts_of_a_label() -> None:
+    assert labels.stage("alert_past") == "alert"
+    assert labels.crisis_type("alert_past") is None
+    assert labels.crisis_type("confirm_SI_active_ongoing") == "SI_active"
+    assert labels.crisis_type("confirm_SHA_past") == "SHA"
+    assert labels.temporal("confirm_SHA_past") == "past"
+    assert labels.short("confirm_SHA_past") == "SHA_past"
+    assert labels.short("alert_past") == "alert_past"
+
+
+@given(label_sets)
+def test_a_set_survives_packing_and_unpacking(names: set[str]) -> None:
+    mask = labels.mask_of(names)
+    assert set(labels.labels_of(mask)) == names
+    assert mask.bit_count() == len(names)
+
+
+@given(
+    st.lists(st.sampled_from(labels.LABELS), min_size=1),
+    st.sampled_from([";", "; ", ",", " | ", ",  "]),
+    st.booleans(),
+)
+def test_every_separator_and_case_reads_the_same(
+    names: list[str], separator: str, upper: bool
+) -> None:
+    cell = separator.join(names)
+    assert labels.parse(cell.upper() if upper else cell) == labels.mask_of(names)
+
+
+@given(st.lists(st.sampled_from(labels.LABELS)))
+def test_json_and_python_lists_read_the_same(names: list[str]) -> None:
+    expected = labels.mask_of(names)
+    assert labels.parse(json.dumps(names)) == expected
+    assert labels.parse(repr(names)) == expected
+
+
+@given(st.integers(0, labels.ALL_MASK))
+def test_writing_and_reading_a_mask_gives_it_back(mask: int) -> None:
+    assert labels.parse(labels.format_mask(mask)) == mask
+
+
+@pytest.mark.parametrize("cell", ["", "none", "None", "NULL", "nan", "[]", "['none']", " ; "])
+def test_cells_without_a_label(cell: str) -> None:
+    assert labels.parse(cell) == 0
+
+
+@pytest.mark.parametrize(
+    ("cell", "hint"),
+    [
+        ("confirm_SH_ongoin", "confirm_SH_ongoing"),
+        ("alert-past", "alert_past"),
+        ("confirm_SH_past; confirm_SHX_past", "confirm_SH"),
+        ("[1, 2]", "other than text"),
+    ],
+)
+def test_a_typo_is_an_error_that_suggests_the_nearest(cell: str, hint: str) -> None:
+    with pytest.raises(LabelError, match=hint):
+        labels.parse(cell)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_read_or_refused_but_never_crashes(cell: str) -> None:
+    try:
+        mask = labels.parse(cell)
+    except LabelError:
+        return
+    assert 0 <= mask <= labels.ALL_MASK
+
+
+@pytest.mark.parametrize("mask", [-1, 0x10000])
+def test_a_mask_outside_sixteen_bits_is_refused(mask: int) -> None:
+    with pytest.raises(LabelError, match="outside"):
+        labels.labels_of(mask)
+
+
+def test_names_of_cradle_bench_translate_to_confirms() -> None:
+    assert labels.format_mask(labels.from_bench("suicideideation_active_past")) == (
+        "confirm_SI_active_past"
+    )
+    assert labels.format_mask(labels.from_bench("childabuse_endangerment_ongoing")) == (
+        "confirm_CA_ongoing"
+    )
+    assert labels.from_bench("no_crisis") == 0
+    assert len({labels.from_bench(name) for name in labels.BENCH_LABELS}) == 14
+    with pytest.raises(LabelError, match="rape_past"):
+        labels.from_bench("rape_pst")

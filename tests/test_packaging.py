@@ -1,0 +1,69 @@
+"""The lists of dependencies agree: pyproject.toml, the lock, and conda's file."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Any
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from cradle_lib import paths
+
+PROJECT: dict[str, Any] = tomllib.loads((paths.ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
+REQUIREMENTS = [
+    Requirement(line)
+    for line in (*PROJECT["dependencies"], *(r for extra in EXTRAS.values() for r in extra))
+]
+
+
+def locked() -> dict[str, Version]:
+    lines = (paths.ROOT / "requirements.lock").read_text().splitlines()
+    pins = [line.split("==") for line in lines if line and not line.startswith("#")]
+    assert all(len(pin) == 2 for pin in pins), "every line of the lock is an exact pin"
+    return {canonicalize_name(name): Version(pinned) for name, pinned in pins}
+
+
+def test_the_extras_are_those_that_the_readme_names() -> None:
+    assert set(EXTRAS) == {"local", "api", "annotation", "train", "book", "dev"}
+
+
+@pytest.mark.parametrize("requirement", REQUIREMENTS, ids=str)
+def test_the_lock_pins_every_dependency_to_a_version_that_is_allowed(
+    requirement: Requirement,
+) -> None:
+    pins = locked()
+    name = canonicalize_name(requirement.name)
+    assert name in pins, f"{name} is not in requirements.lock: run `make lock`"
+    assert requirement.specifier.contains(pins[name])
+
+
+def test_torch_and_the_book_are_pinned_as_the_templates_need_them() -> None:
+    pins = locked()
+    assert pins["torch"] == Version("2.13.0")
+    assert pins["jupyter-book"] < Version("2")
+    assert pins["sphinx-book-theme"] == Version("1.1.4")
+    assert pins["pydata-sphinx-theme"] == Version("0.15.4")
+
+
+def test_condas_file_has_no_list_of_its_own() -> None:
+    content = yaml.safe_load((paths.ROOT / "environment.yml").read_text())
+    (pip,) = [entry["pip"] for entry in content["dependencies"] if isinstance(entry, dict)]
+    assert pip[0] == "--constraint requirements.lock"
+    found = re.fullmatch(r"--editable \.\[([a-z,]+)\]", pip[1])
+    assert found is not None
+    assert set(found[1].split(",")) <= set(EXTRAS)
+    assert len(pip) == 2
+    conda = [entry for entry in content["dependencies"] if isinstance(entry, str)]
+    assert [entry.split("=")[0] for entry in conda] == ["python", "pip"]
+
+
+def test_conda_and_pyproject_agree_on_python() -> None:
+    content = yaml.safe_load((paths.ROOT / "environment.yml").read_text())
+    assert "python=3.11" in content["dependencies"]
+    assert PROJECT["requires-python"] == ">=3.11"
