@@ -1,0 +1,19 @@
+"""Corpora: the only room that reads or writes dialogues."""
+
+from cradle_lib.corpus.check import Check, check_counts, is_test_split
+from cradle_lib.corpus.dialogue import Corpus, Dialogue, Turn
+from cradle_lib.corpus.hub import fetch_release
+from cradle_lib.corpus.load import load_corpus
+from cradle_lib.corpus.release import read_release
+
+__all__ = [
+    "Check",
+    "Corpus",
+    "Dialogue",
+    "Turn",
+    "check_counts",
+    "fetch_release",
+    "is_test_split",
+    "load_corpus",
+    "read_release",
+]

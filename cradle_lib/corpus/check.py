@@ -1,0 +1,75 @@
+"""Compares a corpus with what the paper states about its test split.
+
+A parser of an implicit format can be wrong without failing. If all of these counts come
+out, the dialogues, the speakers and the labels were read as the authors meant them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cradle_lib import labels
+from cradle_lib.corpus.dialogue import Corpus
+from cradle_lib.published import published, published_label_counts
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One count, found and published.
+
+    Attributes:
+        name: What is counted.
+        found: The count in this corpus.
+        published: The count that the paper, or an independent count, gives.
+    """
+
+    name: str
+    found: int
+    published: int
+
+    @property
+    def equal(self) -> bool:
+        """Whether the two agree."""
+        return self.found == self.published
+
+
+def check_counts(corpus: Corpus) -> list[Check]:
+    """Counts what identifies the test split.
+
+    Args:
+        corpus: Any corpus.
+
+    Returns:
+        The eight counts of Sec 3.4 and 4.3, then how often each label stands on a user
+        turn (counted independently of the paper on the released split).
+    """
+    alerts = [bool(d.mask & labels.ALERT_MASK) for d in corpus]
+    confirms = [bool(d.mask & labels.CONFIRM_MASK) for d in corpus]
+    found = {
+        "dialogues": len(corpus),
+        "turns": len(corpus.turns),
+        "user_turns": len(corpus.gold),
+        "labels": sum(turn.mask.bit_count() for turn in corpus.turns),
+        "dialogues_with_alert": sum(alerts),
+        "dialogues_with_confirm": sum(confirms),
+        "dialogues_with_both": sum(a and c for a, c in zip(alerts, confirms, strict=True)),
+        "dialogues_with_neither": sum(
+            not (a or c) for a, c in zip(alerts, confirms, strict=True)
+        ),
+    }
+    checks = [
+        Check(name.replace("_", " "), count, int(published(f"corpus.{name}") or 0))
+        for name, count in found.items()
+    ]
+    stated = published_label_counts()
+    checks += [
+        Check(label, int(((corpus.gold & bit) != 0).sum()), stated[label])
+        for label, bit in labels.BITS.items()
+    ]
+    return checks
+
+
+def is_test_split(corpus: Corpus) -> bool:
+    """Whether a corpus claims to be the test split, by its name or its file's."""
+    names = (corpus.name, corpus.path.stem if corpus.path else "")
+    return any("test" in name.lower() for name in names)

@@ -1,0 +1,161 @@
+"""Dialogues and their turns, as every other room sees them.
+
+One row of the release is one *turn*, whatever it holds, so that row numbers stay
+true. A *user turn* is a row that starts with ``User:``; a model is asked about
+those only. A row without a speaker continues the utterance above it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Speaker = Literal["User", "Listener"]
+SPEAKERS: Final[tuple[Speaker, ...]] = ("User", "Listener")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One row of a corpus.
+
+    Attributes:
+        row: Zero-based row in the file.
+        turn_id: Zero-based position in the dialogue.
+        speaker: Who speaks; a continuation has the speaker of the row above.
+        text: What is said, without the speaker's name.
+        mask: The gold labels on this row.
+        continues: Whether the row continues the utterance above it.
+    """
+
+    row: int
+    turn_id: int
+    speaker: Speaker
+    text: str
+    mask: int
+    continues: bool = False
+
+    @property
+    def asked(self) -> bool:
+        """Whether a model is asked about this turn: a user turn that starts an utterance."""
+        return self.speaker == "User" and not self.continues
+
+
+@dataclass(frozen=True)
+class Dialogue:
+    """One dialogue.
+
+    Attributes:
+        index: Zero-based position in the corpus.
+        turns: All rows, in order.
+    """
+
+    index: int
+    turns: tuple[Turn, ...]
+
+    @property
+    def id(self) -> str:
+        """A stable name within the corpus, such as ``d0007``."""
+        return f"d{self.index:04d}"
+
+    @cached_property
+    def user_turns(self) -> tuple[Turn, ...]:
+        """The turns that a model is asked about."""
+        return tuple(turn for turn in self.turns if turn.asked)
+
+    @cached_property
+    def mask(self) -> int:
+        """The union of the gold labels of all rows."""
+        mask = 0
+        for turn in self.turns:
+            mask |= turn.mask
+        return mask
+
+    def utterance(self, turn: Turn) -> str:
+        """Gives a turn's text together with the rows that continue it, one per line."""
+        lines = [turn.text]
+        for later in self.turns[turn.turn_id + 1 :]:
+            if not later.continues:
+                break
+            lines.append(later.text)
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Dialogues in order, with the arrays that scoring works on.
+
+    Attributes:
+        name: What the corpus is called on pages and in signatures.
+        dialogues: All dialogues.
+        path: The file it was read from, if any.
+        meta: What is known about each dialogue beyond the release's columns
+            (``scenario``, ``timing``), one list per column, or empty.
+        synthetic: Whether this is (a part of) the surrogate that the project wrote itself;
+            only such text is ever shown on a page.
+    """
+
+    name: str
+    dialogues: tuple[Dialogue, ...]
+    path: Path | None = None
+    meta: dict[str, list[str]] = field(default_factory=dict)
+    synthetic: bool = False
+
+    def __len__(self) -> int:
+        """Counts the dialogues."""
+        return len(self.dialogues)
+
+    def __iter__(self) -> Iterator[Dialogue]:
+        """Walks over the dialogues in order."""
+        return iter(self.dialogues)
+
+    @cached_property
+    def turns(self) -> tuple[Turn, ...]:
+        """All rows of all dialogues."""
+        return tuple(turn for dialogue in self.dialogues for turn in dialogue.turns)
+
+    @cached_property
+    def gold(self) -> NDArray[np.uint16]:
+        """Gold masks of the user turns, in order. Shape (user turns,)."""
+        return np.array([t.mask for t in self.turns if t.asked], dtype=np.uint16)
+
+    @cached_property
+    def dialogue_of(self) -> NDArray[np.int64]:
+        """For each user turn, the position of its dialogue. Shape (user turns,)."""
+        sizes = [len(dialogue.user_turns) for dialogue in self.dialogues]
+        return np.repeat(np.arange(len(sizes)), sizes)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Twelve hexadecimal digits that change with any text, label or boundary."""
+        digest = hashlib.sha256()
+        for dialogue in self.dialogues:
+            for turn in dialogue.turns:
+                speaker = "" if turn.continues else turn.speaker
+                row = f"{turn.turn_id}\x1f{speaker}\x1f{turn.text}\x1f{turn.mask}\x1e"
+                digest.update(row.encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()[:12]
+
+    def subset(self, indices: Sequence[int], name: str) -> Corpus:
+        """Picks dialogues, keeping their own ``index`` and rows.
+
+        Args:
+            indices: Positions in :attr:`dialogues`, in the order wanted.
+            name: What the subset is called.
+
+        Returns:
+            A corpus of these dialogues.
+        """
+        return Corpus(
+            name=name,
+            dialogues=tuple(self.dialogues[i] for i in indices),
+            path=self.path,
+            meta={key: [column[i] for i in indices] for key, column in self.meta.items()},
+            synthetic=self.synthetic,
+        )

@@ -1,0 +1,94 @@
+"""Fetches the real release from the Hugging Face Hub.
+
+The data card names no licence, so that the release is never committed: it goes to
+``data/release/``, which git ignores. The revision is pinned by the first fetch: the commit
+that ``main`` stood at is written beside the files, and later fetches ask for that one.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Final
+
+from cradle_lib import paths
+from cradle_lib.corpus.release import read_release
+from cradle_lib.errors import CorpusError
+
+REPOSITORY: Final = "SungJoo/Cradle-Dialogue"
+# The Hub's names of the splits, by ours.
+SPLITS: Final = {"train": "train", "dev": "validation", "test": "test"}
+_PIN: Final = "REVISION"
+
+
+def release_file(split: str, folder: Path = paths.RELEASE) -> Path:
+    """Gives the place of a fetched split, whether it is there or not."""
+    return folder / f"{split}.parquet"
+
+
+def pinned_revision(folder: Path = paths.RELEASE) -> str | None:
+    """Reads which commit of the release was fetched; ``None`` before the first fetch."""
+    pin = folder / _PIN
+    return pin.read_text(encoding="utf-8").strip() if pin.is_file() else None
+
+
+def fetch_release(folder: Path = paths.RELEASE, revision: str | None = None) -> str:
+    """Downloads all splits.
+
+    Args:
+        folder: Where to put them.
+        revision: A commit of the data set; by default the one fetched before, or else
+            what ``main`` is now.
+
+    Returns:
+        The commit that was fetched.
+
+    Raises:
+        CorpusError: If the Hub can't be reached, does not have the files, or sent
+            something that can't be read.
+    """
+    import httpx2
+    from huggingface_hub import HfApi, hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled
+
+    wanted = revision or pinned_revision(folder) or "main"
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        info = HfApi().dataset_info(REPOSITORY, revision=wanted)
+        commit = str(info.sha)
+        names = [str(sibling.rfilename) for sibling in info.siblings or []]
+        for ours, theirs in SPLITS.items():
+            parts = [n for n in names if n.startswith(f"data/{theirs}-") and n.endswith(".parquet")]
+            if len(parts) != 1:
+                raise CorpusError(
+                    f"{REPOSITORY} at {commit[:12]} has {len(parts)} parquet files for {theirs}, "
+                    "expected 1",
+                    hint="The release has changed: read it by path, and tell us.",
+                )
+            cached = hf_hub_download(
+                REPOSITORY, parts[0], repo_type="dataset", revision=commit, cache_dir=folder / ".hub"
+            )
+            read_release(cached)
+            part = folder / f"{ours}.parquet.part"
+            shutil.copyfile(cached, part)
+            part.replace(release_file(ours, folder))
+    except (
+        OfflineModeIsEnabled,
+        LocalEntryNotFoundError,
+        HfHubHTTPError,
+        httpx2.HTTPError,
+        OSError,
+    ) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise CorpusError(
+            f"can't fetch {REPOSITORY} at {wanted} ({reason[:160]})",
+            hint=(
+                "With a network, run this again. Without one, download the parquet files of "
+                f"huggingface.co/datasets/{REPOSITORY} elsewhere and save them as "
+                f"{', '.join(f'{s}.parquet' for s in SPLITS)} in {paths.shown(folder)}, "
+                "or pass a file's path as the corpus."
+            ),
+        ) from None
+    shutil.rmtree(folder / ".hub", ignore_errors=True)
+    (folder / _PIN).write_text(f"{commit}\n", encoding="utf-8")
+    return commit

@@ -1,0 +1,154 @@
+"""Fetching the release: the real client against a small Hub on loopback."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cradle_lib.corpus.hub import REPOSITORY, pinned_revision, release_file
+from cradle_lib.corpus.release import read_release
+
+SHA = "0123456789abcdef0123456789abcdef01234567"
+FETCH = "import sys, pathlib; from cradle_lib.corpus import fetch_release; " + (
+    "print(fetch_release(pathlib.Path(sys.argv[1])))"
+)
+
+
+def split(text: str) -> bytes:
+    buffer = io.BytesIO()
+    row = {"turn_id": 0, "text": f"User: {text}", "labels": "none"}
+    pq.write_table(pa.Table.from_pylist([row]), buffer)
+    return buffer.getvalue()
+
+
+class Hub(BaseHTTPRequestHandler):
+    files: dict[str, bytes] = {}
+    asked: list[str] = []
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def do_HEAD(self) -> None:
+        self.reply()
+
+    def do_GET(self) -> None:
+        self.reply()
+
+    def reply(self) -> None:
+        self.asked.append(self.path)
+        prefix = f"/datasets/{REPOSITORY}/resolve/{SHA}/"
+        if self.path.startswith(f"/api/datasets/{REPOSITORY}/revision/"):
+            siblings = [{"rfilename": name} for name in self.files]
+            info = {"id": REPOSITORY, "sha": SHA, "siblings": siblings}
+            self.send(200, json.dumps(info).encode(), "application/json")
+        elif self.path.startswith(prefix) and self.path[len(prefix) :] in self.files:
+            body = self.files[self.path[len(prefix) :]]
+            self.send(200, body, "application/octet-stream")
+        else:
+            self.send(404, b"{}", "application/json")
+
+    def send(self, status: int, body: bytes, kind: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("ETag", f'"{hashlib.sha256(body).hexdigest()}"')
+        self.send_header("X-Repo-Commit", SHA)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+
+@pytest.fixture
+def hub() -> Iterator[ThreadingHTTPServer]:
+    Hub.asked = []
+    Hub.files = {
+        f"data/{name}-00000-of-00001.parquet": split(name)
+        for name in ("train", "validation", "test")
+    }
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def fetch(folder: Path, endpoint: str) -> subprocess.CompletedProcess[str]:
+    # In its own process: the client reads its endpoint when it is imported.
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("HF_")}
+    environment |= {
+        "HF_ENDPOINT": endpoint,
+        "HF_HOME": str(folder / "home"),
+        "HF_HUB_DISABLE_XET": "1",
+        "NO_PROXY": "127.0.0.1",
+    }
+    return subprocess.run(
+        [sys.executable, "-c", FETCH, str(folder / "release")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+
+
+def test_all_splits_arrive_and_their_revision_is_pinned(
+    hub: ThreadingHTTPServer, tmp_path: Path
+) -> None:
+    endpoint = f"http://127.0.0.1:{hub.server_port}"
+    folder = tmp_path / "release"
+    first = fetch(tmp_path, endpoint)
+    assert first.returncode == 0, first.stderr
+    assert first.stdout.strip() == SHA == pinned_revision(folder)
+    for ours, theirs in (("train", "train"), ("dev", "validation"), ("test", "test")):
+        corpus = read_release(release_file(ours, folder))
+        assert corpus.turns[0].text == theirs
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "REVISION",
+        "dev.parquet",
+        "test.parquet",
+        "train.parquet",
+    ]
+    Hub.asked = []
+    again = fetch(tmp_path, endpoint)
+    assert again.returncode == 0, again.stderr
+    assert any(path.endswith(f"/revision/{SHA}") for path in Hub.asked)
+    assert not any(path.endswith("/revision/main") for path in Hub.asked)
+
+
+def test_a_damaged_file_is_refused_and_the_good_one_stays(
+    hub: ThreadingHTTPServer, tmp_path: Path
+) -> None:
+    endpoint = f"http://127.0.0.1:{hub.server_port}"
+    assert fetch(tmp_path, endpoint).returncode == 0
+    Hub.files["data/test-00000-of-00001.parquet"] = split("test")[:100]
+    (tmp_path / "release" / "REVISION").write_text("main")
+    second = fetch(tmp_path, endpoint)
+    assert second.returncode != 0
+    assert "not a complete parquet file" in second.stderr
+    assert read_release(release_file("test", tmp_path / "release")).turns[0].text == "test"
+
+
+def test_without_a_network_one_line_says_what_to_do(tmp_path: Path) -> None:
+    # Port 9 (discard) on loopback: nothing listens there.
+    done = fetch(tmp_path, "http://127.0.0.1:9")
+    assert done.returncode != 0
+    last = done.stderr.strip().splitlines()[-1]
+    assert "CorpusError: can't fetch SungJoo/Cradle-Dialogue at main" in last
+    assert "train.parquet, dev.parquet, test.parquet" in last
+    assert not list((tmp_path / "release").glob("*.parquet"))
+
+

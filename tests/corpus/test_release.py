@@ -1,0 +1,222 @@
+"""Reading the release's format, in every form and with every quirk that is known."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cradle_lib import labels
+from cradle_lib.corpus import Corpus, read_release
+from cradle_lib.corpus.release import build_corpus
+from cradle_lib.errors import CorpusError
+
+ROWS: list[tuple[int, str, str]] = [
+    (0, "Listener: Hi, what brings you here?", "none"),
+    (1, "User: Three things this week:", "none"),
+    (2, "- sleep", "none"),
+    (3, "- work, and the fear of it", "alert_past"),
+    (4, "Listener: None of that sounds easy.", "none"),
+    (5, "User: None", "alert_ongoing; confirm_SH_past"),
+    (0, "User: He said: \"User: me\"", "none"),
+    (1, "Listener: null", "confirm_DV_past"),
+]
+
+
+def write(path: Path, rows: list[tuple[Any, Any, Any]] = ROWS) -> Path:
+    records = [dict(zip(("turn_id", "text", "labels"), row, strict=True)) for row in rows]
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(records), path)
+    elif path.suffix == ".csv":
+        with path.open("w", newline="", encoding="utf-8") as handle:
+            writer = csv.DictWriter(handle, ("turn_id", "text", "labels"))
+            writer.writeheader()
+            writer.writerows(records)
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(records), encoding="utf-8")
+    else:
+        path.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "json", "jsonl"])
+def test_all_four_formats_give_the_same_turns(tmp_path: Path, ending: str) -> None:
+    corpus = read_release(write(tmp_path / f"x.{ending}"))
+    assert [len(d.turns) for d in corpus] == [6, 2]
+    assert [t.row for t in corpus.turns] == list(range(8))
+    first = corpus.dialogues[0]
+    assert [t.speaker for t in first.turns] == [
+        "Listener",
+        "User",
+        "User",
+        "User",
+        "Listener",
+        "User",
+    ]
+    assert [t.continues for t in first.turns] == [False, False, True, True, False, False]
+    assert [t.turn_id for t in first.user_turns] == [1, 5]
+    assert first.utterance(first.turns[1]) == (
+        "Three things this week:\n- sleep\n- work, and the fear of it"
+    )
+    assert first.utterance(first.turns[5]) == "None"
+    assert corpus.dialogues[1].turns[1].text == "null"
+    assert labels.format_mask(first.turns[5].mask) == "alert_ongoing; confirm_SH_past"
+    assert labels.format_mask(first.mask) == "alert_ongoing; alert_past; confirm_SH_past"
+    assert corpus.gold.tolist() == [0, first.turns[5].mask, 0]
+    assert corpus.dialogue_of.tolist() == [0, 0, 1]
+    assert corpus.dialogues[1].turns[0].text == 'He said: "User: me"'
+
+
+def test_json_columns_are_read_too(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    columns = dict(zip(("turn_id", "text", "labels"), zip(*ROWS, strict=True), strict=True))
+    path.write_text(json.dumps(columns), encoding="utf-8")
+    assert read_release(path).fingerprint == read_release(write(tmp_path / "y.csv")).fingerprint
+
+
+def test_the_fingerprint_changes_with_a_letter_a_label_or_a_boundary() -> None:
+    seen = {build_corpus(ROWS, "x").fingerprint}
+    for row, change in (
+        (0, (0, "Listener: Hi, what brings you here.", "none")),
+        (3, (3, "- work, and the fear of it", "alert_ongoing")),
+        (6, (6, "User: He said: \"User: me\"", "none")),
+        (2, (2, "User: - sleep", "none")),
+    ):
+        rows = list(ROWS)
+        rows[row] = change
+        if row == 6:
+            rows[7] = (7, *ROWS[7][1:])
+        seen.add(build_corpus(rows, "x").fingerprint)
+    assert len(seen) == 5
+
+
+def test_a_subset_keeps_rows_and_ids() -> None:
+    corpus = build_corpus(ROWS, "x")
+    part = corpus.subset([1], "part")
+    assert [d.id for d in part] == ["d0001"]
+    assert [t.row for t in part.turns] == [6, 7]
+    assert part.dialogue_of.tolist() == [0]
+
+
+def bad(tmp_path: Path, name: str, content: bytes) -> Path:
+    path = tmp_path / name
+    path.write_bytes(content)
+    return path
+
+
+def test_damaged_files_give_one_clear_line(tmp_path: Path) -> None:
+    whole = write(tmp_path / "whole.parquet").read_bytes()
+    head = b"turn_id,text,labels\n"
+    cases = {
+        "no such file": tmp_path / "absent.csv",
+        "unknown ending": bad(tmp_path, "x.xlsx", b"x"),
+        "is empty": bad(tmp_path, "empty.csv", b""),
+        "there are no rows": bad(tmp_path, "head.csv", head),
+        "not UTF-8": bad(tmp_path, "latin.csv", head + "0,User: né,none\n".encode("latin-1")),
+        "byte .* is not UTF-8": bad(tmp_path, "latin.json", b'["\xe9"]'),
+        "not a complete parquet": bad(tmp_path, "cut.parquet", whole[: len(whole) // 2]),
+        "column labels is missing; found turn_id, text": bad(
+            tmp_path, "columns.csv", b"turn_id,text\n0,User: a\n"
+        ),
+        "not JSON: .* line 1": bad(tmp_path, "x.json", b"[1,"),
+        "row 1: not JSON": bad(
+            tmp_path, "x.jsonl", b'{"turn_id":0,"text":"User: a","labels":"none"}\n{"turn_id"\n'
+        ),
+        "expected an object": bad(tmp_path, "list.jsonl", b"[1]\n"),
+        "expected a list of objects": bad(tmp_path, "n.json", b"3"),
+        "columns differ in length": bad(
+            tmp_path, "c.json", b'{"turn_id":[0],"text":[],"labels":[]}'
+        ),
+        "not a readable CSV": bad(tmp_path, "quote.csv", head + b'0,"User: a\n'),
+    }
+    for expected, path in cases.items():
+        with pytest.raises(CorpusError, match=expected) as caught:
+            read_release(path)
+        assert path.name in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("row", "change", "expected"),
+    [
+        (0, (3, "User: a", "none"), "row 0: the first turn_id is 3, expected 0"),
+        (2, (4, "- sleep", "none"), "row 2: turn_id is 4, expected 2"),
+        (2, (1, "- sleep", "none"), "row 2: turn_id is 1, expected 2"),
+        (2, (-1, "- sleep", "none"), "row 2: turn_id is -1"),
+        (2, ("two", "- sleep", "none"), "row 2: turn_id is 'two'"),
+        (2, (True, "- sleep", "none"), "row 2: turn_id is True"),
+        (2, (2, None, "none"), "row 2: text is None"),
+        (2, (2, 7, "none"), "row 2: text is 7"),
+        (2, (2, "x" * 10_000_000, "none"), "row 2: the text has 10,000,000 characters"),
+        (2, (2, "a", "confirm_SH_oning"), "row 2: unknown label .*confirm_SH_ongoing"),
+        (2, (2, "a", 5), "row 2: labels is 5"),
+        (6, (0, "no speaker", "none"), "row 6: a dialogue starts with 'no speaker'"),
+    ],
+)
+def test_a_row_that_can_not_be_a_turn_is_named(
+    row: int, change: tuple[Any, Any, Any], expected: str
+) -> None:
+    rows: list[tuple[Any, Any, Any]] = list(ROWS)
+    rows[row] = change
+    with pytest.raises(CorpusError, match=expected):
+        build_corpus(rows, "x")
+
+
+def test_missing_labels_are_no_labels() -> None:
+    corpus = build_corpus([(0, "User: a", None), (1, "Listener: b", float("nan"))], "x")
+    assert [t.mask for t in corpus.turns] == [0, 0]
+
+
+def test_labels_may_come_as_a_list() -> None:
+    corpus = build_corpus([(0, "User: a", ["alert_past", "confirm_CA_past"])], "x")
+    assert labels.format_mask(corpus.turns[0].mask) == "alert_past; confirm_CA_past"
+
+
+words = st.text(st.characters(codec="utf-8", exclude_characters="\r\x00"), max_size=30)
+dialogues = st.lists(
+    st.lists(
+        st.tuples(st.sampled_from(["User", "Listener", None]), words, st.integers(0, 0xFFFF)),
+        min_size=1,
+        max_size=5,
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(dialogues)
+def test_whatever_was_written_is_read_back_row_by_row(
+    content: list[list[tuple[str | None, str, int]]],
+) -> None:
+    rows = [
+        (i, f"{s or ('User' if i == 0 else '>')}: {w}", labels.format_mask(m))
+        for turns in content
+        for i, (s, w, m) in enumerate(turns)
+    ]
+    corpus = build_corpus(rows, "x")
+    expected = [t for turns in content for t in turns]
+    assert [len(d.turns) for d in corpus] == [len(turns) for turns in content]
+    assert [t.mask for t in corpus.turns] == [m for _, _, m in expected]
+    for turn, (speaker, said, _) in zip(corpus.turns, expected, strict=True):
+        assert turn.continues == (speaker is None and turn.turn_id > 0)
+        assert said.strip() in turn.text
+
+
+@given(st.binary(max_size=200), st.sampled_from(["csv", "json", "jsonl", "parquet"]))
+def test_random_bytes_are_read_or_refused_but_never_crash(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, ending: str
+) -> None:
+    path = tmp_path_factory.mktemp("bytes") / f"x.{ending}"
+    path.write_bytes(content)
+    try:
+        corpus = read_release(path)
+    except CorpusError:
+        return
+    assert isinstance(corpus, Corpus)
