@@ -1,0 +1,267 @@
+"""Scoring against scikit-learn, side by side: speed, bootstrap, memory.
+
+Run with ``python -m benchmarks.bench_scoring``. Everything is made up, with the label
+frequencies of the test split. Results are compared before anything is timed. One thread each,
+one after the other.
+
+scikit-learn takes a set of labels per turn as a row of a 0-1 matrix, dense (the usual way) or
+sparse. Both are shown; the matrices are made beforehand and cost it nothing, although our
+input, one 16-bit mask per turn, is about as far from the corpus file. The targets are for the
+usual way. Sparse matrices suit such data well, and are what to use if only totals are wanted:
+ours buys counts per dialogue for the same time, without which there is no fast bootstrap.
+"""
+
+from __future__ import annotations
+
+import os
+
+# Before numpy is loaded: a comparison on one core each.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.metrics import accuracy_score, jaccard_score, precision_recall_fscore_support
+
+from cradle_lib.labels import BITS
+from cradle_lib.published import published_label_counts
+from cradle_lib.scoring.counts import count
+from cradle_lib.scoring.intervals import interval, resample, weights
+from cradle_lib.scoring.scores import OVERALL, PER_LABEL, Scores, scores
+
+TURNS = 1_000_000
+DRAWS = 10_000
+LOOPED = 20
+DIALOGUES = 600
+HEAVY = 10_000_000
+
+
+@dataclass(frozen=True)
+class Masks:
+    """Gold and predicted masks of made-up turns, and the dialogue of each."""
+
+    gold: NDArray[np.uint16]
+    predicted: NDArray[np.uint16]
+    dialogue_of: NDArray[np.int64]
+    dialogues: int
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the table: what was measured, and the target it was measured against."""
+
+    what: str
+    ours: str
+    theirs: str
+    result: str
+    target: str
+    met: bool
+
+
+def made_up(turns: int, dialogues: int, seed: int = 0) -> Masks:
+    """Draws turns with the label frequencies of the test split and a middling model.
+
+    Args:
+        turns: Number of user turns.
+        dialogues: Number of dialogues.
+        seed: Seed of the generator.
+
+    Returns:
+        The masks. Of 4,527 turns about 703 carry a label; the model finds 55 % of them,
+        and tags 8 % of all turns with something else.
+    """
+    generator = np.random.default_rng(seed)
+    counts = published_label_counts()
+    bits = np.array([BITS[label] for label in counts], dtype=np.uint16)
+    share = np.array(list(counts.values())) / sum(counts.values())
+
+    def some(rate: float) -> NDArray[np.uint16]:
+        masks = np.zeros(turns, dtype=np.uint16)
+        chosen = np.flatnonzero(generator.random(turns, dtype=np.float32) < rate)
+        masks[chosen] = generator.choice(bits, size=len(chosen), p=share)
+        return masks
+
+    gold = some(0.15) | some(0.005)
+    predicted = np.where(generator.random(turns, dtype=np.float32) < 0.55, gold, np.uint16(0))
+    predicted |= some(0.08)
+    dialogue_of = np.arange(turns) * dialogues // turns
+    return Masks(gold, predicted, dialogue_of, dialogues)
+
+
+def ours(data: Masks) -> Scores:
+    """All turn-level scores, from masks."""
+    counts = count(data.gold, data.predicted, data.dialogue_of, data.dialogues)
+    return scores(counts.total)
+
+
+def theirs(truth: Any, guess: Any) -> dict[str, Any]:
+    """The same numbers with scikit-learn, from indicator matrices of shape (turns, 16)."""
+    found: dict[str, Any] = {
+        "exact_match": accuracy_score(truth, guess),
+        "jaccard": jaccard_score(truth, guess, average="samples", zero_division=1.0),
+    }
+    for average in ("micro", "macro", None):
+        rates = precision_recall_fscore_support(truth, guess, average=average, zero_division=0.0)
+        for name, value in zip(PER_LABEL, rates[:3], strict=True):
+            found[f"{average}_{name}" if average else name] = value
+    return found
+
+
+def require_equal(mine: Scores, other: dict[str, Any]) -> None:
+    """Stops the benchmark if the two don't agree.
+
+    Raises:
+        AssertionError: If any score differs by more than 1e-10.
+    """
+    for name in (*OVERALL, *PER_LABEL):
+        np.testing.assert_allclose(getattr(mine, name), other[name], atol=1e-10, err_msg=name)
+
+
+def indicators(masks: NDArray[np.uint16]) -> NDArray[np.int8]:
+    """Spreads masks into the matrix that scikit-learn takes. Shape (turns, 16)."""
+    return ((masks[:, None] >> np.arange(16, dtype=np.uint16)) & 1).astype(np.int8)
+
+
+def best(action: Callable[[], object], times: int) -> float:
+    """Seconds of the fastest of several runs."""
+    seconds = []
+    for _ in range(times):
+        start = perf_counter()
+        action()
+        seconds.append(perf_counter() - start)
+    return min(seconds)
+
+
+def bench_scores() -> list[Line]:
+    """Scores of a million turns."""
+    data = made_up(TURNS, TURNS * DIALOGUES // 4527)
+    dense = indicators(data.gold), indicators(data.predicted)
+    sparse = csr_array(dense[0]), csr_array(dense[1])
+    for pair in (dense, sparse):
+        require_equal(ours(data), theirs(*pair))
+    mine = best(lambda: ours(data), 5)
+    what = f"score {TURNS:,} user turns"
+    return [
+        compared(f"{what}, dense", mine, best(lambda: theirs(*dense), 2), 50),
+        compared(f"{what}, sparse", mine, best(lambda: theirs(*sparse), 2), None),
+    ]
+
+
+def bench_bootstrap() -> list[Line]:
+    """Intervals from ten thousand draws over 600 dialogues."""
+    data = made_up(4527, DIALOGUES)
+    counts = count(data.gold, data.predicted, data.dialogue_of, DIALOGUES)
+    rows = [np.flatnonzero(data.dialogue_of == d) for d in range(DIALOGUES)]
+    taken = next(weights(DIALOGUES, LOOPED, np.random.default_rng(0))).astype(int)
+
+    def loop(truth: Any, guess: Any) -> list[dict[str, Any]]:
+        found = []
+        for draw in taken:
+            drawn = np.concatenate([rows[d] for d in np.repeat(np.arange(DIALOGUES), draw)])
+            found.append(theirs(truth[drawn], guess[drawn]))
+        return found
+
+    dense = indicators(data.gold), indicators(data.predicted)
+    sparse = csr_array(dense[0]), csr_array(dense[1])
+    drawn = scores(resample(counts, draws=LOOPED, seed=0))
+    for pair in (dense, sparse):
+        for draw, other in enumerate(loop(*pair)):
+            require_equal(drawn.map(partial(np.take, indices=draw, axis=0)), other)
+    mine = best(lambda: interval(counts, draws=DRAWS, seed=0), 3)
+    what = f"{DRAWS:,} draws of {DIALOGUES} dialogues"
+    return [
+        compared(f"{what}, {name}", mine, best(partial(loop, *pair), 2), 500, DRAWS / LOOPED)
+        for name, pair in (("dense", dense), ("sparse", sparse))
+    ]
+
+
+def bench_memory() -> Line:
+    """Peak memory of a process that makes and scores ten million turns."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.bench_scoring", "--heavy"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    megabytes = float(done.stdout)
+    return Line(
+        f"peak memory, {HEAVY:,} user turns",
+        f"{megabytes:,.0f} MB",
+        "",
+        "",
+        "under 1,000 MB",
+        megabytes < 1000,
+    )
+
+
+def compared(what: str, mine: float, other: float, target: int | None, scale: float = 1.0) -> Line:
+    """Puts two times side by side.
+
+    Args:
+        what: What was measured.
+        mine: Seconds of ours.
+        other: Seconds of theirs.
+        target: How many times faster ours should be; ``None`` for no target.
+        scale: How many times the measured part of theirs has to be repeated to do the whole.
+
+    Returns:
+        The line.
+    """
+    ratio = other * scale / mine
+    loop = f" (measured {1 / scale:.1%})" if scale != 1 else ""
+    return Line(
+        what,
+        f"{1000 * mine:,.1f} ms",
+        f"{other * scale:,.2f} s{loop}",
+        f"{ratio:,.1f} times faster",
+        f"at least {target} times" if target else "none",
+        target is None or ratio >= target,
+    )
+
+
+def main() -> bool:
+    """Runs everything and prints one table.
+
+    Returns:
+        Whether all targets were met.
+    """
+    lines = [*bench_scores(), *bench_bootstrap(), bench_memory()]
+    table = [("scoring", "cradle_lib", "scikit-learn", "result", "target", "met")]
+    table += [
+        (line.what, line.ours, line.theirs, line.result, line.target, "yes" if line.met else "NO")
+        for line in lines
+    ]
+    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+    for row in table:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)))
+    return all(line.met for line in lines)
+
+
+def heavy() -> float:
+    """Makes and scores ten million turns.
+
+    Returns:
+        This process' peak resident memory in MB, everything included.
+    """
+    scores_of_all = ours(made_up(HEAVY, HEAVY * DIALOGUES // 4527))
+    if not 0 < float(scores_of_all.micro_f1) < 1:
+        raise AssertionError("the made-up corpus has no scores to speak of")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # Linux counts in kibibytes, macOS in bytes.
+    return peak * (1 if sys.platform == "darwin" else 1024) / 1e6
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--heavy"]:
+        print(heavy())
+    else:
+        sys.exit(0 if main() else 1)

@@ -1,0 +1,170 @@
+"""What the paper leaves open about scoring, as explicit options.
+
+The paper names its metrics (Sec 4, Tables 4 and 5) and publishes no scorer. Four questions
+have to be answered before a number comes out. Each is an option here, each default is the
+reading that agrees best with the paper, and each is named in the signature of every score.
+
+1. *What is the Jaccard index of two empty sets?* 1 by default. In Table 5 (confirm only) the
+   best Jaccard is 79.40, yet only 417 of the 600 dialogues have a confirm (Sec 3.4): if two
+   empty sets scored 0, no system could exceed 417/600 = 69.50. Leaving such dialogues out
+   does not explain it either, because the best micro F1 of that table is 76.03, and over
+   sets of one label a mean Jaccard can't exceed F1.
+2. *What is 0/0?* 0 by default, for precision, recall and F1: the default of scikit-learn,
+   and the cautious choice. It matters for a label with neither gold nor prediction.
+3. *What about labels on rows where no model is asked?* Ignored by default: inference is run
+   on user turns only (Sec 4.3). Two of the 713 labels of the released test split are such
+   orphans.
+4. *What does an answer score that could not be read, or was refused?* It tags nothing, and
+   its silence is never credited as agreement with an empty gold set. The paper does not
+   mention such answers; counting them as ``none`` would reward them with 84 % exact matches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cradle_lib.corpus.dialogue import Corpus, Turn
+from cradle_lib.errors import ScoringError
+
+Level = Literal["turn", "dialogue", "confirm"]
+Orphans = Literal["ignore", "attach", "count"]
+Unparsed = Literal["miss", "none", "exclude"]
+LEVELS: Final[tuple[Level, ...]] = get_args(Level)
+
+
+@dataclass(frozen=True, slots=True)
+class Conventions:
+    """The options under which something is scored.
+
+    Attributes:
+        empty_jaccard: Jaccard index of two empty sets, 0 to 1.
+        zero_division: Value of a precision, recall or F1 whose denominator is 0; 0 to 1.
+        orphans: Labels on rows where no model is asked. ``ignore`` drops them. ``attach``
+            moves them to the user turn before, in the same dialogue, or to the first one if
+            none comes before; a label that already stands there counts once. ``count`` makes
+            each such row a unit of its own on which nothing was predicted: a miss at turn
+            level, a member of the gold set at dialogue level.
+        unparsed: Answers that were unparsed, refused or failed. They tag nothing. ``miss``:
+            a unit in which one of them occurs and in which nothing is tagged and nothing
+            gold is neither an exact match nor a Jaccard agreement (both 0). ``none``: they
+            count as if the model had said that there is no crisis. ``exclude``: their turns
+            are left out, gold labels included.
+
+    Raises:
+        ScoringError: If a value is outside its range or choices.
+    """
+
+    empty_jaccard: float = 1.0
+    zero_division: float = 0.0
+    orphans: Orphans = "ignore"
+    unparsed: Unparsed = "miss"
+
+    def __post_init__(self) -> None:
+        """Refuses values that no score could be computed under."""
+        for name in ("empty_jaccard", "zero_division"):
+            value = getattr(self, name)
+            if not 0 <= value <= 1:
+                raise ScoringError(f"{name} is {value!r}. It must lie between 0 and 1.")
+        for name, choices in (("orphans", get_args(Orphans)), ("unparsed", get_args(Unparsed))):
+            value = getattr(self, name)
+            if value not in choices:
+                raise ScoringError(f"{name} is {value!r}. Choose one of {', '.join(choices)}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What is compared, row by row, once orphans have found their place.
+
+    Attributes:
+        gold: Gold masks. Shape (rows,).
+        predicted: Masks of what was tagged. Shape (rows,).
+        dialogue_of: Position of each row's dialogue, ascending. Shape (rows,).
+        answered: Whether the row has a readable answer; an orphan's row, which no model
+            was asked about, has. Shape (rows,).
+    """
+
+    gold: NDArray[np.uint16]
+    predicted: NDArray[np.uint16]
+    dialogue_of: NDArray[np.int64]
+    answered: NDArray[np.bool_]
+
+
+def align(
+    corpus: Corpus,
+    predicted: NDArray[np.uint16],
+    answered: NDArray[np.bool_],
+    conventions: Conventions,
+) -> Rows:
+    """Puts predictions beside the gold labels, with orphans where the conventions want them.
+
+    Args:
+        corpus: The corpus with T user turns.
+        predicted: Masks of what was tagged, in the order of the user turns. Shape (T,).
+        answered: Whether each answer could be read. Shape (T,).
+        conventions: Only ``orphans`` matters here.
+
+    Returns:
+        T rows, or T plus the number of orphans if these are counted.
+
+    Raises:
+        ScoringError: If the arrays don't have T entries, or an orphan can't be attached
+            because its dialogue has no user turn.
+    """
+    turns = len(corpus.gold)
+    if predicted.shape != (turns,) or answered.shape != (turns,):
+        raise ScoringError(
+            f"{corpus.name} has {turns} user turns, the predictions have shape "
+            f"{predicted.shape} and {answered.shape}. They must belong to the same corpus."
+        )
+    rows = Rows(corpus.gold, predicted, corpus.dialogue_of, answered)
+    if conventions.orphans == "attach":
+        return _attached(corpus, rows)
+    if conventions.orphans == "count":
+        return _counted(corpus, rows)
+    return rows
+
+
+def orphans_of(corpus: Corpus) -> list[tuple[int, Turn]]:
+    """Finds the labels that stand where no model is asked.
+
+    Returns:
+        The dialogue's position and the turn, for every such row in order.
+    """
+    return [
+        (position, turn)
+        for position, dialogue in enumerate(corpus)
+        for turn in dialogue.turns
+        if turn.mask and not turn.asked
+    ]
+
+
+def _attached(corpus: Corpus, rows: Rows) -> Rows:
+    gold = rows.gold.copy()
+    for position, orphan in orphans_of(corpus):
+        dialogue = corpus.dialogues[position]
+        if not dialogue.user_turns:
+            raise ScoringError(
+                f"dialogue {dialogue.id}, turn {orphan.turn_id}: a label can't be attached, "
+                "because the dialogue has no user turn. Choose orphans='ignore' or 'count'."
+            )
+        before = sum(turn.turn_id < orphan.turn_id for turn in dialogue.user_turns)
+        first = int(np.searchsorted(rows.dialogue_of, position))
+        gold[first + max(before - 1, 0)] |= orphan.mask
+    return Rows(gold, rows.predicted, rows.dialogue_of, rows.answered)
+
+
+def _counted(corpus: Corpus, rows: Rows) -> Rows:
+    orphans = orphans_of(corpus)
+    positions = np.array([position for position, _ in orphans], dtype=np.int64)
+    masks = np.array([turn.mask for _, turn in orphans], dtype=np.uint16)
+    where = np.searchsorted(rows.dialogue_of, positions, side="right")
+    return Rows(
+        np.insert(rows.gold, where, masks),
+        np.insert(rows.predicted, where, np.uint16(0)),
+        np.insert(rows.dialogue_of, where, positions),
+        np.insert(rows.answered, where, True),
+    )

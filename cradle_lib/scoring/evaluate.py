@@ -1,0 +1,206 @@
+"""Scores one run: every score with its interval, the outcomes beside it, and a signature."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cradle_lib.errors import ScoringError
+from cradle_lib.record import library_version
+from cradle_lib.scoring.conventions import Conventions, Level, align
+from cradle_lib.scoring.counts import Counts, count
+from cradle_lib.scoring.intervals import DRAWS, interval
+from cradle_lib.scoring.scores import OVERALL, PER_LABEL, Floats, Scores, labels_at, scores, split
+from cradle_lib.scoring.signature import Signature
+
+if TYPE_CHECKING:
+    from cradle_lib.detection.predictions import Predictions
+
+
+class Estimate(NamedTuple):
+    """A score with its 95 % interval; the bounds are ``None`` if none was computed."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The scores of one run at one level.
+
+    Attributes:
+        signature: What the scores depend on.
+        scores: The scores, each without leading axes.
+        bounds: Lower and upper ends of the 95 % intervals; ``None`` without draws.
+        counts: The counts that everything was computed from.
+        outcomes: How many answers were ``ok``, ``unparsed``, ``refused`` and ``failed``.
+        turns: User turns that were scored, those with unreadable answers included.
+        of_turns: User turns of the whole corpus; more than ``turns`` if the run is partial
+            or a sample.
+    """
+
+    signature: Signature
+    scores: Scores
+    bounds: tuple[Scores, Scores] | None
+    counts: Counts
+    outcomes: dict[str, int]
+    turns: int
+    of_turns: int
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels that were scored, in the order of the per-label scores."""
+        return labels_at(self.counts.level)
+
+    @property
+    def tallies(self) -> dict[str, tuple[int, int, int]]:
+        """True positives, false positives and false negatives of each label."""
+        tallies, _ = split(self.counts.total, self.counts.level)
+        return {
+            label: (int(found), int(made_up), int(missed))
+            for label, (found, made_up, missed) in zip(self.labels, tallies, strict=True)
+        }
+
+    @property
+    def support(self) -> dict[str, int]:
+        """How often each label is gold."""
+        return {label: found + missed for label, (found, _, missed) in self.tallies.items()}
+
+    def estimate(self, score: str, label: str | None = None) -> Estimate:
+        """Looks up one score.
+
+        Args:
+            score: ``exact_match``, ``jaccard``, ``micro_f1``, ``macro_recall`` and so on; with
+                a label ``precision``, ``recall`` or ``f1``.
+            label: The label, for a per-label score.
+
+        Returns:
+            The score with its interval.
+
+        Raises:
+            ScoringError: If there is no such score, or the label is not scored here.
+        """
+        names = OVERALL if label is None else PER_LABEL
+        if score not in names:
+            raise ScoringError(f"no score {score!r}. Choose one of {', '.join(names)}.")
+        if label is not None and label not in self.labels:
+            raise ScoringError(
+                f"{label!r} is not scored at level {self.counts.level}. "
+                f"Choose one of {', '.join(self.labels)}."
+            )
+        place = () if label is None else (self.labels.index(label),)
+
+        def number(source: Scores) -> float:
+            values: Floats = getattr(source, score)
+            return float(values[place])
+
+        low, high = (number(b) for b in self.bounds) if self.bounds else (None, None)
+        return Estimate(number(self.scores), low, high)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything but the per-dialogue counts, ready for strict JSON.
+
+        Returns:
+            ``signature`` (one line), ``settings`` (its parts), ``turns``, ``of_turns``,
+            ``outcomes``, ``scores`` (by name: ``value``, ``low``, ``high``) and ``labels`` (by
+            label: ``support``, ``tp``, ``fp``, ``fn``, and its scores). What is undefined
+            or was not computed is ``None``.
+        """
+        return {
+            "signature": str(self.signature),
+            "settings": self.signature.as_dict(),
+            "turns": self.turns,
+            "of_turns": self.of_turns,
+            "outcomes": dict(self.outcomes),
+            "scores": {name: _json(self.estimate(name)) for name in OVERALL},
+            "labels": {
+                label: {
+                    "support": tp + fn,
+                    "tp": tp,
+                    "fp": fp,
+                    "fn": fn,
+                    **{name: _json(self.estimate(name, label)) for name in PER_LABEL},
+                }
+                for label, (tp, fp, fn) in self.tallies.items()
+            },
+        }
+
+
+def evaluate(
+    predictions: Predictions,
+    *,
+    level: Level = "turn",
+    conventions: Conventions | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Evaluation:
+    """Scores a run.
+
+    Args:
+        predictions: What the run says about every user turn of its corpus. A run that
+            covers only a part is refused where it is loaded, unless asked for.
+        level: ``turn``, ``dialogue``, or ``confirm`` (dialogue level, confirms only).
+        conventions: What the paper leaves open; the defaults if ``None``.
+        draws: Bootstrap draws of dialogues; 0 for no intervals.
+        seed: Their seed.
+
+    Returns:
+        The evaluation.
+
+    Raises:
+        ScoringError: If nothing is left to score, as when all turns are excluded, or if the
+            number of draws is negative.
+    """
+    conventions = conventions or Conventions()
+    if draws < 0:
+        raise ScoringError(f"{draws} draws. Ask for at least 1, or for 0 to have no intervals.")
+    corpus = predictions.corpus
+    rows = align(corpus, predictions.masks, predictions.ok, conventions)
+    counts = count(
+        rows.gold,
+        rows.predicted,
+        rows.dialogue_of,
+        len(corpus),
+        level=level,
+        conventions=conventions,
+        answered=rows.answered,
+    )
+    outcomes = {str(outcome): n for outcome, n in predictions.outcome_counts.items()}
+    if not counts.sets[:, 0].any():
+        raise ScoringError(
+            f"nothing to score in {corpus.name}: {len(predictions.masks)} user turns with "
+            f"outcomes {outcomes}, unparsed={conventions.unparsed!r}. "
+            "Score another corpus, or don't exclude unreadable answers."
+        )
+    zero = conventions.zero_division
+    return Evaluation(
+        signature=Signature(
+            level=level,
+            labels=len(labels_at(level)),
+            history=predictions.record.history,
+            empty_jaccard=conventions.empty_jaccard,
+            zero_division=zero,
+            orphans=conventions.orphans,
+            unparsed=conventions.unparsed,
+            corpus=corpus.fingerprint,
+            dialogues=len(corpus),
+            draws=draws,
+            seed=seed,
+            version=library_version(),
+        ),
+        scores=scores(counts.total, level=level, zero_division=zero),
+        bounds=interval(counts, draws=draws, seed=seed, zero_division=zero) if draws else None,
+        counts=counts,
+        outcomes=outcomes,
+        turns=len(predictions.masks),
+        of_turns=predictions.of_turns,
+    )
+
+
+def _json(estimate: Estimate) -> dict[str, float | None]:
+    return {
+        name: None if value is None or math.isnan(value) else value
+        for name, value in estimate._asdict().items()
+    }

@@ -1,0 +1,179 @@
+"""The signature: one line that names all that could change a score.
+
+Two numbers may be compared only if their signatures agree, but for what the comparison is
+about. The idea is sacreBLEU's (Post, "A Call for Clarity in Reporting BLEU Scores", 2018).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from cradle_lib.errors import ScoringError
+
+_NAME: Final = "cradle"
+_EXAMPLE: Final = (
+    "cradle|lvl:turn|labels:16|hist:self|empty:1|zd:0|orphans:ignore|unparsed:miss|"
+    "corpus:ab12cd34ef56|n:600|boot:10000@0|v0.1.0"
+)
+_KEYS: Final = (
+    "lvl",
+    "labels",
+    "hist",
+    "empty",
+    "zd",
+    "orphans",
+    "unparsed",
+    "corpus",
+    "n",
+    "boot",
+)
+_HISTORIES: Final = {
+    "self": "the model saw its own earlier tags",
+    "gold": "the model saw the gold labels of earlier turns",
+    "none": "the model saw no tags",
+}
+_ORPHANS: Final = {
+    "ignore": "are ignored",
+    "attach": "move to the user turn before",
+    "count": "count as misses",
+}
+_UNPARSED: Final = {
+    "miss": "tag nothing and earn no credit for it",
+    "none": "count as no crisis",
+    "exclude": "are left out with their turns",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a score depends on.
+
+    Attributes:
+        level: ``turn``, ``dialogue`` or ``confirm``.
+        labels: Number of labels that were scored.
+        history: Whose tags the model saw: ``self``, ``gold`` or ``none``.
+        empty_jaccard: Jaccard index of two empty sets.
+        zero_division: Value of 0/0 in precision, recall and F1.
+        orphans: What happens to labels on rows where no model is asked.
+        unparsed: What an unreadable answer counts as.
+        corpus: Fingerprint of the corpus.
+        dialogues: Number of dialogues.
+        draws: Bootstrap draws behind the intervals; 0 if there are none.
+        seed: Their seed.
+        version: Version of this library.
+    """
+
+    level: str
+    labels: int
+    history: str
+    empty_jaccard: float
+    zero_division: float
+    orphans: str
+    unparsed: str
+    corpus: str
+    dialogues: int
+    draws: int
+    seed: int
+    version: str
+
+    def __str__(self) -> str:
+        """The short form, in one line without spaces."""
+        values = (
+            self.level,
+            self.labels,
+            self.history,
+            _plain(self.empty_jaccard),
+            _plain(self.zero_division),
+            self.orphans,
+            self.unparsed,
+            self.corpus,
+            self.dialogues,
+            f"{self.draws}@{self.seed}",
+        )
+        parts = (f"{key}:{value}" for key, value in zip(_KEYS, values, strict=True))
+        return "|".join((_NAME, *parts, f"v{self.version}"))
+
+    @classmethod
+    def parse(cls, text: str) -> Signature:
+        """Reads the short form.
+
+        Args:
+            text: A line as :meth:`__str__` writes it.
+
+        Returns:
+            The signature.
+
+        Raises:
+            ScoringError: If a part is missing, unknown or out of order, or not a number
+                where one is expected.
+        """
+        name, *rest = text.strip().split("|")
+        middle, version = rest[:-1], "".join(rest[-1:])
+        pairs = dict(part.partition(":")[::2] for part in middle)
+        if (
+            name != _NAME
+            or len(middle) != len(_KEYS)
+            or tuple(pairs) != _KEYS
+            or version[:1] != "v"
+        ):
+            raise ScoringError(f"not a signature: {text[:200]!r}. Expected the form {_EXAMPLE}")
+        draws, _, seed = pairs["boot"].partition("@")
+        try:
+            return cls(
+                level=pairs["lvl"],
+                labels=int(pairs["labels"]),
+                history=pairs["hist"],
+                empty_jaccard=float(pairs["empty"]),
+                zero_division=float(pairs["zd"]),
+                orphans=pairs["orphans"],
+                unparsed=pairs["unparsed"],
+                corpus=pairs["corpus"],
+                dialogues=int(pairs["n"]),
+                draws=int(draws),
+                seed=int(seed),
+                version=version[1:],
+            )
+        except ValueError as error:
+            raise ScoringError(
+                f"not a signature: {text[:200]!r} ({error}). Expected the form {_EXAMPLE}"
+            ) from None
+
+    def long(self) -> str:
+        """The long form, a sentence for people."""
+        intervals = (
+            f"95 % intervals from {self.draws} draws of dialogues with seed {self.seed}"
+            if self.draws
+            else "no intervals"
+        )
+        level = {"confirm": "dialogue level, confirms only"}.get(self.level, f"{self.level} level")
+        return (
+            f"{level}, {self.labels} labels; {_HISTORIES.get(self.history, self.history)}; "
+            f"the Jaccard index of two empty sets is {_plain(self.empty_jaccard)} and 0/0 is "
+            f"{_plain(self.zero_division)}; labels where no model is asked "
+            f"{_ORPHANS.get(self.orphans, self.orphans)}; unreadable answers "
+            f"{_UNPARSED.get(self.unparsed, self.unparsed)}; corpus {self.corpus} with "
+            f"{self.dialogues} dialogues; {intervals}; cradle_lib {self.version}"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The parts by name, ready for JSON."""
+        return asdict(self)
+
+    def differences(self, other: Signature, *, allowed: Collection[str] = ()) -> tuple[str, ...]:
+        """Names what keeps two scores from being compared.
+
+        Args:
+            other: The other score's signature.
+            allowed: What the comparison is about, such as ``("history",)``.
+
+        Returns:
+            The names of the parts that differ; empty if the scores may be compared.
+        """
+        mine, theirs = self.as_dict(), other.as_dict()
+        return tuple(k for k in mine if k not in allowed and mine[k] != theirs[k])
+
+
+def _plain(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(float(value))
