@@ -46,7 +46,9 @@ BITS: Final[Mapping[str, int]] = MappingProxyType(
 
 
 def _union(prefix: str, suffix: str) -> int:
-    return sum(b for label, b in BITS.items() if label.startswith(prefix) and label.endswith(suffix))
+    return sum(
+        b for label, b in BITS.items() if label.startswith(prefix) and label.endswith(suffix)
+    )
 
 
 ALL_MASK: Final = _union("", "")
@@ -113,7 +115,9 @@ def find(name: str) -> str:
     found = _LOWER.get(name.strip().lower())
     if found is None:
         near = get_close_matches(name.strip().lower(), list(_LOWER), n=1, cutoff=0.6)
-        advice = f"Did you mean {_LOWER[near[0]]!r}?" if near else f"Labels are: {', '.join(LABELS)}."
+        advice = (
+            f"Did you mean {_LOWER[near[0]]!r}?" if near else f"Labels are: {', '.join(LABELS)}."
+        )
         raise LabelError(f"unknown label {name.strip()!r}. {advice}")
     return found
 

@@ -53,9 +53,7 @@ def check_counts(corpus: Corpus) -> list[Check]:
         "dialogues_with_alert": sum(alerts),
         "dialogues_with_confirm": sum(confirms),
         "dialogues_with_both": sum(a and c for a, c in zip(alerts, confirms, strict=True)),
-        "dialogues_with_neither": sum(
-            not (a or c) for a, c in zip(alerts, confirms, strict=True)
-        ),
+        "dialogues_with_neither": sum(not (a or c) for a, c in zip(alerts, confirms, strict=True)),
     }
     checks = [
         Check(name.replace("_", " "), count, int(published(f"corpus.{name}") or 0))

@@ -66,7 +66,11 @@ def fetch_release(folder: Path = paths.RELEASE, revision: str | None = None) -> 
                     hint="The release has changed: read it by path, and tell us.",
                 )
             cached = hf_hub_download(
-                REPOSITORY, parts[0], repo_type="dataset", revision=commit, cache_dir=folder / ".hub"
+                REPOSITORY,
+                parts[0],
+                repo_type="dataset",
+                revision=commit,
+                cache_dir=folder / ".hub",
             )
             read_release(cached)
             part = folder / f"{ours}.parquet.part"

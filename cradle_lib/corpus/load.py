@@ -65,6 +65,4 @@ def _surrogate(split: str) -> Corpus:
             path=paths.shown(paths.SURROGATE),
             hint="Run `cradle data build-surrogate`.",
         )
-    return replace(
-        corpus, meta={name: meta[name].tolist() for name in _META}, synthetic=True
-    )
+    return replace(corpus, meta={name: meta[name].tolist() for name in _META}, synthetic=True)

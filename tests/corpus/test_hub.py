@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -35,8 +35,8 @@ def split(text: str) -> bytes:
 
 
 class Hub(BaseHTTPRequestHandler):
-    files: dict[str, bytes] = {}
-    asked: list[str] = []
+    files: ClassVar[dict[str, bytes]] = {}
+    asked: ClassVar[list[str]] = []
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -150,5 +150,3 @@ def test_without_a_network_one_line_says_what_to_do(tmp_path: Path) -> None:
     assert "CorpusError: can't fetch SungJoo/Cradle-Dialogue at main" in last
     assert "train.parquet, dev.parquet, test.parquet" in last
     assert not list((tmp_path / "release").glob("*.parquet"))
-
-

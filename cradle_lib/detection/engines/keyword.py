@@ -1,0 +1,149 @@
+"""The keyword baseline: a lexicon that people can edit, with negation and person handling.
+
+Sentences are cut into clauses, and a phrase counts only where a clause tells it of the
+user: not after a negation, not in a hypothetical, not with somebody else as its subject.
+Words of time in the sentence choose the state; ongoing wins. A label that the history
+already shows is not given again.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from cradle_lib import paths
+from cradle_lib.detection.engines.base import Sequential, checksum
+from cradle_lib.detection.session import Answer, Prompt
+from cradle_lib.errors import EngineError
+from cradle_lib.labels import ALERT_MASK, BITS, CONFIRM_MASK, CRISIS_TYPES, format_mask
+
+LEXICON: Final = Path(__file__).parent.parent / "lexicon.txt"
+# How many words before a phrase a negation reaches.
+REACH: Final = 4
+
+_RULES: Final = (
+    "idiom",
+    "negation",
+    "hypothetical",
+    "other person",
+    "oneself",
+    "somebody",
+    "past cue",
+    "ongoing cue",
+    "past by default",
+)
+_SENTENCE: Final = re.compile(r"[.!?…\n]+")
+_CLAUSE: Final = re.compile(r"[,;:()\u2013\u2014]+|\s-+\s|\b(?:but|because|although|though)\b")
+_WORD: Final = re.compile(r"[\w'*-]+")
+
+
+class Keyword(Sequential):
+    """Tags a turn by the phrases in it.
+
+    Args:
+        lexicon: A file in the format of the one that ships; its checksum is the revision.
+
+    Raises:
+        EngineError: If the lexicon can't be read, or lacks or doubles a section.
+    """
+
+    def __init__(self, lexicon: Path = LEXICON) -> None:
+        sections = _read(lexicon)
+        self.revision = f"lexicon:{checksum(lexicon)} code:{checksum(__file__)}"
+        self._past_by_default = {name.lower() for name in sections.pop("past by default")}
+        self._patterns = {name: _pattern(phrases) for name, phrases in sections.items()}
+
+    def reply(self, prompt: Prompt) -> Answer:
+        """Tags the current turn, without what the history already shows."""
+        found = self.find(prompt.current) & ~prompt.tagged
+        # An event that has been confirmed needs no alert any more.
+        if prompt.tagged & CONFIRM_MASK:
+            found &= ~ALERT_MASK
+        return Answer(text=format_mask(found))
+
+    def find(self, text: str) -> int:
+        """Looks for the lexicon's phrases.
+
+        Args:
+            text: What the user says in one turn.
+
+        Returns:
+            Mask of the labels found; a confirm silences alerts, and of several types for
+            one turn the more severe one stays (rape over sexual harassment, active over
+            passive ideation).
+        """
+        mask = 0
+        for sentence in _SENTENCE.split(text.lower().replace("’", "'")):  # noqa: RUF001
+            plain = self._patterns["idiom"].sub(" ", sentence)
+            ongoing = bool(self._patterns["ongoing cue"].search(plain))
+            past = bool(self._patterns["past cue"].search(plain)) and not ongoing
+            for name in ("alert", *CRISIS_TYPES):
+                if any(self._tells(name, clause) for clause in _CLAUSE.split(plain)):
+                    history = past or (name.lower() in self._past_by_default and not ongoing)
+                    stem = name if name == "alert" else f"confirm_{name}"
+                    mask |= BITS[f"{stem}_{'past' if history else 'ongoing'}"]
+        return _most_severe(mask)
+
+    def _tells(self, name: str, clause: str) -> bool:
+        return any(self._is_own(clause, match) for match in self._patterns[name].finditer(clause))
+
+    def _is_own(self, clause: str, match: re.Match[str]) -> bool:
+        """Whether the clause tells the phrase of the user, as a fact."""
+        before = clause[: match.start()]
+        reach = " ".join(_WORD.findall(before)[-REACH:])
+        if self._patterns["negation"].search(reach):
+            return False
+        if self._patterns["hypothetical"].search(before):
+            return False
+        others = list(self._patterns["other person"].finditer(before))
+        start = others[-1].end() if others else 0
+        if self._patterns["oneself"].search(clause[start : match.end()]):
+            return True
+        return not others and not self._patterns["somebody"].search(before)
+
+
+def _most_severe(mask: int) -> int:
+    for severe, mild in (("RA", "SHA"), ("SI_active", "SI_passive")):
+        for state in ("ongoing", "past"):
+            if mask & BITS[f"confirm_{severe}_{state}"]:
+                mask &= ~BITS[f"confirm_{mild}_{state}"]
+    return mask & ~ALERT_MASK if mask & CONFIRM_MASK else mask
+
+
+def _read(path: Path) -> dict[str, list[str]]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise EngineError(f"{paths.shown(path)}: can't be read as UTF-8 text ({error})") from error
+    sections: dict[str, list[str]] = {}
+    phrases: list[str] | None = None
+    known = (*_RULES, "alert", *CRISIS_TYPES)
+    for number, raw in enumerate(lines, start=1):
+        line = raw.split("#", 1)[0].strip()
+        if line.startswith("["):
+            name = line.strip("[]")
+            if name not in known or name in sections:
+                odd = "a second section" if name in sections else "an unknown section"
+                raise EngineError(
+                    f"{paths.shown(path)}, line {number}: {odd} {line}. "
+                    f"Each of these stands there once: {', '.join(known)}."
+                )
+            phrases = sections.setdefault(name, [])
+        elif line and phrases is None:
+            raise EngineError(f"{paths.shown(path)}, line {number}: a phrase before any [section]")
+        elif line and phrases is not None:
+            phrases.append(line)
+    if missing := [name for name in known if not sections.get(name)]:
+        raise EngineError(f"{paths.shown(path)}: nothing stands under [{missing[0]}]")
+    return sections
+
+
+def _pattern(phrases: list[str]) -> re.Pattern[str]:
+    """Matches any of the phrases as whole words; a star is the rest of a word."""
+    ordered = sorted(phrases, key=len, reverse=True)
+    alternatives = (
+        r"\s+".join(re.escape(word).replace(r"\*", r"[\w'-]*") for word in phrase.lower().split())
+        for phrase in ordered
+    )
+    return re.compile(rf"(?<![\w'])(?:{'|'.join(alternatives)})(?![\w'])")

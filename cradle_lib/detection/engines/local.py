@@ -1,0 +1,163 @@
+"""What all engines on this machine share: loading weights, and turning prompts into tokens."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from cradle_lib.detection.answers import Outcome, is_cut
+from cradle_lib.detection.engines.base import Options
+from cradle_lib.detection.quiet import quiet
+from cradle_lib.detection.registry import Decoding, Model
+from cradle_lib.detection.session import Answer, Prompt
+from cradle_lib.detection.weights import PREFIX, embedded_weights
+from cradle_lib.errors import EngineError
+
+if TYPE_CHECKING:
+    import torch
+
+# What a model without a chat template is shown after the prompt, so that it answers.
+CONTINUATION: Final = "\nAnswer:\n"
+_CONTROL: Final = re.compile(r"<\|[a-z_]+\|>")
+
+
+@dataclass(frozen=True)
+class Local:
+    """A loaded model.
+
+    Attributes:
+        lm: The causal language model, in evaluation mode.
+        tokenizer: Its tokenizer.
+        decoding: The settings that shape its answers.
+        context: Longest sequence that the model was built for; ``None`` if it does not say.
+    """
+
+    lm: Any
+    tokenizer: Any
+    decoding: Decoding
+    context: int | None
+
+    def encode(self, prompt: Prompt) -> torch.Tensor:
+        """Turns a prompt into token ids.
+
+        Args:
+            prompt: The prompt.
+
+        Returns:
+            Ids through the model's chat template, or, for a model that has none, of the
+            text followed by :data:`CONTINUATION`. int64, shape (1, tokens), on the
+            device of the embedding.
+        """
+        if self.tokenizer.chat_template:
+            ids = self.tokenizer.apply_chat_template(
+                prompt.messages,
+                add_generation_prompt=True,
+                return_tensors="pt",
+                return_dict=True,
+                **self.decoding.chat,
+            )["input_ids"]
+        else:
+            ids = self.tokenizer(prompt.text + CONTINUATION, return_tensors="pt")["input_ids"]
+        device = self.lm.get_input_embeddings().weight.device
+        tensor: torch.Tensor = ids.to(device)
+        return tensor
+
+    def answer(self, ids: list[int], *, ended: bool, tokens_in: int, tokens_cached: int) -> Answer:
+        """Turns generated ids into an answer.
+
+        Args:
+            ids: The ids after the prompt.
+            ended: Whether the model ended by itself; otherwise the limit cut it off.
+            tokens_in: Tokens of the prompt.
+            tokens_cached: Those of them that were not computed again.
+
+        Returns:
+            The answer. A cut within the line that counts, or a missing final channel,
+            makes it unparsed and gives the reason.
+        """
+        marker = self.decoding.answer_after
+        text = str(self.tokenizer.decode(ids, skip_special_tokens=marker is None))
+        reason = None
+        if marker is not None:
+            head, found, tail = text.rpartition(marker)
+            text = _CONTROL.sub("", tail) if found else head + tail
+            if not found:
+                reason = f"no {marker} in the answer"
+        if not ended and is_cut(text):
+            reason = f"cut at {self.decoding.max_new_tokens} tokens"
+        return Answer(
+            text=text,
+            outcome=None if reason is None else Outcome.UNPARSED,
+            reason=reason,
+            tokens_in=tokens_in,
+            tokens_cached=tokens_cached,
+            tokens_out=len(ids),
+        )
+
+
+def require_packages(*names: str, extra: str, model: Model) -> None:
+    """Checks that packages are installed, without importing them.
+
+    Raises:
+        EngineError: If one is missing; the message says what to install.
+    """
+    for name in names:
+        if importlib.util.find_spec(name) is None:
+            raise EngineError(
+                f"{model.name} needs the package {name}, which is not installed. "
+                f"Install it with `pip install 'cradle-lib[{extra}]'`."
+            )
+
+
+def load_local(model: Model, options: Options) -> Local:
+    """Loads a model with Transformers: safetensors only, no code from repositories.
+
+    Args:
+        model: An entry of the registry; ``embedded:`` weights are fetched on first use.
+        options: Device, or how to spread the weights over several.
+
+    Returns:
+        The model.
+
+    Raises:
+        EngineError: If weights are missing or can't be reached, or memory runs out.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    decoding = model.decoding or Decoding()
+    source = str(model.weights)
+    if source.startswith(PREFIX):
+        source = str(embedded_weights(source.removeprefix(PREFIX)))
+    where = {} if Path(source).is_dir() else {"revision": model.revision or "main"}
+    device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    spread = {"device_map": options.device_map} if options.device_map else {}
+    try:
+        with quiet():
+            tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **where)
+            lm: Any = AutoModelForCausalLM.from_pretrained(
+                source,
+                dtype=decoding.dtype or "auto",
+                trust_remote_code=False,
+                use_safetensors=True,
+                **where,
+                **spread,
+            )
+            lm = lm if spread else lm.to(device)
+    except torch.OutOfMemoryError as error:
+        raise EngineError(
+            f"{model.name} does not fit on {device}. It needs {model.hardware or 'more memory'}; "
+            "--device-map auto spreads it over several GPUs."
+        ) from error
+    except (OSError, ValueError, RuntimeError, ImportError, KeyError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+        raise EngineError(
+            f"the weights of {model.name} ({source}) can't be loaded: {reason}. Check the name, "
+            f"or download them where there is a network: `hf download {source}`."
+        ) from error
+    lm.eval()
+    text_config = lm.config.get_text_config()
+    return Local(lm, tokenizer, decoding, getattr(text_config, "max_position_embeddings", None))

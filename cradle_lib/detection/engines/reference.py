@@ -1,0 +1,84 @@
+"""The reference engine: one dialogue and one turn at a time, as the paper ran its models.
+
+Greedy decoding with Transformers' ``generate`` and nothing clever (paper, Appendix C.1).
+Other engines for local weights are measured against the tags that this one gives.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from cradle_lib.detection.answers import Outcome
+from cradle_lib.detection.engines.base import Options, Sequential
+from cradle_lib.detection.engines.local import Local, load_local, require_packages
+from cradle_lib.detection.registry import Model
+from cradle_lib.detection.session import Answer, Prompt
+from cradle_lib.errors import EngineError
+
+
+class Reference(Sequential):
+    """Runs any causal language model of Transformers.
+
+    Weights are loaded when the first question comes, so that a finished run needs none.
+
+    Args:
+        model: An entry of the registry.
+        options: Device and device map.
+
+    Raises:
+        EngineError: If PyTorch or Transformers is not installed.
+    """
+
+    def __init__(self, model: Model, options: Options) -> None:
+        require_packages("torch", "transformers", extra="local", model=model)
+        self._model, self._options = model, options
+
+    @cached_property
+    def _local(self) -> Local:
+        return load_local(self._model, self._options)
+
+    def reply(self, prompt: Prompt) -> Answer:
+        """Generates one answer, the whole prompt computed from scratch.
+
+        Returns:
+            The answer; ``failed`` if the prompt alone is longer than the model's context.
+
+        Raises:
+            EngineError: If the weights can't be loaded or memory runs out.
+        """
+        import torch
+
+        local = self._local
+        ids = local.encode(prompt)
+        length = int(ids.shape[1])
+        if local.context is not None and length >= local.context:
+            reason = f"the prompt has {length} tokens, the model's context {local.context}"
+            return Answer("", Outcome.FAILED, reason, tokens_in=length)
+        limit = local.decoding.max_new_tokens
+        try:
+            with torch.inference_mode():
+                output: Any = local.lm.generate(
+                    input_ids=ids,
+                    attention_mask=torch.ones_like(ids),
+                    max_new_tokens=limit,
+                    pad_token_id=local.tokenizer.pad_token_id or local.tokenizer.eos_token_id,
+                    # Sampling settings that a model brings along are void when greedy.
+                    do_sample=False,
+                    temperature=None,
+                    top_p=None,
+                    top_k=None,
+                )
+        except torch.OutOfMemoryError as error:
+            raise EngineError(
+                f"{self._model.name}: memory ran out at a prompt of {length} tokens. "
+                "The answers so far are kept; go on with another --device or --device-map auto."
+            ) from error
+        generated = output[0, length:].tolist()
+        ended = len(generated) < limit or generated[-1] in _end_ids(local)
+        return local.answer(generated, ended=ended, tokens_in=length, tokens_cached=0)
+
+
+def _end_ids(local: Local) -> set[int]:
+    ends = local.lm.generation_config.eos_token_id
+    return set(ends if isinstance(ends, list) else [ends])

@@ -1,0 +1,263 @@
+"""The journal: an append-only file with one line per answer.
+
+The first line is a header with the record of the run, each further line one
+prediction. Every line is handed to the operating system as soon as there is an answer,
+so that a killed process loses at most the turn in flight, and is forced to the disk
+within a second, which matters only when the machine itself goes down. A last line that
+was torn is dropped on resume. Where a turn stands twice, the later line counts.
+
+A run that goes on under changed circumstances (another commit, another version of the
+corpus) writes a further header: the last one says what holds now.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from pydantic import ValidationError
+
+from cradle_lib import paths
+from cradle_lib.detection.answers import Outcome
+from cradle_lib.detection.session import Prediction
+from cradle_lib.errors import JournalError, LabelError
+from cradle_lib.labels import format_mask, parse
+from cradle_lib.record import Record
+
+try:
+    import fcntl
+except ImportError:  # Windows has no advisory locks of this kind.
+    _locks = False
+else:
+    _locks = True
+
+_SYNC_SECONDS: Final = 1.0
+_START: Final = b'{"record": {'
+_FIELDS: Final = frozenset(Prediction.__dataclass_fields__) - {"mask"} | {"labels"}
+
+
+class Journal:
+    """A journal that is being written; made by :meth:`open`, closed by ``with``."""
+
+    def __init__(self, path: Path, descriptor: int, stored: list[Prediction]) -> None:
+        self.path = path
+        self._descriptor = descriptor
+        self._synced = time.monotonic()
+        self._stored: dict[str, dict[int, Prediction]] = {}
+        for prediction in stored:
+            self._keep(prediction)
+
+    @classmethod
+    def open(cls, path: Path, record: Record) -> Journal:
+        """Opens a journal for a run, new or to be resumed, and locks it.
+
+        Args:
+            path: The file; its folder is made.
+            record: The record of the run that is about to start.
+
+        Returns:
+            The journal, holding what was answered before.
+
+        Raises:
+            JournalError: If the file belongs to a run with other settings (the message
+                names them), if another process is writing it, or if it is damaged.
+        """
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            _lock(descriptor, path)
+            content = _slurp(descriptor)
+            whole = content[: content.rfind(b"\n") + 1]
+            # A file that is no journal is refused here, before anything is cut off it.
+            fresh = not whole and content[: len(_START)] == _START[: len(content)]
+            before, stored = (None, []) if fresh else _read_lines(whole, path)
+            _require_same(before, record, path)
+            if len(whole) < len(content):
+                os.ftruncate(descriptor, len(whole))
+            journal = cls(path, descriptor, stored)
+            if before is None or _circumstances(before) != _circumstances(record):
+                journal._write({"record": record.model_dump(), "identity": record.identity})
+                journal._sync()
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return journal
+
+    def stored(self, dialogue: str) -> list[Prediction]:
+        """Gives what is stored for a dialogue, in the order of its turns."""
+        return [p for _, p in sorted(self._stored.get(dialogue, {}).items())]
+
+    def append(self, prediction: Prediction) -> None:
+        """Writes one prediction; after this call a killed process has not lost it."""
+        self._write(_to_json(prediction))
+        self._keep(prediction)
+        if time.monotonic() - self._synced >= _SYNC_SECONDS:
+            self._sync()
+
+    def close(self) -> None:
+        """Forces everything to the disk and gives the lock back; harmless if done already."""
+        if self._descriptor >= 0:
+            self._sync()
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _keep(self, prediction: Prediction) -> None:
+        self._stored.setdefault(prediction.dialogue, {})[prediction.turn] = prediction
+
+    def _write(self, line: dict[str, Any]) -> None:
+        # Plain ASCII: no reader can take an exotic line separator in an answer for a new line.
+        data = (json.dumps(line) + "\n").encode("ascii")
+        while data:
+            data = data[os.write(self._descriptor, data) :]
+
+    def _sync(self) -> None:
+        os.fsync(self._descriptor)
+        self._synced = time.monotonic()
+
+
+def read_journal(path: Path) -> tuple[Record, list[Prediction]]:
+    """Reads a journal, finished or not.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The last record, and one prediction per turn, ordered by dialogue and turn. A torn
+        last line is left out.
+
+    Raises:
+        JournalError: If there is no such file, it has no header, or a line is damaged.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise JournalError(
+            f"{paths.shown(path)}: there is no journal. Make it with `cradle infer`."
+        ) from None
+    record, stored = _read_lines(content[: content.rfind(b"\n") + 1], path)
+    latest = {(p.dialogue, p.turn): p for p in stored}
+    return record, [latest[place] for place in sorted(latest)]
+
+
+def _read_lines(content: bytes, path: Path) -> tuple[Record, list[Prediction]]:
+    record: Record | None = None
+    stored: list[Prediction] = []
+    for number, line in _numbered(content, path):
+        if "record" in line:
+            record = _to_record(line, path, number, record)
+        elif record is None:
+            break
+        else:
+            stored.append(_from_json(line, path, number))
+    if record is None:
+        raise JournalError(
+            f"{paths.shown(path)}: the first line is not the header of a journal. "
+            "Choose another place for the run, or move the file away."
+        )
+    return record, stored
+
+
+def _numbered(content: bytes, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, raw in enumerate(content.split(b"\n")[:-1], start=1):
+        try:
+            line = json.loads(raw)
+        except ValueError as error:
+            raise _damaged(path, number, "is not JSON") from error
+        if not isinstance(line, dict):
+            raise _damaged(path, number, "is not a JSON object")
+        yield number, line
+
+
+def _to_record(line: dict[str, Any], path: Path, number: int, before: Record | None) -> Record:
+    try:
+        record = Record.model_validate(line["record"])
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(str(part) for part in problem["loc"])
+        raise _damaged(path, number, f"has a record whose {where} is wrong") from error
+    if line.get("identity") != record.identity:
+        raise _damaged(path, number, "has a record that does not match its identity")
+    _require_same(before, record, path)
+    return record
+
+
+def _to_json(prediction: Prediction) -> dict[str, Any]:
+    line = asdict(prediction)
+    labels = format_mask(line.pop("mask"))
+    place = {name: line.pop(name) for name in ("dialogue", "turn", "key", "answer")}
+    return place | {"labels": labels} | line | {"seconds": round(prediction.seconds, 4)}
+
+
+def _from_json(line: dict[str, Any], path: Path, number: int) -> Prediction:
+    if line.keys() != _FIELDS:
+        odd = ", ".join(sorted(line.keys() ^ _FIELDS))
+        raise _damaged(path, number, f"has missing or unknown fields ({odd})")
+    values = dict(line)
+    try:
+        mask = parse(values.pop("labels"))
+        outcome = Outcome(values.pop("outcome"))
+        turn = int(values.pop("turn"))
+        prediction = Prediction(**values, mask=mask, outcome=outcome, turn=turn)
+    except (LabelError, ValueError, TypeError, AttributeError) as error:
+        raise _damaged(path, number, f"can't be read ({error})") from error
+    if mask and outcome is not Outcome.OK:
+        raise _damaged(path, number, f"has labels although its outcome is {outcome}")
+    return prediction
+
+
+def _circumstances(record: Record) -> dict[str, Any]:
+    return record.model_dump(exclude={"started"})
+
+
+def _require_same(before: Record | None, now: Record, path: Path) -> None:
+    if before is None or before.identity == now.identity:
+        return
+    there, here = before.settings, now.settings
+    differing = [name for name in here if there.get(name) != here[name]]
+    details = "; ".join(f"{n} is {there.get(n)!r} there and {here[n]!r} here" for n in differing)
+    raise JournalError(
+        f"{paths.shown(path)}: this journal belongs to another run: {details}. "
+        "Choose another place for this run, or move the file away."
+    )
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    if not _locks:
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise JournalError(
+            f"{paths.shown(path)}: another process is writing this journal. "
+            "Wait for it to end, or split the work with --shard."
+        ) from None
+
+
+def _slurp(descriptor: int) -> bytes:
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    with os.fdopen(os.dup(descriptor), "rb") as handle:
+        return handle.read()
+
+
+def _damaged(path: Path, number: int, problem: str) -> JournalError:
+    return JournalError(
+        f"{paths.shown(path)}, line {number}: the line {problem}. "
+        "Restore the file, or move it away and run again."
+    )

@@ -1,0 +1,203 @@
+"""Predictions in the shape that scoring wants: arrays aligned to a corpus's user turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus, Dialogue
+from cradle_lib.detection.answers import OUTCOMES, Outcome
+from cradle_lib.detection.journal import read_journal
+from cradle_lib.detection.session import Prediction, Session
+from cradle_lib.errors import JournalError, PromptError
+from cradle_lib.prompts import Template, load_template
+from cradle_lib.record import Record
+
+_CODES: Final = {outcome: code for code, outcome in enumerate(OUTCOMES)}
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What one run says about every user turn of a corpus.
+
+    Attributes:
+        record: The record of the run (of its first shard).
+        corpus: The corpus that the arrays are aligned to.
+        masks: Labels of each user turn; 0 where the outcome is not ``ok``. uint16, shape
+            (user turns,).
+        outcomes: Position of each turn's outcome in ``OUTCOMES``. uint8, the same shape.
+        answers: The raw texts.
+        of_turns: User turns of the corpus that was loaded; more than ``len(masks)`` if
+            the run is partial or a sample.
+    """
+
+    record: Record
+    corpus: Corpus
+    masks: NDArray[np.uint16]
+    outcomes: NDArray[np.uint8]
+    answers: tuple[str, ...]
+    of_turns: int
+
+    @property
+    def ok(self) -> NDArray[np.bool_]:
+        """Whether each turn's answer could be read. Shape (user turns,)."""
+        return np.asarray(self.outcomes == _CODES[Outcome.OK])
+
+    @property
+    def outcome_counts(self) -> dict[Outcome, int]:
+        """How many turns ended in each of the four outcomes."""
+        counts = np.bincount(self.outcomes, minlength=len(OUTCOMES))
+        return {outcome: int(counts[code]) for code, outcome in enumerate(OUTCOMES)}
+
+    def subset(self, corpus: Corpus) -> Predictions:
+        """Restricts the predictions to some of the dialogues.
+
+        Args:
+            corpus: A part of :attr:`corpus`, made by :meth:`Corpus.subset`.
+
+        Returns:
+            Predictions aligned to the part.
+
+        Raises:
+            JournalError: If the part holds a dialogue that is not in :attr:`corpus`.
+        """
+        starts = np.searchsorted(self.corpus.dialogue_of, np.arange(len(self.corpus) + 1))
+        places = {dialogue.id: i for i, dialogue in enumerate(self.corpus)}
+        rows: list[int] = []
+        for dialogue in corpus:
+            if dialogue.id not in places:
+                raise JournalError(
+                    f"{corpus.name} holds dialogue {dialogue.id}, which these predictions "
+                    f"for {self.corpus.name} do not. Pick dialogues of {self.corpus.name} only."
+                )
+            place = places[dialogue.id]
+            rows.extend(range(int(starts[place]), int(starts[place + 1])))
+        return Predictions(
+            record=self.record,
+            corpus=corpus,
+            masks=self.masks[rows],
+            outcomes=self.outcomes[rows],
+            answers=tuple(self.answers[row] for row in rows),
+            of_turns=self.of_turns,
+        )
+
+
+def load_predictions(
+    journals: Path | Sequence[Path], corpus: Corpus, *, partial: bool = False
+) -> Predictions:
+    """Loads a run's predictions for a corpus, from one journal or from those of its shards.
+
+    Args:
+        journals: The journal, or one per shard; the later one wins where two overlap.
+        corpus: The corpus that the run was over.
+        partial: Whether to accept a run that does not cover the corpus. The result is
+            then aligned to the dialogues that are covered completely.
+
+    Returns:
+        The predictions, aligned to ``corpus`` or, if partial, to the part of it.
+
+    Raises:
+        JournalError: If the journals belong to different runs, answer another version of
+            the corpus, or cover only a part of it and ``partial`` was not asked for (the
+            message says n of N), or none of it.
+    """
+    files = [journals] if isinstance(journals, Path) else list(journals)
+    record, stored = _merged(files, corpus)
+    found = {(p.dialogue, p.turn): p for p in stored}
+    chosen = [
+        position
+        for position, dialogue in enumerate(corpus)
+        if all((dialogue.id, turn.turn_id) in found for turn in dialogue.user_turns)
+    ]
+    of_turns = len(corpus.gold)
+    if not partial and len(chosen) < len(corpus):
+        answered = sum((d.id, t.turn_id) in found for d in corpus for t in d.user_turns)
+        raise JournalError(
+            f"{_names(files)}: answers {answered} of {of_turns} user turns of {corpus.name}. "
+            "Resume the run with `cradle infer`, or ask for a partial result."
+        )
+    if not chosen:
+        raise JournalError(f"{_names(files)}: covers no dialogue of {corpus.name} completely")
+    part = corpus
+    if len(chosen) < len(corpus):
+        part = corpus.subset(chosen, f"{corpus.name}[{len(chosen)}]")
+    aligned = [found[d.id, turn.turn_id] for d in part for turn in d.user_turns]
+    return Predictions(
+        record=record,
+        corpus=part,
+        masks=np.array([p.mask for p in aligned], dtype=np.uint16),
+        outcomes=np.array([_CODES[p.outcome] for p in aligned], dtype=np.uint8),
+        answers=tuple(p.answer for p in aligned),
+        of_turns=of_turns,
+    )
+
+
+def _merged(files: Sequence[Path], corpus: Corpus) -> tuple[Record, list[Prediction]]:
+    if not files:
+        raise JournalError("no journal was named. Name at least one.")
+    parts = [read_journal(path) for path in files]
+    first = parts[0][0]
+    merged: list[Prediction] = []
+    for path, (record, stored) in zip(files, parts, strict=True):
+        if record.identity != first.identity:
+            raise JournalError(
+                f"{paths.shown(path)}: belongs to another run than {paths.shown(files[0])}. "
+                "Only the shards of one run can be read together."
+            )
+        merged += _still_true(record, stored, corpus, path)
+    return first, merged
+
+
+def _still_true(
+    record: Record, stored: list[Prediction], corpus: Corpus, path: Path
+) -> list[Prediction]:
+    """Keeps the predictions that answer exactly the questions which this corpus gives rise to."""
+    template = _template_of(record)
+    if template is None:
+        if record.corpus_fingerprint == corpus.fingerprint:
+            return stored
+        raise JournalError(
+            f"{paths.shown(path)}: was made for corpus {record.corpus_fingerprint}, "
+            f"{corpus.name} is {corpus.fingerprint}, and its prompt {record.prompt!r} "
+            f"({record.prompt_hash}) is not here to match the answers. Run it again."
+        )
+    by_dialogue: dict[str, list[Prediction]] = {}
+    for prediction in stored:
+        by_dialogue.setdefault(prediction.dialogue, []).append(prediction)
+    kept = [
+        prediction
+        for dialogue in corpus
+        for prediction in _matching(dialogue, template, record, by_dialogue.get(dialogue.id, []))
+    ]
+    if by_dialogue and not kept:
+        raise JournalError(
+            f"{paths.shown(path)}: none of its answers is to a question that {corpus.name} "
+            f"({corpus.fingerprint}) asks; it was made for {record.corpus} "
+            f"({record.corpus_fingerprint}). Name the corpus that the run was over."
+        )
+    return kept
+
+
+def _template_of(record: Record) -> Template | None:
+    """Finds the very template that a run used, if this machine has it."""
+    try:
+        template = load_template(record.prompt)
+    except PromptError:
+        return None
+    return template if template.hash == record.prompt_hash else None
+
+
+def _matching(
+    dialogue: Dialogue, template: Template, record: Record, stored: list[Prediction]
+) -> list[Prediction]:
+    return Session(dialogue, template, record.history, stored).taken
+
+
+def _names(files: Sequence[Path]) -> str:
+    return ", ".join(paths.shown(path) for path in files)

@@ -1,0 +1,163 @@
+"""The registry of models: what ``models.yml`` may say, and how it is read."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from cradle_lib import paths
+from cradle_lib.errors import RegistryError
+
+Group = Literal["baseline", "embedded", "open", "fine-tuned", "proprietary"]
+EngineName = Literal[
+    "always-none", "keyword", "tfidf", "reference", "replay", "openai", "anthropic"
+]
+GROUPS: Final[tuple[Group, ...]] = ("baseline", "embedded", "open", "fine-tuned", "proprietary")
+
+_NEEDS_WEIGHTS: Final = frozenset({"reference", "replay", "openai", "anthropic"})
+_NEEDS_KEY: Final = frozenset({"openai", "anthropic"})
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Decoding(_Strict):
+    """How an answer is produced. Whatever can change an answer stands here.
+
+    Attributes:
+        max_new_tokens: Upper limit of the answer's length.
+        temperature: Sampling temperature of an API model; ``None`` leaves it to the
+            provider. Local models decode greedily.
+        dtype: Number format of local weights, such as ``bfloat16``.
+        chat: Switches of the model's chat template, such as ``enable_thinking: false``.
+        answer_after: A control text after which the answer proper begins, for models
+            that write their reasoning in a channel of its own.
+    """
+
+    max_new_tokens: Annotated[int, Field(ge=1)] = 512
+    temperature: Annotated[float, Field(ge=0)] | None = None
+    dtype: Literal["float32", "bfloat16", "float16"] | None = None
+    chat: dict[str, bool | str] = {}
+    answer_after: str | None = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that are set: what a record keeps."""
+        return {name: value for name, value in self.model_dump().items() if value not in (None, {})}
+
+
+class Key(_Strict):
+    """Where an API key comes from: always the environment.
+
+    Attributes:
+        variable: Name of the environment variable.
+        url: Where to get a key.
+    """
+
+    variable: str
+    url: str | None = None
+
+
+class Model(_Strict):
+    """One entry of the registry.
+
+    Attributes:
+        id: Its key in the file: lower case, used in file names and commands.
+        name: What pages call it.
+        group: Kind of system.
+        engine: What drives it.
+        weights: Repository or folder of the weights, a name that starts with
+            ``embedded:``, the provider's name of the model, or a journal to replay.
+        revision: Commit or checksum of the weights; ``None`` if it is not pinned.
+        prompt: Name of its prompt template.
+        decoding: Settings that shape the answer; ``None`` for systems that generate nothing.
+        default: Whether the default book holds it.
+        sample: Number of dialogues that the default book runs it on; ``None`` for all.
+        published: Its key in the published numbers, if the paper reports it.
+        remote: Whether the text of the dialogues leaves this machine.
+        base_url: Endpoint, if it is not the provider's own.
+        key: Where its API key comes from.
+        hardware: What it needs, in words.
+    """
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+    name: str
+    group: Group
+    engine: EngineName
+    weights: str | None = None
+    revision: str | None = None
+    prompt: str = "turn"
+    decoding: Decoding | None = None
+    default: bool = False
+    sample: Annotated[int, Field(ge=1)] | None = None
+    published: str | None = None
+    remote: bool = False
+    base_url: str | None = None
+    key: Key | None = None
+    hardware: str | None = None
+
+    @model_validator(mode="after")
+    def _fits_its_engine(self) -> Model:
+        if self.engine in _NEEDS_WEIGHTS and not self.weights:
+            raise ValueError(f"engine {self.engine} needs 'weights'")
+        if self.engine in _NEEDS_KEY and self.base_url is None and not self.remote:
+            raise ValueError("a provider's own endpoint is remote: say 'remote: true'")
+        if self.engine in _NEEDS_KEY and self.remote and self.key is None:
+            raise ValueError(f"a remote model with engine {self.engine} needs 'key'")
+        return self
+
+
+def load_registry(path: Path = paths.REGISTRY) -> dict[str, Model]:
+    """Reads the registry.
+
+    Args:
+        path: A YAML file: one mapping of ids to entries.
+
+    Returns:
+        The models by id, in the file's order.
+
+    Raises:
+        RegistryError: If the file is missing, is not YAML, or has an entry with a
+            missing, unknown or impossible field; the message names entry and field.
+    """
+    try:
+        entries = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RegistryError(f"{paths.shown(path)}: there is no registry of models") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        summary = " ".join(str(error).split())
+        raise RegistryError(f"{paths.shown(path)}: is not YAML ({summary})") from error
+    if not isinstance(entries, dict):
+        raise RegistryError(f"{paths.shown(path)}: expected a mapping of ids to models")
+    return {str(name): _entry(str(name), entry, path) for name, entry in entries.items()}
+
+
+def find_model(name: str, registry: dict[str, Model]) -> Model:
+    """Looks up a model by id.
+
+    Raises:
+        RegistryError: If there is none; the message suggests the nearest.
+    """
+    if name in registry:
+        return registry[name]
+    near = get_close_matches(name, registry, n=1)
+    advice = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(registry)}."
+    raise RegistryError(f"no model {name!r} in the registry. {advice}")
+
+
+def _entry(name: str, entry: object, path: Path) -> Model:
+    if not isinstance(entry, dict):
+        raise RegistryError(f"{paths.shown(path)}, model {name}: expected fields, found {entry!r}")
+    try:
+        return Model.model_validate({**entry, "id": name})
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        place = f", field {field}" if field else ""
+        problem = first["msg"].removeprefix("Value error, ")
+        raise RegistryError(f"{paths.shown(path)}, model {name}{place}: {problem}") from error

@@ -1,0 +1,249 @@
+"""The turn-by-turn protocol: one session leads one model through one dialogue.
+
+At every user turn the model sees the instruction, the dialogue up to that turn with
+its own earlier tags, and the current turn, and answers with the labels of the current
+turn only (paper, Sec 4.3 and Appendix C.2). A session says what to ask next and takes
+the answer; an engine carries questions and answers and knows nothing of the protocol.
+
+A dialogue is data. Line breaks inside a turn become spaces, and whatever could pass
+for a speaker, a tag, a section of the prompt or a control token of a chat format is
+taken apart, so that a turn can't forge one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from cradle_lib.corpus import Dialogue, Turn
+from cradle_lib.detection.answers import Outcome, read_answer
+from cradle_lib.labels import NONE, format_mask
+from cradle_lib.prompts import Template
+from cradle_lib.record import History
+
+TAG: Final = "MODEL_TAG"
+
+_ROLE: Final = re.compile(
+    r"\b(user|listener|assistant|system|model_?tag|tag|answer|current turn)\b(\W{0,3}?)\s*[:：]",  # noqa: RUF001
+    re.IGNORECASE,
+)
+# <|im_end|>, </s>, <start_of_turn>, <think>, [INST]: tokenizers read these inside any text.
+_CONTROL: Final = re.compile(r"<([|｜]?/?\w[\w .-]{0,40}[|｜]?)>|\[(/?(?:INST|SYSTEM_PROMPT))\]")  # noqa: RUF001
+_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One question to a model.
+
+    Attributes:
+        dialogue: Id of the dialogue.
+        turn: ``turn_id`` of the user turn that is asked about.
+        text: The whole user message.
+        static: ``text[:static]`` is the same in every prompt of a run.
+        current: What the user says in this turn, made harmless, without the speaker.
+        tagged: Mask of all tags that the history shows.
+    """
+
+    dialogue: str
+    turn: int
+    text: str
+    static: int
+    current: str
+    tagged: int
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """The chat messages that every engine sends: the paper's single user message."""
+        return [{"role": "user", "content": self.text}]
+
+    @property
+    def key(self) -> str:
+        """Sixteen hexadecimal digits of the text's SHA-256: what an answer is the answer to."""
+        return hashlib.sha256(self.text.encode("utf-8")).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an engine brings back.
+
+    Attributes:
+        text: The model's raw text, or an empty text.
+        outcome: ``None`` lets the text decide; an engine sets it if there is no
+            readable answer for a reason of its own.
+        reason: Why the outcome is not ``ok``.
+        tokens_in: Tokens of the prompt, cached ones included; ``None`` if unknown.
+        tokens_cached: Tokens of the prompt that were not computed again.
+        tokens_out: Tokens of the answer.
+        seconds: Time that the answer took.
+    """
+
+    text: str
+    outcome: Outcome | None = None
+    reason: str | None = None
+    tokens_in: int | None = None
+    tokens_cached: int | None = None
+    tokens_out: int | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """An answer in its place: one line of a journal.
+
+    Attributes:
+        dialogue: Id of the dialogue.
+        turn: ``turn_id`` of the user turn.
+        key: :attr:`Prompt.key` of the question.
+        answer: The model's raw text.
+        mask: Its labels; 0 unless the outcome is ``ok``.
+        outcome: What became of the question.
+        reason: Why the outcome is not ``ok``, where known.
+        tokens_in: Tokens of the prompt; ``None`` if unknown.
+        tokens_cached: Those of them that were not computed again.
+        tokens_out: Tokens of the answer.
+        seconds: Time that the answer took.
+    """
+
+    dialogue: str
+    turn: int
+    key: str
+    answer: str
+    mask: int
+    outcome: Outcome
+    reason: str | None = None
+    tokens_in: int | None = None
+    tokens_cached: int | None = None
+    tokens_out: int | None = None
+    seconds: float = 0.0
+
+
+class Session:
+    """Leads one model through one dialogue.
+
+    Args:
+        dialogue: The dialogue.
+        template: A template with the slots ``history`` and ``current_turn``.
+        history: Whose tags the history shows: the model's own (``self``, the paper's
+            protocol; what is not ``ok`` shows as ``none``), the ``gold`` ones, or no
+            tag lines at all (``none``).
+        stored: Predictions made before. Wherever the next prompt is word for word the
+            one that a stored prediction answers, it is taken and not asked again; after
+            the first difference the prompts that follow differ as well, because each
+            holds the history before it.
+    """
+
+    def __init__(
+        self,
+        dialogue: Dialogue,
+        template: Template,
+        history: History = "self",
+        stored: Iterable[Prediction] = (),
+    ) -> None:
+        self.dialogue = dialogue
+        self._template = template
+        self._history = history
+        self._stored = {prediction.key: prediction for prediction in stored}
+        self._turns = iter(dialogue.turns)
+        self._lines: list[str] = []
+        self._tagged = 0
+        self._turn: Turn | None = None
+        self._prompt: Prompt | None = None
+        self.taken: list[Prediction] = []
+        self._advance()
+
+    @property
+    def prompt(self) -> Prompt | None:
+        """The next question; ``None`` when the dialogue is finished."""
+        return self._prompt
+
+    def answer(self, answer: Answer) -> Prediction:
+        """Takes the answer to :attr:`prompt` and moves on.
+
+        Args:
+            answer: What the engine brought back.
+
+        Returns:
+            The prediction, with its labels read.
+
+        Raises:
+            RuntimeError: If the dialogue is finished: nothing was asked.
+        """
+        prompt = self._prompt
+        if prompt is None:
+            raise RuntimeError(f"dialogue {self.dialogue.id} is finished: nothing was asked")
+        outcome, mask = (answer.outcome, 0) if answer.outcome else read_answer(answer.text)
+        prediction = Prediction(
+            dialogue=prompt.dialogue,
+            turn=prompt.turn,
+            key=prompt.key,
+            answer=answer.text,
+            mask=mask,
+            outcome=outcome,
+            reason=answer.reason,
+            tokens_in=answer.tokens_in,
+            tokens_cached=answer.tokens_cached,
+            tokens_out=answer.tokens_out,
+            seconds=answer.seconds,
+        )
+        self._record(prediction)
+        self._advance()
+        return prediction
+
+    def _advance(self) -> None:
+        """Reads on to the next user turn without a stored prediction."""
+        for turn in self._turns:
+            if turn.continues:
+                continue
+            said = f"{turn.speaker}: {harmless(self.dialogue.utterance(turn))}"
+            if not turn.asked:
+                self._lines.append(said)
+                continue
+            self._turn, self._prompt = turn, self._ask(turn, said)
+            self._lines.append(said)
+            stored = self._stored.get(self._prompt.key)
+            if stored is None:
+                return
+            self.taken.append(stored)
+            self._record(stored)
+        self._turn = self._prompt = None
+
+    def _ask(self, turn: Turn, said: str) -> Prompt:
+        text = self._template.fill(history="\n".join(self._lines), current_turn=said)
+        return Prompt(
+            dialogue=self.dialogue.id,
+            turn=turn.turn_id,
+            text=text,
+            static=self._template.static,
+            current=said.removeprefix(f"{turn.speaker}: "),
+            tagged=self._tagged,
+        )
+
+    def _record(self, prediction: Prediction) -> None:
+        if self._history == "none" or self._turn is None:
+            return
+        shown = self._turn.mask if self._history == "gold" else prediction.mask
+        self._tagged |= shown
+        self._lines.append(f"{TAG}: {format_mask(shown) if shown else NONE}")
+
+
+@lru_cache(maxsize=4096)
+def harmless(text: str) -> str:
+    """Makes the text of a turn fit for one line of a prompt.
+
+    Args:
+        text: What somebody said, perhaps on several lines.
+
+    Returns:
+        One line. Line breaks are spaces; ``User:``, ``MODEL_TAG:`` and the like lose
+        their colon, control tokens are spaced out, and halves of broken characters are
+        replaced. Other text is left as it is.
+    """
+    line = " ".join(part.strip() for part in text.splitlines() if part.strip())
+    line = _LONE_SURROGATE.sub("\ufffd", line)
+    line = _CONTROL.sub(lambda m: f"< {m[1]} >" if m[1] else f"[ {m[2]} ]", line)
+    return _ROLE.sub(lambda m: f"{m[1]}{m[2]} -", line)

@@ -1,0 +1,184 @@
+"""Prompt templates: plain text files with named slots, and their one loader.
+
+A slot is a word in braces, such as ``{history}``. Other braces are ordinary text.
+A template is cut at its slots once, when it is loaded, and filled by joining the
+pieces: what is put into a slot is never read as a template again, so braces in a
+dialogue mean nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from cradle_lib import paths
+from cradle_lib.errors import PromptError
+
+SHIPPED: Final = Path(__file__).parent / "templates"
+INDEX: Final = "imported.json"
+DETECTION_SLOTS: Final = frozenset({"history", "current_turn"})
+
+_SLOT: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A prompt with slots.
+
+    Attributes:
+        name: What the registry calls it.
+        text: The whole template, with its slots.
+        pieces: The text between the slots, one piece more than there are slots.
+        slots: The slots' names, in the order in which they stand.
+    """
+
+    name: str
+    text: str
+    pieces: tuple[str, ...]
+    slots: tuple[str, ...]
+
+    @property
+    def hash(self) -> str:
+        """Sixteen hexadecimal digits of the text's SHA-256; part of a run's identity."""
+        return text_hash(self.text)
+
+    @property
+    def static(self) -> int:
+        """Number of characters before the first slot: the same in every prompt of a run."""
+        return len(self.pieces[0])
+
+    def fill(self, **values: str) -> str:
+        """Puts values into the slots.
+
+        A line that holds nothing but an empty slot is dropped, so that a dialogue
+        without history starts without a blank line.
+
+        Args:
+            **values: One text per slot.
+
+        Returns:
+            The prompt.
+
+        Raises:
+            PromptError: If a slot has no value or a value has no slot.
+        """
+        if values.keys() != set(self.slots):
+            raise PromptError(
+                f"prompt template {self.name!r}: values for {_listed(values)} were given, "
+                f"the template has slots {_listed(dict.fromkeys(self.slots))}"
+            )
+        parts = [self.pieces[0]]
+        for slot, piece in zip(self.slots, self.pieces[1:], strict=True):
+            value = values[slot]
+            alone = parts[-1].endswith("\n") and piece.startswith("\n")
+            parts += ["", piece[1:]] if alone and not value else [value, piece]
+        return "".join(parts)
+
+
+def parse_template(
+    name: str, text: str, slots: frozenset[str] | None = DETECTION_SLOTS
+) -> Template:
+    """Cuts a text at its slots.
+
+    Args:
+        name: What the template is called in messages.
+        text: The template.
+        slots: The slots that it must have, each exactly once; ``None`` for any.
+
+    Returns:
+        The template.
+
+    Raises:
+        PromptError: If a slot is missing, unknown or doubled.
+    """
+    found = _SLOT.findall(text)
+    if slots is not None:
+        for problem, names in (
+            ("lacks the slot", sorted(slots - set(found))),
+            ("has an unknown slot", sorted(set(found) - slots)),
+            ("has twice the slot", sorted({slot for slot in found if found.count(slot) > 1})),
+        ):
+            if names:
+                raise PromptError(
+                    f"prompt template {name!r} {problem} {{{names[0]}}}. "
+                    f"It must hold each of {_listed(dict.fromkeys(sorted(slots)))} once."
+                )
+    pieces = tuple(_SLOT.split(text)[::2])
+    return Template(name=name, text=text, pieces=pieces, slots=tuple(found))
+
+
+def load_template(name: str, slots: frozenset[str] | None = DETECTION_SLOTS) -> Template:
+    """Loads a template by name: one that ships, or one imported on this machine.
+
+    Args:
+        name: For instance ``turn`` (the paper's layout), ``append`` (the current turn
+            is simply the last line), or the name given to an import.
+        slots: The slots that it must have; ``None`` for any.
+
+    Returns:
+        The template. A single line break at the end of the file is not part of it.
+
+    Raises:
+        PromptError: If there is no such template, its slots are wrong, or an imported
+            one was changed after its import.
+    """
+    found = template_files()
+    if name not in found:
+        raise PromptError(
+            f"there is no prompt template {name!r}; there are: {', '.join(found)}. "
+            "Import the paper's own with `cradle prompts import FOLDER`."
+        )
+    text = _read(found[name]).removesuffix("\n")
+    expected = imported_hashes().get(name)
+    if expected not in (None, text_hash(text)) and found[name].parent != SHIPPED:
+        raise PromptError(
+            f"{paths.shown(found[name])}: the text was changed after its import. "
+            "Import it again, or save your version under another name."
+        )
+    return parse_template(name, text, slots)
+
+
+def template_files() -> dict[str, Path]:
+    """Lists the templates: name to file, shipped ones first; a shipped name can't be taken."""
+    imported = sorted(paths.PROMPTS.glob("*.txt"))
+    files = {path.stem: path for path in imported}
+    shipped = {path.stem: path for path in sorted(SHIPPED.glob("*.txt"))}
+    return shipped | {name: path for name, path in files.items() if name not in shipped}
+
+
+def imported_hashes() -> Mapping[str, str]:
+    """Gives the hash that each imported template had when it was imported."""
+    index = paths.PROMPTS / INDEX
+    if not index.exists():
+        return {}
+    try:
+        entries = json.loads(_read(index))
+        return {name: str(entry["hash"]) for name, entry in entries.items()}
+    except (ValueError, AttributeError, KeyError, TypeError) as error:
+        raise PromptError(
+            f"{paths.shown(index)}: not the list of imported prompts that was written here. "
+            "Delete it and import again."
+        ) from error
+
+
+@lru_cache(maxsize=64)
+def text_hash(text: str) -> str:
+    """Sixteen hexadecimal digits of a text's SHA-256."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PromptError(f"{paths.shown(path)}: can't be read as UTF-8 text ({error})") from error
+
+
+def _listed(names: Mapping[str, object]) -> str:
+    return ", ".join(f"{{{name}}}" for name in names) or "nothing"

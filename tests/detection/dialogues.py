@@ -1,0 +1,25 @@
+"""Small dialogues, written in the tests where they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cradle_lib.corpus import Corpus, Dialogue, Turn
+from cradle_lib.labels import parse
+
+Row = tuple[str, str, str]
+
+
+def make_dialogue(index: int, rows: Sequence[Row]) -> Dialogue:
+    """Builds a dialogue from (speaker, text, labels); a speaker ``+`` continues the row above."""
+    turns: list[Turn] = []
+    for position, (speaker, text, cell) in enumerate(rows):
+        continues = speaker == "+"
+        who = turns[-1].speaker if continues else speaker
+        assert who in ("User", "Listener")
+        turns.append(Turn(position, position, who, text, parse(cell), continues))
+    return Dialogue(index, tuple(turns))
+
+
+def make_corpus(dialogues: Sequence[Sequence[Row]], name: str = "tiny") -> Corpus:
+    return Corpus(name, tuple(make_dialogue(i, rows) for i, rows in enumerate(dialogues)))

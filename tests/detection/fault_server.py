@@ -1,0 +1,131 @@
+"""A server that misbehaves as asked: the scenario is the first part of the path."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+from collections import Counter
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+Reply = tuple[int, dict[str, str], bytes]
+
+
+def as_json(body: Any, status: int = 200, **headers: str) -> Reply:
+    fields = {name.replace("_", "-"): value for name, value in headers.items()}
+    return status, {"content-type": "application/json", **fields}, json.dumps(body).encode()
+
+
+def chat(**choice: Any) -> Reply:
+    message = {"role": "assistant", "content": "none"} | choice.pop("message", {})
+    return as_json(
+        {
+            "id": "c",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "m",
+            "choices": [{"index": 0, "finish_reason": "stop", "message": message} | choice],
+            "usage": {
+                "prompt_tokens": 9,
+                "completion_tokens": 2,
+                "total_tokens": 11,
+                "prompt_tokens_details": {"cached_tokens": 4},
+            },
+        }
+    )
+
+
+def message(text: str | None = "none", **fields: Any) -> Reply:
+    body = {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [] if text is None else [{"type": "text", "text": text}],
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 5, "output_tokens": 2, "cache_read_input_tokens": 4},
+    }
+    return as_json(body | fields)
+
+
+def error(status: int, **fields: Any) -> Reply:
+    headers = fields.pop("headers", {})
+    body = {"type": "error", "error": {"message": "it broke", **fields}}
+    return as_json(body, status, **headers)
+
+
+class FaultServer:
+    """Serves scenarios on loopback and counts the calls of each.
+
+    Args:
+        scenarios: Name to a function of the attempt (from 0) that gives the reply;
+            ``None`` hangs until the server closes, ``b""`` resets the connection.
+    """
+
+    def __init__(self, scenarios: dict[str, Callable[[int], Reply | bytes | None]]) -> None:
+        self.calls: Counter[str] = Counter()
+        self.seen: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self._closing = threading.Event()
+        lock = threading.Lock()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                name = self.path.split("/")[1]
+                length = int(self.headers.get("content-length", 0))
+                body = json.loads(self.rfile.read(length))
+                with lock:
+                    attempt = outer.calls[name]
+                    outer.calls[name] += 1
+                    outer.seen.append(body)
+                    outer.headers.append({k.lower(): v for k, v in self.headers.items()})
+                reply = scenarios[name](attempt)
+                if reply is None:
+                    outer._closing.wait(30)
+                    self.close_connection = True
+                elif isinstance(reply, bytes):
+                    linger = struct.pack("ii", 1, 0)
+                    self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                    self.close_connection = True
+                else:
+                    status, headers, content = reply
+                    self.send_response(status)
+                    for field, value in headers.items():
+                        self.send_header(field, value)
+                    if "content-length" not in headers:
+                        self.send_header("content-length", str(len(content)))
+                    else:
+                        self.close_connection = True
+                    self.end_headers()
+                    self.wfile.write(content)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        class Quiet(ThreadingHTTPServer):
+            daemon_threads = True
+            block_on_close = False
+
+            def handle_error(self, request: Any, client_address: Any) -> None:
+                pass
+
+        self._server = Quiet(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closing.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()

@@ -1,0 +1,84 @@
+"""A run that can be killed at a chosen place; started as a process of its own by the tests.
+
+Arguments: folder for the journal, and the place: ``wait`` answers one question for each
+byte on standard input and says so on standard output; ``after:N`` kills itself before
+the answer N+1; ``torn:N`` kills itself when half of the answer N+1 has been written.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from cradle_lib.corpus import Corpus, Dialogue, Turn
+from cradle_lib.detection import Answer, Model, Prompt, journal, run
+from cradle_lib.detection import run as run_function
+from cradle_lib.detection.engines import Sequential
+
+CORPUS = Corpus(
+    "tiny",
+    tuple(
+        Dialogue(
+            index,
+            tuple(
+                Turn(row, row, "Listener" if row % 3 == 1 else "User", f"text {index} {row}", 0)
+                for row in range(6)
+            ),
+        )
+        for index in range(4)
+    ),
+)
+MODEL = Model(id="scripted", name="Scripted", group="baseline", engine="always-none")
+ANSWERS = ("none", "alert_ongoing", "something else", "confirm_SH_past; confirm_DV_past")
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Scripted(Sequential):
+    """Answers by the length of the prompt, so that its own earlier tags matter."""
+
+    def __init__(self, place: str) -> None:
+        self.kind, _, number = place.partition(":")
+        self.left = int(number or -1)
+
+    def reply(self, prompt: Prompt) -> Answer:
+        if self.kind == "wait" and not sys.stdin.buffer.read(1):
+            die()
+        if self.left == 0:
+            die() if self.kind == "after" else self.tear()
+        self.left -= 1
+        return Answer(ANSWERS[len(prompt.text) % len(ANSWERS)])
+
+    def tear(self) -> None:
+        """Makes the journal's next write stop half-way, for good."""
+        whole_write = os.write
+
+        def half_write(descriptor: int, data: bytes) -> int:
+            whole_write(descriptor, data[: len(data) // 2])
+            die()
+            return 0
+
+        journal.os.write = half_write  # type: ignore[attr-defined]
+
+
+def main(folder: Path, place: str) -> Path:
+    module = sys.modules[run_function.__module__]
+    module.make_engine = lambda *_: Scripted(place)  # type: ignore[attr-defined]
+    done = 0
+
+    def say(progress: object) -> None:
+        nonlocal done
+        if done and place == "wait":
+            sys.stdout.write("answered\n")
+            sys.stdout.flush()
+        done += 1
+
+    return run(MODEL, CORPUS, out=folder, progress=say)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -1,0 +1,215 @@
+"""The reference engine on a tiny random model, against a plain loop over its logits."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tokenizers import Tokenizer, decoders, pre_tokenizers
+from tokenizers.models import BPE
+from tokenizers.trainers import BpeTrainer
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Model, Options, Outcome, load_predictions, read_journal, run
+from cradle_lib.detection.engines.local import CONTINUATION, Local, load_local
+from cradle_lib.detection.registry import Decoding
+from cradle_lib.errors import EngineError
+from cradle_lib.labels import LABELS
+
+CHAT = (
+    "{% for m in messages %}<|{{ m['role'] }}|>{{ m['content'] }}<|end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% if loud %}!{% endif %}{% endif %}"
+)
+LIMIT = 12
+
+
+def make_tokenizer(folder: Path, chat: str | None) -> None:
+    tokenizer = Tokenizer(BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = BpeTrainer(
+        vocab_size=400,
+        special_tokens=["<|end|>", "<|user|>", "<|assistant|>", "<|final|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(["User: MODEL_TAG: none Listener:", *LABELS] * 3, trainer)
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|end|>")
+    fast.chat_template = chat
+    fast.save_pretrained(folder)
+
+
+def make_weights(folder: Path, chat: str | None = CHAT, context: int = 2048) -> Path:
+    torch.manual_seed(7)
+    config = LlamaConfig(
+        vocab_size=400,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=context,
+        bos_token_id=None,
+        eos_token_id=0,
+        pad_token_id=0,
+        # Large initial weights, so that different prompts get different answers.
+        initializer_range=0.6,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    make_tokenizer(folder, chat)
+    return folder
+
+
+def make_model(folder: Path, **decoding: Any) -> Model:
+    return Model(
+        id="tiny",
+        name="Tiny",
+        group="open",
+        engine="reference",
+        weights=str(folder),
+        prompt="short",
+        decoding=Decoding(**({"max_new_tokens": LIMIT, "dtype": "float32"} | decoding)),
+    )
+
+
+@pytest.fixture(autouse=True)
+def short_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "prompts"
+    folder.mkdir()
+    (folder / "short.txt").write_text("Label.\n{history}\n{current_turn}\n")
+    monkeypatch.setattr(paths, "PROMPTS", folder)
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_weights(tmp_path_factory.mktemp("weights"))
+
+
+def plain_greedy(lm: Any, ids: list[int]) -> list[int]:
+    """Greedy decoding without ``generate`` and without a cache: argmax, again and again."""
+    new: list[int] = []
+    while len(new) < LIMIT and (not new or new[-1] != 0):
+        with torch.no_grad():
+            logits = lm(torch.tensor([ids + new])).logits[0, -1]
+        new.append(int(logits.argmax()))
+    return new
+
+
+@pytest.mark.parametrize("chat", [True, False])
+def test_answers_are_those_of_a_plain_loop(
+    corpus: Corpus, weights: Path, tmp_path: Path, chat: bool
+) -> None:
+    folder = weights if chat else make_weights(tmp_path / "plain", chat=None)
+    path = run(make_model(folder), corpus, out=tmp_path)
+    predictions = {(p.dialogue, p.turn): p for p in read_journal(path)[1]}
+    lm = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    texts = set()
+    for dialogue in corpus:
+        # The history is written out again here, by hand, from the raw turns. The random
+        # model never names a label, so that its own tags are all none.
+        history = ""
+        for turn in dialogue.turns:
+            if turn.continues:
+                continue
+            said = f"{turn.speaker}: {' '.join(dialogue.utterance(turn).split(chr(10)))}"
+            if not turn.asked:
+                history += f"{said}\n"
+                continue
+            text = f"Label.\n{history}{said}"
+            framed = f"<|user|>{text}<|end|><|assistant|>" if chat else text + CONTINUATION
+            ids = tokenizer.encode(framed).ids
+            expected = plain_greedy(lm, ids)
+            found = predictions[dialogue.id, turn.turn_id]
+            assert found.answer == tokenizer.decode(expected, skip_special_tokens=True)
+            assert (found.tokens_in, found.tokens_out) == (len(ids), len(expected))
+            assert found.tokens_cached == 0
+            assert found.mask == 0
+            texts.add(found.answer)
+            history += f"{said}\nMODEL_TAG: none\n"
+    assert len(predictions) == len(corpus.gold)
+    assert len(texts) > 3, "the model must not say the same to everything"
+
+
+def test_chat_switches_reach_the_template(weights: Path, corpus: Corpus) -> None:
+    from cradle_lib.detection import Session
+    from cradle_lib.prompts import load_template
+
+    prompt = Session(corpus.dialogues[2], load_template("short")).prompt
+    assert prompt is not None
+    lengths = [
+        load_local(make_model(weights, chat=chat), Options()).encode(prompt).shape[1]
+        for chat in ({}, {"loud": True})
+    ]
+    # One more character, which the switch adds before the answer.
+    assert lengths[1] == lengths[0] + 1
+
+
+def test_a_prompt_longer_than_the_context_fails_and_the_run_goes_on(
+    corpus: Corpus, tmp_path: Path
+) -> None:
+    folder = make_weights(tmp_path / "narrow", context=40)
+    path = run(make_model(folder), corpus, out=tmp_path)
+    outcomes = [p.outcome for p in read_journal(path)[1]]
+    assert outcomes[-1] is not Outcome.FAILED
+    assert Outcome.FAILED in outcomes
+    reason = next(p.reason for p in read_journal(path)[1] if p.outcome is Outcome.FAILED)
+    assert reason
+    assert "the model's context 40" in reason
+
+
+def read(weights: Path, text: str, *, ended: bool = True, **decoding: Any) -> tuple[Any, ...]:
+    loaded = load_local(make_model(weights, **decoding), Options())
+    local = Local(loaded.lm, loaded.tokenizer, loaded.decoding, None)
+    ids = local.tokenizer(text)["input_ids"]
+    answer = local.answer(ids, ended=ended, tokens_in=1, tokens_cached=0)
+    return answer.text, answer.outcome, answer.reason
+
+
+def test_a_final_channel_is_cut_out_of_reasoning(weights: Path) -> None:
+    settings = {"answer_after": "<|final|>"}
+    text = "I think confirm_RA_past <|final|>alert_past<|end|>"
+    assert read(weights, text, **settings) == ("alert_past", None, None)
+    raw = "I think and think<|end|>"
+    assert read(weights, raw, **settings) == (
+        raw,
+        Outcome.UNPARSED,
+        "no <|final|> in the answer",
+    )
+
+
+def test_an_answer_cut_at_the_limit_is_unparsed(weights: Path) -> None:
+    cut = f"cut at {LIMIT} tokens"
+    assert read(weights, "alert_past", ended=False) == ("alert_past", Outcome.UNPARSED, cut)
+    assert read(weights, "alert_past\nBec", ended=False) == ("alert_past\nBec", None, None)
+
+
+def test_missing_weights_and_packages_are_one_clear_line(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    absent = make_model(tmp_path / "absent-folder")
+    with pytest.raises(EngineError, match=r"weights of Tiny \(.*absent-folder\)") as error:
+        run(absent, corpus, out=tmp_path)
+    assert "\n" not in str(error.value)
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "torch" else found(name)
+    )
+    with pytest.raises(EngineError, match=r"needs the package torch.*cradle-lib\[local\]"):
+        run(absent, corpus, out=tmp_path)
+
+
+def test_a_finished_run_needs_no_weights(weights: Path, corpus: Corpus, tmp_path: Path) -> None:
+    folder = tmp_path / "moved"
+    folder.symlink_to(weights)
+    model = make_model(folder)
+    path = run(model, corpus, out=tmp_path)
+    folder.unlink()
+    assert run(model, corpus, out=tmp_path) == path
+    assert len(load_predictions(path, corpus).masks) == 6

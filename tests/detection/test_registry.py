@@ -1,0 +1,94 @@
+"""The registry: every entry of ours is sound, and a mistake is named with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cradle_lib.detection import find_model, load_registry
+from cradle_lib.errors import RegistryError
+from cradle_lib.prompts import load_template
+from cradle_lib.published import published_table
+
+
+def test_the_default_set_is_the_baselines_and_the_embedded_model() -> None:
+    default = {m.id: m.sample for m in load_registry().values() if m.default}
+    assert default == {"always-none": None, "keyword": None, "tfidf": None, "smollm2-135m": 12}
+
+
+def test_every_model_with_published_numbers_is_registered_once() -> None:
+    suffixes = {
+        key.rsplit(".", 1)[1] if "2.5-72b" not in key else "qwen2.5-72b"
+        for key in published_table()
+        if key.startswith("result.")
+    }
+    keys = [m.published for m in load_registry().values() if m.published]
+    assert suffixes <= set(keys)
+    assert len(keys) == len(set(keys)) == 10
+
+
+def test_models_of_the_paper_decode_as_the_paper_says() -> None:
+    # Appendix C.1: open models bfloat16, greedy, 512 tokens; APIs 256 tokens, temperature
+    # 0 for Claude and Gemini, the default for GPT.
+    for model in load_registry().values():
+        if model.engine == "reference" and model.group in ("open", "fine-tuned"):
+            assert model.decoding
+            assert (model.decoding.max_new_tokens, model.decoding.dtype) == (512, "bfloat16")
+        if model.group == "proprietary":
+            assert model.decoding
+            assert model.decoding.max_new_tokens == 256
+            assert model.decoding.temperature == (None if model.id == "gpt-5.1" else 0.0)
+            assert model.remote
+            assert model.key
+    assert load_registry()["cradle-qwen3-32b"].weights == "SungJoo/cradle-dialogue-qwen3-32b-2epoch"
+
+
+def test_every_entry_names_a_prompt_that_ships() -> None:
+    for model in load_registry().values():
+        assert load_template(model.prompt)
+
+
+def test_a_wrong_id_suggests_the_nearest() -> None:
+    with pytest.raises(RegistryError, match="Did you mean 'keyword'"):
+        find_model("keywrod", load_registry())
+    with pytest.raises(RegistryError, match="There are: always-none, keyword"):
+        find_model("zzz", load_registry())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: {name: A, group: open, engine: reference}", "model a: engine reference needs"),
+        ("a: {name: A, group: open, engine: magic}", "model a, field engine"),
+        ("a: {name: A, group: baseline, engine: keyword, colour: red}", "field colour: Extra"),
+        ("a: {name: A, group: baseline}", "field engine: Field required"),
+        ("A b: {name: A, group: baseline, engine: keyword}", "model A b, field id"),
+        (
+            "a: {name: A, group: open, engine: reference, weights: w, decoding: {temprature: 0}}",
+            "field decoding.temprature",
+        ),
+        (
+            "a: {name: A, group: open, engine: openai, weights: w}",
+            "a provider's own endpoint is remote",
+        ),
+        (
+            "a: {name: A, group: open, engine: openai, weights: w, remote: true}",
+            "needs 'key'",
+        ),
+        ("a: 3", "expected fields, found 3"),
+        ("- a", "expected a mapping"),
+        ("a: [", "is not YAML"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "models.yml"
+    path.write_text(text)
+    with pytest.raises(RegistryError, match=message) as error:
+        load_registry(path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_registry_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(RegistryError, match="no registry"):
+        load_registry(tmp_path / "models.yml")

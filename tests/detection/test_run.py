@@ -1,0 +1,257 @@
+"""Runs: what is asked, what is kept, what leaves the machine."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import (
+    OUTCOMES,
+    Answer,
+    Model,
+    Outcome,
+    Progress,
+    Prompt,
+    journal_path,
+    load_predictions,
+    read_journal,
+    run,
+    sample_dialogues,
+)
+from cradle_lib.detection.engines import Sequential
+from cradle_lib.errors import EngineError, JournalError
+from cradle_lib.labels import BITS
+
+from .dialogues import make_corpus
+
+
+class Asked(Sequential):
+    """Answers from a list, then ``none``; remembers what it was asked."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[str, int]] = []
+
+    def reply(self, prompt: Prompt) -> Answer:
+        self.asked.append((prompt.dialogue, prompt.turn))
+        return self.answers.pop(0) if self.answers else Answer("none")
+
+
+def use(monkeypatch: pytest.MonkeyPatch, *answers: Answer) -> Asked:
+    engine = Asked(*answers)
+    monkeypatch.setattr(sys.modules[run.__module__], "make_engine", lambda *_: engine)
+    return engine
+
+
+def test_a_run_gives_predictions_aligned_to_the_user_turns(
+    corpus: Corpus, always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(monkeypatch, Answer("none"), Answer("hm"), Answer("confirm_SI_passive_ongoing"))
+    seen: list[Progress] = []
+    path = run(always_none, corpus, out=tmp_path, progress=seen.append)
+    assert path == journal_path(always_none, corpus, out=tmp_path)
+    predictions = load_predictions(path, corpus)
+    confirm = BITS["confirm_SI_passive_ongoing"]
+    np.testing.assert_array_equal(predictions.masks, [0, 0, confirm, 0, 0, 0])
+    assert predictions.masks.dtype == np.uint16
+    assert [OUTCOMES[code] for code in predictions.outcomes][:3] == ["ok", "unparsed", "ok"]
+    assert predictions.answers[1] == "hm"
+    assert predictions.ok.tolist() == [True, False, True, True, True, True]
+    assert predictions.outcome_counts == {
+        Outcome.OK: 5,
+        Outcome.UNPARSED: 1,
+        Outcome.REFUSED: 0,
+        Outcome.FAILED: 0,
+    }
+    assert predictions.of_turns == len(corpus.gold) == 6
+    assert [(p.done, p.total, p.stored) for p in seen] == [(n, 6, 0) for n in range(7)]
+
+
+def test_a_finished_run_asks_nothing_again(
+    corpus: Corpus, always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = run(always_none, corpus, out=tmp_path)
+    before = path.read_bytes()
+    engine = use(monkeypatch)
+    seen: list[Progress] = []
+    run(always_none, corpus, out=tmp_path, progress=seen.append)
+    assert engine.asked == []
+    assert path.read_bytes() == before
+    assert seen == [Progress(done=6, total=6, stored=6)]
+
+
+def test_failed_turns_are_asked_again_and_only_these(
+    corpus: Corpus, always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(monkeypatch, Answer("none"), Answer("", Outcome.FAILED, "HTTP 503"))
+    path = run(always_none, corpus, out=tmp_path)
+    engine = use(monkeypatch)
+    run(always_none, corpus, out=tmp_path)
+    assert engine.asked == [("d0000", 2)]
+    assert load_predictions(path, corpus).ok.all()
+
+
+def test_an_edited_turn_is_asked_again_with_all_after_it(
+    corpus: Corpus, always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = run(always_none, corpus, out=tmp_path)
+    first = corpus.dialogues[0]
+    turns = [replace(t, text="Edited.") if t.turn_id == 2 else t for t in first.turns]
+    edited = Corpus("tiny", (replace(first, turns=tuple(turns)), *corpus.dialogues[1:]))
+    with pytest.raises(JournalError, match="answers 4 of 6 user turns"):
+        load_predictions(path, edited)
+    engine = use(monkeypatch, Answer("alert_past"))
+    run(always_none, edited, out=tmp_path)
+    assert engine.asked == [("d0000", 2), ("d0000", 4)]
+    assert load_predictions(path, edited).masks.tolist() == [0, BITS["alert_past"], 0, 0, 0, 0]
+
+
+def test_a_relabelled_corpus_keeps_its_answers(
+    corpus: Corpus, always_none: Model, tmp_path: Path
+) -> None:
+    path = run(always_none, corpus, out=tmp_path)
+    first = corpus.dialogues[0]
+    turns = tuple(replace(turn, mask=0) for turn in first.turns)
+    relabelled = Corpus("tiny", (replace(first, turns=turns), *corpus.dialogues[1:]))
+    assert relabelled.fingerprint != corpus.fingerprint
+    assert len(load_predictions(path, relabelled).masks) == 6
+
+
+def test_shards_cover_the_corpus_once_and_merge(
+    corpus: Corpus, always_none: Model, tmp_path: Path
+) -> None:
+    whole = load_predictions(run(always_none, corpus, out=tmp_path), corpus)
+    shards = [run(always_none, corpus, out=tmp_path, shard=f"{i}/2") for i in range(2)]
+    dealt = [{p.dialogue for p in read_journal(path)[1]} for path in shards]
+    assert dealt == [{"d0000", "d0002"}, {"d0001"}]
+    assert [read_journal(path)[0].shard for path in shards] == ["0/2", "1/2"]
+    merged = load_predictions(shards, corpus)
+    np.testing.assert_array_equal(merged.masks, whole.masks)
+    with pytest.raises(JournalError, match="answers 4 of 6 user turns of tiny"):
+        load_predictions(shards[0], corpus)
+
+
+@pytest.mark.parametrize("shard", ["2/2", "-1/2", "1", "a/b", "0/0", "1/2/3"])
+def test_an_impossible_shard_is_refused(
+    corpus: Corpus, always_none: Model, tmp_path: Path, shard: str
+) -> None:
+    with pytest.raises(JournalError, match="expected i/n"):
+        run(always_none, corpus, out=tmp_path, shard=shard)
+
+
+def test_a_partial_run_is_refused_unless_asked_for(
+    corpus: Corpus, always_none: Model, tmp_path: Path
+) -> None:
+    path = run(always_none, corpus, out=tmp_path, limit=1)
+    assert read_journal(path)[0].dialogues == ["d0000"]
+    with pytest.raises(JournalError, match="answers 3 of 6 user turns"):
+        load_predictions(path, corpus)
+    partial = load_predictions(path, corpus, partial=True)
+    assert [d.id for d in partial.corpus] == ["d0000"]
+    assert (len(partial.masks), partial.of_turns) == (3, 6)
+    # The part as a corpus of its own is covered.
+    assert len(load_predictions(path, corpus.subset([0], "part")).masks) == 3
+    assert read_journal(run(always_none, corpus, out=tmp_path))[0].dialogues is None
+
+
+def test_predictions_can_be_restricted_to_some_dialogues(
+    corpus: Corpus, always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["none", "alert_past", "none", "none", "confirm_DV_past", "confirm_RA_past"]
+    use(monkeypatch, *map(Answer, texts))
+    whole = load_predictions(run(always_none, corpus, out=tmp_path), corpus)
+    part = whole.subset(corpus.subset([2, 0], "part"))
+    expected = [BITS["confirm_RA_past"], 0, BITS["alert_past"], 0]
+    assert part.masks.tolist() == expected
+    assert part.answers == ("confirm_RA_past", "none", "alert_past", "none")
+    with pytest.raises(JournalError, match="d0001"):
+        part.subset(corpus)
+
+
+def test_journals_of_different_runs_do_not_mix(
+    corpus: Corpus, always_none: Model, tmp_path: Path
+) -> None:
+    paths = [run(always_none, corpus, out=tmp_path, history=h) for h in ("self", "gold")]
+    assert [p.name for p in paths] == ["always-none.jsonl", "always-none.history-gold.jsonl"]
+    with pytest.raises(JournalError, match="belongs to another run"):
+        load_predictions(paths, corpus)
+
+
+def test_a_journal_of_another_corpus_is_not_taken_for_this_one(
+    corpus: Corpus, always_none: Model, tmp_path: Path
+) -> None:
+    other = make_corpus([[("User", "Something else.", "none")]] * 3)
+    with pytest.raises(JournalError, match="none of its answers is to a question"):
+        load_predictions(run(always_none, corpus, out=tmp_path), other)
+
+
+REMOTE = Model.model_validate(
+    {
+        "id": "far",
+        "name": "Far",
+        "group": "proprietary",
+        "engine": "openai",
+        "weights": "far-1",
+        "remote": True,
+        "base_url": "https://far.example/v1",
+        "key": {"variable": "FAR_KEY", "url": "https://far.example/keys"},
+    }
+)
+
+
+def test_text_leaves_the_machine_only_after_consent(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = use(monkeypatch)
+    questions: list[str] = []
+
+    def refuse(question: str) -> bool:
+        questions.append(question)
+        return False
+
+    for consent in (None, refuse):
+        with pytest.raises(EngineError, match="not agreed"):
+            run(REMOTE, corpus, out=tmp_path, consent=consent)
+    assert engine.asked == []
+    assert questions == [
+        "The text of 3 dialogues of tiny will be sent to far.example (Far). Send it?"
+    ]
+    run(REMOTE, corpus, out=tmp_path, consent=lambda _: True)
+    assert len(engine.asked) == 6
+    run(REMOTE, corpus, out=tmp_path, consent=refuse)
+    assert len(questions) == 1
+
+
+def test_a_missing_key_is_one_line_that_names_the_variable(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FAR_KEY", raising=False)
+    with pytest.raises(EngineError, match=r"FAR_KEY is not set.*https://far.example/keys") as error:
+        run(REMOTE, corpus, out=tmp_path, consent=lambda _: True)
+    assert "\n" not in str(error.value)
+
+
+def test_a_sample_keeps_the_shares_of_scenarios() -> None:
+    rows = [[("User", f"{i}", "none")] for i in range(120)]
+    scenarios = ["S1"] * 60 + ["S2"] * 40 + ["S3"] * 20
+    corpus = replace(
+        make_corpus(rows), meta={"scenario": scenarios, "timing": ["early", "mid", "late"] * 40}
+    )
+    drawn = sample_dialogues(corpus, 12, seed=1)
+    # 12 of 120 is a tenth: 6, 4 and 2 dialogues, spread over the timings.
+    assert Counter(scenarios[i] for i in drawn) == {"S1": 6, "S2": 4, "S3": 2}
+    assert Counter(corpus.meta["timing"][i] for i in drawn if i < 60) == dict.fromkeys(
+        ("early", "mid", "late"), 2
+    )
+    assert drawn == sorted(set(drawn))
+    assert drawn == sample_dialogues(corpus, 12, seed=1)
+    assert drawn != sample_dialogues(corpus, 12, seed=2)
+    assert sample_dialogues(corpus, 500) == list(range(120))
+    assert len(sample_dialogues(make_corpus(rows), 7)) == 7
+    assert sample_dialogues(corpus, 0) == []

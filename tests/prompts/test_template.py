@@ -1,0 +1,159 @@
+"""Templates are strict about their slots, and what fills a slot is never read again."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cradle_lib import paths
+from cradle_lib.corpus import Dialogue, Turn
+from cradle_lib.detection import Answer, Session, read_answer
+from cradle_lib.errors import PromptError
+from cradle_lib.labels import CRISIS_TYPES, LABELS, parse
+from cradle_lib.prompts import load_template, parse_template, template_files
+from cradle_lib.prompts.template import SHIPPED, Template
+
+
+@pytest.fixture
+def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(paths, "PROMPTS", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{history}", r"lacks the slot \{current_turn\}"),
+        ("nothing", r"lacks the slot \{current_turn\}"),
+        ("{history} {current_turn} {name}", r"unknown slot \{name\}"),
+        ("{history} {history} {current_turn}", r"has twice the slot \{history\}"),
+    ],
+)
+def test_missing_unknown_and_doubled_slots_are_errors(text: str, message: str) -> None:
+    with pytest.raises(PromptError, match=message):
+        parse_template("t", text)
+
+
+def test_values_must_match_the_slots() -> None:
+    template = parse_template("t", "{history}{current_turn}")
+    with pytest.raises(PromptError, match="values for"):
+        template.fill(history="a")
+    with pytest.raises(PromptError, match="values for"):
+        template.fill(history="a", current_turn="b", other="c")
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    before=st.text(alphabet="ab{} \n"),
+    between=st.text(alphabet="ab{} \n"),
+    history=st.text(alphabet="{}historycurrent_turn \\", min_size=1),
+    current=st.text(alphabet="{}historycurrent_turn \\"),
+)
+def test_filling_is_plain_concatenation(
+    before: str, between: str, history: str, current: str
+) -> None:
+    before, between = (re.sub(r"\{[ab]+\}", "", part) for part in (before, between))
+    template = parse_template("t", f"{before}{{history}}{between}{{current_turn}}")
+    filled = template.fill(history=history, current_turn=current)
+    assert filled == before + history + between + current
+    assert filled[: template.static] == before
+
+
+def test_an_empty_history_leaves_no_blank_line() -> None:
+    template = parse_template("t", "A\n{history}\nB {current_turn}")
+    assert template.fill(history="", current_turn="x") == "A\nB x"
+    assert parse_template("t", "A {history}\n{current_turn}").fill(
+        history="", current_turn="x"
+    ) == ("A \nx")
+
+
+def test_a_template_is_found_by_name_and_a_wrong_name_lists_those_there_are(
+    imported: Path,
+) -> None:
+    (imported / "mine.txt").write_text("Hi {history}\n{current_turn}\n")
+    assert load_template("mine").text == "Hi {history}\n{current_turn}"
+    with pytest.raises(PromptError, match=r"no prompt template 'turm'; there are: .*turn.*mine"):
+        load_template("turm")
+
+
+def test_a_shipped_name_cannot_be_taken_over(imported: Path) -> None:
+    (imported / "turn.txt").write_text("{history}{current_turn}")
+    assert template_files()["turn"].parent == SHIPPED
+    assert load_template("turn").static > 7000
+
+
+def test_files_that_cannot_be_read_are_clear_errors(imported: Path) -> None:
+    (imported / "bad.txt").write_bytes(b"\xff\xfe{history}{current_turn}")
+    with pytest.raises(PromptError, match="UTF-8"):
+        load_template("bad")
+    for broken in ("[]", "{", json.dumps({"a": 1})):
+        (imported / "imported.json").write_text(broken)
+        with pytest.raises(PromptError, match="not the list of imported prompts"):
+            load_template("turn")
+
+
+def test_the_hash_changes_with_any_character() -> None:
+    one, two = (parse_template("t", f"{c}{{history}}{{current_turn}}") for c in "ab")
+    assert one.hash != two.hash
+    assert len(one.hash) == 16
+
+
+# ---- What the shipped prompt says ---------------------------------------------------
+
+
+def sections(template: Template) -> dict[str, str]:
+    parts = re.split(r"^# (.+)\n", template.text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def test_both_layouts_give_the_same_instruction() -> None:
+    turn, append = sections(load_template("turn")), sections(load_template("append"))
+    same = [name for name in turn if turn[name] == append.get(name)]
+    # Only the examples' frame and the dialogue itself are laid out differently.
+    assert set(turn) - set(same) == {
+        "Examples",
+        "Dialogue so far, with your tags (for reference only)",
+        "Current turn",
+    }
+    frame = re.compile(r"^(Dialogue so far:|Current turn:|In each example.*)\n", re.MULTILINE)
+    assert frame.sub("", turn["Examples"]) == frame.sub("", append["Examples"])
+
+
+@pytest.mark.parametrize("name", ["turn", "append"])
+def test_the_prompt_names_every_label_part_and_rule(name: str) -> None:
+    text = load_template(name).text
+    for word in (*CRISIS_TYPES, "alert_ongoing", "alert_past", "none", "MODEL_TAG", "C-SSRS"):
+        assert re.search(rf"\b{word}\b", text), word
+    for heading in ("What counts", "Two stages", "First appearance", "Crisis types", "Time"):
+        assert f"# {heading}\n" in text
+
+
+@pytest.mark.parametrize("name", ["turn", "append"])
+def test_the_six_examples_obey_the_protocol(name: str) -> None:
+    text = load_template(name).text
+    examples = re.split(r"^Example \d\..*\n", text, flags=re.MULTILINE)[1:]
+    assert len(examples) == 6
+    for example in examples:
+        shown = re.findall(r"^MODEL_TAG: (.+)$", example, flags=re.MULTILINE)
+        found = re.search(r"^Answer:\n(.+)$", example, flags=re.MULTILINE)
+        assert found
+        answer = found[1]
+        outcome, mask = read_answer(answer)
+        assert outcome == "ok"
+        assert not any(mask & parse(tag) for tag in shown), "nothing is tagged twice"
+        assert set(answer.split("; ")) <= {*LABELS, "none"}
+        # The example has the very layout of a session's own history.
+        lines = re.findall(r"^(User|Listener): (.+)$", example, flags=re.MULTILINE)
+        turns = [Turn(i, i, who, said, 0) for i, (who, said) in enumerate(lines)]
+        session = Session(Dialogue(0, tuple(turns)), load_template("append"))
+        for tag in shown:
+            session.answer(Answer(tag))
+        assert session.prompt is not None
+        history = session.prompt.text[session.prompt.static :]
+        frame = re.compile(r"^(Dialogue so far:|Current turn:)\n", re.MULTILINE)
+        assert frame.sub("", example).startswith(history + "\nAnswer:\n")
