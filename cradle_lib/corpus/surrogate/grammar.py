@@ -1,0 +1,136 @@
+"""The grammar of one phrase: alternatives and slots.
+
+``(a|b|c)`` picks one alternative, which may be empty; ``{name}`` is filled from
+the slot ``name`` each time anew, ``{@name}`` once per dialogue. Alternatives nest
+and may hold slots. Everything else stands for itself. Alternatives and slots are
+all a clinician has to know to edit the bank, so the grammar stays this small.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from cradle_lib.errors import CorpusError
+
+Pick = Callable[[int], int]
+Fill = Callable[["Slot"], str]
+
+_TOKEN: Final = re.compile(r"[()|{}]|[^()|{}]+")
+_SLOT_NAME: Final = re.compile(r"@?[A-Za-z][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place to be filled.
+
+    Attributes:
+        name: The slot's name, without ``@``.
+        kept: Whether the same value stays for the whole dialogue.
+    """
+
+    name: str
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Alternatives, of which one is taken."""
+
+    options: tuple[Sequence, ...]
+
+
+Sequence = tuple["str | Slot | Choice", ...]
+
+
+def parse(text: str, where: str) -> Sequence:
+    """Reads one phrase.
+
+    Args:
+        text: The phrase as it stands in the file.
+        where: ``file:line``, for errors.
+
+    Returns:
+        The parts in order; texts are never empty.
+
+    Raises:
+        CorpusError: If brackets do not match, an alternative stands outside
+            brackets, or a slot has no proper name.
+    """
+    tokens = [match.group() for match in _TOKEN.finditer(text)]
+    parts, at = _sequence(tokens, 0, where, depth=0)
+    if at != len(tokens):
+        raise CorpusError(
+            f"{tokens[at]!r} stands outside of any (…) in {text!r}",
+            path=where,
+            hint="Alternatives are written (one|two); brackets come in pairs",
+        )
+    return parts
+
+
+def _sequence(tokens: list[str], at: int, where: str, depth: int) -> tuple[Sequence, int]:
+    parts: list[str | Slot | Choice] = []
+    while at < len(tokens) and tokens[at] not in "|)":
+        token = tokens[at]
+        if token == "(":
+            options: list[Sequence] = []
+            while True:
+                option, at = _sequence(tokens, at + 1, where, depth + 1)
+                options.append(option)
+                if at >= len(tokens):
+                    raise CorpusError("a ( is never closed", path=where, hint="Add the missing )")
+                if tokens[at] == ")":
+                    break
+            parts.append(Choice(tuple(options)))
+            at += 1
+        elif token == "{":
+            name = tokens[at + 1] if at + 1 < len(tokens) else ""
+            closed = at + 2 < len(tokens) and tokens[at + 2] == "}"
+            if not closed or not _SLOT_NAME.fullmatch(name):
+                raise CorpusError(
+                    f"a slot must look like {{name}} or {{@name}}, found {{{name}",
+                    path=where,
+                    hint="Close it with } and use letters, digits and _ only",
+                )
+            parts.append(Slot(name.lstrip("@"), kept=name.startswith("@")))
+            at += 3
+        elif token == "}":
+            raise CorpusError("a } without a {", path=where, hint="Remove it or add the {")
+        else:
+            parts.append(token)
+            at += 1
+    return tuple(parts), at
+
+
+def expand(parts: Sequence, pick: Pick, fill: Fill) -> str:
+    """Makes one surface form.
+
+    Args:
+        parts: A phrase, as :func:`parse` gives it.
+        pick: Maps a number of options to the one to take.
+        fill: Gives the text for a slot.
+
+    Returns:
+        The text, with the blanks exactly as the phrase has them.
+    """
+    out: list[str] = []
+    for part in parts:
+        if isinstance(part, str):
+            out.append(part)
+        elif isinstance(part, Slot):
+            out.append(fill(part))
+        else:
+            out.append(expand(part.options[pick(len(part.options))], pick, fill))
+    return "".join(out)
+
+
+def slots(parts: Sequence) -> Iterator[Slot]:
+    """Walks over all slots of a phrase, in every alternative."""
+    for part in parts:
+        if isinstance(part, Slot):
+            yield part
+        elif isinstance(part, Choice):
+            for option in part.options:
+                yield from slots(option)
