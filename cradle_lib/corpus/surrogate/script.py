@@ -116,6 +116,8 @@ class Script:
             if self._plan.rows[row + 1 : row + 2] in ("u", "l") and row not in self._steps:
                 lead = "bullets.lead" if user else "listener.bullets.lead"
                 last = self._move("list", f"{lead}.{{scenario}}")
+                if self._plan.case.quirk == "continuation":
+                    self._told.extend(self._plan.case.events)
             found[row] = last
         return found
 
@@ -224,7 +226,8 @@ class Script:
             return self._move("greet", "greet.{scenario}")
         if last.kind == "close":
             return self._move("bye", "bye.{scenario}")
-        if last.kind == "confirm" or (last.kind == "after" and self._rng.random() < 0.45):
+        fresh = last.kind == "confirm" or (last.kind == "list" and self._told)
+        if fresh or (last.kind == "after" and self._rng.random() < 0.45):
             return self._move("support", f"support.{self._told[-1].key}", "listener.{scenario}")
         if coming and (last.kind == "alert" or (expects and self._rng.random() < 0.8)):
             return self._move("ask", f"ask.{coming.type}", "question.{scenario}")
