@@ -1,0 +1,247 @@
+"""``cradle annotate``: from a folder of dialogues to gold labels, by the paper's procedure."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from cradle_lib import paths
+from cradle_lib.annotation.adjudication import adjudicate as adjudicate_all
+from cradle_lib.annotation.agreement import DRAWS, MEASURES, Agreement
+from cradle_lib.annotation.agreement import agreement as measure
+from cradle_lib.annotation.exports import read_exports
+from cradle_lib.annotation.interface import write_config
+from cradle_lib.annotation.pairs import UNIT_NAMES, UNITS, Units, pairs
+from cradle_lib.annotation.shipped import SHIPPED, build_annotations
+from cradle_lib.annotation.slips import find_slips
+from cradle_lib.annotation.study import Study, next_assignments, plan_study
+from cradle_lib.annotation.table import read_annotations, save_table, write_annotations
+from cradle_lib.annotation.tasks import write_tasks
+from cradle_lib.cli import data
+from cradle_lib.cli.console import err, out
+from cradle_lib.corpus import load_corpus
+from cradle_lib.corpus.collect import read_folder, write_release
+from cradle_lib.errors import AnnotationError
+from cradle_lib.labels import LABELS
+
+app = typer.Typer(help="Label dialogues: tasks, exports, agreement, gold.", no_args_is_help=True)
+
+CorpusOption = Annotated[
+    str, typer.Option("--corpus", help="surrogate, hub, or a file in the release's format.")
+]
+SplitOption = Annotated[str, typer.Option(help="train, dev or test, for a corpus by name.")]
+StudyOption = Annotated[Path, typer.Option("--study", help="Folder of the study.")]
+TableArgument = Annotated[
+    Path, typer.Argument(help="The table that `cradle annotate import` wrote.")
+]
+_STUDY = Path("study")
+_TABLE = _STUDY / "annotations.parquet"
+_SHOWN_SLIPS = 20
+
+
+@app.command()
+def collect(
+    folder: Annotated[Path, typer.Argument(help="Folder with a text file for each dialogue.")],
+    file: Annotated[Path, typer.Option("--out", help="Corpus to write: .parquet or .csv.")],
+) -> None:
+    """Turn a folder of text files into a corpus without labels."""
+    corpus = read_folder(folder)
+    write_release(corpus, file)
+    out.print(f"{len(corpus):,} dialogues, {len(corpus.turns):,} turns: {paths.shown(file)}")
+
+
+@app.command()
+def export(
+    corpus: CorpusOption = "surrogate",
+    split: SplitOption = "test",
+    study: StudyOption = _STUDY,
+    team: Annotated[
+        list[str] | None, typer.Option(help="Two names, such as A,B. Once for each team.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Number of rounds.")] = 2,
+    senior: Annotated[str, typer.Option(help="Who decides what the vote leaves open.")] = "S",
+    seed: Annotated[int, typer.Option(help="Of the division into teams and rounds.")] = 0,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="One project for a team instead of one a person.")
+    ] = False,
+    after: Annotated[
+        Path | None, typer.Option(help="Write what comes next, after this table of annotations.")
+    ] = None,
+) -> None:
+    """Write the interface and the tasks of a study, or those of its next stage."""
+    loaded = load_corpus(corpus, split)
+    plan_file, tasks = study / "study.json", study / "tasks"
+    if after is None:
+        if plan_file.exists():
+            raise AnnotationError(
+                f"{paths.shown(plan_file)} exists: a study is planned once. Give `--after TABLE` for "
+                "its next stage, or another `--study`."
+            )
+        names = {str(i): tuple(one.split(",")) for i, one in enumerate(team or ["A,B", "C,D"], 1)}
+        plan = plan_study(loaded, names, rounds=rounds, senior=senior, seed=seed)
+        new = plan.assignments
+    else:
+        plan = Study.load(plan_file)
+        plan.check(loaded)
+        new = next_assignments(plan, read_annotations(after, loaded))
+        plan = plan.with_more(new)
+        if not new:
+            out.print("Nothing is left to be labelled. Go on with `cradle annotate adjudicate`.")
+            return
+    written = write_tasks(plan, loaded, tasks, new, shared=shared)
+    write_config(study / "interface.xml")
+    plan.save(plan_file)
+    out.print(f"Labelling configuration: {paths.shown(study / 'interface.xml')}")
+    for path in written:
+        out.print(f"Tasks for one project: {paths.shown(path)}")
+
+
+@app.command("import")
+def import_(
+    exports: Annotated[
+        list[Path], typer.Argument(help="JSON or JSON-MIN exports of all projects.")
+    ],
+    corpus: CorpusOption = "surrogate",
+    split: SplitOption = "test",
+    study: StudyOption = _STUDY,
+    user: Annotated[
+        list[str] | None, typer.Option(help="For shared projects: Label Studio user=name.")
+    ] = None,
+    table: Annotated[
+        Path | None, typer.Option("--out", help="Table to write; default: in the study's folder.")
+    ] = None,
+) -> None:
+    """Read Label Studio's exports into one table, or refuse them."""
+    loaded = load_corpus(corpus, split)
+    if any("=" not in pair for pair in user or []):
+        raise AnnotationError(f"--user {' '.join(user or [])}: expected ID=NAME, such as 3=A.")
+    users = dict(pair.split("=", 1) for pair in user or [])
+    annotations = read_exports(exports, Study.load(study / "study.json"), loaded, users)
+    target = table if table is not None else study / "annotations.parquet"
+    write_annotations(annotations, target)
+    slips = find_slips(annotations)
+    for slip in slips[:_SHOWN_SLIPS]:
+        err.print(f"warning: {slip}", markup=False)
+    if len(slips) > _SHOWN_SLIPS:
+        err.print(f"warning: and {len(slips) - _SHOWN_SLIPS} more slips against the protocol")
+    out.print(f"{len(annotations.entries):,} annotations: {paths.shown(target)}")
+
+
+@app.command()
+def agreement(
+    table: TableArgument = _TABLE,
+    corpus: CorpusOption = "surrogate",
+    split: SplitOption = "test",
+    units: Annotated[str, typer.Option(help=f"{', '.join(UNITS)}.")] = "labelled",
+    draws: Annotated[int, typer.Option(min=0, help="Bootstrap draws of dialogues.")] = DRAWS,
+    seed: Annotated[int, typer.Option(help="Their seed.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Measure how far the two annotators of each team agree."""
+    chosen = _units(units)
+    annotations = read_annotations(table, load_corpus(corpus, split))
+    found = {
+        f"team {team}, round {number}": measure(
+            pairs(annotations, team=team, round_=number), units=chosen, draws=draws, seed=seed
+        )
+        for team in annotations.teams
+        for number in annotations.rounds
+    }
+    if as_json:
+        typer.echo(json.dumps(_plain({k: asdict(v) for k, v in found.items()}), indent=2))
+        return
+    out.print(_overall(found, chosen))
+    out.print(_labels(found))
+
+
+def _units(name: str) -> Units:
+    for units in UNITS:
+        if name == units:
+            return units
+    raise AnnotationError(f"no unit set {name!r}. Choose one of {', '.join(UNITS)}.")
+
+
+def _overall(found: dict[str, Agreement], units: Units) -> Table:
+    table = Table(title=f"Agreement on {UNIT_NAMES[units]}, with 95 % intervals")
+    table.add_column("measure")
+    for name in found:
+        table.add_column(name, justify="right")
+    table.add_row("annotators", *(one.annotators for one in found.values()))
+    table.add_row("dialogues", *(f"{one.dialogues:,}" for one in found.values()))
+    table.add_row("turns", *(f"{one.turns:,}" for one in found.values()), end_section=True)
+    for name in MEASURES:
+        cells = []
+        for one in found.values():
+            estimate = one.overall[name]
+            bounds = (
+                "" if math.isnan(estimate.low) else f" [{estimate.low:.2f}, {estimate.high:.2f}]"
+            )
+            shown = estimate.reason if math.isnan(estimate.value) else f"{estimate.value:.3f}"
+            cells.append(f"{shown}{bounds}")
+        table.add_row(name.replace("_", " "), *cells)
+    return table
+
+
+def _labels(found: dict[str, Agreement]) -> Table:
+    table = Table(title="F1 between the two, and how often both, the first and the second gave it")
+    table.add_column("label", no_wrap=True)
+    for name in found:
+        table.add_column(name, justify="right")
+    for label in LABELS:
+        cells = []
+        for one in found.values():
+            estimate = one.labels[label]["f1"]
+            both, first, second = one.given[label]
+            shown = "-" if math.isnan(estimate.value) else f"{estimate.value:.2f}"
+            cells.append(f"{shown} ({both}/{first}/{second})")
+        table.add_row(label, *cells)
+    return table
+
+
+def _plain(value: object) -> object:
+    """Makes NaN, which JSON lacks, a null."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+@app.command()
+def adjudicate(
+    gold: Annotated[Path, typer.Option("--out", help="Gold corpus to write: .parquet or .csv.")],
+    table: TableArgument = _TABLE,
+    corpus: CorpusOption = "surrogate",
+    split: SplitOption = "test",
+    audit: Annotated[
+        Path | None, typer.Option(help="Audit trail to write: .csv or .parquet.")
+    ] = None,
+) -> None:
+    """Decide every label and write the gold corpus in the release's format."""
+    result = adjudicate_all(read_annotations(table, load_corpus(corpus, split)))
+    write_release(result.corpus(), gold)
+    shown = Table(title="What became of the dialogues")
+    shown.add_column("outcome")
+    shown.add_column("dialogues", justify="right")
+    for outcome, count in result.counts.items():
+        shown.add_row(str(outcome), f"{count:,}")
+    out.print(shown)
+    if audit is not None:
+        save_table(result.audit(), audit)
+        out.print(f"Who voted for what: {paths.shown(audit)}")
+    out.print(f"Gold: {paths.shown(gold)}")
+
+
+@data.app.command("build-annotations")
+def build(
+    folder: Annotated[Path, typer.Argument(help="Where to write them.")] = SHIPPED,
+) -> None:
+    """Rebuild the surrogate annotations from the surrogate's gold labels, bit for bit."""
+    annotations = build_annotations(folder)
+    out.print(f"Wrote {len(annotations.entries):,} annotations to {paths.shown(folder)}.")

@@ -1,0 +1,116 @@
+"""``cradle compare``: which of several runs is really better, and by how much."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from cradle_lib.cli.console import out
+from cradle_lib.cli.runs import CorpusOption, SplitOption
+from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.detection import Predictions, load_predictions
+from cradle_lib.reporting.runs import stored_runs
+from cradle_lib.scoring.comparison import Comparison, common_dialogues
+from cradle_lib.scoring.comparison import compare as compare_runs
+from cradle_lib.scoring.difference import Difference
+
+
+def compare(
+    runs: Annotated[
+        list[str],
+        typer.Argument(help="Journals, or ids of models that were run; the first is the baseline."),
+    ],
+    corpus: CorpusOption = "surrogate",
+    split: SplitOption = "test",
+    common: Annotated[
+        bool, typer.Option(help="Compare over the dialogues that all runs cover.")
+    ] = False,
+    about: Annotated[
+        list[str] | None,
+        typer.Option(help="Part of the signature that may differ, such as history."),
+    ] = None,
+    labels: Annotated[bool, typer.Option(help="Show the F1 of each label too.")] = False,
+    draws: Annotated[int, typer.Option(min=0, help="Bootstrap draws of dialogues.")] = 10_000,
+    permutations: Annotated[int, typer.Option(min=1, help="Swaps behind each p-value.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="Seed of both.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Test runs against the first one, and rank them all in tie groups."""
+    loaded = load_corpus(corpus, split)
+    found = [_load(run, loaded, partial=common) for run in runs]
+    if common:
+        found = common_dialogues(found)
+    comparison = compare_runs(
+        found,
+        names=_names(runs, found),
+        draws=draws,
+        permutations=permutations,
+        seed=seed,
+        about=tuple(about or ()),
+    )
+    if as_json:
+        typer.echo(json.dumps(comparison.as_dict(), indent=2))
+        return
+    _show(f"Against {comparison.names[0]}", (*comparison.family, *comparison.exact_match))
+    if labels:
+        _show(f"F1 of each label at turn level, against {comparison.names[0]}", comparison.labels)
+    _show_leaderboard(comparison)
+    out.print(comparison.power_note, markup=False)
+    for signature in comparison.signatures.values():
+        out.print(str(signature), markup=False)
+
+
+def _load(run: str, corpus: Corpus, *, partial: bool) -> Predictions:
+    path = Path(run)
+    if path.suffix or path.exists():
+        return load_predictions(path, corpus, partial=partial)
+    return stored_runs(corpus, [run])[0]
+
+
+def _names(arguments: Sequence[str], found: Sequence[Predictions]) -> list[str]:
+    names = [run.record.name for run in found]
+    return names if len(set(names)) == len(names) else list(arguments)
+
+
+def _show(title: str, differences: Sequence[Difference]) -> None:
+    table = Table(title=title)
+    for column in ("run", "setting", "score"):
+        table.add_column(column)
+    for column in ("baseline", "run", "difference", "p", "adjusted"):
+        table.add_column(column, justify="right")
+    table.add_column("verdict")
+    for d in differences:
+        low, high = d.estimate.low, d.estimate.high
+        bounds = "" if low is None or high is None else f" [{100 * low:+.1f}, {100 * high:+.1f}]"
+        table.add_row(
+            d.system,
+            d.level,
+            d.label or d.score.replace("_", " "),
+            *(f"{100 * value:.1f}" for value in d.values),
+            f"{100 * d.estimate.value:+.1f}{bounds}",
+            *("" if p is None else f"{p:.4f}" for p in (d.p, d.adjusted)),
+            d.verdict,
+        )
+    out.print(table, markup=False)
+
+
+def _show_leaderboard(comparison: Comparison) -> None:
+    table = Table(title="Tie groups by turn-level micro F1")
+    table.add_column("group", justify="right")
+    table.add_column("run")
+    table.add_column("micro F1", justify="right")
+    table.add_column("places", justify="right")
+    for standing in comparison.leaderboards["turn", "micro_f1"]:
+        places = (
+            f"{standing.best}"
+            if standing.best == standing.worst
+            else (f"{standing.best} to {standing.worst}")
+        )
+        name = comparison.names[standing.system]
+        table.add_row(f"{standing.group}", name, f"{100 * standing.value:.1f}", places)
+    out.print(table, markup=False)

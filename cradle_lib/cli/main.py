@@ -1,0 +1,42 @@
+"""The ``cradle`` command: its sub-commands, and how errors leave it."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from rich.markup import escape
+
+from cradle_lib.cli import data, models, prompts, runs
+from cradle_lib.cli.console import err
+from cradle_lib.errors import CradleError
+
+app = typer.Typer(
+    help=(
+        "Crisis detection, turn by turn: run models over dialogues and score them. "
+        "For research; not triage, diagnosis or a medical device."
+    ),
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(data.app, name="data")
+app.add_typer(prompts.app, name="prompts")
+app.add_typer(models.app, name="models")
+app.command("infer")(runs.infer)
+app.command("score")(runs.score)
+
+
+def main() -> None:
+    """Runs the command line.
+
+    An error of the project becomes one or two lines and exit code 2; an interrupt
+    becomes exit code 130, after which the same command resumes the run.
+    """
+    try:
+        app()
+    except CradleError as error:
+        err.print(f"[red]error:[/red] {escape(str(error))}")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        err.print("interrupted; the same command resumes where it stopped")
+        sys.exit(130)

@@ -1,0 +1,1 @@
+"""Formats what was computed, and binds it into a book; computes nothing."""

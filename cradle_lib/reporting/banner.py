@@ -1,0 +1,88 @@
+"""The banner over each page with numbers: what they rest on, and what they do not say."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from typing import Final
+
+from cradle_lib.corpus.dialogue import Corpus
+from cradle_lib.record import Record, commit, library_version
+from cradle_lib.scoring.signature import Signature
+
+SURROGATE_NOTICE: Final = (
+    "These dialogues are a surrogate, written by this project so that everything runs. "
+    "A score on them says nothing about a model's worth."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Banner:
+    """What a page's numbers rest on.
+
+    Attributes:
+        rows: Term and value, in the order shown; a value is text, never markup.
+        surrogate: Whether the corpus is the project's own.
+    """
+
+    rows: tuple[tuple[str, str], ...]
+    surrogate: bool
+
+    def _repr_html_(self) -> str:
+        notice = (
+            f'<p class="cradle-surrogate"><strong>Surrogate.</strong> '
+            f"{html.escape(SURROGATE_NOTICE)}</p>"
+            if self.surrogate
+            else ""
+        )
+        rows = "".join(
+            f"<div><dt>{html.escape(term)}</dt><dd>{html.escape(value)}</dd></div>"
+            for term, value in self.rows
+        )
+        return f'<div class="cradle-banner" role="note">{notice}<dl>{rows}</dl></div>'
+
+    def __repr__(self) -> str:
+        """The same as plain text."""
+        lines = [f"{term}: {value}" for term, value in self.rows]
+        return "\n".join([SURROGATE_NOTICE, *lines] if self.surrogate else lines)
+
+
+def banner(
+    *,
+    corpus: Corpus,
+    record: Record | None = None,
+    signature: Signature | str | None = None,
+) -> Banner:
+    """Says what a page's numbers rest on.
+
+    Args:
+        corpus: The corpus of the page.
+        record: The record of the run, on a page about one model.
+        signature: The signature of its scores, on a page with scores.
+
+    Returns:
+        A banner, which a notebook shows as it is. The commit is that of the moment: a page
+        keeps the commit from which it was executed. Where a run was made from another one,
+        both are named.
+    """
+    rows = [("Corpus", f"{corpus.name} ({corpus.fingerprint}), {_dialogues(len(corpus))}")]
+    here = _commit(*commit())
+    if record is not None:
+        chosen = "" if record.dialogues is None else f", {_dialogues(len(record.dialogues))} chosen"
+        revision = f" at {record.revision[:12]}" if record.revision else ""
+        rows.append(("Model", f"{record.name}{revision} ({record.engine} engine{chosen})"))
+        made = _commit(record.commit, record.dirty)
+        if made != here:
+            rows.append(("Run made at", f"commit {made}, cradle_lib {record.version}"))
+    rows.append(("Page made at", f"commit {here}, cradle_lib {library_version()}"))
+    if signature is not None:
+        rows.append(("Signature", str(signature)))
+    return Banner(tuple(rows), surrogate=corpus.synthetic)
+
+
+def _dialogues(number: int) -> str:
+    return "1 dialogue" if number == 1 else f"{number} dialogues"
+
+
+def _commit(head: str, dirty: bool) -> str:
+    return f"{head} with local changes" if dirty else head

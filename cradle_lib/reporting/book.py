@@ -1,0 +1,174 @@
+"""Brings the executed notebooks of the book up to date.
+
+Each page is executed when what it rests on has changed (see
+:mod:`cradle_lib.reporting.staleness`), two at a time, after the pages whose artefacts it reads.
+A notebook that fails stops only the pages that need it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from typing import Final
+
+from cradle_lib.errors import BookError, compose
+from cradle_lib.reporting.book_corpus import BookCorpus
+from cradle_lib.reporting.execution import Failure, Job, execute, failure, watch_parent
+from cradle_lib.reporting.plan import Page, Project, default_models, load_plan
+from cradle_lib.reporting.staleness import Key, Pantry, stored_state
+from cradle_lib.reporting.toc import check_toc
+
+WORKERS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What was done.
+
+    Attributes:
+        executed: Pages that were executed, in the order in which they finished.
+        fresh: Pages that were up to date.
+        removed: Outputs that no page makes any more.
+    """
+
+    executed: tuple[str, ...]
+    fresh: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+def update(
+    project: Project,
+    *,
+    models: Mapping[str, str] | None = None,
+    corpus: BookCorpus | None = None,
+    workers: int = WORKERS,
+    report: Callable[[str], None] = lambda line: None,
+) -> Update:
+    """Executes every page that is out of date, and removes those that are no longer made.
+
+    Args:
+        project: Where the book lies.
+        models: Models that have a page, with their entries; by default the registry's.
+        corpus: The book's corpus; by default the one that the environment names.
+        workers: Notebooks that run at the same time.
+        report: Receives a line for each page that is executed or removed.
+
+    Returns:
+        What was done.
+
+    Raises:
+        BookError: If the plan and the book do not fit, or, after all other notebooks have run,
+            if some failed: four lines for each.
+    """
+    corpus = corpus or BookCorpus.chosen(project.root)
+    if models is None:
+        models, lacking = default_models(project, corpus)
+        for name in lacking:
+            report(
+                f"no page for {name}: it has no journal over {corpus.name} "
+                f"(cradle infer --model {name})"
+            )
+    pages = load_plan(project, models, corpus)
+    check_toc(project, pages)
+    removed = _remove_orphans(project, pages)
+    for name in removed:
+        report(f"removed {name}: no page of the plan makes it")
+    run = _Run(project, pages, workers, report)
+    run.all()
+    if run.failures:
+        raise BookError("\n".join(map(str, run.failures)))
+    return Update(tuple(run.executed), tuple(run.fresh), removed)
+
+
+class _Run:
+    """One pass over the plan."""
+
+    def __init__(
+        self,
+        project: Project,
+        pages: tuple[Page, ...],
+        workers: int,
+        report: Callable[[str], None],
+    ) -> None:
+        self.project, self.workers, self.report = project, workers, report
+        self.pages = {page.name: page for page in pages}
+        self.pantry = Pantry(project, pages)
+        self.executed: list[str] = []
+        self.fresh: list[str] = []
+        self.failures: list[Failure] = []
+        self._order = TopologicalSorter({page.name: page.after for page in pages})
+        self._pool: ProcessPoolExecutor | None = None
+        self._running: dict[Future[Failure | None], Job] = {}
+
+    def all(self) -> None:
+        self._order.prepare()
+        try:
+            self._start_ready()
+            while self._running:
+                done, _ = wait(self._running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    self._finish(future)
+                self._start_ready()
+        finally:
+            if self._pool is not None:
+                # Without this an interrupt would first work through the whole queue.
+                self._pool.shutdown(cancel_futures=True)
+
+    def _start_ready(self) -> None:
+        # A page that is up to date makes the next ones ready at once.
+        while ready := self._order.get_ready():
+            for name in ready:
+                page = self.pages[name]
+                key = self.pantry.key(page)
+                reason = self.pantry.stale(page, key)
+                if reason is None:
+                    self.fresh.append(name)
+                    self._order.done(name)
+                else:
+                    self.report(f"executing {name} ({reason})")
+                    self._submit(page, key)
+
+    def _submit(self, page: Page, key: Key) -> None:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                self.workers,
+                mp_context=multiprocessing.get_context("spawn"),
+                initializer=watch_parent,
+            )
+        job = Job(self.project, page, key)
+        self._running[self._pool.submit(execute, job)] = job
+
+    def _finish(self, future: Future[Failure | None]) -> None:
+        job = self._running.pop(future)
+        try:
+            problem = future.result()
+        except Exception as error:  # The worker died, or could not send its answer.
+            problem = failure(job, "outside any cell", type(error).__name__, str(error))
+        if problem is None:
+            self.executed.append(job.page.name)
+            self._order.done(job.page.name)
+        else:
+            self.report(f"{job.page.name} failed")
+            self.failures.append(problem)
+
+
+def _remove_orphans(project: Project, pages: Sequence[Page]) -> tuple[str, ...]:
+    """Removes outputs that no page makes; refuses to remove what the pipeline did not make."""
+    wanted = {f"{page.name}.ipynb" for page in pages}
+    there = sorted(project.sections.iterdir()) if project.sections.is_dir() else []
+    orphans = [file for file in there if file.name not in wanted and not file.name.startswith(".")]
+    for file in orphans:
+        if stored_state(file) is None:
+            raise BookError(
+                compose(
+                    "the book's pipeline did not make this file, and no page of the plan does",
+                    path=file,
+                    hint="Move it out of book/sections.",
+                )
+            )
+    for file in orphans:
+        file.unlink()
+    return tuple(project.shown(file) for file in orphans)

@@ -1,0 +1,80 @@
+"""The corpus that a book is about: one choice, made outside the plan, that fills its slots."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cradle_lib import paths
+from cradle_lib.errors import BookError, compose
+
+VARIABLE: Final = "CRADLE_CORPUS"
+# Mirrors `load_corpus`, which can't be asked where its files lie without reading them.
+_FOLDERS: Final = {
+    "surrogate": paths.SURROGATE.relative_to(paths.ROOT),
+    "hub": paths.RELEASE.relative_to(paths.ROOT),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BookCorpus:
+    """A corpus by name, or a file.
+
+    Attributes:
+        choice: ``surrogate``, ``hub``, or the absolute path of a file.
+    """
+
+    choice: str = "surrogate"
+
+    @classmethod
+    def chosen(cls, root: Path) -> BookCorpus:
+        """Reads the choice from the environment variable ``CRADLE_CORPUS``.
+
+        Args:
+            root: Top of the repository, from which a path is understood.
+
+        Returns:
+            The corpus; the surrogate if nothing is set.
+
+        Raises:
+            BookError: If there is no such file, or the release has not been fetched.
+        """
+        choice = os.environ.get(VARIABLE) or "surrogate"
+        if choice not in _FOLDERS:
+            choice = str((root / choice).resolve())
+        corpus = cls(choice)
+        for file in corpus.files("test"):
+            if not (root / file).is_file():
+                hint = (
+                    "Run `cradle data fetch`."
+                    if choice == "hub"
+                    else f"{VARIABLE} is 'surrogate', 'hub' or a file in the release's format."
+                )
+                raise BookError(compose("the book's corpus is missing", path=file, hint=hint))
+        return corpus
+
+    @property
+    def name(self) -> str:
+        """What the corpus of the test split is called, and the folder of its runs."""
+        return f"{self.choice}-test" if self.choice in _FOLDERS else Path(self.choice).stem
+
+    @property
+    def has_training(self) -> bool:
+        """Whether there is a train split that belongs to it."""
+        return self.choice in _FOLDERS
+
+    @property
+    def training(self) -> str:
+        """The corpus with a train and a dev split: a single file has none."""
+        return self.choice if self.has_training else "surrogate"
+
+    def files(self, split: str) -> tuple[str, ...]:
+        """Gives the files of a split, relative to the repository or absolute."""
+        if self.choice not in _FOLDERS and split == "test":
+            return (self.choice,)
+        files = [_FOLDERS[self.training] / f"{split}.parquet"]
+        if self.training == "surrogate":
+            files.append(_FOLDERS["surrogate"] / "meta.parquet")
+        return tuple(map(str, files))

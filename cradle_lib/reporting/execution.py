@@ -1,0 +1,232 @@
+"""Executes one notebook with papermill, in a worker process, and puts the result in place.
+
+The notebook runs in a folder of its own and is moved into the book only when it is whole, so
+an interrupted run never leaves a page that looks finished.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from cradle_lib.reporting.plan import Page, Project
+from cradle_lib.reporting.staleness import METADATA, Key, artefacts
+
+_ANSI: Final = re.compile(r"\x1b\[[0-9;]*m")
+_HEADING: Final = re.compile(r"^# .*$", re.MULTILINE)
+_SHOW_CODE: Final = "show-input"
+_INJECTED: Final = "injected-parameters"
+_TAGS_THAT_DECIDE: Final = {"hide-cell", "remove-cell", "hide-input", "remove-input", _SHOW_CODE}
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One execution: everything that a worker needs to know.
+
+    Attributes:
+        project: Where everything lies.
+        page: What to run.
+        key: What to store in the output.
+    """
+
+    project: Project
+    page: Page
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a page could not be made, in the four lines that a reader needs.
+
+    Attributes:
+        name: The notebook and the page.
+        cell: Number and first failing line of the cell.
+        error: Kind and message of the error.
+        traceback: The file that holds the whole story.
+    """
+
+    name: str
+    cell: str
+    error: str
+    traceback: str
+
+    def __str__(self) -> str:
+        """The four lines."""
+        return (
+            f"{self.name} failed\n  {self.cell}\n  {self.error}\n  full traceback: {self.traceback}"
+        )
+
+
+def watch_parent() -> None:
+    """Ends this worker when the process that started it is gone."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def execute(job: Job) -> Failure | None:
+    """Runs a notebook and moves the result into place.
+
+    Args:
+        job: What to run.
+
+    Returns:
+        ``None`` if the page was made, else why not; the output is left as it was.
+    """
+    import papermill
+
+    project, page = job.project, job.page
+    project.work.mkdir(parents=True, exist_ok=True)
+    _traceback(job).unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f"{page.name}-", dir=project.work) as folder:
+        ran = Path(folder) / "notebook.ipynb"
+        try:
+            _run(job, ran)
+        except papermill.PapermillExecutionError as error:
+            story = "\n".join(error.traceback) or str(error)
+            return failure(job, _place(ran, error), error.ename, error.evalue, story)
+        except Exception as error:  # A kernel that dies raises whatever its transport raises.
+            return failure(job, "outside any cell", type(error).__name__, str(error))
+        if page.provides and not artefacts(project, page.provides):
+            problem = f"it should provide {' or '.join(page.provides)}, and did not"
+            return failure(job, "after the last cell", "BookError", problem)
+        finished = Path(folder) / "page.ipynb"
+        finished.write_text(_tidy(ran.read_text(encoding="utf-8"), job), encoding="utf-8")
+        project.sections.mkdir(parents=True, exist_ok=True)
+        os.replace(finished, project.sections / f"{page.name}.ipynb")
+    return None
+
+
+def _run(job: Job, ran: Path) -> None:
+    import papermill
+    from jupyter_client.kernelspec import KernelSpec
+    from jupyter_client.manager import AsyncKernelManager
+
+    # The path of a Unix socket may have no more than 107 characters.
+    with tempfile.TemporaryDirectory(prefix="nbk-") as sockets:
+
+        class Manager(AsyncKernelManager):  # type: ignore[misc, unused-ignore]
+            """A kernel of this Python that no other process can reach over the network."""
+
+            def __init__(self, *args: Any, **options: Any) -> None:
+                if os.name == "posix":
+                    # Without a name of its own, two kernels in one folder share a socket.
+                    options |= {"transport": "ipc", "ip": os.path.join(sockets, "k")}
+                super().__init__(*args, **options)
+                self._kernel_spec = KernelSpec(
+                    argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+                    display_name="Python 3",
+                    language="python",
+                )
+
+        papermill.execute_notebook(
+            str(job.page.notebook.path),
+            str(ran),
+            parameters=dict(job.page.parameters),
+            progress_bar=False,
+            cwd=str(job.project.notebooks),
+            kernel_name="python3",
+            language="python",
+            kernel_manager_class=Manager,
+            extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
+        )
+
+
+def _tidy(text: str, job: Job) -> str:
+    """Drops what differs from run to run, folds the code, and stores the page's state."""
+    text = text.replace(json.dumps(f"{job.project.root}{os.sep}")[1:-1], "")
+    content = json.loads(text)
+    content["metadata"].pop("papermill", None)
+    content["metadata"][METADATA] = {
+        "key": job.key.value,
+        "ingredients": dict(job.key.ingredients),
+        "artefacts": artefacts(job.project, job.page.provides),
+    }
+    if job.page.title is not None:
+        _retitle(content["cells"], job.page.title)
+    injected = any(_INJECTED in _tags(cell) for cell in content["cells"])
+    for number, cell in enumerate(content["cells"]):
+        metadata = cell["metadata"]
+        for key in ("papermill", "execution"):
+            metadata.pop(key, None)
+        cell["id"] = f"cell-{number}"
+        tags = _tags(cell)
+        if injected and "parameters" in tags and _SHOW_CODE not in tags:
+            # The values that were used replace the defaults on the page.
+            tags = [*(tag for tag in tags if tag not in _TAGS_THAT_DECIDE), "remove-cell"]
+        elif cell["cell_type"] == "code" and not _TAGS_THAT_DECIDE.intersection(tags):
+            tags = [*tags, "hide-input"]
+        metadata["tags"] = tags
+    return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+
+
+def _retitle(cells: list[dict[str, Any]], title: str) -> None:
+    """Puts a title in place of the first heading of the first level, or before everything."""
+    for cell in cells:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown" and _HEADING.search(source):
+            cell["source"] = _HEADING.sub(lambda _: f"# {title}", source, count=1)
+            return
+    cells.insert(0, {"cell_type": "markdown", "metadata": {}, "source": f"# {title}"})
+
+
+def _tags(cell: Mapping[str, Any]) -> list[str]:
+    return list(cell["metadata"].get("tags", []))
+
+
+def _place(ran: Path, error: Any) -> str:
+    """The number of the failing cell in the source, and its first line that failed."""
+    added = (_INJECTED, "papermill-error-cell-tag")
+    number = 0
+    for cell in json.loads(ran.read_text(encoding="utf-8"))["cells"]:
+        number += not set(added).intersection(_tags(cell))
+        if any(output["output_type"] == "error" for output in cell.get("outputs", ())):
+            break
+    text = _ANSI.sub("", "\n".join(error.traceback))
+    marked = re.findall(r"^-+> *\d+ (.*)$", text, flags=re.MULTILINE)
+    line = (marked[:1] or [error.source.strip().split("\n")[0]])[0]
+    return f"cell {number}: {line.strip()[:120]}"
+
+
+def failure(job: Job, cell: str, kind: str, message: str, story: str | None = None) -> Failure:
+    """Writes the whole story of a failure to a file, and sums it up in four lines.
+
+    Args:
+        job: What failed.
+        cell: Where it failed.
+        kind: Class of the exception.
+        message: Its message; only the first line is kept.
+        story: The traceback; by default kind and message.
+
+    Returns:
+        The four lines.
+    """
+    file = _traceback(job)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    text = _ANSI.sub("", story or f"{kind}: {message}")
+    file.write_text(text.rstrip() + "\n", encoding="utf-8")
+    first = (message.strip().splitlines() or [""])[0][:300]
+    return Failure(
+        name=f"{job.project.shown(job.page.notebook.path)} (page {job.page.name})",
+        cell=cell,
+        error=f"{kind}: {first}" if first else kind,
+        traceback=job.project.shown(file),
+    )
+
+
+def _traceback(job: Job) -> Path:
+    return job.project.work / f"{job.page.name}.traceback.txt"

@@ -1,0 +1,162 @@
+"""A notebook as its author wrote it: cells, code, and parameters with their types.
+
+Only what decides the result is read: cell types, sources and tags. Outputs, execution
+counts and an editor's own metadata never make a page stale.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, Union
+
+from pydantic import TypeAdapter, ValidationError
+
+from cradle_lib.errors import BookError, compose
+
+PARAMETERS_TAG: Final = "parameters"
+_SIMPLE: Final[Mapping[str, Any]] = {"str": str, "int": int, "float": float, "bool": bool}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell: ``code``, ``markdown`` or ``raw``, its text and its tags."""
+
+    kind: str
+    source: str
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Notebook:
+    """A notebook source.
+
+    Attributes:
+        path: Where it lies.
+        cells: Its cells, in order.
+    """
+
+    path: Path
+    cells: tuple[Cell, ...]
+
+    @classmethod
+    def read(cls, path: Path) -> Notebook:
+        """Reads a notebook.
+
+        Raises:
+            BookError: If the file is missing or is not a notebook of format 4.
+        """
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            cells = tuple(
+                Cell(
+                    kind=str(cell["cell_type"]),
+                    source="".join(cell["source"]),
+                    tags=tuple(cell.get("metadata", {}).get("tags", ())),
+                )
+                for cell in content["cells"]
+            )
+        except FileNotFoundError:
+            raise BookError(compose("no such notebook", path=path)) from None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            problem = f"not a notebook of format 4 ({type(error).__name__}: {error})"
+            raise BookError(compose(problem, path=path)) from None
+        return cls(path, cells)
+
+    @property
+    def canonical(self) -> str:
+        """The cells as JSON, the same however the file was saved."""
+        rows = [[cell.kind, cell.source, list(cell.tags)] for cell in self.cells]
+        return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+
+    @property
+    def code(self) -> str:
+        """All code cells as one Python source, without magics and shell lines."""
+        lines = [
+            line
+            for cell in self.cells
+            if cell.kind == "code"
+            for line in cell.source.splitlines()
+            if not line.lstrip().startswith(("%", "!"))
+        ]
+        return "\n".join(lines) + "\n"
+
+    def parameter_types(self) -> dict[str, Any]:
+        """Reads the names and types that the cell tagged ``parameters`` declares.
+
+        Returns:
+            Name to type, in order; nothing if no cell is tagged.
+
+        Raises:
+            BookError: If the cell does not parse, or a parameter has no type or one that
+                is none of ``str``, ``int``, ``float``, ``bool``, ``None``, ``list[...]``,
+                ``Literal[...]`` and unions of these.
+        """
+        types: dict[str, Any] = {}
+        for cell in self.cells:
+            if cell.kind != "code" or PARAMETERS_TAG not in cell.tags:
+                continue
+            try:
+                statements = ast.parse(cell.source).body
+            except SyntaxError as error:
+                problem = f"the parameters cell does not parse: {error.msg}, line {error.lineno}"
+                raise BookError(compose(problem, path=self.path)) from None
+            for statement in statements:
+                if isinstance(statement, ast.Assign):
+                    names = ", ".join(ast.unparse(target) for target in statement.targets)
+                    raise BookError(
+                        compose(
+                            f"parameter {names} has no type",
+                            path=self.path,
+                            hint=f"Write for instance `{names}: str = ...`.",
+                        )
+                    )
+                if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                    types[statement.target.id] = self._type(statement.annotation)
+        return types
+
+    def _type(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Name(id=name) if name in _SIMPLE:
+                return _SIMPLE[name]
+            case ast.Constant(value=None):
+                return None
+            case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+                return Union[self._type(left), self._type(right)]  # noqa: UP007 - built at run time
+            case ast.Subscript(value=ast.Name(id="list"), slice=item):
+                return list[self._type(item)]  # type: ignore[misc]
+            case ast.Subscript(value=ast.Name(id="Literal"), slice=choices):
+                items = choices.elts if isinstance(choices, ast.Tuple) else [choices]
+                return Literal[tuple(ast.literal_eval(item) for item in items)]
+        raise BookError(
+            compose(
+                f"a parameter has type {ast.unparse(node)}",
+                path=self.path,
+                hint="Use str, int, float, bool, None, list[...], Literal[...] or their unions.",
+            )
+        )
+
+    def check_parameters(self, values: Mapping[str, Any]) -> None:
+        """Refuses values that the notebook does not declare, or whose type is wrong.
+
+        Args:
+            values: Parameters by name, as the plan gives them.
+
+        Raises:
+            BookError: Naming the parameter, what was found and what is allowed.
+        """
+        types = self.parameter_types()
+        for name, value in values.items():
+            if name not in types:
+                declared = ", ".join(types) or "none"
+                problem = f"unknown parameter {name!r}; the notebook declares: {declared}"
+                raise BookError(compose(problem, path=self.path))
+            try:
+                TypeAdapter(types[name]).validate_python(value, strict=True)
+            except ValidationError as error:
+                reason = error.errors()[0]["msg"]
+                problem = f"parameter {name!r} is {value!r}: {reason}"
+                raise BookError(compose(problem, path=self.path)) from None

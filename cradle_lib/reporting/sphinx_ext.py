@@ -1,0 +1,131 @@
+"""The book's Sphinx extension: executes what is out of date, and tidies the pages.
+
+Listed in ``_config.yml`` under ``sphinx.extra_extensions``, so that
+``jupyter-book build book/`` is the whole command.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from docutils import nodes  # type: ignore[import-untyped, unused-ignore]
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+from cradle_lib.errors import CradleError
+from cradle_lib.record import library_version
+from cradle_lib.reporting.book import update
+from cradle_lib.reporting.help_lines import HelpLines, load_help_lines
+from cradle_lib.reporting.plan import Project
+from cradle_lib.reporting.staleness import digest
+
+# The table of contents is read at 900: until then the pages that it lists may be missing.
+_BEFORE_TOC: Final = 100
+_AFTER_THEMES: Final = 950
+_THEBE: Final = re.compile(r'<script type="text/x-thebe-config">.*?</script>', re.DOTALL)
+# A header that heads nothing, and roles that plain boxes or their children can't keep.
+_BARRIERS: Final = (
+    ("<th></th>", "<td></td>"),
+    (' role="doc-biblioentry"', ""),
+    ('<div role="list" class="citation-list">', '<div class="citation-list">'),
+)
+_log = logging.getLogger(__name__)
+
+
+def bring_up_to_date(app: Sphinx, config: Config) -> None:
+    """Executes the notebooks that are out of date, before Sphinx looks for pages.
+
+    A failure ends the build with status 1 and the failure's own lines. ``SystemExit`` passes
+    through Sphinx and Jupyter Book, which wrap anything else into a long traceback.
+    """
+    project = Project(Path(app.srcdir).parent)
+    try:
+        config.html_context["help_lines"] = _help_lines(project).model_dump(mode="json")
+        config.html_context["look"] = _look(Path(app.srcdir))
+        done = update(project, report=lambda line: _log.info("[book] %s", line))
+    except CradleError as error:
+        sys.stdout.flush()
+        print(error, file=sys.stderr)  # noqa: T201 - Sphinx would colour it and count it
+        raise SystemExit(1) from None
+    _log.info("[book] %d pages executed, %d up to date", len(done.executed), len(done.fresh))
+
+
+def clean_page(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Drops scripts that the book does not use, and markup that is a barrier to some readers.
+
+    The theme's extensions add a script for remote kernels, twice, which is an error in every
+    browser; and scripts from content delivery networks, which would tell others who reads.
+    """
+    scripts = context.get("script_files", [])
+    context["script_files"] = [script for script in scripts if not _unwanted(script)]
+    if "body" in context:
+        body = _THEBE.sub("", context["body"])
+        for found, better in _BARRIERS:
+            body = body.replace(found, better)
+        context["body"] = body
+
+
+class HelpLinesDirective(SphinxDirective):
+    """Lists the help lines in full: ``helplines``, without content or options."""
+
+    def run(self) -> list[nodes.Node]:
+        """Builds the list."""
+        project = Project(Path(self.env.srcdir).parent)
+        self.env.note_dependency(str(_file(project)))
+        help_lines = _help_lines(project)
+        items = [
+            _item(f"{line.name} ({line.country})", f"{line.contact}: {line.about}", str(line.url))
+            for line in help_lines.lines
+        ]
+        elsewhere = help_lines.elsewhere
+        items.append(_item(elsewhere.name, elsewhere.contact, str(elsewhere.url)))
+        checked = f"Checked on {help_lines.verified_on:%Y-%m-%d}: {help_lines.how_verified}."
+        return [
+            nodes.paragraph("", "", nodes.strong("", help_lines.emergency)),
+            nodes.bullet_list("", *items, classes=["cradle-help-list"]),
+            nodes.paragraph("", "", nodes.emphasis("", checked)),
+        ]
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Registers the extension with Sphinx."""
+    app.connect("config-inited", bring_up_to_date, priority=_BEFORE_TOC)
+    app.connect("html-page-context", clean_page, priority=_AFTER_THEMES)
+    app.add_directive("helplines", HelpLinesDirective)
+    return {
+        "version": library_version(),
+        "parallel_read_safe": True,
+        "parallel_write_safe": True,
+    }
+
+
+def _file(project: Project) -> Path:
+    return project.root / "data" / "help_lines.yml"
+
+
+def _help_lines(project: Project) -> HelpLines:
+    return load_help_lines(_file(project))
+
+
+def _look(book: Path) -> str:
+    """Digest of styles and templates: without it, Sphinx would not copy a changed style."""
+    files = sorted(f for part in ("_static", "_templates") for f in (book / part).rglob("*.*"))
+    return digest(b"".join(f.name.encode() + f.read_bytes() for f in files if f.is_file()))
+
+
+def _item(name: str, text: str, url: str) -> nodes.list_item:
+    link = nodes.reference("", name, refuri=url, internal=False)
+    return nodes.list_item("", nodes.paragraph("", "", link, nodes.Text(f". {text}")))
+
+
+def _unwanted(script: Any) -> bool:
+    name = str(getattr(script, "filename", script) or "")
+    code = str(getattr(script, "attributes", {}).get("body") or "")
+    return "thebe" in name or "THEBE" in code or "://" in name

@@ -1,0 +1,207 @@
+"""What a page's result depends on, as content, never as dates.
+
+A page's ingredients are the cells of its notebook, its parameters, the bytes of its inputs, the
+modules of the library that its code can reach with the data files beside them, the registry's
+entry of its model, and the versions of Python, of the library and of the packages that they
+import and the library always needs. An optional package may come and go without making a page
+stale: what it did to a run is in the run's record. Their digest is the page's key. It is stored
+in the executed notebook, so a fresh clone, a touched file or an edit that was taken back executes
+nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final
+
+from cradle_lib.errors import BookError, compose
+from cradle_lib.record import library_version
+from cradle_lib.reporting.closure import Library
+from cradle_lib.reporting.plan import Page, Project
+
+METADATA: Final = "cradle"
+_DIGITS: Final = 16
+
+
+def digest(content: bytes) -> str:
+    """Gives the first sixteen hexadecimal digits of the SHA-256."""
+    return hashlib.sha256(content).hexdigest()[:_DIGITS]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What a page rests on.
+
+    Attributes:
+        ingredients: Name to digest or version, for instance ``module cradle_lib/labels.py``.
+    """
+
+    ingredients: Mapping[str, str]
+
+    @property
+    def value(self) -> str:
+        """The SHA-256 of the ingredients, in hexadecimal."""
+        canonical = json.dumps(dict(self.ingredients), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    def differs(self, stored: Mapping[str, str]) -> list[str]:
+        """Names the ingredients that are new, gone or changed since they were stored."""
+        names = {*self.ingredients, *stored}
+        return sorted(n for n in names if self.ingredients.get(n) != stored.get(n))
+
+
+class Pantry:
+    """Finds the ingredients of pages, and reads every file only once.
+
+    Everything but artefacts is read when it is made, so that an edit during a long build makes
+    the next build execute the page again.
+    """
+
+    def __init__(self, project: Project, pages: Iterable[Page]) -> None:
+        """Finds what does not come from other pages.
+
+        Args:
+            project: Where everything lies.
+            pages: All pages of the plan.
+
+        Raises:
+            BookError: If an input is missing, or code does not parse.
+        """
+        self.project = project
+        self.pages = {page.name: page for page in pages}
+        self._library = Library(project.root, project.package)
+        self._digests: dict[Path, str] = {}
+        self._fixed = {name: self._find(page) for name, page in self.pages.items()}
+
+    def key(self, page: Page) -> Key:
+        """Computes the key of a page. The pages before it must be up to date."""
+        found = dict(self._fixed[page.name])
+        for name in page.after:
+            before = self.pages[name]
+            found[f"after {name}"] = digest((before.model or "").encode())
+            for path, value in artefacts(self.project, before.provides).items():
+                found[f"artefact {path}"] = value
+        return Key(found)
+
+    def stale(self, page: Page, key: Key) -> str | None:
+        """Says why a page must be executed, or ``None`` if it is up to date."""
+        stored = stored_state(self.project.sections / f"{page.name}.ipynb")
+        if stored is None:
+            return "not executed yet"
+        if stored.get("key") != key.value:
+            ingredients = stored.get("ingredients")
+            changed = key.differs(ingredients if isinstance(ingredients, dict) else {})
+            more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+            return f"changed: {changed[0]}{more}" if changed else "changed"
+        if stored.get("artefacts") != artefacts(self.project, page.provides):
+            return "changed: what it provides"
+        return None
+
+    def _find(self, page: Page) -> dict[str, str]:
+        shown = self.project.shown
+        usage = self._library.usage(page.notebook.code, path=page.notebook.path)
+        found = {
+            "notebook": digest(page.notebook.canonical.encode()),
+            "python": ".".join(map(str, sys.version_info[:2])),
+            "library": library_version(),
+            # The code that turns an executed notebook into a page shapes all of them.
+            "execution": self._digest(Path(__file__).with_name("execution.py")),
+        }
+        if page.title is not None:
+            found["title"] = page.title
+        if page.model is not None:
+            found["model"] = digest(page.model.encode())
+        for name, value in page.parameters.items():
+            found[f"parameter {name}"] = json.dumps(value, sort_keys=True)
+        found |= {f"module {shown(file)}": self._digest(file) for file in usage.files}
+        found |= {f"package {name}": version for name, version in _versions(usage.foreign)}
+        found |= {f"input {shown(file)}": self._digest(file) for file in self._inputs(page)}
+        return found
+
+    def _inputs(self, page: Page) -> list[Path]:
+        files: set[Path] = set()
+        for pattern in page.inputs:
+            matched = _match(self.project.root, pattern)
+            if not matched:
+                problem = f"page {page.name!r} reads {pattern!r}, which matches no file"
+                raise BookError(compose(problem, path=self.project.plan))
+            files.update(matched)
+        return sorted(files)
+
+    def _digest(self, file: Path) -> str:
+        if file not in self._digests:
+            self._digests[file] = digest(file.read_bytes())
+        return self._digests[file]
+
+
+def artefacts(project: Project, patterns: Iterable[str]) -> dict[str, str]:
+    """Finds what a page provides.
+
+    Args:
+        project: Where everything lies.
+        patterns: The page's ``provides``.
+
+    Returns:
+        Path relative to the repository to digest, of the files that exist now.
+    """
+    files = {file for pattern in patterns for file in _match(project.root, pattern)}
+    return {project.shown(file): digest(file.read_bytes()) for file in sorted(files)}
+
+
+def stored_state(output: Path) -> dict[str, Any] | None:
+    """Reads what the pipeline stored in an executed notebook.
+
+    Returns:
+        Key, ingredients and artefacts; ``None`` if the file is missing, torn, or not made
+        by the pipeline.
+    """
+    try:
+        stored = json.loads(output.read_text(encoding="utf-8"))["metadata"][METADATA]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return stored if isinstance(stored, dict) else None
+
+
+def _match(root: Path, pattern: str) -> list[Path]:
+    found = [Path(pattern)] if Path(pattern).is_absolute() else root.glob(pattern)
+    return [file for file in found if file.is_file()]
+
+
+def _versions(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    distributions, needed = _distributions(), _needed()
+    found = {item for name in names for item in distributions.get(name, ())}
+    for item in sorted(found):
+        if needed is None or _normal(item) in needed:
+            yield item, metadata.version(item)
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    return metadata.packages_distributions()
+
+
+@cache
+def _needed() -> frozenset[str] | None:
+    """Packages without which there is no book; ``None`` if the library is not installed."""
+    try:
+        wanted = metadata.requires("cradle-lib") or []
+    except metadata.PackageNotFoundError:
+        return None
+    return frozenset(
+        _normal(match[0])
+        for line in wanted
+        if ("extra" not in line or re.search(r"extra == .book.", line))
+        and (match := re.match(r"[A-Za-z0-9._-]+", line))
+    )
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

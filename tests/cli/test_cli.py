@@ -1,0 +1,132 @@
+"""The command line, started as a user starts it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cradle_lib import labels, paths
+from cradle_lib.published import published_label_counts
+
+TINY = [
+    (0, "User: I passed my exam!", "none"),
+    (1, "Listener: Well done.", "none"),
+    (2, "User: I have been hurting myself again.", "confirm_SH_ongoing"),
+    (0, "User: The bus was late.", "none"),
+]
+
+
+def cradle(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from cradle_lib.cli import main; main()", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=paths.ROOT,
+        env={"PATH": "/usr/bin:/bin", "COLUMNS": "200", "OMP_NUM_THREADS": "1"},
+    )
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.parquet"
+    rows = [dict(zip(("turn_id", "text", "labels"), row, strict=True)) for row in TINY]
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    return path
+
+
+def test_the_surrogates_test_split_has_all_published_counts() -> None:
+    done = cradle("data", "check", "data/surrogate/test.parquet")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "differs" not in done.stdout
+    assert "All counts are those of the published test split." in done.stdout
+    for label, count in published_label_counts().items():
+        row = next(line for line in done.stdout.splitlines() if f" {label} " in line)
+        assert row.count(f" {count} ") == 2
+    assert len(published_label_counts()) == len(labels.LABELS)
+
+
+def test_a_corpus_that_claims_to_be_the_test_split_and_differs_exits_1(tiny: Path) -> None:
+    assert cradle("data", "check", tiny).returncode == 0
+    claims = tiny.with_name("test.parquet")
+    tiny.rename(claims)
+    done = cradle("data", "check", claims)
+    assert done.returncode == 1
+    assert "differs by -598" in done.stdout
+    assert "Not the published test split: 24 counts differ." in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("data", "check", "absent.csv"), "absent.csv: no such file. Check the path."),
+        (("infer", "--model", "keywrod"), "Did you mean"),
+        (("infer", "--model", "keyword", "--history", "mine"), "no history 'mine'"),
+        (("infer", "--model", "keyword", "--shard", "4/4"), "expected i/n"),
+        (("score", "absent.jsonl"), "absent.jsonl"),
+        (("prompts", "import", "absent"), "absent"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(arguments: tuple[str, ...], expected: str) -> None:
+    done = cradle(*arguments)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert expected in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) <= 2
+
+
+def test_a_run_is_made_scored_and_made_again_without_asking_twice(
+    tiny: Path, tmp_path: Path
+) -> None:
+    infer = ("infer", "--model", "keyword", "--corpus", tiny, "--out", tmp_path / "runs")
+    done = cradle(*infer)
+    assert done.returncode == 0, done.stderr
+    journal = tmp_path / "runs" / "tiny" / "keyword.jsonl"
+    assert f"Journal: {journal}" in done.stdout
+    before = journal.read_bytes()
+    assert len(before.splitlines()) == 1 + 3
+    assert cradle(*infer).returncode == 0
+    assert journal.read_bytes() == before
+
+    scored = cradle("score", journal, "--corpus", tiny, "--draws", "100", "--json")
+    assert scored.returncode == 0, scored.stderr
+    result = json.loads(scored.stdout)
+    assert set(result) == {"turn", "dialogue", "confirm"}
+    # Three user turns, all three right: the keyword baseline knows this sentence.
+    assert result["turn"]["scores"]["exact_match"]["value"] == 1.0
+    assert result["turn"]["turns"] == 3
+    table = cradle("score", journal, "--corpus", tiny, "--draws", "100")
+    assert "exact match" in table.stdout
+    assert result["turn"]["signature"] in table.stdout
+
+
+def test_a_partial_run_is_refused_unless_asked_for(tiny: Path, tmp_path: Path) -> None:
+    done = cradle(
+        *("infer", "--model", "always-none", "--corpus", tiny, "--out", tmp_path / "runs"),
+        *("--limit", "1"),
+    )
+    assert done.returncode == 0, done.stderr
+    journal = tmp_path / "runs" / "tiny" / "always-none.jsonl"
+    refused = cradle("score", journal, "--corpus", tiny)
+    assert refused.returncode == 2
+    assert "2 of 3 user turns" in refused.stderr
+    partial = cradle("score", journal, "--corpus", tiny, "--partial", "--draws", "10")
+    assert partial.returncode == 0, partial.stderr
+    assert "2 of 3 user turns" in partial.stdout
+
+
+def test_models_and_prompts_are_listed() -> None:
+    models = cradle("models", "list")
+    assert models.returncode == 0, models.stderr
+    for expected in ("always-none", "smollm2-135m", "cradle-qwen3-32b"):
+        assert expected in models.stdout
+    prompts = cradle("prompts", "list")
+    assert prompts.returncode == 0, prompts.stderr
+    assert "turn " in prompts.stdout
+    assert "append " in prompts.stdout

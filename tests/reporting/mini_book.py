@@ -1,0 +1,140 @@
+"""A miniature project: a library, three notebooks and a plan, made to be changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from textwrap import dedent
+
+from cradle_lib.reporting.plan import Project
+
+PACKAGE = "mini_lib"
+MODELS = {"a": '{"name": "A"}', "b": '{"name": "B"}'}
+
+LIBRARY = {
+    "__init__.py": """
+        import lazy_loader
+
+        __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+    """,
+    "__init__.pyi": """
+        from .corpus import load as load
+        from .scores import score as score
+        from .unused import nothing as nothing
+    """,
+    "corpus/__init__.py": """
+        from mini_lib.corpus.reader import load
+        from mini_lib.corpus.writer import save
+    """,
+    "corpus/reader.py": """
+        from pathlib import Path
+
+        def load(name):
+            stop = Path(__file__).with_name("stop.txt").read_text().split()
+            return [w for w in Path("..", "data", name).read_text().split() if w not in stop]
+    """,
+    "corpus/writer.py": "def save(): ...",
+    "corpus/stop.txt": "the",
+    "scores.py": """
+        def score(words):
+            from mini_lib.deep import weight
+            return weight(len(words))
+    """,
+    "deep.py": """
+        def weight(number):
+            return 10 * number
+    """,
+    "unused.py": "def nothing(): ...",
+}
+
+PLAN = """
+pages:
+  - page: words
+    notebook: words.ipynb
+    parameters: {name: one.txt}
+    inputs: [data/one.txt]
+  - page: run-{model}
+    for_each: models
+    notebook: run.ipynb
+    parameters: {model: "{model}"}
+    inputs: [data/two.txt]
+    inputs_of: {b: [data/one.txt]}
+    provides: ["runs/{model}.json", "data/runs/{model}.json"]
+  - page: table
+    notebook: table.ipynb
+    after: ["run-{model}"]
+"""
+
+TOC = """
+format: jb-book
+root: intro
+parts:
+  - caption: All
+    chapters:
+      - file: sections/words
+      - glob: sections/run-*
+      - file: sections/table
+"""
+
+WORDS = ['name: str = "none.txt"', "from mini_lib import load\nprint(len(load(name)))"]
+RUN = [
+    'model: str = ""',
+    "import json\nfrom pathlib import Path\nfrom mini_lib import load, score",
+    "Path('../runs').mkdir(exist_ok=True)\n"
+    "Path(f'../runs/{model}.json').write_text(json.dumps([model, score(load('two.txt'))]))",
+]
+TABLE = [
+    "from pathlib import Path",
+    "for path in sorted(Path('../runs').glob('*.json')):\n    print(path.read_text())",
+]
+
+
+def notebook(cells: Sequence[str], *, parameters: bool = True) -> str:
+    """A notebook of code cells, the first of which may hold the parameters."""
+    return json.dumps(
+        {
+            "cells": [
+                {
+                    "cell_type": "code",
+                    "id": f"c{number}",
+                    "execution_count": None,
+                    "metadata": {"tags": ["parameters", "hide-input"]}
+                    if parameters and not number
+                    else {},
+                    "outputs": [],
+                    "source": source,
+                }
+                for number, source in enumerate(cells)
+            ],
+            "metadata": {},
+            "nbformat": 4,
+            "nbformat_minor": 5,
+        }
+    )
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(dedent(text).lstrip("\n"), encoding="utf-8")
+
+
+def make(root: Path) -> Project:
+    """Writes the project into an empty folder."""
+    for name, text in LIBRARY.items():
+        write(root / PACKAGE / name, text)
+    for name in ("one.txt", "two.txt"):
+        write(root / "data" / name, "the first words")
+    write(root / "notebooks/pages.yml", PLAN)
+    write(root / "book/_toc.yml", TOC)
+    write(root / "notebooks/words.ipynb", notebook(WORDS))
+    write(root / "notebooks/run.ipynb", notebook(RUN))
+    write(root / "notebooks/table.ipynb", notebook(TABLE, parameters=False))
+    return Project(root, PACKAGE)
+
+
+def text_of(path: Path) -> str:
+    """What the cells of an executed notebook printed."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    outputs = [output for cell in cells for output in cell.get("outputs", ())]
+    return "".join("".join(output.get("text", "")) for output in outputs)

@@ -1,0 +1,201 @@
+"""The pipeline, with real papermill and real kernels, over a miniature project."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cradle_lib.errors import BookError
+from cradle_lib.reporting.book import Update, update
+from cradle_lib.reporting.book_corpus import BookCorpus
+from cradle_lib.reporting.plan import Project
+
+from .mini_book import MODELS, PACKAGE, RUN, TABLE, WORDS, make, notebook, text_of, write
+
+# The tests start from copies of one built project: on one worker it is built once.
+pytestmark = pytest.mark.xdist_group("book-pipeline")
+
+ALL = {"words", "run-a", "run-b", "table"}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A miniature project that has been built once; tests work on copies of it."""
+    project = make(tmp_path_factory.mktemp("built"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(project.root))
+        done = bring(project)
+    assert set(done.executed) == ALL
+    return project
+
+
+@pytest.fixture
+def project(built: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    shutil.copytree(built.root, tmp_path / "copy")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "copy"))
+    return Project(tmp_path / "copy", PACKAGE)
+
+
+def bring(project: Project, models: dict[str, str] = MODELS) -> Update:
+    return update(project, models=models, corpus=BookCorpus())
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def test_a_copy_whose_files_were_touched_executes_nothing(project: Project) -> None:
+    for file in project.root.rglob("*"):
+        os.utime(file)
+
+    done = bring(project)
+
+    assert done.executed == ()
+    assert set(done.fresh) == ALL
+
+
+def test_a_page_reads_what_the_pages_before_it_wrote(built: Project) -> None:
+    # "the first words" without the stop word "the" is two words, times ten.
+    assert text_of(built.sections / "table.ipynb") == '["a", 20]\n["b", 20]\n'
+
+
+def test_a_changed_notebook_executes_its_own_page(project: Project) -> None:
+    write(project.notebooks / "words.ipynb", notebook([*WORDS, "print('more')"]))
+
+    assert bring(project).executed == ("words",)
+    assert text_of(project.sections / "words.ipynb") == "2\nmore\n"
+
+
+def test_a_changed_parameter_executes_its_own_page(project: Project) -> None:
+    write(project.root / "data/three.txt", "three other words")
+    edit(project.plan, "{name: one.txt}", "{name: three.txt}")
+
+    assert bring(project).executed == ("words",)
+    assert text_of(project.sections / "words.ipynb") == "3\n"
+
+
+def test_a_changed_module_executes_the_pages_that_reach_it_and_those_after_them(
+    project: Project,
+) -> None:
+    edit(project.root / PACKAGE / "deep.py", "10 *", "100 *")
+
+    assert set(bring(project).executed) == {"run-a", "run-b", "table"}
+    assert text_of(project.sections / "table.ipynb") == '["a", 200]\n["b", 200]\n'
+
+
+def test_a_change_that_leaves_the_artefacts_alike_stops_there(project: Project) -> None:
+    edit(project.root / PACKAGE / "deep.py", "10 * number", "number * 10")
+
+    assert set(bring(project).executed) == {"run-a", "run-b"}
+
+
+def test_a_changed_data_file_executes_the_pages_that_declare_it(project: Project) -> None:
+    write(project.root / "data/one.txt", "the first few words")
+
+    # Model b declares the file for itself, and its answers do not change.
+    assert set(bring(project).executed) == {"words", "run-b"}
+    assert text_of(project.sections / "words.ipynb") == "3\n"
+
+
+def test_modules_that_no_page_reaches_and_saved_outputs_change_nothing(project: Project) -> None:
+    write(project.root / PACKAGE / "unused.py", "def nothing(): return 1")
+    write(project.root / PACKAGE / "corpus/writer.py", "def save(): return 1")
+    source = json.loads((project.notebooks / "words.ipynb").read_text(encoding="utf-8"))
+    source["cells"][1]["execution_count"] = 7
+    source["metadata"]["editor"] = "any"
+    write(project.notebooks / "words.ipynb", json.dumps(source, indent=4))
+
+    assert bring(project).executed == ()
+
+
+def test_an_artefact_that_was_altered_is_made_again(project: Project) -> None:
+    write(project.root / "runs/a.json", "[]")
+
+    done = bring(project)
+
+    # The table rests on the same bytes as before, so it stays.
+    assert done.executed == ("run-a",)
+    assert (project.root / "runs/a.json").read_text(encoding="utf-8") == '["a", 20]'
+
+
+def test_a_new_model_gets_a_page_and_a_dropped_one_loses_it(project: Project) -> None:
+    done = bring(project, {"a": MODELS["a"], "c": '{"name": "C"}'})
+
+    assert set(done.executed) == {"run-c", "table"}
+    assert done.removed == ("book/sections/run-b.ipynb",)
+    assert not (project.sections / "run-b.ipynb").exists()
+
+
+def test_a_foreign_file_among_the_outputs_is_refused_and_kept(project: Project) -> None:
+    foreign = project.sections / "mine.ipynb"
+    write(foreign, notebook(["1"]))
+
+    with pytest.raises(BookError, match=r"mine\.ipynb.*Move it out"):
+        bring(project)
+
+    assert foreign.exists()
+
+
+def test_a_failing_notebook_is_told_in_four_lines_and_stops_only_what_needs_it(
+    project: Project,
+) -> None:
+    before = (project.sections / "run-a.ipynb").read_bytes()
+    write(project.notebooks / "run.ipynb", notebook([RUN[0], "x = 1\nx = {}['xx']", *RUN[1:]]))
+    write(project.notebooks / "words.ipynb", notebook([*WORDS, "print('more')"]))
+    write(project.notebooks / "table.ipynb", notebook([*TABLE, "1"], parameters=False))
+
+    with pytest.raises(BookError) as caught:
+        bring(project, {"a": MODELS["a"]})
+
+    assert str(caught.value).splitlines() == [
+        "notebooks/run.ipynb (page run-a) failed",
+        "  cell 2: x = {}['xx']",
+        "  KeyError: 'xx'",
+        "  full traceback: book/_build/notebook-runs/run-a.traceback.txt",
+    ]
+    story = (project.work / "run-a.traceback.txt").read_text(encoding="utf-8")
+    assert "KeyError" in story
+    assert "\x1b" not in story
+    assert text_of(project.sections / "words.ipynb") == "2\nmore\n"
+    assert (project.sections / "run-a.ipynb").read_bytes() == before
+    assert [path.name for path in project.work.iterdir()] == ["run-a.traceback.txt"]
+
+
+def test_a_dying_kernel_and_a_missing_artefact_are_failures_like_any_other(
+    project: Project,
+) -> None:
+    write(project.notebooks / "words.ipynb", notebook([*WORDS, "import os; os._exit(3)"]))
+    write(project.notebooks / "run.ipynb", notebook([RUN[0], "done = True"]))
+    shutil.rmtree(project.root / "runs")
+
+    with pytest.raises(BookError) as caught:
+        bring(project, {"a": MODELS["a"]})
+
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 8
+    assert "  DeadKernelError: Kernel died" in lines
+    assert "  BookError: it should provide runs/a.json or data/runs/a.json, and did not" in lines
+
+
+def test_an_executed_notebook_holds_no_time_no_machine_and_folds_its_code(
+    built: Project,
+) -> None:
+    text = (built.sections / "run-a.ipynb").read_text(encoding="utf-8")
+    content = json.loads(text)
+
+    assert str(built.root) not in text
+    assert "papermill" not in content["metadata"]
+    assert all("papermill" not in cell["metadata"] for cell in content["cells"])
+    assert [cell["metadata"]["tags"] for cell in content["cells"]] == [
+        ["parameters", "remove-cell"],
+        ["injected-parameters", "hide-input"],
+        ["hide-input"],
+        ["hide-input"],
+    ]
+    assert content["metadata"]["cradle"]["ingredients"]["parameter model"] == '"a"'

@@ -1,0 +1,242 @@
+"""The plan, the parameters, the table of contents, and the library's closure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cradle_lib.errors import BookError
+from cradle_lib.reporting.book_corpus import BookCorpus
+from cradle_lib.reporting.closure import Library
+from cradle_lib.reporting.notebook import Notebook
+from cradle_lib.reporting.plan import Project, default_models, load_plan
+from cradle_lib.reporting.staleness import Pantry
+from cradle_lib.reporting.toc import check_toc
+
+from .mini_book import MODELS, PACKAGE, PLAN, RUN, TOC, make, notebook, write
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return make(tmp_path)
+
+
+def test_an_entry_for_each_model_makes_one_page_per_model_before_those_that_read_it(
+    project: Project,
+) -> None:
+    pages = {page.name: page for page in load_plan(project, MODELS)}
+
+    assert set(pages) == {"words", "run-a", "run-b", "table"}
+    assert list(pages)[-1] == "table" or list(pages).index("table") > list(pages).index("run-b")
+    assert pages["table"].after == ("run-a", "run-b")
+    assert pages["run-b"].parameters == {"model": "b"}
+    assert pages["run-b"].provides == ("runs/b.json", "data/runs/b.json")
+    assert pages["run-a"].inputs == ("data/two.txt",)
+    assert pages["run-b"].inputs == ("data/two.txt", "data/one.txt")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("{name: one.txt}", "{nam: one.txt}", r"unknown parameter 'nam'; .* declares: name"),
+        ("{name: one.txt}", "{name: 3}", r"parameter 'name' is 3: .*valid string"),
+        ("notebook: words.ipynb", "notebook: none.ipynb", r"none\.ipynb: no such notebook"),
+        ("notebook: words.ipynb", "notebook: ../words.ipynb", r"pages\.0\.notebook"),
+        ("inputs: [data/one.txt]", "input: [data/one.txt]", r"pages\.0\.input: Extra"),
+        ("inputs: [data/one.txt]", "inputs: [/etc/passwd]", r"relative to the repository"),
+        ("page: table", "page: words", r"same page"),
+        ("page: table", "page: run-a", r"'run-a' is made twice"),
+        ('after: ["run-{model}"]', "after: [run]", r"after 'run', which is no entry"),
+        ('after: ["run-{model}"]', "after: [table]", r"wait for each other: table -> table"),
+        ("pages:", "pages: [", r"not YAML"),
+    ],
+)
+def test_a_wrong_plan_is_refused_with_what_is_wrong(
+    project: Project, old: str, new: str, message: str
+) -> None:
+    assert old in PLAN
+    write(project.plan, PLAN.replace(old, new))
+
+    with pytest.raises(BookError, match=message):
+        load_plan(project, MODELS)
+
+
+def test_an_input_that_matches_no_file_is_refused(project: Project) -> None:
+    (project.root / "data/one.txt").unlink()
+
+    with pytest.raises(BookError, match=r"page 'words' reads 'data/one\.txt'"):
+        Pantry(project, load_plan(project, MODELS))
+
+
+@pytest.mark.parametrize(
+    ("declared", "good", "bad"),
+    [
+        ("x: str = ''", "a", 1),
+        ("x: int = 0", 1, True),
+        ("x: float = 0", 1, "1"),
+        ("x: bool = False", True, 1),
+        ("x: str | None = None", None, 1),
+        ("x: list[str] = []", ["a"], [1]),
+        ("x: Literal['self', 'gold'] = 'self'", "gold", "none"),
+    ],
+)
+def test_a_parameter_keeps_to_its_declared_type(
+    tmp_path: Path, declared: str, good: object, bad: object
+) -> None:
+    write(tmp_path / "n.ipynb", notebook([declared]))
+    source = Notebook.read(tmp_path / "n.ipynb")
+
+    source.check_parameters({"x": good})
+    with pytest.raises(BookError, match="parameter 'x'"):
+        source.check_parameters({"x": bad})
+
+
+@pytest.mark.parametrize("cell", ["x = 1", "x: Path = 1", "x: int = ("])
+def test_a_parameter_without_a_readable_type_is_refused(tmp_path: Path, cell: str) -> None:
+    write(tmp_path / "n.ipynb", notebook([cell]))
+
+    with pytest.raises(BookError, match=r"n\.ipynb"):
+        Notebook.read(tmp_path / "n.ipynb").parameter_types()
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"cells": [{}]}', '{"cells": 3}'])
+def test_a_file_that_is_no_notebook_is_refused(tmp_path: Path, content: str) -> None:
+    write(tmp_path / "n.ipynb", content)
+
+    with pytest.raises(BookError, match="not a notebook of format 4"):
+        Notebook.read(tmp_path / "n.ipynb")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("      - file: sections/words\n", "", r"Add `- file: sections/words`"),
+        ("sections/run-*", "sections/ran-*", r"Add `- file: sections/run-a`, `- file: sectio"),
+        (
+            "sections/words",
+            "sections/words\n      - file: sections/gone",
+            r"sections/gone: no entry",
+        ),
+    ],
+)
+def test_a_table_of_contents_that_does_not_fit_the_plan_is_refused(
+    project: Project, old: str, new: str, message: str
+) -> None:
+    pages = load_plan(project, MODELS)
+    check_toc(project, pages)
+    assert old in TOC
+    write(project.toc, TOC.replace(old, new))
+
+    with pytest.raises(BookError, match=message):
+        check_toc(project, pages)
+
+
+def used(project: Project, code: str) -> set[str]:
+    usage = Library(project.root, PACKAGE).usage(code, path=Path("n.ipynb"))
+    return {str(file.relative_to(project.root / PACKAGE)) for file in usage.files}
+
+
+READER = {"corpus/reader.py", "corpus/stop.txt"}
+SCORES = {"scores.py", "deep.py"}
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("from mini_lib import load", READER),
+        ("from mini_lib import score", SCORES),
+        ("from mini_lib import load as read, score", READER | SCORES),
+        ("from mini_lib.corpus import load", READER),
+        ("from mini_lib.corpus.reader import load", READER),
+        ("from mini_lib import corpus\ncorpus.load('x')", READER | {"corpus/__init__.py"}),
+        ("import mini_lib\nmini_lib.load('x')", READER | {"__init__.py"}),
+        (
+            "import mini_lib as m\nm.corpus.load('x')",
+            READER | {"__init__.py", "corpus/__init__.py"},
+        ),
+        ("import mini_lib.scores", SCORES | {"__init__.py"}),
+        ("def f():\n    from mini_lib import score", SCORES),
+        ("import importlib\nimportlib.import_module('mini_lib.scores')", SCORES),
+        ("import json", set()),
+    ],
+)
+def test_code_uses_the_modules_that_define_what_it_imports(
+    project: Project, code: str, expected: set[str]
+) -> None:
+    assert used(project, code) == expected
+
+
+def test_imports_for_type_checkers_do_not_count_and_relative_ones_do(project: Project) -> None:
+    write(
+        project.root / PACKAGE / "scores.py",
+        """
+        from typing import TYPE_CHECKING
+        from .corpus.writer import save
+        from . import deep
+
+        if TYPE_CHECKING:
+            from mini_lib.unused import nothing
+
+        def score(words): ...
+        """,
+    )
+
+    expected = {"scores.py", "deep.py", "corpus/writer.py", "corpus/stop.txt"}
+    assert used(project, "from mini_lib import score") == expected
+
+
+def test_a_package_that_does_more_than_pass_names_on_counts_for_all_in_it(
+    project: Project,
+) -> None:
+    write(
+        project.root / PACKAGE / "corpus/__init__.py",
+        """
+        from mini_lib.corpus.reader import load
+        from mini_lib.deep import weight
+
+        LIMIT = weight(3)
+        """,
+    )
+
+    assert used(project, "from mini_lib import load") == READER | {"corpus/__init__.py", "deep.py"}
+
+
+def test_third_party_packages_are_found_wherever_they_are_imported(project: Project) -> None:
+    write(project.root / PACKAGE / "deep.py", "def weight(n):\n    import numpy.linalg, json\n")
+    library = Library(project.root, PACKAGE)
+
+    usage = library.usage("import pandas as pd\nfrom mini_lib import score", path=Path("n"))
+
+    assert usage.foreign == ("numpy", "pandas")
+
+
+def test_code_that_does_not_parse_is_refused_with_its_place(project: Project) -> None:
+    write(project.notebooks / "run.ipynb", notebook([RUN[0], "def"]))
+
+    with pytest.raises(BookError, match=r"run\.ipynb: the code does not parse"):
+        Pantry(project, load_plan(project, MODELS))
+
+
+REGISTRY = """
+base: {name: Base, group: baseline, engine: always-none, default: true}
+learner: {name: Learner, group: baseline, engine: tfidf, default: true}
+dear: {name: Dear, group: open, engine: reference, weights: org/dear, default: true}
+other: {name: Other, group: baseline, engine: keyword}
+"""
+
+
+def test_a_model_that_costs_something_has_a_page_once_there_is_a_journal(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    (tmp_path / "models.yml").write_text(REGISTRY)
+    surrogate, file = BookCorpus("surrogate"), BookCorpus(str(tmp_path / "mine.csv"))
+    shown, lacking = default_models(project, surrogate)
+    assert (list(shown), lacking) == (["base", "learner"], ["dear"])
+    # A single file has no train split to learn from.
+    shown, lacking = default_models(project, file)
+    assert (list(shown), lacking) == (["base"], ["learner", "dear"])
+    journal = tmp_path / "runs" / "mine" / "dear.jsonl"
+    journal.parent.mkdir(parents=True)
+    journal.touch()
+    shown, lacking = default_models(project, file)
+    assert (list(shown), lacking) == (["base", "dear"], ["learner"])

@@ -1,0 +1,162 @@
+"""The notebooks: thin, without outputs, and able to run on any corpus in the release's format."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from pathlib import Path
+from typing import Any
+
+import IPython.display
+import nbformat
+import pandas as pd
+import pytest
+
+import cradle_lib
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.labels import format_mask
+from cradle_lib.reporting.notebook import Notebook
+from cradle_lib.reporting.runs import run_model
+
+SOURCES = sorted(paths.NOTEBOOKS.glob("*.ipynb"))
+MODELS = ["always-none", "keyword"]
+SMALL: dict[str, Any] = {"models": MODELS, "model": "keyword", "draws": 20}
+
+
+def content(path: Path) -> Any:
+    return nbformat.read(path, as_version=nbformat.NO_CONVERT)
+
+
+def code_cells(path: Path) -> list[Any]:
+    return [cell for cell in content(path).cells if cell.cell_type == "code"]
+
+
+def is_parameters(cell: Any) -> bool:
+    return "parameters" in cell.metadata.get("tags", ())
+
+
+def test_there_is_a_notebook_for_every_section() -> None:
+    assert [path.stem for path in SOURCES] == [
+        "alarm-burden",
+        "confusion",
+        "conventions",
+        "error-analysis",
+        "error-cases",
+        "inference",
+        "per-label",
+        "results",
+        "scenarios",
+        "statistics",
+        "timing",
+        "who-is-better",
+    ]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_a_notebook_is_a_clean_source(path: Path) -> None:
+    notebook = content(path)
+    nbformat.validate(notebook)
+    assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
+    ids = [cell.id for cell in notebook.cells]
+    assert len(set(ids)) == len(ids)
+    for cell in code_cells(path):
+        assert cell.outputs == []
+        assert cell.execution_count is None
+    title = notebook.cells[0]
+    assert title.cell_type == "markdown"
+    assert title.source.startswith("# ")
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_every_parameter_has_a_type_a_value_and_a_comment(path: Path) -> None:
+    [cell] = [cell for cell in code_cells(path) if is_parameters(cell)]
+    statements = ast.parse(cell.source).body
+    assert statements
+    for statement in statements:
+        assert isinstance(statement, ast.AnnAssign)
+        assert statement.value is not None
+    tokens = tokenize.generate_tokens(io.StringIO(cell.source).readline)
+    commented = {token.start[0] for token in tokens if token.type == tokenize.COMMENT}
+    assert commented >= {statement.lineno for statement in statements}
+    assert Notebook.read(path).parameter_types()
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_a_notebook_defines_nothing_and_types_no_number(path: Path) -> None:
+    for cell in code_cells(path):
+        for node in ast.walk(ast.parse(cell.source)):
+            assert not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda | ast.While)
+            number = isinstance(node, ast.Constant) and type(node.value) in (int, float)
+            # The first of several is no number that could be wrong.
+            assert is_parameters(cell) or not number or node.value == 0
+    for cell in content(path).cells:
+        if cell.cell_type == "markdown":
+            assert not re.search(r"\b\d", cell.source), cell.source
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_a_notebook_uses_only_what_the_library_lists(path: Path) -> None:
+    for cell in code_cells(path):
+        for node in ast.walk(ast.parse(cell.source)):
+            assert not isinstance(node, ast.Import)
+            if isinstance(node, ast.ImportFrom):
+                assert node.module in ("cradle_lib", "IPython.display")
+                if node.module == "cradle_lib":
+                    assert {alias.name for alias in node.names} <= set(cradle_lib.__all__)
+
+
+def test_every_listed_name_exists() -> None:
+    for name in cradle_lib.__all__:
+        assert getattr(cradle_lib, name) is not None
+
+
+@pytest.fixture(scope="module")
+def file(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small corpus as a file in the release's format, without what the release lacks."""
+    path = tmp_path_factory.mktemp("corpus") / "small.parquet"
+    rows = [
+        {
+            "turn_id": turn.turn_id,
+            "text": turn.text if turn.continues else f"{turn.speaker}: {turn.text}",
+            "labels": format_mask(turn.mask),
+        }
+        for turn in corpus.turns
+    ]
+    pd.DataFrame(rows).to_parquet(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def runs_folder(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "RUNS", folder)
+        for model in MODELS:
+            run_model(model, load_corpus(file))
+    return folder
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_a_notebook_runs_on_a_small_file(
+    path: Path, file: Path, runs_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "RUNS", runs_folder)
+    shown: list[Any] = []
+    monkeypatch.setattr(IPython.display, "display", lambda *objects: shown.extend(objects))
+    values: dict[str, Any] = {"corpus": str(file), "training": str(file), **SMALL}
+    names: dict[str, Any] = {}
+    for cell in code_cells(path):
+        tree = ast.parse(cell.source)
+        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, path.name, "exec"), names)
+        if is_parameters(cell):
+            names.update({key: value for key, value in values.items() if key in names})
+        if isinstance(last, ast.Expr):
+            shown.append(eval(compile(ast.Expression(last.value), path.name, "eval"), names))
+    pages = [item._repr_html_() for item in shown if item is not None]
+    assert len(pages) >= 2
+    # The file is not the surrogate, so that no line of it may be seen.
+    assert not any("alert(" in page or "Surrogate" in page for page in pages)

@@ -1,0 +1,70 @@
+"""The house keeps its floors: a room imports only from lower ones, and files stay readable."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cradle_lib import paths
+
+FLOORS = {
+    "errors": 0,
+    "labels": 1,
+    "paths": 0,
+    "published": 1,
+    "record": 1,
+    "corpus": 2,
+    "prompts": 2,
+    "annotation": 3,
+    "detection": 3,
+    "generation": 3,
+    "training": 3,
+    "scoring": 4,
+    "reporting": 5,
+    "cli": 6,
+}
+LIBRARY = paths.ROOT / "cradle_lib"
+MODULES = sorted(LIBRARY.rglob("*.py"))
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Yields the rooms of this library that a module imports, wherever the import stands."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            if node.module == "cradle_lib":
+                yield from (alias.name for alias in node.names)
+            elif node.module.startswith("cradle_lib."):
+                yield node.module.split(".")[1]
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.startswith("cradle_lib."):
+                    yield alias.name.split(".")[1]
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            pytest.fail(f"{path}: relative import; write it out, so that floors can be seen")
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(LIBRARY))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_a_room_imports_only_from_lower_floors(path: Path) -> None:
+    room = path.relative_to(LIBRARY).parts[0].removesuffix(".py")
+    if room == "__init__":
+        return
+    for other in imported(path):
+        assert other == room or FLOORS[other] < FLOORS[room], f"{room} imports {other}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_a_module_is_one_idea_of_readable_length(path: Path) -> None:
+    assert path.read_text(encoding="utf-8").count("\n") <= 330
+    assert path.stem not in {"utils", "util", "helpers", "misc", "common"}
+
+
+def test_every_room_is_on_a_floor() -> None:
+    rooms = {p.relative_to(LIBRARY).parts[0].removesuffix(".py") for p in MODULES} - {"__init__"}
+    assert rooms <= set(FLOORS)
