@@ -39,7 +39,8 @@ else:
 
 _SYNC_SECONDS: Final = 1.0
 _START: Final = b'{"record": {'
-_FIELDS: Final = frozenset(Prediction.__dataclass_fields__) - {"mask"} | {"labels"}
+_OPTIONAL: Final = frozenset({"choices"})
+_FIELDS: Final = frozenset(Prediction.__dataclass_fields__) - {"mask"} - _OPTIONAL | {"labels"}
 
 
 class Journal:
@@ -200,14 +201,16 @@ def _to_record(line: dict[str, Any], path: Path, number: int, before: Record | N
 
 def _to_json(prediction: Prediction) -> dict[str, Any]:
     line = asdict(prediction)
+    if line["choices"] is None:
+        del line["choices"]
     labels = format_mask(line.pop("mask"))
     place = {name: line.pop(name) for name in ("dialogue", "turn", "key", "answer")}
     return place | {"labels": labels} | line | {"seconds": round(prediction.seconds, 4)}
 
 
 def _from_json(line: dict[str, Any], path: Path, number: int) -> Prediction:
-    if line.keys() != _FIELDS:
-        odd = ", ".join(sorted(line.keys() ^ _FIELDS))
+    if line.keys() - _OPTIONAL != _FIELDS:
+        odd = ", ".join(sorted((line.keys() - _OPTIONAL) ^ _FIELDS))
         raise _damaged(path, number, f"has missing or unknown fields ({odd})")
     values = dict(line)
     try:

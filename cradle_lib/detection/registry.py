@@ -14,11 +14,11 @@ from cradle_lib.errors import RegistryError
 
 Group = Literal["baseline", "embedded", "open", "fine-tuned", "proprietary"]
 EngineName = Literal[
-    "always-none", "keyword", "tfidf", "reference", "replay", "openai", "anthropic"
+    "always-none", "keyword", "tfidf", "reference", "wave", "replay", "openai", "anthropic"
 ]
 GROUPS: Final[tuple[Group, ...]] = ("baseline", "embedded", "open", "fine-tuned", "proprietary")
 
-_NEEDS_WEIGHTS: Final = frozenset({"reference", "replay", "openai", "anthropic"})
+_NEEDS_WEIGHTS: Final = frozenset({"reference", "wave", "replay", "openai", "anthropic"})
 _NEEDS_KEY: Final = frozenset({"openai", "anthropic"})
 
 
@@ -31,6 +31,8 @@ class Decoding(_Strict):
 
     Attributes:
         max_new_tokens: Upper limit of the answer's length.
+        mode: ``constrained`` lets the model write only answers that parse; the wave engine
+            can do it. ``None`` lets it write freely.
         temperature: Sampling temperature of an API model; ``None`` leaves it to the
             provider. Local models decode greedily.
         dtype: Number format of local weights, such as ``bfloat16``.
@@ -40,6 +42,7 @@ class Decoding(_Strict):
     """
 
     max_new_tokens: Annotated[int, Field(ge=1)] = 512
+    mode: Literal["constrained"] | None = None
     temperature: Annotated[float, Field(ge=0)] | None = None
     dtype: Literal["float32", "bfloat16", "float16"] | None = None
     chat: dict[str, bool | str] = {}
@@ -105,6 +108,8 @@ class Model(_Strict):
     def _fits_its_engine(self) -> Model:
         if self.engine in _NEEDS_WEIGHTS and not self.weights:
             raise ValueError(f"engine {self.engine} needs 'weights'")
+        if self.decoding and self.decoding.mode and self.engine != "wave":
+            raise ValueError(f"engine {self.engine} can't decode constrained: use 'wave'")
         if self.engine in _NEEDS_KEY and self.base_url is None and not self.remote:
             raise ValueError("a provider's own endpoint is remote: say 'remote: true'")
         if self.engine in _NEEDS_KEY and self.remote and self.key is None:

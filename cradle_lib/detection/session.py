@@ -80,6 +80,8 @@ class Answer:
         tokens_cached: Tokens of the prompt that were not computed again.
         tokens_out: Tokens of the answer.
         seconds: Time that the answer took.
+        choices: For constrained decoding, at each fork of the answer the log-probability of
+            each branch; ``None`` for an answer that was written freely.
     """
 
     text: str
@@ -89,6 +91,7 @@ class Answer:
     tokens_cached: int | None = None
     tokens_out: int | None = None
     seconds: float = 0.0
+    choices: list[dict[str, float]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,7 @@ class Prediction:
         tokens_cached: Those of them that were not computed again.
         tokens_out: Tokens of the answer.
         seconds: Time that the answer took.
+        choices: As in :class:`Answer`.
     """
 
     dialogue: str
@@ -120,6 +124,7 @@ class Prediction:
     tokens_cached: int | None = None
     tokens_out: int | None = None
     seconds: float = 0.0
+    choices: list[dict[str, float]] | None = None
 
 
 class Session:
@@ -189,6 +194,7 @@ class Session:
             tokens_cached=answer.tokens_cached,
             tokens_out=answer.tokens_out,
             seconds=answer.seconds,
+            choices=answer.choices,
         )
         self._record(prediction)
         self._advance()

@@ -8,73 +8,16 @@ from typing import Any
 
 import pytest
 import torch
-from tokenizers import Tokenizer, decoders, pre_tokenizers
-from tokenizers.models import BPE
-from tokenizers.trainers import BpeTrainer
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from tokenizers import Tokenizer
+from transformers import LlamaForCausalLM
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Model, Options, Outcome, load_predictions, read_journal, run
+from cradle_lib.detection import Options, Outcome, load_predictions, read_journal, run
 from cradle_lib.detection.engines.local import CONTINUATION, Local, load_local
-from cradle_lib.detection.registry import Decoding
 from cradle_lib.errors import EngineError
-from cradle_lib.labels import LABELS
 
-CHAT = (
-    "{% for m in messages %}<|{{ m['role'] }}|>{{ m['content'] }}<|end|>{% endfor %}"
-    "{% if add_generation_prompt %}<|assistant|>{% if loud %}!{% endif %}{% endif %}"
-)
-LIMIT = 12
-
-
-def make_tokenizer(folder: Path, chat: str | None) -> None:
-    tokenizer = Tokenizer(BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = BpeTrainer(
-        vocab_size=400,
-        special_tokens=["<|end|>", "<|user|>", "<|assistant|>", "<|final|>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(["User: MODEL_TAG: none Listener:", *LABELS] * 3, trainer)
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|end|>")
-    fast.chat_template = chat
-    fast.save_pretrained(folder)
-
-
-def make_weights(folder: Path, chat: str | None = CHAT, context: int = 2048) -> Path:
-    torch.manual_seed(7)
-    config = LlamaConfig(
-        vocab_size=400,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=context,
-        bos_token_id=None,
-        eos_token_id=0,
-        pad_token_id=0,
-        # Large initial weights, so that different prompts get different answers.
-        initializer_range=0.6,
-    )
-    LlamaForCausalLM(config).save_pretrained(folder)
-    make_tokenizer(folder, chat)
-    return folder
-
-
-def make_model(folder: Path, **decoding: Any) -> Model:
-    return Model(
-        id="tiny",
-        name="Tiny",
-        group="open",
-        engine="reference",
-        weights=str(folder),
-        prompt="short",
-        decoding=Decoding(**({"max_new_tokens": LIMIT, "dtype": "float32"} | decoding)),
-    )
+from .tiny_models import LIMIT, make_model, make_weights
 
 
 @pytest.fixture(autouse=True)

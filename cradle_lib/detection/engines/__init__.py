@@ -45,6 +45,10 @@ def make_engine(model: Model, corpus: Corpus, options: Options) -> Engine:
             from cradle_lib.detection.engines.reference import Reference
 
             return Reference(model, options)
+        case "wave":
+            from cradle_lib.detection.engines.wave import Wave
+
+            return Wave(model, options)
         case "openai":
             from cradle_lib.detection.engines.openai_chat import OpenAIChat
 

@@ -22,11 +22,16 @@ class Options:
         device: For instance ``cpu`` or ``cuda:1``; ``None`` for a GPU if there is one.
         device_map: How to spread weights over several GPUs, such as ``auto``.
         concurrency: How many dialogues an API engine drives at once.
+        batch: How many dialogues the wave engine advances together; ``None`` for as many as
+            the free memory allows.
+        notice: Takes a sentence that the user should know, such as why a run is slower.
     """
 
     device: str | None = None
     device_map: str | None = None
     concurrency: int = 8
+    batch: int | None = None
+    notice: Callable[[str], None] = lambda _: None
 
 
 def checksum(*files: Path | str) -> str:

@@ -40,6 +40,26 @@ class Local:
     decoding: Decoding
     context: int | None
 
+    @property
+    def ends(self) -> frozenset[int]:
+        """Ids that end an answer."""
+        ends = self.lm.generation_config.eos_token_id
+        return frozenset(ends if isinstance(ends, list) else [ends]) - {None}
+
+    def processors(self) -> Any:
+        """What ``generate`` does to logits when greedy, such as a repetition penalty.
+
+        Returns:
+            A list of logits processors of Transformers, mostly empty.
+        """
+        return self.lm._get_logits_processor(
+            generation_config=self.lm.generation_config,
+            input_ids_seq_length=0,
+            encoder_input_ids=None,
+            prefix_allowed_tokens_fn=None,
+            logits_processor=[],
+        )
+
     def encode(self, prompt: Prompt) -> torch.Tensor:
         """Turns a prompt into token ids.
 

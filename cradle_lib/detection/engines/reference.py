@@ -25,18 +25,19 @@ class Reference(Sequential):
     Args:
         model: An entry of the registry.
         options: Device and device map.
+        local: The model, if it has been loaded already.
 
     Raises:
         EngineError: If PyTorch or Transformers is not installed.
     """
 
-    def __init__(self, model: Model, options: Options) -> None:
+    def __init__(self, model: Model, options: Options, local: Local | None = None) -> None:
         require_packages("torch", "transformers", extra="local", model=model)
-        self._model, self._options = model, options
+        self._model, self._options, self._loaded = model, options, local
 
     @cached_property
     def _local(self) -> Local:
-        return load_local(self._model, self._options)
+        return self._loaded or load_local(self._model, self._options)
 
     def reply(self, prompt: Prompt) -> Answer:
         """Generates one answer, the whole prompt computed from scratch.
@@ -75,10 +76,5 @@ class Reference(Sequential):
                 "The answers so far are kept; go on with another --device or --device-map auto."
             ) from error
         generated = output[0, length:].tolist()
-        ended = len(generated) < limit or generated[-1] in _end_ids(local)
+        ended = len(generated) < limit or generated[-1] in local.ends
         return local.answer(generated, ended=ended, tokens_in=length, tokens_cached=0)
-
-
-def _end_ids(local: Local) -> set[int]:
-    ends = local.lm.generation_config.eos_token_id
-    return set(ends if isinstance(ends, list) else [ends])

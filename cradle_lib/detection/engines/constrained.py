@@ -1,0 +1,148 @@
+"""Constrained decoding: only answers that parse can be written.
+
+An answer is ``none``, or labels joined by ``; ``, none of them twice. Its tokens form a
+small automaton. Where it leaves one way, the token is forced and costs no forward pass;
+where it forks, the likeliest branch is taken, and the log-probability of every branch is
+kept, so that thresholds can be studied later. There is no sampling.
+
+A model under constraint is another system than the same model writing freely: it never
+misses the format, and is never credited for finding it. The two are separate rows everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+import torch
+from torch import Tensor
+
+from cradle_lib.labels import LABELS, NONE
+
+END: Final = "<end>"
+Choice = dict[str, float]
+
+
+@dataclass
+class _Node:
+    """A place in an answer: the tokens that may follow, and the label that is whole here."""
+
+    next: dict[int, _Node] = field(default_factory=dict)
+    whole: str | None = None
+
+    def add(self, ids: list[int], whole: str) -> None:
+        node = self
+        for token in ids:
+            node = node.next.setdefault(token, _Node())
+        node.whole = whole
+
+
+class Grammar:
+    """All answers that parse, as the tokens of one tokenizer.
+
+    Args:
+        tokenizer: The model's tokenizer.
+        ends: Token ids that end an answer; one of them at least.
+
+    Raises:
+        ValueError: If the tokenizer writes a label differently after each other label, so
+            that the answers are not one automaton.
+    """
+
+    def __init__(self, tokenizer: Any, ends: Collection[int]) -> None:
+        self._tokenizer = tokenizer
+        self.first = _Node()
+        self.ends = sorted({*ends, *_line_breaks(tokenizer)})
+        for text in (NONE, *LABELS):
+            self.first.add(self._encode(text), text)
+        # Tokens of "; b" do not depend on the label before: checked, because a tokenizer may
+        # merge across the join.
+        self.more: dict[str, list[int]] = {}
+        for label in LABELS:
+            tails = set()
+            for other in LABELS:
+                head, whole = self._encode(other), self._encode(f"{other}; {label}")
+                if whole[: len(head)] != head:
+                    raise ValueError(f"tokens of {other!r} change when a label follows")
+                tails.add(tuple(whole[len(head) :]))
+            if len(tails) != 1:
+                raise ValueError(f"tokens of {label!r} depend on the label before it")
+            self.more[label] = list(tails.pop())
+
+    def _encode(self, text: str) -> list[int]:
+        return cast(list[int], self._tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def text(self, ids: list[int]) -> str:
+        """Writes token ids as text."""
+        return str(self._tokenizer.decode(ids))
+
+    def start(self) -> Walk:
+        """Begins an answer."""
+        return Walk(self)
+
+
+class Walk:
+    """One answer on its way through the grammar.
+
+    Attributes:
+        finished: Whether the answer is whole.
+        choices: For each fork, the log-probability of each branch over the whole vocabulary, by the
+            text of its token; ``<end>`` for ending here.
+    """
+
+    def __init__(self, grammar: Grammar) -> None:
+        self._grammar = grammar
+        self._node = grammar.first
+        self._written: list[str] = []
+        self.finished = False
+        self.choices: list[Choice] = []
+
+    def choose(self, logits: Tensor) -> list[int]:
+        """Takes the likeliest branch, and every forced token after it.
+
+        Args:
+            logits: What the model says about the next token. Shape (vocabulary,).
+
+        Returns:
+            The tokens, at least one unless the answer ends here.
+        """
+        chances = torch.log_softmax(logits, -1)
+        branches = {token: float(chances[token]) for token in self._node.next}
+        end = float(torch.logsumexp(chances[self._grammar.ends], -1)) if self._node.whole else None
+        named = {self._grammar.text([token]): chance for token, chance in branches.items()}
+        self.choices.append(named if end is None else {**named, END: end})
+        best = max(branches, key=branches.__getitem__) if branches else None
+        if best is None or (end is not None and end >= branches[best]):
+            self.finished = True
+            return []
+        return self._follow(best)
+
+    def _follow(self, token: int) -> list[int]:
+        taken = [token]
+        self._step(token)
+        while not self.finished and self._node.whole is None and len(self._node.next) == 1:
+            (forced,) = self._node.next
+            taken.append(forced)
+            self._step(forced)
+        return taken
+
+    def _step(self, token: int) -> None:
+        self._node = self._node.next[token]
+        whole = self._node.whole
+        if whole is None:
+            return
+        self._written.append(whole)
+        # A label may be the beginning of another's tokens; its own continuations stay open.
+        after = _Node(next=dict(self._node.next), whole=whole)
+        if whole != NONE:
+            for label, ids in self._grammar.more.items():
+                if label not in self._written:
+                    after.add(ids, label)
+        self._node = after
+        self.finished = not after.next
+
+
+def _line_breaks(tokenizer: Any) -> set[int]:
+    ids = tokenizer("\n", add_special_tokens=False)["input_ids"]
+    return {ids[0]} if len(ids) == 1 else set()

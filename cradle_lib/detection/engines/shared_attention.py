@@ -1,0 +1,316 @@
+"""Attention in which many dialogues share one copy of the prompt's static prefix.
+
+All new tokens of all dialogues go through the model packed into a single row, so that the
+linear layers see no padding. In each attention layer
+
+1. the keys and values of the new tokens are written into their dialogues' slots,
+2. all queries, folded together, attend to the one copy of the prefix,
+3. each dialogue's queries attend to its own slot, and
+4. the two results are joined by their log-sum-exp, which makes them exactly the softmax
+   over prefix and slot together.
+
+Sliding windows are masks in steps 2 and 3, and an attention sink is one more term in the
+denominator of step 4. What else an architecture may ask of attention is refused, so that
+the engine can fall back to the model's own.
+
+References:
+    The joining of partial softmaxes: Milakov and Gimelshein 2018 (arXiv 1805.02867);
+    shared prefixes: Juravsky et al. 2024, "Hydragen" (arXiv 2402.05099).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface, PreTrainedModel
+
+from cradle_lib.detection.engines.attend import attend
+
+NAME: Final = "cradle_shared_prefix"
+_STORE: Final = "cradle_store"
+# What attention layers pass along that changes nothing here.
+_HARMLESS: Final = frozenset(
+    {"position_ids", "use_cache", "is_causal", "output_attentions", "output_router_logits"}
+)
+
+
+class UnsupportedAttentionError(RuntimeError):
+    """The architecture asks for something that shared attention does not do."""
+
+
+@dataclass(frozen=True)
+class Pack:
+    """The new tokens of one forward pass, dialogue after dialogue.
+
+    Attributes:
+        slot: Slot of each token. Shape (tokens,).
+        place: Place of each token in its slot, from 0. Shape (tokens,).
+        runs: For dialogues with several new tokens: ``(slot, first token, tokens, length)``,
+            where length counts the slot's tokens including the new ones.
+        single_tokens: Indices of tokens that are their dialogue's only new one. Shape (singles,).
+        single_slots: The slots of these. Shape (singles,).
+        single_lengths: Their slots' lengths, the new token included. Shape (singles,).
+        longest: The greatest of these lengths, 0 if there is none.
+    """
+
+    slot: Tensor
+    place: Tensor
+    runs: tuple[tuple[int, int, int, int], ...]
+    single_tokens: Tensor
+    single_slots: Tensor
+    single_lengths: Tensor
+    longest: int
+
+
+def pack(pieces: list[tuple[int, int, int]], device: torch.device) -> Pack:
+    """Lays out one forward pass.
+
+    Args:
+        pieces: ``(slot, place of the first new token, new tokens)`` for each dialogue.
+        device: Where the tensors live.
+
+    Returns:
+        The pack; its tokens are in the order of the pieces.
+    """
+    slots: list[int] = []
+    places: list[int] = []
+    runs: list[tuple[int, int, int, int]] = []
+    singles: list[tuple[int, int, int]] = []
+    for slot, start, count in pieces:
+        if count == 1:
+            singles.append((len(slots), slot, start + 1))
+        else:
+            runs.append((slot, len(slots), count, start + count))
+        slots += [slot] * count
+        places += range(start, start + count)
+
+    def vector(values: list[int]) -> Tensor:
+        return torch.tensor(values, dtype=torch.long, device=device)
+
+    return Pack(
+        slot=vector(slots),
+        place=vector(places),
+        runs=tuple(runs),
+        single_tokens=vector([s[0] for s in singles]),
+        single_slots=vector([s[1] for s in singles]),
+        single_lengths=vector([s[2] for s in singles]),
+        longest=max((s[2] for s in singles), default=0),
+    )
+
+
+class Store:
+    """Keys and values: one prefix, and a slot for each dialogue of the wave.
+
+    Args:
+        slots: How many dialogues advance together. Until the prefix is frozen there is one
+            slot, in which it is computed.
+        capacity: Tokens that a slot holds at first; it grows by itself.
+    """
+
+    def __init__(self, slots: int, capacity: int = 256) -> None:
+        self._wave, self._first_capacity = slots, capacity
+        self.slots, self.capacity = 1, capacity
+        self.prefix: dict[int, tuple[Tensor, Tensor]] = {}
+        self.own: dict[int, tuple[Tensor, Tensor]] = {}
+        self.prefix_length = 0
+        self.pack: Pack | None = None
+
+    def freeze_prefix(self, length: int, model: PreTrainedModel) -> None:
+        """Turns what slot 0 holds into the prefix, and opens the slots of the wave.
+
+        Args:
+            length: Tokens of the prefix; may be 0.
+            model: The model that computed it.
+
+        Raises:
+            UnsupportedAttentionError: If some of its layers kept no keys here, because their
+                attention goes its own way.
+        """
+        layers = model.config.get_text_config().num_hidden_layers
+        if length and len(self.own) != layers:
+            raise UnsupportedAttentionError(f"attention in {layers - len(self.own)} layers")
+        for layer, (key, value) in self.own.items():
+            self.prefix[layer] = (key[:1, :, :length].clone(), value[:1, :, :length].clone())
+        self.own.clear()
+        self.prefix_length = length
+        self.slots, self.capacity = self._wave, self._first_capacity
+
+    def reserve(self, length: int) -> None:
+        """Makes every slot hold at least so many tokens."""
+        if length <= self.capacity:
+            return
+        self.capacity = max(length, self.capacity * 3 // 2)
+        for layer, (key, value) in self.own.items():
+            self.own[layer] = (self._grown(key), self._grown(value))
+
+    def move(self, source: int, target: int, length: int) -> None:
+        """Copies the first tokens of one slot to another."""
+        for key, value in self.own.values():
+            key[target, :, :length] = key[source, :, :length]
+            value[target, :, :length] = value[source, :, :length]
+
+    def _grown(self, old: Tensor) -> Tensor:
+        new = old.new_zeros(old.shape[0], old.shape[1], self.capacity, old.shape[3])
+        new[:, :, : old.shape[2]] = old
+        return new
+
+    def write(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Puts the new tokens' keys and values into their slots.
+
+        Args:
+            layer: Index of the layer.
+            key: Shape (1, key heads, tokens, size).
+            value: The same shape, or with a size of its own.
+
+        Returns:
+            All slots' keys and values. Shape (slots, key heads, capacity, size).
+        """
+        now = self.pack
+        assert now is not None
+        if layer not in self.own:
+            shape = (self.slots, key.shape[1], self.capacity)
+            self.own[layer] = (
+                key.new_zeros(*shape, key.shape[3]),
+                value.new_zeros(*shape, value.shape[3]),
+            )
+        keys, values = self.own[layer]
+        keys[now.slot, :, now.place] = key[0].transpose(0, 1)
+        values[now.slot, :, now.place] = value[0].transpose(0, 1)
+        return keys, values
+
+
+def attach(model: PreTrainedModel, store: Store) -> None:
+    """Switches a model to shared attention with this store.
+
+    Args:
+        model: Any causal language model of Transformers whose attention layers use the
+            attention interface.
+        store: The store; one model serves one at a time.
+
+    Raises:
+        UnsupportedAttentionError: If the model has layers that are not attention.
+    """
+    layers = [m for m in model.modules() if isinstance(getattr(m, "layer_idx", None), int)]
+    types = set(getattr(model.config.get_text_config(), "layer_types", None) or ())
+    if not types <= {"full_attention", "sliding_attention"}:
+        raise UnsupportedAttentionError(f"layers of type {', '.join(sorted(types))}")
+    for layer in layers:
+        setattr(layer, _STORE, store)
+    model.set_attn_implementation(NAME)
+
+
+def detach(model: PreTrainedModel, implementation: str) -> None:
+    """Gives a model its own attention back."""
+    model.set_attn_implementation(implementation)
+    for module in model.modules():
+        if hasattr(module, _STORE):
+            delattr(module, _STORE)
+
+
+def _attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    sliding_window: int | None = None,
+    s_aux: Tensor | None = None,
+    **more: Any,
+) -> tuple[Tensor, None]:
+    strange = {k for k, v in more.items() if v is not None and k not in _HARMLESS}
+    if strange or dropout:
+        raise UnsupportedAttentionError(f"attention with {', '.join(sorted(strange)) or 'dropout'}")
+    store: Store = getattr(module, _STORE)
+    now = store.pack
+    assert now is not None
+    layer: int = module.layer_idx  # type: ignore[assignment]
+    scale = scaling if scaling is not None else query.shape[-1] ** -0.5
+    keys, values = store.write(layer, key, value)
+    out, lse = _own(query, keys, values, now, scale, sliding_window)
+    if store.prefix_length:
+        shared, shared_lse = _shared(query, store, layer, now, scale, sliding_window)
+        # A query that sees nothing of one side has a log-sum-exp of minus infinity there.
+        total = torch.logaddexp(lse, shared_lse)
+        out = out * (lse - total).exp().unsqueeze(-1)
+        out = out + shared * (shared_lse - total).exp().unsqueeze(-1)
+        lse = total
+    if s_aux is not None:
+        out = out * torch.sigmoid(lse - s_aux.view(1, -1, 1)).unsqueeze(-1)
+    return out.transpose(1, 2).to(query.dtype), None
+
+
+def _shared(
+    query: Tensor, store: Store, layer: int, now: Pack, scale: float, window: int | None
+) -> tuple[Tensor, Tensor]:
+    key, value = store.prefix[layer]
+    heads, tokens = query.shape[1], query.shape[2]
+    group = heads // key.shape[1]
+    mask = None
+    if window is not None and store.prefix_length + int(now.place.max()) >= window:
+        # A token at position p sees positions greater than p - window.
+        first = store.prefix_length + now.place - window + 1
+        seen = torch.arange(store.prefix_length, device=query.device) >= first.unsqueeze(1)
+        mask = seen.repeat(group, 1).view(1, 1, group * tokens, -1)
+    folded = query.reshape(1, key.shape[1], group * tokens, -1)
+    out, lse = attend(folded, key, value, scale, mask)
+    return out.reshape(1, heads, tokens, -1), lse.reshape(1, heads, tokens)
+
+
+def _own(
+    query: Tensor, keys: Tensor, values: Tensor, now: Pack, scale: float, window: int | None
+) -> tuple[Tensor, Tensor]:
+    heads, tokens = query.shape[1], query.shape[2]
+    few = keys.shape[1]
+    group = heads // few
+    out = query.new_empty(1, heads, tokens, values.shape[-1])
+    lse = torch.empty(1, heads, tokens, dtype=torch.float32, device=query.device)
+    if now.longest:
+        # Slots are numbered from 0 without gaps, so that a slice of all of them is a view.
+        used = int(now.single_slots.max()) + 1
+        places = torch.arange(now.longest, device=query.device)
+        lengths = torch.zeros(used, dtype=torch.long, device=query.device)
+        lengths[now.single_slots] = now.single_lengths
+        seen = places < lengths.unsqueeze(1)
+        if window is not None:
+            seen &= places >= (lengths - window).unsqueeze(1)
+        seen[lengths == 0, 0] = True
+        asked = query.new_zeros(used, few, group, query.shape[-1])
+        picked = query[0, :, now.single_tokens].transpose(0, 1)
+        asked[now.single_slots] = picked.reshape(-1, few, group, query.shape[-1])
+        part, part_lse = attend(
+            asked,
+            keys[:used, :, : now.longest],
+            values[:used, :, : now.longest],
+            scale,
+            seen.view(used, 1, 1, -1).expand(-1, -1, group, -1),
+        )
+        part = part.reshape(used, heads, -1)[now.single_slots]
+        part_lse = part_lse.reshape(used, heads)[now.single_slots]
+        out[0, :, now.single_tokens] = part.transpose(0, 1)
+        lse[0, :, now.single_tokens] = part_lse.transpose(0, 1)
+    for slot, first, count, length in now.runs:
+        ends = torch.arange(length - count, length, device=query.device).unsqueeze(1)
+        places = torch.arange(length, device=query.device)
+        seen = places <= ends
+        if window is not None:
+            seen &= places > ends - window
+        asked = query[:, :, first : first + count].reshape(1, few, group * count, -1)
+        mask = seen.repeat(group, 1).view(1, 1, group * count, length)
+        part, part_lse = attend(
+            asked,
+            keys[slot : slot + 1, :, :length],
+            values[slot : slot + 1, :, :length],
+            scale,
+            mask,
+        )
+        out[:, :, first : first + count] = part.reshape(1, heads, count, -1)
+        lse[:, :, first : first + count] = part_lse.reshape(1, heads, count)
+    return out, lse
+
+
+AttentionInterface.register(NAME, _attention)

@@ -1,0 +1,229 @@
+"""One wave: dialogues in lanes, one forward pass after the other.
+
+What is new in a prompt is not assumed from the template: its token ids are compared with
+those that are cached, and everything after the first difference is rolled back.
+
+In every forward pass each dialogue takes part with what it needs next, be it a piece of a
+prompt or one token of an answer, packed without padding. A dialogue that is finished is
+replaced at once. Generation ends with the first line, because nothing after it is read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import torch
+
+from cradle_lib.detection.answers import Outcome, is_cut
+from cradle_lib.detection.engines.base import Emit
+from cradle_lib.detection.engines.constrained import Grammar, Walk
+from cradle_lib.detection.engines.local import Local
+from cradle_lib.detection.engines.prefix import common, shared_prefix
+from cradle_lib.detection.engines.shared_attention import Store, attach, detach, pack
+from cradle_lib.detection.registry import Model
+from cradle_lib.detection.session import Answer, Prompt, Session
+from cradle_lib.errors import EngineError
+
+# New tokens of one forward pass: enough to keep matrix products busy, few enough that
+# answers do not wait long behind another dialogue's prompt.
+BUDGET: Final = 512
+
+
+@dataclass
+class _Lane:
+    """One dialogue of the wave.
+
+    Attributes:
+        session: Its session.
+        prompt: The question that is being answered.
+        target: Token ids to be computed: the prompt after the shared prefix, then the answer.
+        asked: How many of them are the prompt.
+        cached: Token ids whose keys and values are in the slot.
+        reused: Prompt tokens that were cached when the question came.
+        answer: Ids of the answer so far.
+        seconds: Time of the forward passes, by this dialogue's share of their tokens.
+        walk: Where in the grammar the answer is, if decoding is constrained.
+    """
+
+    session: Session
+    prompt: Prompt
+    target: list[int] = field(default_factory=list)
+    asked: int = 0
+    cached: list[int] = field(default_factory=list)
+    reused: int = 0
+    answer: list[int] = field(default_factory=list)
+    seconds: float = 0.0
+    walk: Walk | None = None
+
+
+class Runner:
+    """One wave at one size, from the first forward pass to the last."""
+
+    def __init__(
+        self, model: Model, local: Local, size: int, waiting: deque[Session], emit: Emit
+    ) -> None:
+        self._model, self._local, self._waiting, self._emit = model, local, waiting, emit
+        self._lanes: list[_Lane] = []
+        self._implementation = local.lm.config._attn_implementation
+        self._store: Store = Store(size)
+        self._ends = local.ends
+        self._grammar = _grammar(local, self._ends)
+        self._processors = local.processors()
+        self._prefix = shared_prefix(local, waiting[0].prompt)
+        self._size = size
+
+    def close(self) -> None:
+        """Gives the model its own attention back."""
+        detach(self._local.lm, self._implementation)
+
+    def unfinished(self) -> list[Session]:
+        """The sessions that the wave was in the middle of: all of them, if it was broken off."""
+        return [lane.session for lane in self._lanes]
+
+    def run(self) -> None:
+        """Answers until nobody waits and no dialogue is unfinished.
+
+        Raises:
+            UnsupportedAttentionError: If the model's attention can't be shared; nothing has been
+                answered then.
+        """
+        attach(self._local.lm, self._store)
+        for start in range(0, len(self._prefix), BUDGET):
+            piece = self._prefix[start : start + BUDGET]
+            self._forward([(0, start, len(piece))], piece, [])
+        self._store.freeze_prefix(len(self._prefix), self._local.lm)
+        while self._waiting or self._lanes:
+            while self._waiting and len(self._lanes) < self._size:
+                session = self._waiting.popleft()
+                if session.prompt is not None:
+                    self._lanes.append(_Lane(session, session.prompt))
+                    self._ask(self._lanes[-1])
+            self._retire()
+            if self._lanes:
+                self._step()
+
+    def _ask(self, lane: _Lane) -> None:
+        """Starts the lane's next question; questions that can't be computed are settled here."""
+        while (prompt := lane.session.prompt) is not None:
+            ids = self._local.encode(prompt)[0].tolist()
+            lane.prompt, lane.answer, lane.seconds = prompt, [], 0.0
+            if self._local.context is not None and len(ids) >= self._local.context:
+                reason = (
+                    f"the prompt has {len(ids)} tokens, the model's context {self._local.context}"
+                )
+                failed = Answer("", Outcome.FAILED, reason, tokens_in=len(ids))
+                self._emit(lane.session.answer(failed))
+                continue
+            shared = len(self._prefix)
+            if ids[:shared] != self._prefix:
+                raise EngineError(
+                    f"{self._model.name}: a prompt of {prompt.dialogue} does not start with the "
+                    "tokens of the static part. Run this model with the reference engine."
+                )
+            lane.target, lane.asked = ids[shared:], len(ids) - shared
+            # The last token is always computed: its logits are the first of the answer.
+            keep = min(common(lane.cached, lane.target), lane.asked - 1)
+            del lane.cached[keep:]
+            lane.reused = shared + keep
+            lane.walk = None if self._grammar is None else self._grammar.start()
+            return
+
+    def _retire(self) -> None:
+        """Takes finished dialogues out, and keeps the slots of the others without gaps."""
+        for slot in range(len(self._lanes) - 1, -1, -1):
+            if self._lanes[slot].session.prompt is not None:
+                continue
+            last = self._lanes.pop()
+            if slot < len(self._lanes):
+                self._store.move(len(self._lanes), slot, len(last.cached))
+                self._lanes[slot] = last
+
+    def _step(self) -> None:
+        pieces: list[tuple[int, int, int]] = []
+        ids: list[int] = []
+        done: list[int] = []
+        budget = max(BUDGET, len(self._lanes))
+        needs = [len(lane.target) - len(lane.cached) for lane in self._lanes]
+        # Short needs first: answers go on, and the rest of the budget goes to prompts.
+        for slot in sorted(range(len(self._lanes)), key=needs.__getitem__):
+            count = min(needs[slot], budget)
+            if count == 0:
+                continue
+            lane, start = self._lanes[slot], len(self._lanes[slot].cached)
+            pieces.append((slot, start, count))
+            ids += lane.target[start : start + count]
+            budget -= count
+            if count == needs[slot]:
+                done.append(len(ids) - 1)
+        began = time.perf_counter()
+        logits = self._forward(pieces, ids, done)
+        passed = time.perf_counter() - began
+        row = 0
+        for slot, start, count in pieces:
+            lane = self._lanes[slot]
+            lane.cached += lane.target[start : start + count]
+            lane.seconds += passed * count / len(ids)
+            if len(lane.cached) == len(lane.target):
+                self._take(lane, logits[row])
+                row += 1
+
+    def _forward(
+        self, pieces: Sequence[tuple[int, int, int]], ids: Sequence[int], keep: Sequence[int]
+    ) -> torch.Tensor:
+        device = self._local.lm.get_input_embeddings().weight.device
+        self._store.reserve(max(start + count for _, start, count in pieces))
+        self._store.pack = pack(list(pieces), device)
+        output: Any = self._local.lm(
+            input_ids=torch.tensor([ids], device=device),
+            position_ids=(self._store.pack.place + self._store.prefix_length).unsqueeze(0),
+            use_cache=False,
+            logits_to_keep=torch.tensor(keep, dtype=torch.long, device=device),
+        )
+        logits: torch.Tensor = output.logits[0].float()
+        return logits
+
+    def _take(self, lane: _Lane, logits: torch.Tensor) -> None:
+        """Appends to the lane's answer what the logits say, and finishes it if it is whole."""
+        limit = self._local.decoding.max_new_tokens
+        if lane.walk is not None:
+            lane.answer += lane.walk.choose(logits)
+            finished = ended = lane.walk.finished
+        else:
+            if self._processors:
+                seen = torch.tensor([self._prefix + lane.target], device=logits.device)
+                logits = self._processors(seen, logits.unsqueeze(0))[0]
+            lane.answer.append(int(logits.argmax()))
+            ended = lane.answer[-1] in self._ends
+            finished = ended or self._has_line(lane.answer)
+        if not finished and len(lane.answer) < limit:
+            lane.target = lane.target[: lane.asked] + lane.answer
+            return
+        answer = self._local.answer(
+            lane.answer,
+            ended=ended,
+            tokens_in=len(self._prefix) + lane.asked,
+            tokens_cached=lane.reused,
+        )
+        choices = lane.walk.choices if lane.walk is not None else None
+        answer = replace(answer, seconds=round(lane.seconds, 4), choices=choices)
+        self._emit(lane.session.answer(answer))
+        self._ask(lane)
+
+    def _has_line(self, ids: list[int]) -> bool:
+        marker = self._local.decoding.answer_after
+        text = str(self._local.tokenizer.decode(ids, skip_special_tokens=marker is None))
+        if marker is not None:
+            _, found, text = text.rpartition(marker)
+            if not found:
+                return False
+        return not is_cut(text)
+
+
+def _grammar(local: Local, ends: frozenset[int]) -> Grammar | None:
+    if local.decoding.mode != "constrained":
+        return None
+    return Grammar(local.tokenizer, ends)

@@ -1,0 +1,287 @@
+"""The wave engine: the tags of the reference engine, whatever the architecture and the order."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Answer, Options, Outcome, Prediction, Session, read_journal, run
+from cradle_lib.detection.answers import first_line
+from cradle_lib.detection.engines import wave_runner
+from cradle_lib.detection.engines.local import load_local
+from cradle_lib.errors import EngineError
+from cradle_lib.labels import LABELS, NONE, labels_of
+from cradle_lib.prompts import load_template
+
+from .dialogues import make_corpus
+from .tiny_models import FAMILIES, make_model, make_weights
+
+SHORT = "You label turns. Say one line.\n{history}\nNow this one:\n{current_turn}\n"
+APPEND = "You label turns. Say one line.\n{history}\n{current_turn}\n"
+WORDS = ["exam", "home", "night", "sister", "tired", "fine", "better", "never", "rain"]
+ROOT = paths.ROOT
+EXACT = [name for name in FAMILIES if name != "gemma2"]
+
+
+@pytest.fixture(autouse=True)
+def prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "prompts"
+    folder.mkdir()
+    (folder / "short.txt").write_text(SHORT)
+    (folder / "append-short.txt").write_text(APPEND)
+    monkeypatch.setattr(paths, "PROMPTS", folder)
+
+
+@pytest.fixture(scope="module")
+def ragged() -> Corpus:
+    """Seven dialogues of very different lengths, some of which start with the Listener."""
+    chance = random.Random(5)
+    dialogues = []
+    for index in range(7):
+        speakers = ["Listener", "User"] if index % 3 == 0 else ["User", "Listener"]
+        dialogues.append(
+            [
+                (speakers[turn % 2], " ".join(chance.choices(WORDS, k=chance.randint(1, 9))), NONE)
+                for turn in range(chance.choice([1, 3, 4, 9]) + 1)
+            ]
+        )
+    return make_corpus(dialogues)
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return {
+        family: make_weights(tmp_path_factory.mktemp(family), family=family) for family in FAMILIES
+    }
+
+
+def answers(path: Path) -> dict[tuple[str, int], Prediction]:
+    stored = read_journal(path)[1]
+    by_place = {(p.dialogue, p.turn): p for p in stored}
+    assert len(by_place) == len(stored), "no question is answered twice"
+    return by_place
+
+
+def essence(path: Path) -> dict[tuple[str, int], tuple[str, Outcome, int, str]]:
+    """What is read of each answer, and what it answered; the reference engine writes on."""
+    return {
+        place: (first_line(p.answer), p.outcome, p.mask, p.key)
+        for place, p in answers(path).items()
+    }
+
+
+@pytest.mark.parametrize("prompt", ["short", "append-short"])
+@pytest.mark.parametrize("family", EXACT)
+def test_every_family_gets_the_answers_of_the_reference_engine(
+    ragged: Corpus, weights: dict[str, Path], tmp_path: Path, family: str, prompt: str
+) -> None:
+    said: list[str] = []
+    made = {}
+    for engine in ("reference", "wave"):
+        model = make_model(weights[family], engine=engine).model_copy(update={"prompt": prompt})
+        options = Options(batch=3, notice=said.append)
+        made[engine] = run(model, ragged, out=tmp_path / engine, options=options)
+    assert essence(made["wave"]) == essence(made["reference"])
+    assert not said, "the shared attention serves this family"
+    assert len({line for line, *_ in essence(made["wave"]).values()}) > 2
+    whole = answers(made["wave"]).values()
+    assert all(p.tokens_cached for p in whole)
+    assert {p.tokens_in for p in whole} == {
+        p.tokens_in for p in answers(made["reference"]).values()
+    }
+
+
+@pytest.mark.parametrize("batch", [1, 2, 7])
+def test_the_size_of_the_wave_changes_no_answer(
+    ragged: Corpus, weights: dict[str, Path], tmp_path: Path, batch: int
+) -> None:
+    model = make_model(weights["llama"], engine="wave")
+    usual = run(model, ragged, out=tmp_path / "usual", options=Options(batch=3))
+    other = run(model, ragged, out=tmp_path / "other", options=Options(batch=batch))
+    assert essence(other) == essence(usual)
+
+
+def test_with_the_append_only_layout_nothing_is_computed_twice(
+    weights: dict[str, Path], tmp_path: Path
+) -> None:
+    rows = [("User" if i % 2 == 0 else "Listener", f"turn {i}", NONE) for i in range(9)]
+    model = make_model(weights["llama"], engine="wave", mode="constrained")
+    model = model.model_copy(update={"prompt": "append-short"})
+    path = run(model, make_corpus([rows]), out=tmp_path)
+    predictions = list(answers(path).values())
+    for before, now in pairwise(predictions):
+        # All of the prompt before but the chat template's last tokens, <|end|><|assistant|>.
+        assert now.tokens_cached is not None
+        assert before.tokens_in is not None
+        assert now.tokens_cached >= before.tokens_in - 2
+
+
+def test_an_architecture_that_can_not_share_is_served_one_by_one_and_says_so_once(
+    ragged: Corpus, weights: dict[str, Path], tmp_path: Path
+) -> None:
+    said: list[str] = []
+    options = Options(notice=said.append)
+    waved = run(make_model(weights["gemma2"], "wave"), ragged, out=tmp_path / "w", options=options)
+    plain = run(make_model(weights["gemma2"]), ragged, out=tmp_path / "r")
+    assert len(said) == 1
+    assert "softcap" in said[0]
+    assert essence(waved) == essence(plain)
+
+
+def test_when_memory_runs_out_the_wave_is_halved_and_nothing_is_lost(
+    ragged: Corpus, weights: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make_model(weights["llama"], engine="wave")
+    usual = essence(run(model, ragged, out=tmp_path / "usual"))
+    sizes: list[int] = []
+    whole = wave_runner.Runner._forward
+
+    def scarce(self: Any, *arguments: Any) -> torch.Tensor:
+        sizes.append(self._size)
+        if self._size > 1 and sizes.count(self._size) > 6:
+            raise torch.OutOfMemoryError("out of memory")
+        return whole(self, *arguments)
+
+    monkeypatch.setattr(wave_runner.Runner, "_forward", scarce)
+    path = run(model, ragged, out=tmp_path / "scarce", options=Options(batch=4))
+    assert essence(path) == usual
+    assert [size for size in (4, 2, 1) if size in sizes] == [4, 2, 1]
+
+    monkeypatch.setattr(
+        wave_runner.Runner,
+        "_forward",
+        lambda *_: (_ for _ in ()).throw(torch.OutOfMemoryError("none")),
+    )
+    with pytest.raises(EngineError, match="memory ran out with one dialogue at a time"):
+        run(model, ragged, out=tmp_path / "none", options=Options(batch=4))
+
+
+def test_a_prompt_longer_than_the_context_fails_alone(ragged: Corpus, tmp_path: Path) -> None:
+    folder = make_weights(tmp_path / "narrow", context=190)
+    waved = essence(run(make_model(folder, "wave"), ragged, out=tmp_path / "w"))
+    plain = essence(run(make_model(folder), ragged, out=tmp_path / "r"))
+    assert waved == plain
+    outcomes = {outcome for _, outcome, *_ in waved.values()}
+    assert outcomes == {Outcome.FAILED, Outcome.UNPARSED}
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from cradle_lib import paths
+from cradle_lib.detection import Options, journal, run
+sys.path.insert(0, sys.argv[4])
+from tests.detection.test_wave import long_corpus
+from tests.detection.tiny_models import make_model
+paths.PROMPTS = Path(sys.argv[2])
+append, left = journal.Journal.append, [int(sys.argv[5])]
+def counted(self, prediction):
+    if left[0] == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left[0] -= 1
+    append(self, prediction)
+journal.Journal.append = counted
+model, out = make_model(Path(sys.argv[1]), "wave"), Path(sys.argv[3])
+run(model, long_corpus(), out=out, options=Options(batch=3))
+"""
+
+
+def long_corpus() -> Corpus:
+    chance = random.Random(8)
+    return make_corpus(
+        [
+            [
+                (("User", "Listener")[i % 2], " ".join(chance.choices(WORDS, k=5)), NONE)
+                for i in range(chance.choice([5, 7]))
+            ]
+            for _ in range(5)
+        ]
+    )
+
+
+def test_a_run_killed_in_the_middle_of_a_wave_resumes_to_the_same_journal(
+    weights: dict[str, Path], tmp_path: Path
+) -> None:
+    folder = weights["llama"]
+    usual = essence(run(make_model(folder, "wave"), long_corpus(), out=tmp_path / "usual"))
+    out = tmp_path / "killed"
+    for lived in (2, 5, 3):
+        done = subprocess.run(
+            [sys.executable, "-c", KILLED, *map(str, (folder, paths.PROMPTS, out, ROOT, lived))],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == -signal.SIGKILL, done.stderr
+    path = run(make_model(folder, "wave"), long_corpus(), out=out)
+    assert essence(path) == usual
+    assert len(usual) > 2 + 5 + 3
+
+
+def allowed(tokenizer: Any, written: list[str]) -> list[list[int]]:
+    """The token ids of all answers that start with these labels and have at most one more."""
+    more = [label for label in LABELS if label not in written]
+    texts = [NONE, *LABELS] if not written else ["; ".join(written)]
+    texts += ["; ".join([*written, label]) for label in more] if written else []
+    return [tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
+
+
+def constrained_twin(lm: Any, tokenizer: Any, ids: list[int]) -> str:
+    """Writes the likeliest answer that parses: every token computed, every answer listed."""
+    new: list[int] = []
+    written: list[str] = []
+    end_ids = [0, tokenizer("\n")["input_ids"][0]]
+    while True:
+        with torch.no_grad():
+            logits = lm(torch.tensor([ids + new])).logits[0, -1].double().log_softmax(-1)
+        lists = allowed(tokenizer, written)
+        follow = {a[len(new)] for a in lists if a[: len(new)] == new and len(a) > len(new)}
+        best = max(follow, key=lambda token: float(logits[token]), default=None)
+        whole = new in lists
+        if whole and (best is None or logits[end_ids].logsumexp(-1) >= logits[best]):
+            return str(tokenizer.decode(new))
+        assert best is not None
+        new.append(best)
+        text = tokenizer.decode(new)
+        if text.split("; ")[-1] in LABELS:
+            written = text.split("; ")
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen3"])
+def test_constrained_answers_are_those_of_a_twin_that_lists_all_answers(
+    ragged: Corpus, weights: dict[str, Path], tmp_path: Path, family: str
+) -> None:
+    model = make_model(weights[family], "wave", mode="constrained", max_new_tokens=400)
+    found = answers(run(model, ragged, out=tmp_path, options=Options(batch=3)))
+    lm = AutoModelForCausalLM.from_pretrained(weights[family], dtype=torch.float32)
+    tokenizer = AutoTokenizer.from_pretrained(weights[family])
+    local = load_local(model, Options())
+    template = load_template("short")
+    for dialogue in ragged:
+        session = Session(dialogue, template)
+        while (prompt := session.prompt) is not None:
+            prediction = found[prompt.dialogue, prompt.turn]
+            expected = constrained_twin(lm, tokenizer, local.encode(prompt)[0].tolist())
+            assert prediction.answer == expected
+            assert prediction.key == prompt.key
+            assert prediction.outcome is Outcome.OK
+            assert prediction.choices
+            assert set(labels_of(prediction.mask)) == set(expected.split("; ")) - {NONE}
+            session.answer(Answer(expected))
+    assert len({p.answer for p in found.values()}) > 1
+
+
+def test_constrained_decoding_is_only_for_the_wave_engine() -> None:
+    with pytest.raises(ValueError, match="can't decode constrained"):
+        make_model(Path("anywhere"), "reference", mode="constrained")

@@ -1,0 +1,113 @@
+"""Tiny random models with real tokenizers, built in the tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, decoders, pre_tokenizers
+from tokenizers.models import BPE
+from tokenizers.trainers import BpeTrainer
+from transformers import (
+    AutoModelForCausalLM,
+    Gemma2Config,
+    Gemma3TextConfig,
+    GptOssConfig,
+    LlamaConfig,
+    PreTrainedConfig,
+    PreTrainedTokenizerFast,
+    Qwen2Config,
+    Qwen3Config,
+)
+
+from cradle_lib.detection import Model
+from cradle_lib.detection.registry import Decoding
+from cradle_lib.labels import LABELS
+
+CHAT = (
+    "{% for m in messages %}<|{{ m['role'] }}|>{{ m['content'] }}<|end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% if loud %}!{% endif %}{% endif %}"
+)
+LIMIT = 12
+
+
+def make_tokenizer(folder: Path, chat: str | None) -> None:
+    tokenizer = Tokenizer(BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = BpeTrainer(
+        vocab_size=400,
+        special_tokens=["<|end|>", "<|user|>", "<|assistant|>", "<|final|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(["User: MODEL_TAG: none Listener:", *LABELS] * 3, trainer)
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|end|>")
+    fast.chat_template = chat
+    fast.save_pretrained(folder)
+
+
+#: The families that the wave engine must serve exactly, and what is special about each.
+FAMILIES: dict[str, tuple[type[PreTrainedConfig], dict[str, Any]]] = {
+    "llama": (LlamaConfig, {}),
+    "qwen2": (Qwen2Config, {}),
+    "qwen3": (Qwen3Config, {"head_dim": 16}),
+    # Sliding windows far shorter than the prompts, between layers of full attention.
+    "gemma3": (
+        Gemma3TextConfig,
+        {"head_dim": 16, "sliding_window": 8, "query_pre_attn_scalar": 16},
+    ),
+    # Sliding windows, attention sinks and experts.
+    "gpt-oss": (
+        GptOssConfig,
+        {
+            "head_dim": 16,
+            "sliding_window": 8,
+            "num_local_experts": 4,
+            "num_experts_per_tok": 2,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
+        },
+    ),
+    # Soft-capped scores, which shared attention can't serve.
+    "gemma2": (Gemma2Config, {"head_dim": 16, "sliding_window": 8, "query_pre_attn_scalar": 16}),
+}
+
+
+def make_weights(
+    folder: Path, chat: str | None = CHAT, context: int = 2048, family: str = "llama"
+) -> Path:
+    torch.manual_seed(7)
+    kind, special = FAMILIES[family]
+    config = kind(
+        vocab_size=400,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=context,
+        bos_token_id=None,
+        eos_token_id=0,
+        pad_token_id=0,
+        # Tied embeddings make a random model repeat its last token.
+        tie_word_embeddings=False,
+        # Large initial weights, so that different prompts get different answers.
+        initializer_range=0.6,
+        **special,
+    )
+    AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(folder)
+    make_tokenizer(folder, chat)
+    return folder
+
+
+def make_model(folder: Path, engine: Any = "reference", **decoding: Any) -> Model:
+    return Model(
+        id="tiny",
+        name="Tiny",
+        group="open",
+        engine=engine,
+        weights=str(folder),
+        prompt="short",
+        decoding=Decoding(**({"max_new_tokens": LIMIT, "dtype": "float32"} | decoding)),
+    )
