@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser
+
+from . import site as book
+
+
+@pytest.fixture(scope="session")
+def site() -> Iterator[book.Site]:
+    with book.serve(book.build()) as served:
+        yield served
+
+
+# Not for the whole session: while Playwright's loop runs, no other test could run its own.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if book.chromium() is None:
+        reason = "no chromium on this machine: apt-get install chromium"
+        pytest.fail(reason) if book.in_ci() else pytest.skip(reason)
+    with book.browser() as opened:
+        yield opened

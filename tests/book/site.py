@@ -1,0 +1,101 @@
+"""The built book as a reader meets it: served on this machine, opened in a real browser."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = ("jupyter-book", "build", "--warningiserror", "--keep-going", "book/")
+WIDE, PHONE = (1280, 900), (390, 844)
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+)
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Keeps the test's output for the test."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A folder of pages and the address at which it is served."""
+
+    folder: Path
+    address: str
+
+    @property
+    def pages(self) -> list[str]:
+        """Every page, the search page among them, without the redirect at the top."""
+        found = sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*.html"))
+        return [page for page in found if page != "index.html" and not page.startswith("_")]
+
+    def url(self, page: str) -> str:
+        return f"{self.address}/{page}"
+
+
+def build() -> Path:
+    """Brings the book up to date with the command that the README gives."""
+    command = [str(Path(sys.executable).with_name(COMMAND[0])), *COMMAND[1:]]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(COMMAND)} failed:\n{done.stdout[-3000:]}\n{done.stderr}")
+    return ROOT / "book/_build/html"
+
+
+@contextmanager
+def serve(folder: Path) -> Iterator[Site]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield Site(folder, f"http://127.0.0.1:{server.server_address[1]}")
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def chromium() -> str | None:
+    """The browser of this machine, if it has one."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next((path for name in names if (path := shutil.which(name))), None)
+
+
+def in_ci() -> bool:
+    return os.environ.get("CI", "").lower() in ("1", "true")
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium(), args=list(FLAGS))
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+
+def set_theme(page: Page, theme: str) -> None:
+    """Chooses light or dark as the theme's own button does."""
+    page.evaluate(
+        "theme => { document.documentElement.dataset.mode = theme;"
+        " document.documentElement.dataset.theme = theme; }",
+        theme,
+    )

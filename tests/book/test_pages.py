@@ -1,0 +1,201 @@
+"""What a reader of any page can rely on, checked in a real browser on every page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from axe_core_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page
+
+from .site import PHONE, WIDE, Site, set_theme
+
+pytestmark = pytest.mark.xdist_group("book")
+
+# Elements that stick out to the right, unless a box around them scrolls or cuts them.
+STICKING_OUT = """() => {
+  const inBox = e => {
+    for (let p = e.parentElement; p && p !== document.body; p = p.parentElement)
+      if (getComputedStyle(p).overflowX !== 'visible' || getComputedStyle(p).position === 'fixed')
+        return true;
+    return false;
+  };
+  return [...document.querySelectorAll('body *')]
+    .filter(e => e.checkVisibility() && getComputedStyle(e).position !== 'fixed')
+    .filter(e => e.getBoundingClientRect().right > window.innerWidth + 1 && !inBox(e))
+    .map(e => e.tagName + '.' + e.className);
+}"""
+FACTS = """() => ({
+  help: !!document.querySelector('footer .cradle-help')?.checkVisibility(),
+  checked: document.querySelector('footer .cradle-help .checked')?.innerText ?? '',
+  purpose: document.querySelector('.cradle-purpose')?.innerText ?? '',
+  corpus: document.querySelector('.cradle-banner dd')?.innerText ?? '',
+  notice: document.querySelector('.cradle-banner .cradle-surrogate')?.innerText ?? '',
+  examples: document.querySelectorAll('.cradle-example').length,
+  warned: [...document.querySelectorAll('.cradle-example')].every(e =>
+    [...document.querySelectorAll('.cradle-warning')].some(w =>
+      w.compareDocumentPosition(e) & Node.DOCUMENT_POSITION_FOLLOWING)),
+  visibleTurns: [...document.querySelectorAll('.cradle-turns')].filter(e =>
+    e.checkVisibility({contentVisibilityAuto: true})).length,
+  open: document.querySelectorAll('article details[open]').length,
+  noAlt: [...document.images].filter(i => !i.alt.trim()).map(i => i.outerHTML.slice(0, 80)),
+  title: document.title,
+  lang: document.documentElement.lang,
+})"""
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One page as it was met: what went wrong, and what was on it."""
+
+    page: str
+    errors: list[str]
+    elsewhere: list[str]
+    violations: dict[str, list[str]]
+    sticking_out: list[str]
+    scroll_width: int
+    facts: dict[str, object]
+
+
+def violations(axe: Axe, page: Page, theme: str) -> list[str]:
+    # Light and dark differ in nothing but colour.
+    options = {"runOnly": ["color-contrast"]} if theme == "dark" else {}
+    return [
+        f"{found['id']}: {node['target']} {node['html'][:120]}"
+        for found in axe.run(page, options=options)["violations"]
+        for node in found["nodes"]
+    ]
+
+
+@pytest.fixture(scope="module")
+def visits(site: Site, browser: Browser) -> list[Visit]:
+    """Every page, seen wide in light and dark, and on a phone."""
+    axe, found = Axe(), []
+    for name in site.pages:
+        page = browser.new_page(reduced_motion="reduce")
+        errors: list[str] = []
+        requests: list[str] = []
+        page.on("console", lambda m, to=errors: to.append(m.text) if m.type == "error" else None)
+        page.on("pageerror", lambda error, to=errors: to.append(str(error)))
+        page.on("request", lambda request, to=requests: to.append(request.url))
+        seen = {}
+        for view, (width, height) in (("wide", WIDE), ("phone", PHONE)):
+            page.set_viewport_size({"width": width, "height": height})
+            page.goto(site.url(name), wait_until="load")
+            for theme in ("light", "dark") if view == "wide" else ("light",):
+                set_theme(page, theme)
+                seen[f"{view}, {theme}"] = violations(axe, page, theme)
+        found.append(
+            Visit(
+                page=name,
+                errors=errors,
+                elsewhere=[url for url in requests if not url.startswith(("data:", site.address))],
+                violations=seen,
+                sticking_out=page.evaluate(STICKING_OUT),
+                scroll_width=page.evaluate("document.documentElement.scrollWidth"),
+                facts=page.evaluate(FACTS),
+            )
+        )
+        page.close()
+    return found
+
+
+def sections(visits: list[Visit]) -> list[Visit]:
+    found = [visit for visit in visits if visit.page.startswith("sections/")]
+    assert len(found) >= 7
+    return found
+
+
+def test_no_page_has_an_error_in_its_scripts(visits: list[Visit]) -> None:
+    assert {visit.page: visit.errors for visit in visits if visit.errors} == {}
+
+
+def test_no_page_asks_another_server_for_anything(visits: list[Visit]) -> None:
+    assert {visit.page: visit.elsewhere for visit in visits if visit.elsewhere} == {}
+
+
+@pytest.mark.parametrize("view", ["wide, light", "wide, dark", "phone, light"])
+def test_axe_finds_no_barrier_on_any_page(visits: list[Visit], view: str) -> None:
+    assert {v.page: v.violations[view] for v in visits if v.violations[view]} == {}
+
+
+def test_nothing_is_wider_than_a_phone(visits: list[Visit]) -> None:
+    wide = {v.page: v.sticking_out for v in visits if v.sticking_out or v.scroll_width > PHONE[0]}
+    assert wide == {}
+
+
+def test_every_page_names_help_and_its_purpose(visits: list[Visit]) -> None:
+    assert [v.page for v in visits if not v.facts["help"]] == []
+    assert [v.page for v in visits if "checked on" not in str(v.facts["checked"])] == []
+    assert [v.page for v in visits if "Not triage" not in str(v.facts["purpose"])] == []
+
+
+def test_every_page_with_results_says_what_they_rest_on(visits: list[Visit]) -> None:
+    assert [v.page for v in sections(visits) if not v.facts["corpus"]] == []
+
+
+def test_a_surrogate_page_says_that_its_scores_say_nothing(visits: list[Visit]) -> None:
+    for visit in sections(visits):
+        surrogate = str(visit.facts["corpus"]).startswith("surrogate")
+        assert surrogate == ("says nothing" in str(visit.facts["notice"])), visit.page
+
+
+def test_examples_are_folded_and_come_after_a_warning(visits: list[Visit]) -> None:
+    assert any(visit.facts["examples"] for visit in visits)
+    assert [v.page for v in visits if v.facts["open"] or v.facts["visibleTurns"]] == []
+    assert [v.page for v in visits if not v.facts["warned"]] == []
+
+
+def test_every_picture_has_a_text_for_those_who_cannot_see_it(visits: list[Visit]) -> None:
+    assert {v.page: v.facts["noAlt"] for v in visits if v.facts["noAlt"]} == {}
+
+
+def test_every_page_has_a_title_of_its_own_and_a_language(visits: list[Visit]) -> None:
+    titles = [visit.facts["title"] for visit in visits]
+    assert len(set(titles)) == len(titles)
+    assert {visit.facts["lang"] for visit in visits} == {"en"}
+
+
+def test_the_search_finds_a_page_and_shows_no_line_of_it(site: Site, browser: Browser) -> None:
+    page = browser.new_page()
+    page.goto(site.url("search.html?q=protocol"))
+    page.locator("#search-results li a", has_text="The protocol").wait_for()
+    assert page.locator("#search-results .context").count() == 0
+    page.close()
+
+
+def test_the_search_dialog_opens_from_the_keyboard(site: Site, browser: Browser) -> None:
+    page = browser.new_page()
+    page.goto(site.url("intro.html"))
+    page.keyboard.press("Control+k")
+    field = page.locator(".search-button__search-container input")
+    field.wait_for(state="visible")
+    field.fill("results")
+    field.press("Enter")
+    page.locator("#search-results li a").first.wait_for()
+    page.close()
+
+
+def test_an_example_opens_when_a_reader_asks_for_it(site: Site, browser: Browser) -> None:
+    page = browser.new_page()
+    page.goto(site.url("sections/error-cases.html"))
+    example = page.locator("details.cradle-example").first
+    example.locator("summary").focus()
+    page.keyboard.press("Enter")
+    example.locator(".cradle-turns").wait_for(state="visible")
+    page.close()
+
+
+def test_the_right_version_of_a_figure_is_shown_in_light_and_dark(
+    site: Site, browser: Browser
+) -> None:
+    page = browser.new_page()
+    page.goto(site.url("sections/statistics.html"))
+    for theme, other in (("light", "dark"), ("dark", "light")):
+        set_theme(page, theme)
+        figures = page.locator("figure.cradle-figure")
+        assert figures.count() > 0
+        assert figures.locator(f"img.only-{theme}:visible").count() == figures.count()
+        assert figures.locator(f"img.only-{other}:visible").count() == 0
+        assert figures.locator("figcaption:visible").count() == figures.count()
+    page.close()
