@@ -55,6 +55,9 @@ def infer(
     concurrency: Annotated[
         int, typer.Option(min=1, help="Dialogues at once, for a model behind an API.")
     ] = 8,
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="Dialogues at once, for the wave engine.")
+    ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Agree that text is sent to a remote model.")
     ] = False,
@@ -86,7 +89,13 @@ def infer(
             limit=limit,
             sample=sample,
             shard=shard,
-            options=Options(device=device, device_map=device_map, concurrency=concurrency),
+            options=Options(
+                device=device,
+                device_map=device_map,
+                concurrency=concurrency,
+                batch=batch,
+                notice=err.print,
+            ),
             progress=lambda p: bar.update(task, completed=p.done, total=p.total),
             consent=agree,
         )

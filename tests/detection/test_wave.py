@@ -158,11 +158,10 @@ def test_when_memory_runs_out_the_wave_is_halved_and_nothing_is_lost(
     assert essence(path) == usual
     assert [size for size in (4, 2, 1) if size in sizes] == [4, 2, 1]
 
-    monkeypatch.setattr(
-        wave_runner.Runner,
-        "_forward",
-        lambda *_: (_ for _ in ()).throw(torch.OutOfMemoryError("none")),
-    )
+    def empty(*_: Any) -> torch.Tensor:
+        raise torch.OutOfMemoryError("none at all")
+
+    monkeypatch.setattr(wave_runner.Runner, "_forward", empty)
     with pytest.raises(EngineError, match="memory ran out with one dialogue at a time"):
         run(model, ragged, out=tmp_path / "none", options=Options(batch=4))
 
