@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -69,7 +70,7 @@ def banner(
     here = _commit(*commit())
     if record is not None:
         chosen = "" if record.dialogues is None else f", {_dialogues(len(record.dialogues))} chosen"
-        revision = f" at {record.revision[:12]}" if record.revision else ""
+        revision = f" at {_brief(record.revision)}" if record.revision else ""
         rows.append(("Model", f"{record.name}{revision} ({record.engine} engine{chosen})"))
         made = _commit(record.commit, record.dirty)
         if made != here:
@@ -82,6 +83,11 @@ def banner(
 
 def _dialogues(number: int) -> str:
     return "1 dialogue" if number == 1 else f"{number} dialogues"
+
+
+def _brief(revision: str) -> str:
+    """Cuts long checksums, which a banner names and a record holds whole."""
+    return re.sub(r"[0-9a-f]{16,}", lambda found: found[0][:12], revision)
 
 
 def _commit(head: str, dirty: bool) -> str:
