@@ -7,6 +7,7 @@ import json
 import platform
 import subprocess
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, Literal
 
@@ -39,6 +40,7 @@ _IDENTITY: Final = (
 )
 
 
+@cache
 def library_version() -> str:
     """Gives the version of this library, or ``0+unknown`` if it is not installed."""
     try:

@@ -74,16 +74,22 @@ def _load(run: str, corpus: Corpus, *, partial: bool) -> Predictions:
 
 def _names(arguments: Sequence[str], found: Sequence[Predictions]) -> list[str]:
     names = [run.record.name for run in found]
-    return names if len(set(names)) == len(names) else list(arguments)
+    histories = [f"{run.record.name}, history {run.record.history}" for run in found]
+    for candidates in (names, histories):
+        if len(set(candidates)) == len(candidates):
+            return candidates
+    return list(arguments)
 
 
 def _show(title: str, differences: Sequence[Difference]) -> None:
-    table = Table(title=title)
-    for column in ("run", "setting", "score"):
-        table.add_column(column)
-    for column in ("baseline", "run", "difference", "p", "adjusted"):
-        table.add_column(column, justify="right")
-    table.add_column("verdict")
+    table = Table(title=f"{title}, percent and points")
+    table.add_column("run", overflow="fold")
+    table.add_column("level")
+    table.add_column("score")
+    table.add_column("baseline and run", justify="right")
+    table.add_column("difference", justify="right")
+    table.add_column("adjusted p", justify="right")
+    table.add_column("verdict", no_wrap=True)
     for d in differences:
         low, high = d.estimate.low, d.estimate.high
         bounds = "" if low is None or high is None else f" [{100 * low:+.1f}, {100 * high:+.1f}]"
@@ -91,9 +97,9 @@ def _show(title: str, differences: Sequence[Difference]) -> None:
             d.system,
             d.level,
             d.label or d.score.replace("_", " "),
-            *(f"{100 * value:.1f}" for value in d.values),
+            " ".join(f"{100 * value:.1f}" for value in d.values),
             f"{100 * d.estimate.value:+.1f}{bounds}",
-            *("" if p is None else f"{p:.4f}" for p in (d.p, d.adjusted)),
+            "" if d.adjusted is None else f"{d.adjusted:.4f}",
             d.verdict,
         )
     out.print(table, markup=False)

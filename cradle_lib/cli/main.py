@@ -7,7 +7,7 @@ import sys
 import typer
 from rich.markup import escape
 
-from cradle_lib.cli import data, models, prompts, runs
+from cradle_lib.cli import compare, data, models, prompts, runs
 from cradle_lib.cli.console import err
 from cradle_lib.errors import CradleError
 
@@ -24,6 +24,7 @@ app.add_typer(prompts.app, name="prompts")
 app.add_typer(models.app, name="models")
 app.command("infer")(runs.infer)
 app.command("score")(runs.score)
+app.command("compare")(compare.compare)
 
 
 def main() -> None:

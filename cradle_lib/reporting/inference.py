@@ -1,6 +1,8 @@
-"""Makes the run that an inference page shows, unless it ships or has been made."""
+"""Makes the runs that a page shows, unless they ship or have been made."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
@@ -9,10 +11,11 @@ from cradle_lib.detection.predictions import Predictions
 from cradle_lib.detection.registry import find_model, load_registry
 from cradle_lib.detection.run import run
 from cradle_lib.errors import JournalError
+from cradle_lib.record import History
 from cradle_lib.reporting.runs import load_run
 
 
-def run_model(model: str, corpus: Corpus) -> Predictions:
+def run_model(model: str, corpus: Corpus, history: History = "self") -> Predictions:
     """Runs a model over a corpus, or over the sample that the registry asks for.
 
     A baseline whose code, lexicon or training data changed is run anew: that takes seconds, and
@@ -22,6 +25,7 @@ def run_model(model: str, corpus: Corpus) -> Predictions:
     Args:
         model: Id in the registry.
         corpus: The corpus.
+        history: Whose tags the history shows.
 
     Returns:
         The predictions: from the journal that ships, if there is one for this corpus, else
@@ -32,13 +36,29 @@ def run_model(model: str, corpus: Corpus) -> Predictions:
             made with other settings.
     """
     entry = find_model(model, load_registry())
-    if not journal_path(entry, corpus, out=paths.SHIPPED_RUNS).exists():
+    if not journal_path(entry, corpus, history, out=paths.SHIPPED_RUNS).exists():
+        journal = journal_path(entry, corpus, history, out=paths.RUNS)
         try:
-            run(entry, corpus, out=paths.RUNS, sample=entry.sample)
+            run(entry, corpus, out=journal, history=history, sample=entry.sample)
         except JournalError:
-            journal = journal_path(entry, corpus, out=paths.RUNS)
             if entry.group != "baseline" or not journal.exists():
                 raise
             journal.replace(journal.with_suffix(".outdated"))
-            run(entry, corpus, out=paths.RUNS, sample=entry.sample)
-    return load_run(entry, corpus)
+            run(entry, corpus, out=journal, history=history, sample=entry.sample)
+    return load_run(entry, corpus, history)
+
+
+def run_histories(models: Sequence[str], corpus: Corpus) -> None:
+    """Runs models with the gold tags, and with no tags, in the history.
+
+    Args:
+        models: Ids in the registry.
+        corpus: The corpus.
+
+    Raises:
+        CradleError: As :func:`run_model`.
+    """
+    histories: tuple[History, ...] = ("gold", "none")
+    for model in models:
+        for history in histories:
+            run_model(model, corpus, history)

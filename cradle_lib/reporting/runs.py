@@ -16,6 +16,7 @@ from cradle_lib.detection.places import journal_path
 from cradle_lib.detection.predictions import Predictions, load_predictions
 from cradle_lib.detection.registry import Model, find_model, load_registry
 from cradle_lib.errors import JournalError
+from cradle_lib.record import History
 
 _T = TypeVar("_T")
 
@@ -106,22 +107,23 @@ def _heading(run: Predictions) -> str:
     )
 
 
-def find_journal(entry: Model, corpus: Corpus) -> Path | None:
+def find_journal(entry: Model, corpus: Corpus, history: History = "self") -> Path | None:
     """Finds the journal of a model over a corpus; ``None`` if it has not been run."""
-    places = (journal_path(entry, corpus, out=out) for out in (paths.SHIPPED_RUNS, paths.RUNS))
+    folders = (paths.SHIPPED_RUNS, paths.RUNS)
+    places = (journal_path(entry, corpus, history, out=folder) for folder in folders)
     return next((path for path in places if path.exists()), None)
 
 
-def load_run(entry: Model, corpus: Corpus) -> Predictions:
+def load_run(entry: Model, corpus: Corpus, history: History = "self") -> Predictions:
     """Loads a model's run over a corpus, or over the sample that the registry asks for.
 
     Raises:
         JournalError: If there is no journal, or it does not fit.
     """
-    path = find_journal(entry, corpus)
+    path = find_journal(entry, corpus, history)
     if path is None:
         raise JournalError(
-            f"{paths.shown(journal_path(entry, corpus))}: there is no run of {entry.name} over "
+            f"{paths.shown(journal_path(entry, corpus, history))}: there is no run of {entry.name} over "
             f"{corpus.name}. Make it with `cradle infer --model {entry.id}`."
         )
     return load_predictions(path, corpus, partial=entry.sample is not None)

@@ -9,4 +9,11 @@ Modules, from the bottom up:
     ``confusion``: which label was written in place of which.
     ``errors``: what kind of error each one is, an error profile, and cases to show.
     ``evaluate``: all of it for one run.
+    ``draws``: the same bootstrap for any counts.
+    ``paired``, ``ranking``, ``difference``, ``comparison``: who is really better.
+    ``occurrences``, ``windows``, ``onset``, ``early``, ``timing``: when, not only what.
+    ``burden``: what false alarms cost.
+    ``categories``, ``escalation``, ``consequence``: what exactly went wrong, and what followed.
+    ``sensitivity``, ``cohorts``: what scores depend on.
+    ``report``: everything about one run, as JSON with a schema.
 """

@@ -16,10 +16,12 @@ import pytest
 
 import cradle_lib
 from cradle_lib import paths
+from cradle_lib.annotation import Annotation, Annotations, plan_study, write_annotations
+from cradle_lib.annotation.study import next_assignments
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.labels import format_mask
+from cradle_lib.labels import ALL_MASK, CONFIRM_MASK, format_mask
+from cradle_lib.reporting.inference import run_model
 from cradle_lib.reporting.notebook import Notebook
-from cradle_lib.reporting.runs import run_model
 
 SOURCES = sorted(paths.NOTEBOOKS.glob("*.ipynb"))
 MODELS = ["always-none", "keyword"]
@@ -40,7 +42,12 @@ def is_parameters(cell: Any) -> bool:
 
 def test_there_is_a_notebook_for_every_section() -> None:
     assert [path.stem for path in SOURCES] == [
+        "adjudication",
+        "agreement",
         "alarm-burden",
+        "annotation-interface",
+        "annotation-statistics",
+        "annotator-confusion",
         "confusion",
         "conventions",
         "error-analysis",
@@ -139,14 +146,45 @@ def runs_folder(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def annotations(file: Path) -> Path:
+    """A finished study on the small corpus; in each team one person gives no alerts."""
+    corpus = load_corpus(file)
+    study = plan_study(corpus, {"1": ("A", "B"), "2": ("C", "D")}, senior="S")
+    gold = {d.id: tuple(t.mask for t in d.turns) for d in corpus}
+    entries: list[Annotation] = []
+    more = study.assignments
+    while more:
+        for item in more:
+            kept = CONFIRM_MASK if item.role == "annotator" and item.annotator in "BD" else ALL_MASK
+            masks = tuple(mask & kept for mask in gold[item.dialogue])
+            entries.append(
+                Annotation(item.dialogue, item.annotator, item.team, item.round, item.role, masks)
+            )
+        more = next_assignments(study, Annotations.of(corpus, entries))
+        study = study.with_more(more)
+    path = file.with_name("annotations.parquet")
+    write_annotations(Annotations.of(corpus, entries), path)
+    return path
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 def test_a_notebook_runs_on_a_small_file(
-    path: Path, file: Path, runs_folder: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path,
+    file: Path,
+    annotations: Path,
+    runs_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(paths, "RUNS", runs_folder)
     shown: list[Any] = []
     monkeypatch.setattr(IPython.display, "display", lambda *objects: shown.extend(objects))
-    values: dict[str, Any] = {"corpus": str(file), "training": str(file), **SMALL}
+    values: dict[str, Any] = {
+        "corpus": str(file),
+        "training": str(file),
+        "annotations": str(annotations),
+        **SMALL,
+    }
     names: dict[str, Any] = {}
     for cell in code_cells(path):
         tree = ast.parse(cell.source)

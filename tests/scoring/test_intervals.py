@@ -90,9 +90,18 @@ def test_draws_depend_neither_on_their_number_nor_on_the_block_size(
     counts = count(*sample(), 40)
     long = resample(counts, draws=1000, seed=2)
     assert np.array_equal(resample(counts, draws=100, seed=2), long[:100])
+    monkeypatch.setattr(intervals, "_KEPT", 0)
     for block in (1, 41, 333):
         monkeypatch.setattr(intervals, "_BLOCK", block)
         assert resample(counts, draws=1000, seed=2) == pytest.approx(long, abs=1e-9)
+
+
+def test_kept_draws_are_those_that_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = count(*sample(), 40)
+    monkeypatch.setattr(intervals, "_BLOCK", 333)
+    kept = resample(counts, draws=100, seed=71)
+    monkeypatch.setattr(intervals, "_KEPT", 0)
+    assert resample(counts, draws=100, seed=71) == pytest.approx(kept, abs=1e-9)
 
 
 def test_a_draw_takes_as_many_dialogues_as_there_are_each_equally_often() -> None:

@@ -1,0 +1,190 @@
+"""What exactly went wrong: every error in one category, and the categories add up.
+
+Each error instance is a cell off the diagonal of the confusion matrix, as
+:mod:`cradle_lib.scoring.errors` lists them. Its category follows from the pair of labels and, for
+a tag that answers no gold label, from where the dialogue has that label:
+
+    ``missed_alert``, ``missed_confirm``: a gold label that no tag answers.
+    ``over_confirmed``: a confirm in place of an alert; ``under_confirmed``: the reverse.
+    ``temporal_swap``: ongoing and past taken for each other.
+    ``wrong_type``: one crisis type in place of another.
+    ``too_early``: a tag whose label is gold only on a later turn.
+    ``repeated``: a tag whose label was gold on an earlier turn.
+    ``unfounded``: a tag whose label is nowhere gold in the dialogue.
+
+The first, second and last three are the false negatives and false positives of Sec 6.1 that stand
+alone; each of the other four is one of both.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cradle_lib.labels import ALERT_MASK, BITS, LABELS, crisis_type
+from cradle_lib.scoring.counts import Masks
+from cradle_lib.scoring.errors import ErrorInstance, ErrorKind, Profile, find_errors, profile
+from cradle_lib.scoring.occurrences import first_positions, positions
+
+if TYPE_CHECKING:
+    from cradle_lib.detection.predictions import Predictions
+
+
+_Key = TypeVar("_Key")
+
+
+class Category(StrEnum):
+    """What an error is, in one word; see the module."""
+
+    MISSED_ALERT = "missed_alert"
+    MISSED_CONFIRM = "missed_confirm"
+    OVER_CONFIRMED = "over_confirmed"
+    UNDER_CONFIRMED = "under_confirmed"
+    TEMPORAL_SWAP = "temporal_swap"
+    WRONG_TYPE = "wrong_type"
+    TOO_EARLY = "too_early"
+    REPEATED = "repeated"
+    UNFOUNDED = "unfounded"
+
+
+# Categories of a tag that answers no gold label.
+SPARE = (Category.TOO_EARLY, Category.REPEATED, Category.UNFOUNDED)
+MISSED = (Category.MISSED_ALERT, Category.MISSED_CONFIRM)
+
+
+@dataclass(frozen=True)
+class ErrorAnalysis:
+    """How one run errs, at turn level.
+
+    Attributes:
+        categories: Errors of each category.
+        profile: False positives and negatives as Sec 6.1 counts them.
+        confirmed_alerts: For gold alerts answered by a confirm, which confirm, most frequent
+            first.
+        wrong_types: For wrong types, which gold type was taken for which, most frequent first.
+    """
+
+    categories: dict[Category, int]
+    profile: Profile
+    confirmed_alerts: dict[str, int]
+    wrong_types: dict[tuple[str, str], int]
+
+    @property
+    def made_up_most(self) -> tuple[str, int] | None:
+        """The label with the most false positives, and how many; ``None`` without any."""
+        return most(self.profile.false_positives_of)
+
+    @property
+    def missed_most(self) -> tuple[str, int] | None:
+        """The label with the most false negatives, and how many; ``None`` without any."""
+        return most(self.profile.false_negatives_of)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, ready for strict JSON."""
+        found = self.profile
+        share = found.flagged_negatives
+        return {
+            "categories": {str(name): n for name, n in self.categories.items()},
+            "false_positives": found.false_positives,
+            "false_negatives": found.false_negatives,
+            "false_positives_of": dict(found.false_positives_of),
+            "false_negatives_of": dict(found.false_negatives_of),
+            "flagged_negatives": None if np.isnan(share) else share,
+            "alert_to_none": found.alert_to_none,
+            "alert_to_confirm": found.alert_to_confirm,
+            "confirmed_alerts": dict(self.confirmed_alerts),
+            "temporal_swaps": dict(found.temporal_swaps),
+            "wrong_types": {f"{a} as {b}": n for (a, b), n in self.wrong_types.items()},
+        }
+
+
+def analyse(run: Predictions) -> ErrorAnalysis:
+    """Analyses the errors of a run.
+
+    Args:
+        run: What it says about every user turn of its corpus.
+
+    Returns:
+        The analysis; an unreadable answer tags nothing.
+    """
+    return analyse_masks(run.corpus.gold, run.masks, run.corpus.dialogue_of)
+
+
+def analyse_masks(gold: Masks, predicted: Masks, dialogue_of: NDArray[np.int64]) -> ErrorAnalysis:
+    """Does the work of :func:`analyse` on arrays, each of shape (T,)."""
+    errors = find_errors(gold, predicted)
+    sorted_out = categorize(errors, gold, dialogue_of)
+    counted = Counter(sorted_out)
+    return ErrorAnalysis(
+        categories={category: counted[category] for category in Category},
+        profile=profile(gold, predicted),
+        confirmed_alerts=_ordered(
+            Counter(
+                error.predicted
+                for error, category in zip(errors, sorted_out, strict=True)
+                if category is Category.OVER_CONFIRMED
+            )
+        ),
+        wrong_types=_ordered(
+            Counter(
+                (crisis_type(error.gold) or "", crisis_type(error.predicted) or "")
+                for error, category in zip(errors, sorted_out, strict=True)
+                if category is Category.WRONG_TYPE
+            )
+        ),
+    )
+
+
+def categorize(
+    errors: list[ErrorInstance], gold: Masks, dialogue_of: NDArray[np.int64]
+) -> list[Category]:
+    """Puts every error into exactly one category.
+
+    Args:
+        errors: As :func:`~cradle_lib.scoring.errors.find_errors` lists them.
+        gold: Gold masks. Shape (T,).
+        dialogue_of: Position of each turn's dialogue, ascending. Shape (T,).
+
+    Returns:
+        One category for each error.
+    """
+    n = int(dialogue_of[-1]) + 1 if len(dialogue_of) else 0
+    onset = first_positions(gold, dialogue_of, n, tuple(BITS.values()))
+    place = positions(dialogue_of)
+    found = []
+    for error in errors:
+        match error.kind:
+            case ErrorKind.FALSE_NEGATIVE:
+                alert = BITS[error.gold] & ALERT_MASK
+                found.append(Category.MISSED_ALERT if alert else Category.MISSED_CONFIRM)
+            case ErrorKind.STAGE:
+                alert = BITS[error.gold] & ALERT_MASK
+                found.append(Category.OVER_CONFIRMED if alert else Category.UNDER_CONFIRMED)
+            case ErrorKind.TEMPORAL:
+                found.append(Category.TEMPORAL_SWAP)
+            case ErrorKind.TYPE:
+                found.append(Category.WRONG_TYPE)
+            case ErrorKind.FALSE_POSITIVE:
+                first = onset[dialogue_of[error.turn], LABELS.index(error.predicted)]
+                if np.isinf(first):
+                    found.append(Category.UNFOUNDED)
+                else:
+                    early = first > place[error.turn]
+                    found.append(Category.TOO_EARLY if early else Category.REPEATED)
+    return found
+
+
+def most(counted: Mapping[str, int]) -> tuple[str, int] | None:
+    """Finds the label with the highest count, the first of equals; ``None`` if all are 0."""
+    label = max(counted, key=lambda name: counted[name], default=None)
+    return None if label is None or not counted[label] else (label, counted[label])
+
+
+def _ordered(counted: Counter[_Key]) -> dict[_Key, int]:
+    return dict(counted.most_common())

@@ -1,0 +1,302 @@
+"""All that can be said about *when*, for one run.
+
+Four views, each with intervals over dialogues, for everything, each stage and each label:
+
+    curves: F1 with a tolerance (:mod:`~cradle_lib.scoring.windows`), for windows to both sides
+        and for late-only ones, and with only the first occurrences of a label.
+    onsets: premature, on time, late or never, and the delay (:mod:`~cradle_lib.scoring.onset`).
+    lead: how long before the first gold confirm the first tag came.
+    early: ERDE and latency-weighted F1 (:mod:`~cradle_lib.scoring.early`).
+
+There are no timestamps in a corpus: all times are user turns.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from cradle_lib.scoring.conventions import Conventions, Rows
+from cradle_lib.scoring.draws import Floats, Measured, json_estimate, measure, middle, ratio
+from cradle_lib.scoring.early import (
+    ERDE_TURNS,
+    decision_rows,
+    erde,
+    latency,
+    latency_f1,
+    penalty_rate,
+    prevalence,
+)
+from cradle_lib.scoring.evaluate import Estimate, evaluate
+from cradle_lib.scoring.intervals import DRAWS
+from cradle_lib.scoring.occurrences import SCOPES, STAGES, scored_rows
+from cradle_lib.scoring.onset import (
+    FATES,
+    detected,
+    fates,
+    lead_rows,
+    lead_values,
+    longest_dialogue,
+    median_delay,
+    onset_rows,
+    waiting,
+)
+from cradle_lib.scoring.signature import Signature
+from cradle_lib.scoring.windows import WIDTHS, by_scope, curve, window_f1, window_tallies
+
+if TYPE_CHECKING:
+    from cradle_lib.detection.predictions import Predictions
+
+# Name of a curve, shape of its windows, and whether repeated occurrences are dropped.
+CURVES: Final = {
+    "either": ("either", False),
+    "either_first": ("either", True),
+    "late": ("late", False),
+}
+LEADS: Final = ("before", "same_turn", "after", "never")
+
+
+@dataclass(frozen=True, slots=True)
+class TimingSignature:
+    """What a timing measure depends on.
+
+    Attributes:
+        scored: What every score depends on.
+        widths: Widths of the windows in user turns.
+        erde: The o of each ERDE.
+        p: Rate of the latency penalty, from the corpus.
+    """
+
+    scored: Signature
+    widths: tuple[float, ...]
+    erde: tuple[int, ...]
+    p: float
+
+    def __str__(self) -> str:
+        """The signature of a score with ``win``, ``erde`` and ``p`` before the version."""
+        head, _, version = str(self.scored).rpartition("|")
+        widths = ",".join(f"{width:g}" for width in self.widths)
+        orders = ",".join(map(str, self.erde))
+        return f"{head}|win:{widths}|erde:{orders}|p:{self.p:.4g}|{version}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The parts by name, ready for JSON; an endless window is ``None``."""
+        widths = [None if math.isinf(width) else width for width in self.widths]
+        own = {"widths": widths, "erde": list(self.erde), "p": self.p}
+        return self.scored.as_dict() | own
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The timing of one run. G is 19 scopes: any, alert, confirm, and the sixteen labels.
+
+    Attributes:
+        signature: What all of it depends on.
+        curves: F1 for each width, by name of the curve (``either``, ``either_first``,
+            ``late``). Shape (widths, G) each.
+        fates: Share of the onsets that were tagged prematurely, on time, late or never, in
+            this order. Shape (G, 4).
+        delay: Median delay in user turns; infinity where fewer than half of the onsets
+            are ever tagged. Shape (G,).
+        detected: Share of the onsets tagged at most w turns late, for any label and for the
+            two stages. Shape (3, K).
+        waiting: Kaplan-Meier share that still waits after d turns. Shape (3, K).
+        onsets: Number of onsets. Shape (G,).
+        lead: Shares of dialogues whose first tag comes before, with or after the first gold
+            confirm, or never. Shape (4,).
+        median_lead: Median lead in user turns, minus infinity for never. Shape ().
+        lead_dialogues: Number of dialogues with both a gold alert and a gold confirm.
+        early: ``erde_2``, ``erde_5``, ``latency_f1`` and ``latency``. Shape (G,) each.
+        positives: Number of dialogues that are positive for each scope. Shape (G,).
+    """
+
+    signature: TimingSignature
+    curves: dict[str, Measured]
+    fates: Measured
+    delay: Measured
+    detected: Measured
+    waiting: Measured
+    onsets: Floats
+    lead: Measured
+    median_lead: Measured
+    lead_dialogues: int
+    early: dict[str, Measured]
+    positives: Floats
+
+    def f1(self, name: str, width: float, scope: str = "any") -> Estimate:
+        """Looks up a point of a curve.
+
+        Args:
+            name: Name of the curve.
+            width: One of the signature's widths.
+            scope: ``any``, ``alert``, ``confirm`` or a label.
+
+        Returns:
+            F1 with its interval.
+        """
+        place = self.signature.widths.index(width), list(SCOPES).index(scope)
+        return self.curves[name].estimate(*place)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain numbers, ready for strict JSON.
+
+        Returns:
+            By name and scope; what is undefined or infinite is ``None``.
+        """
+        scopes = list(SCOPES)
+        widths = [f"{width:g}" for width in self.signature.widths]
+        return {
+            "signature": str(self.signature),
+            "settings": self.signature.as_dict(),
+            "curves": {
+                name: {
+                    width: {s: json_estimate(m.estimate(i, j)) for j, s in enumerate(scopes)}
+                    for i, width in enumerate(widths)
+                }
+                for name, m in self.curves.items()
+            },
+            "onsets": {
+                s: {
+                    "onsets": int(self.onsets[j]),
+                    **{f: json_estimate(self.fates.estimate(j, i)) for i, f in enumerate(FATES)},
+                    "median_delay": json_estimate(self.delay.estimate(j)),
+                }
+                for j, s in enumerate(scopes)
+            },
+            "lead": {
+                "dialogues": self.lead_dialogues,
+                **{name: json_estimate(self.lead.estimate(i)) for i, name in enumerate(LEADS)},
+                "median": json_estimate(self.median_lead.estimate()),
+            },
+            "early": {
+                name: {s: json_estimate(m.estimate(j)) for j, s in enumerate(scopes)}
+                for name, m in self.early.items()
+            },
+        }
+
+
+def timing(
+    predictions: Predictions,
+    *,
+    conventions: Conventions | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+    widths: tuple[float, ...] = WIDTHS,
+) -> Timing:
+    """Measures when a run tags what it tags.
+
+    Args:
+        predictions: What the run says about every user turn of its corpus.
+        conventions: What the paper leaves open; the defaults if ``None``.
+        draws: Bootstrap draws of dialogues; 0 for no intervals.
+        seed: Their seed.
+        widths: Widths of the windows in user turns, ascending.
+
+    Returns:
+        The timing.
+
+    Raises:
+        ScoringError: If nothing is left to score, or the median dialogue has fewer than
+            two user turns.
+    """
+    conventions = conventions or Conventions()
+    scored = evaluate(predictions, conventions=conventions, draws=0).signature
+    scored = replace(scored, draws=draws, seed=seed)
+    rows, n = scored_rows(predictions, conventions), len(predictions.corpus)
+    lengths = np.bincount(rows.dialogue_of, minlength=n)
+    return time_rows(
+        rows,
+        n,
+        signature=TimingSignature(scored, widths, ERDE_TURNS, penalty_rate(lengths)),
+    )
+
+
+def time_rows(rows: Rows, n: int, *, signature: TimingSignature) -> Timing:
+    """Does the work of :func:`timing` on arrays.
+
+    Args:
+        rows: Gold and predicted masks of n dialogues.
+        n: Number of dialogues.
+        signature: What to compute, and with which draws.
+
+    Returns:
+        The timing.
+    """
+    draws, seed = signature.scored.draws, signature.scored.seed
+    longest, zero = longest_dialogue(rows), signature.scored.zero_division
+    shapes = [curve(shape, first=f, widths=signature.widths) for shape, f in CURVES.values()]
+    windows = tuple(window for shape in shapes for window in shape)
+    pairs = by_scope(np.concatenate(window_tallies(rows, n, windows), axis=1))
+    which = [len(windows) + window.first for window in windows]
+    drawn = partial(measure, draws=draws, seed=seed)
+    f1 = drawn(
+        pairs,
+        {"f1": lambda t: window_f1(t[..., : len(windows), :], t[..., which, :], zero)},
+    )["f1"]
+    size = len(signature.widths)
+
+    onsets = by_scope(onset_rows(rows, n, longest).transpose(0, 2, 1)).transpose(0, 2, 1)
+    onset = drawn(
+        onsets,
+        {
+            "fates": fates,
+            "delay": median_delay,
+            "detected": lambda t: detected(t[..., : len(STAGES), :]),
+            "waiting": lambda t: waiting(t[..., : len(STAGES), :]),
+        },
+    )
+    leads = lead_rows(rows, n, longest)
+    lead = drawn(
+        leads,
+        {
+            "shares": partial(_lead_shares, longest=longest),
+            "median": lambda t: middle(t, lead_values(longest)),
+        },
+    )
+    decisions = decision_rows(rows, n, longest)
+    total = decisions.sum(axis=0, dtype=np.float64)
+    cost = np.nan_to_num(prevalence(total))
+    early = drawn(
+        decisions,
+        {
+            **{f"erde_{o}": partial(erde, o=o, false_alarm_cost=cost) for o in signature.erde},
+            "latency_f1": partial(latency_f1, p=signature.p),
+            "latency": latency,
+        },
+    )
+    return Timing(
+        signature=signature,
+        curves={name: _part(f1, slice(i * size, (i + 1) * size)) for i, name in enumerate(CURVES)},
+        fates=onset["fates"],
+        delay=onset["delay"],
+        detected=onset["detected"],
+        waiting=onset["waiting"],
+        onsets=onsets.sum(axis=(0, 2), dtype=np.float64),
+        lead=lead["shares"],
+        median_lead=lead["median"],
+        lead_dialogues=int(leads.sum()),
+        early=early,
+        positives=total[:, :longest].sum(axis=1) + total[:, longest + 1],
+    )
+
+
+def _part(whole: Measured, rows: slice) -> Measured:
+    low, high = (None if b is None else b[rows] for b in (whole.low, whole.high))
+    return Measured(whole.value[rows], low, high)
+
+
+def _lead_shares(totals: Floats, longest: int) -> Floats:
+    counts = np.stack(
+        [
+            totals[..., longest + 1 :].sum(axis=-1),
+            totals[..., longest],
+            totals[..., 1:longest].sum(axis=-1),
+            totals[..., 0],
+        ],
+        axis=-1,
+    )
+    return ratio(counts, counts.sum(axis=-1, keepdims=True))

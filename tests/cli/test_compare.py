@@ -1,0 +1,110 @@
+"""``cradle compare``, as a user types it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from cradle_lib import paths
+from cradle_lib.cli.compare import compare
+from cradle_lib.corpus import load_corpus
+from cradle_lib.detection import find_model, load_registry, run
+from cradle_lib.errors import CradleError
+
+TURNS = [
+    ("I have been hurting myself again.", "confirm_SH_ongoing"),
+    ("The bus was late.", "none"),
+    ("I passed my exam!", "none"),
+]
+QUICK = ("--draws", "50", "--permutations", "99")
+
+
+def cradle(*arguments: str | Path) -> Result:
+    app = typer.Typer()
+    app.command()(compare)
+    return CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "200"})
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("corpus") / "small.csv"
+    lines = ["turn_id,text,labels"]
+    for _ in range(24):
+        lines += [f'{i},"User: {text}",{label}' for i, (text, label) in enumerate(TURNS)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def journals(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("runs")
+    loaded, registry = load_corpus(corpus), load_registry()
+    made = {
+        name: run(find_model(name, registry), loaded, out=folder)
+        for name in ("always-none", "keyword")
+    }
+    made["part"] = run(find_model("keyword", registry), loaded, out=folder / "part", limit=9)
+    made["gold"] = run(find_model("keyword", registry), loaded, out=folder, history="gold")
+    return made
+
+
+def test_runs_are_compared_and_ranked(corpus: Path, journals: dict[str, Path]) -> None:
+    done = cradle(journals["always-none"], journals["keyword"], "--corpus", corpus, *QUICK)
+    assert done.exit_code == 0, done.output
+    assert "+100.0" in done.stdout
+    assert "different" in done.stdout
+    assert "Tie groups by turn-level micro F1" in done.stdout
+    assert "With 24 dialogues" in done.stdout
+    assert "cradle|lvl:turn|" in done.stdout
+
+
+def test_json_is_the_whole_comparison(corpus: Path, journals: dict[str, Path]) -> None:
+    done = cradle(
+        journals["always-none"], journals["keyword"], "--corpus", corpus, "--json", *QUICK
+    )
+    read = json.loads(done.stdout)
+    turn = next(d for d in read["family"] if (d["level"], d["score"]) == ("turn", "micro_f1"))
+    assert turn["values"] == [0.0, 1.0]
+    # Every swap of all dialogues is as extreme; of 99 seeded ones none is.
+    assert turn["p"] == 1 / 100
+    assert read["leaderboards"]["turn.micro_f1"][0]["group"] == 1
+
+
+def test_stored_runs_can_be_named_by_their_model(
+    corpus: Path, journals: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "RUNS", journals["keyword"].parent.parent)
+    monkeypatch.setattr(paths, "SHIPPED_RUNS", corpus.parent)
+    done = cradle("keyword", "always-none", "--corpus", corpus, "--labels", *QUICK)
+    assert done.exit_code == 0, done.output
+    assert "F1 of each label at turn level, against Keyword lexicon" in done.stdout
+
+
+def test_a_part_is_compared_over_the_common_dialogues_only_if_asked(
+    corpus: Path, journals: dict[str, Path]
+) -> None:
+    both = (journals["always-none"], journals["part"], "--corpus", corpus, *QUICK)
+    refused = cradle(*both)
+    assert isinstance(refused.exception, CradleError)
+    assert "27 of 72 user turns" in str(refused.exception)
+    done = cradle(*both, "--common")
+    assert done.exit_code == 0, done.output
+    assert "With 9 dialogues" in done.stdout
+    assert "insufficient" in done.stdout
+
+
+def test_a_difference_in_history_is_refused_and_named_unless_it_is_the_point(
+    corpus: Path, journals: dict[str, Path]
+) -> None:
+    both = (journals["keyword"], journals["gold"], "--corpus", corpus, *QUICK)
+    refused = cradle(*both)
+    assert isinstance(refused.exception, CradleError)
+    assert "history is 'self'" in str(refused.exception)
+    done = cradle(*both, "--about", "history")
+    assert done.exit_code == 0, done.output
+    # Two runs of one model are told apart by their histories.
+    assert "Against Keyword lexicon, history self" in done.stdout

@@ -1,0 +1,232 @@
+"""Tables and pictures of comparison, timing, alarms, errors and conventions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Predictions
+from cradle_lib.labels import LABELS
+from cradle_lib.reporting.analysis_tables import (
+    alert_table,
+    category_table,
+    consequence_table,
+    dominant_table,
+    escalation_table,
+    history_runs,
+    swap_table,
+    type_table,
+)
+from cradle_lib.reporting.comparison_figures import difference_figure, sensitivity_figure
+from cradle_lib.reporting.comparison_tables import (
+    difference_table,
+    label_difference_table,
+    leaderboard_table,
+    run_sets,
+)
+from cradle_lib.reporting.convention_tables import cohort_table, sensitivity_table, widest_table
+from cradle_lib.reporting.downloads import downloads
+from cradle_lib.reporting.figures import Figure
+from cradle_lib.reporting.tables import Table
+from cradle_lib.reporting.timing_figures import (
+    burden_figure,
+    category_figure,
+    delay_figure,
+    window_figure,
+)
+from cradle_lib.reporting.timing_tables import (
+    burden_table,
+    early_table,
+    lead_table,
+    onset_label_table,
+    onset_table,
+    turns,
+)
+from cradle_lib.scoring.burden import burden
+from cradle_lib.scoring.categories import analyse
+from cradle_lib.scoring.cohorts import cohorts
+from cradle_lib.scoring.comparison import Comparison, compare
+from cradle_lib.scoring.consequence import consequence
+from cradle_lib.scoring.evaluate import Estimate, evaluate
+from cradle_lib.scoring.report import report
+from cradle_lib.scoring.sensitivity import sensitivity
+from cradle_lib.scoring.timing import timing
+
+HOSTILE = "Model <keyword>"
+
+
+@pytest.fixture(scope="module")
+def whole(runs: list[Predictions]) -> list[Predictions]:
+    return runs[:2]
+
+
+@pytest.fixture(scope="module")
+def comparison(whole: list[Predictions]) -> Comparison:
+    return compare(whole, draws=60, permutations=60)
+
+
+def column(table: Table, title: str) -> list[Any]:
+    place = [c.title for c in table.columns].index(title)
+    return [row.cells[place].value for row in table.rows]
+
+
+def check(shown: Table | Figure) -> None:
+    """What every table and figure owes: text that is escaped, and every form of it."""
+    page = shown._repr_html_()
+    assert "Model <" not in page
+    if isinstance(shown, Figure):
+        assert shown.alt
+        assert len(shown.light) < 150_000
+    else:
+        downloads([shown])._repr_html_()
+
+
+def test_runs_are_put_into_sets_with_the_baseline_first(runs: list[Predictions]) -> None:
+    sets = run_sets(runs, "keyword")
+    assert [[run.record.model for run in group] for group in sets] == [
+        ["keyword", "always-none"],
+        ["keyword", "always-none", "smollm2-135m"],
+    ]
+    assert [len(group[0].corpus) for group in sets] == [40, 4]
+    assert run_sets(runs[:1]) == []
+
+
+def test_differences_stand_in_the_table_as_they_were_computed(comparison: Comparison) -> None:
+    table = difference_table(comparison)
+    check(table)
+    everything = (*comparison.family, *comparison.exact_match)
+    assert column(table, "Difference") == pytest.approx(
+        [100 * d.estimate.value for d in everything]
+    )
+    assert comparison.power_note in table.notes
+    assert all(any(str(s) in note for note in table.notes) for s in comparison.signatures.values())
+    labels = label_difference_table(comparison)
+    check(labels)
+    verdicts = [row.cells[-1].text for row in labels.rows]
+    # No label of the small corpus occurs twenty times.
+    assert verdicts == ["insufficient"] * len(LABELS)
+    assert {row.cells[4].text for row in labels.rows} == {"not tested"}
+
+
+def test_the_leaderboard_shows_groups_and_places(comparison: Comparison) -> None:
+    table = leaderboard_table(comparison)
+    check(table)
+    assert len(table.rows) == 2 * 3 * 2
+    first = comparison.leaderboards["turn", "micro_f1"]
+    assert column(table, "Tie group")[:2] == [s.group for s in first]
+    assert column(table, "Score (%)")[0] == pytest.approx(100 * first[0].value)
+
+
+def test_a_filled_dot_needs_a_difference_that_was_shown(comparison: Comparison) -> None:
+    figure = difference_figure(comparison)
+    check(figure)
+    for d in comparison.family:
+        if d.score == "micro_f1":
+            assert f"{100 * d.estimate.value:+.1f} ({d.verdict})" in figure.alt
+
+
+def test_timing_tables_hold_the_timing(runs: list[Predictions]) -> None:
+    timings = [timing(run, draws=40) for run in runs]
+    onsets = onset_table(runs, timings)
+    shares = np.array([[row.cells[i].value for i in range(2, 6)] for row in onsets.rows])
+    # The sample of four has no gold alert.
+    expected = [100 if n else np.nan for n in column(onsets, "Onsets")]
+    assert shares.sum(axis=1) == pytest.approx(expected, nan_ok=True)
+    assert column(onsets, "Onsets")[:3] == [int(n) for n in timings[0].onsets[:3]]
+    leads, early = lead_table(runs, timings), early_table(runs, timings)
+    assert column(leads, "Dialogues with both") == [t.lead_dialogues for t in timings]
+    assert column(early, "ERDE 5 (%), lower is better")[0] == pytest.approx(
+        100 * timings[0].early["erde_5"].value[0]
+    )
+    labels = onset_label_table(runs[1], timings[1])
+    assert len(labels.rows) == len(LABELS)
+    figures: Sequence[Figure] = (window_figure(runs, timings), delay_figure(runs, timings))
+    for shown in (onsets, leads, early, labels, *figures):
+        check(shown)
+    start = 100 * evaluate(runs[1], draws=0).estimate("micro_f1").value
+    end = 100 * evaluate(runs[1], level="dialogue", draws=0).estimate("micro_f1").value
+    assert f"from {start:.1f} on the exact turn to {end:.1f} anywhere" in figures[0].alt
+
+
+def test_alarms_are_shown_with_words_for_what_is_no_number(runs: list[Predictions]) -> None:
+    burdens = [burden(run, draws=40) for run in runs]
+    table = burden_table(runs, burdens)
+    check(table)
+    check(burden_figure(runs, [evaluate(run, draws=40) for run in runs], burdens))
+    needed = [row.cells[4] for row in table.rows]
+    # Always none has no alarms.
+    assert needed[0].text == "n/a"
+    assert needed[1].value == burdens[1].estimates["needed_to_evaluate"].value
+    assert turns(Estimate(np.inf, 2.0, np.inf), "never").interval_text == "2 to never"
+    assert turns(Estimate(-1.5, None, None)).text == "-1.50"
+
+
+def test_error_tables_add_up(runs: list[Predictions], whole: list[Predictions]) -> None:
+    table = category_table(runs)
+    for row in table.rows:
+        *parts, total = (cell.value for cell in row.cells[1:])
+        assert sum(parts) == total
+    for shown in (table, dominant_table(runs), swap_table(runs), category_figure(runs)):
+        check(shown)
+    found = analyse(whole[1])
+    assert found.made_up_most is not None
+    assert f"({found.made_up_most[1]})" in dominant_table(whole).rows[1].cells[2].text
+    alerts, types = alert_table(runs), type_table(whole[1])
+    for row in alerts.rows:
+        total, *parts = (cell.value for cell in row.cells[1:])
+        assert total == sum(parts)
+    # What is left after all errors are taken off is what was found.
+    gold, tags = whole[1].corpus.gold, whole[1].masks
+    assert column(alerts, "Found")[1] == np.bitwise_count(gold & tags & np.uint16(3)).sum()
+    pairs = sum(cell.value or 0 for row in types.rows for cell in row.cells[1:])
+    assert pairs == sum(found.wrong_types.values())
+    for shown in (alerts, types):
+        check(shown)
+    orders = escalation_table(whole[1])
+    assert sum(column(orders, "Dialogues")) == 40
+    for row in orders.rows:
+        assert row.cells[1].value == sum(cell.value for cell in row.cells[2:])
+
+
+def test_consequences_are_shown_where_other_histories_were_run(
+    whole: list[Predictions], corpus: Corpus
+) -> None:
+    assert history_runs(whole, corpus) == []
+    own = whole[1]
+    told = replace(own, record=own.record.model_copy(update={"history": "gold"}))
+    found = consequence({"self": own, "gold": told}, draws=20)
+    table = consequence_table(HOSTILE, found)
+    check(table)
+    assert sum(column(table, "User turns")) == len(own.masks)
+    # The same answers under both histories: no consequence anywhere.
+    assert not np.nan_to_num([v for v in column(table, "self minus gold") if v is not None]).any()
+
+
+def test_conventions_and_cohorts_are_shown_in_percent(whole: list[Predictions]) -> None:
+    found = sensitivity(whole)
+    table = sensitivity_table(found, "jaccard")
+    assert column(table, found.names[1]) == pytest.approx(100 * found.of("jaccard")[:, 1])
+    for shown in (table, widest_table(found), sensitivity_figure(found)):
+        check(shown)
+    by_timing = [cohorts(run, "timing", draws=20) for run in whole]
+    parts = cohort_table(whole, by_timing)
+    check(parts)
+    assert sum(column(parts, "Dialogues")) == 2 * 40
+    assert column(parts, "F1")[1] == pytest.approx(
+        100 * by_timing[1].cohorts[0].estimates["micro_f1"].value
+    )
+    with pytest.raises(ValueError, match="one division"):
+        cohort_table(whole, [by_timing[0], cohorts(whole[1], "stage", draws=0)])
+
+
+def test_a_report_can_be_downloaded_with_its_schema(whole: list[Predictions]) -> None:
+    made = report(whole[1], draws=10)
+    shown = downloads([], [made])
+    assert repr(shown) == "keyword-surrogate-test.json, report.schema.json"
+    assert not re.search(r"alert\('x'\)", made.to_json())
