@@ -14,7 +14,13 @@ from cradle_lib.published import published_table
 
 def test_the_default_set_is_the_baselines_and_the_embedded_model() -> None:
     default = {m.id: m.sample for m in load_registry().values() if m.default}
-    assert default == {"always-none": None, "keyword": None, "tfidf": None, "smollm2-135m": 12}
+    assert default == {
+        "always-none": None,
+        "keyword": None,
+        "tfidf": None,
+        "smollm2-135m": 12,
+        "smollm2-135m-constrained": None,
+    }
 
 
 def test_every_model_with_published_numbers_is_registered_once() -> None:
