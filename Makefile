@@ -4,11 +4,12 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
 WORKERS ?= 2
 
-.PHONY: book test lint bench clean lock help
+.PHONY: book test test-labelstudio lint bench clean lock help
 
 help:
 	@echo "make book   build the report into book/_build/html (the first run installs what it needs)"
 	@echo "make test   run the tests"
+	@echo "make test-labelstudio   annotate in a real Label Studio (installs 1 GB of its own)"
 	@echo "make lint   check style, annotations and the lock"
 	@echo "make bench  measure speed against other ways to do the same"
 	@echo "make clean  remove everything that can be made again, but never a run's answers"
@@ -18,6 +19,14 @@ book: .venv/.book
 
 test: .venv/.dev
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
+
+test-labelstudio: .venv/.dev .cache/label-studio/bin/label-studio
+	$(BIN)/python -m pytest -m labelstudio tests/annotation/test_label_studio.py
+
+# A server of its own, far too heavy to share an environment with.
+.cache/label-studio/bin/label-studio: | .venv/bin/python
+	$(PYTHON) -m venv .cache/label-studio
+	.cache/label-studio/bin/python -m pip install --quiet --disable-pip-version-check label-studio==1.23.2
 
 lint: .venv/.dev
 	$(BIN)/ruff check .
@@ -51,5 +60,5 @@ lock:
 	@touch $@
 
 .venv/.dev: pyproject.toml requirements.lock | .venv/bin/python
-	$(PIP) --editable '.[book,local,api,dev]'
+	$(PIP) --editable '.[book,local,api,annotation,dev]'
 	@touch $@ .venv/.book

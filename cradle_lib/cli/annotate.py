@@ -80,8 +80,8 @@ def export(
     if after is None:
         if plan_file.exists():
             raise AnnotationError(
-                f"{paths.shown(plan_file)} exists: a study is planned once. Give `--after TABLE` for "
-                "its next stage, or another `--study`."
+                f"{paths.shown(plan_file)} exists: a study is planned once. Give "
+                "`--after TABLE` for its next stage, or another `--study`."
             )
         names = {str(i): tuple(one.split(",")) for i, one in enumerate(team or ["A,B", "C,D"], 1)}
         plan = plan_study(loaded, names, rounds=rounds, senior=senior, seed=seed)
@@ -113,6 +113,9 @@ def import_(
     user: Annotated[
         list[str] | None, typer.Option(help="For shared projects: Label Studio user=name.")
     ] = None,
+    until: Annotated[
+        int | None, typer.Option("--until-round", min=1, help="Expect only the first rounds.")
+    ] = None,
     table: Annotated[
         Path | None, typer.Option("--out", help="Table to write; default: in the study's folder.")
     ] = None,
@@ -122,7 +125,9 @@ def import_(
     if any("=" not in pair for pair in user or []):
         raise AnnotationError(f"--user {' '.join(user or [])}: expected ID=NAME, such as 3=A.")
     users = dict(pair.split("=", 1) for pair in user or [])
-    annotations = read_exports(exports, Study.load(study / "study.json"), loaded, users)
+    plan = Study.load(study / "study.json")
+    expected = plan if until is None else plan.until(until)
+    annotations = read_exports(exports, expected, loaded, users)
     target = table if table is not None else study / "annotations.parquet"
     write_annotations(annotations, target)
     slips = find_slips(annotations)
@@ -171,7 +176,7 @@ def _overall(found: dict[str, Agreement], units: Units) -> Table:
     table = Table(title=f"Agreement on {UNIT_NAMES[units]}, with 95 % intervals")
     table.add_column("measure")
     for name in found:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", overflow="fold")
     table.add_row("annotators", *(one.annotators for one in found.values()))
     table.add_row("dialogues", *(f"{one.dialogues:,}" for one in found.values()))
     table.add_row("turns", *(f"{one.turns:,}" for one in found.values()), end_section=True)
@@ -192,7 +197,7 @@ def _labels(found: dict[str, Agreement]) -> Table:
     table = Table(title="F1 between the two, and how often both, the first and the second gave it")
     table.add_column("label", no_wrap=True)
     for name in found:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", overflow="fold")
     for label in LABELS:
         cells = []
         for one in found.values():

@@ -25,7 +25,7 @@ ROWS: list[tuple[int, str, str]] = [
     (3, "- work, and the fear of it", "alert_past"),
     (4, "Listener: None of that sounds easy.", "none"),
     (5, "User: None", "alert_ongoing; confirm_SH_past"),
-    (0, "User: He said: \"User: me\"", "none"),
+    (0, 'User: He said: "User: me"', "none"),
     (1, "Listener: null", "confirm_DV_past"),
 ]
 
@@ -86,7 +86,7 @@ def test_the_fingerprint_changes_with_a_letter_a_label_or_a_boundary() -> None:
     for row, change in (
         (0, (0, "Listener: Hi, what brings you here.", "none")),
         (3, (3, "- work, and the fear of it", "alert_ongoing")),
-        (6, (6, "User: He said: \"User: me\"", "none")),
+        (6, (6, 'User: He said: "User: me"', "none")),
         (2, (2, "User: - sleep", "none")),
     ):
         rows = list(ROWS)

@@ -1,0 +1,97 @@
+"""Slips against the protocol that a form can't prevent.
+
+A slip is a warning, not an error: two equal labels may stand for two events, and only the
+annotator knows. It is worth a look before agreement is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from cradle_lib.annotation.table import Annotation, Annotations
+from cradle_lib.corpus.dialogue import Dialogue
+from cradle_lib.labels import (
+    ALERT_MASK,
+    BITS,
+    CONFIRM_MASK,
+    LABELS,
+    ONGOING_MASK,
+    PAST_MASK,
+    format_mask,
+)
+
+Kind = Literal["repeated", "late alert", "not a user turn"]
+
+
+@dataclass(frozen=True, slots=True)
+class Slip:
+    """One slip.
+
+    Attributes:
+        annotation: Where it was made.
+        turn_id: On which turn.
+        kind: ``repeated`` (a label twice), ``late alert`` (a confirm before its alert) or
+            ``not a user turn`` (a label on a Listener turn or on a continuation).
+        message: What was found.
+    """
+
+    annotation: Annotation
+    turn_id: int
+    kind: Kind
+    message: str
+
+    def __str__(self) -> str:
+        """Place and finding in one line."""
+        return f"{self.annotation.place}, turn {self.turn_id}: {self.message}"
+
+
+def find_slips(annotations: Annotations) -> list[Slip]:
+    """Looks for slips in all annotations.
+
+    Returns:
+        The slips, in the order of the annotations.
+    """
+    return [
+        slip
+        for entry in annotations.entries
+        for slip in slips_of(entry, annotations.dialogues[entry.dialogue])
+    ]
+
+
+def slips_of(entry: Annotation, dialogue: Dialogue) -> Iterator[Slip]:
+    """Looks for slips in one annotation.
+
+    Args:
+        entry: The annotation.
+        dialogue: The dialogue that it labels.
+
+    Yields:
+        First labels on turns where none belongs, then labels that were given twice, then
+        alerts behind the last confirm of their temporal state when that confirm has no
+        alert before it.
+    """
+    for turn, mask in zip(dialogue.turns, entry.masks, strict=True):
+        if mask and not turn.asked:
+            where = "a continuation of the turn above" if turn.continues else "a Listener turn"
+            yield Slip(entry, turn.turn_id, "not a user turn", f"{format_mask(mask)} is on {where}")
+    for label in LABELS:
+        places = [turn for turn, mask in enumerate(entry.masks) if mask & BITS[label]]
+        for later in places[1:]:
+            yield Slip(
+                entry,
+                later,
+                "repeated",
+                f"{label} was given on turn {places[0]} already; one event gets it once",
+            )
+    for state in (ONGOING_MASK, PAST_MASK):
+        alerts = [t for t, mask in enumerate(entry.masks) if mask & ALERT_MASK & state]
+        confirms = [t for t, mask in enumerate(entry.masks) if mask & CONFIRM_MASK & state]
+        if alerts and confirms and confirms[-1] < alerts[0]:
+            yield Slip(
+                entry,
+                alerts[0],
+                "late alert",
+                f"an alert after the confirm on turn {confirms[-1]}; fine if it is another event",
+            )

@@ -1,0 +1,222 @@
+"""Who labels what: two teams of two, rounds, then an adjudicator and a senior.
+
+A *study* is the plan of an annotation: its assignments say which dialogue goes to whom, so
+that an import can tell what is missing. It is kept as ``study.json`` beside the tasks.
+
+References:
+    CRADLE-Dialogue (arXiv 2606.10380), Sec 3.2 and Appendix B.2: two disjoint teams of
+    two, two rounds, 150 dialogues a team and round; the adjudicator comes from the other
+    team.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from cradle_lib.annotation.adjudication import dispute, open_places
+from cradle_lib.annotation.table import Annotations, Role, texts_fingerprint
+from cradle_lib.corpus.dialogue import Corpus
+from cradle_lib.errors import AnnotationError, compose
+
+
+class Assignment(BaseModel):
+    """One dialogue for one person.
+
+    Attributes:
+        dialogue: Id of the dialogue.
+        team: The team whose dialogue it is.
+        round: Its round, from 1.
+        role: What the person does with it.
+        annotator: Who.
+        turns: Numbers of the turns in dispute, for an adjudicator or a senior.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    dialogue: str
+    team: str
+    round: int = Field(ge=1)
+    role: Role
+    annotator: str
+    turns: tuple[int, ...] = ()
+
+
+class Study(BaseModel):
+    """The plan of an annotation.
+
+    Attributes:
+        corpus: Name of the corpus.
+        texts: Fingerprint of what is said in it.
+        teams: The two members of each team.
+        senior: Who decides in the end.
+        assignments: All of them so far.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    corpus: str
+    texts: str
+    teams: dict[str, tuple[str, str]]
+    senior: str
+    assignments: tuple[Assignment, ...]
+
+    def with_more(self, more: Iterable[Assignment]) -> Study:
+        """Adds assignments that are not there yet."""
+        known = set(self.assignments)
+        new = tuple(item for item in more if item not in known)
+        return self.model_copy(update={"assignments": self.assignments + new})
+
+    def until(self, round_: int) -> Study:
+        """Gives the plan of the first rounds only, to look at one before the next is labelled."""
+        kept = tuple(item for item in self.assignments if item.round <= round_)
+        return self.model_copy(update={"assignments": kept})
+
+    def save(self, path: Path) -> None:
+        """Writes the plan, to a temporary name first."""
+        head = self.model_dump(mode="json", exclude={"assignments"})
+        lines = (json.dumps(a.model_dump(mode="json")) for a in self.assignments)
+        # One line for each assignment, so that a change of plan can be read as a difference.
+        text = json.dumps(head, indent=1)[:-2] + ',\n "assignments": [\n' + ",\n".join(lines)
+        part = path.with_name(path.name + ".part")
+        part.write_text(text + "\n]}\n", encoding="utf-8")
+        part.replace(path)
+
+    @classmethod
+    def load(cls, path: Path) -> Study:
+        """Reads a plan.
+
+        Raises:
+            AnnotationError: If it is missing or malformed.
+        """
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            hint = "`cradle annotate export` writes it."
+            raise AnnotationError(compose("no plan of the study", path=path, hint=hint)) from None
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise AnnotationError(compose(f"{where}: {first['msg']}", path=path)) from None
+
+    def check(self, corpus: Corpus) -> None:
+        """Refuses another corpus than the one that was exported.
+
+        Raises:
+            AnnotationError: If the texts differ.
+        """
+        found = texts_fingerprint(corpus)
+        if found != self.texts:
+            raise AnnotationError(
+                f"the study was made on {self.corpus} (texts {self.texts}), {corpus.name} has "
+                f"texts {found}. Name the corpus that was exported."
+            )
+
+
+def plan_study(
+    corpus: Corpus,
+    teams: Mapping[str, Sequence[str]],
+    *,
+    rounds: int = 2,
+    senior: str = "senior",
+    seed: int = 0,
+) -> Study:
+    """Gives every dialogue to one team and one round, evenly and at random.
+
+    Args:
+        corpus: The dialogues.
+        teams: Name of each team, and its two members. Adjudication needs two teams.
+        rounds: Number of rounds, at least 1.
+        senior: Name of the senior.
+        seed: Seed of the shuffle.
+
+    Returns:
+        The plan; group sizes differ by at most one dialogue.
+
+    Raises:
+        AnnotationError: If a team has not two members, somebody is in two teams, or there
+            are fewer than two teams or one round.
+    """
+    people = Counter(name for members in teams.values() for name in members)
+    if len(teams) < 2 or any(len(members) != 2 for members in teams.values()):
+        raise AnnotationError("a study needs two teams or more, of two people each.")
+    doubled = [name for name, times in people.items() if times > 1 or name == senior]
+    if doubled:
+        raise AnnotationError(
+            f"{', '.join(doubled)} can't have two parts in a study: teams and senior are disjoint."
+        )
+    if rounds < 1:
+        raise AnnotationError(f"{rounds} rounds. There must be at least one.")
+    groups = [(team, number) for number in range(1, rounds + 1) for team in teams]
+    order = np.random.default_rng(seed).permutation(len(corpus))
+    place = {int(position): groups[i % len(groups)] for i, position in enumerate(order)}
+    assignments = []
+    for position, dialogue in enumerate(corpus):
+        team, number = place[position]
+        assignments += [
+            Assignment(
+                dialogue=dialogue.id, team=team, round=number, role="annotator", annotator=name
+            )
+            for name in teams[team]
+        ]
+    return Study(
+        corpus=corpus.name,
+        texts=texts_fingerprint(corpus),
+        teams={team: (members[0], members[1]) for team, members in teams.items()},
+        senior=senior,
+        assignments=tuple(assignments),
+    )
+
+
+def next_assignments(study: Study, annotations: Annotations) -> tuple[Assignment, ...]:
+    """Finds out who has to look at what after the annotations so far.
+
+    A dialogue on which its two annotators differ goes to an expert of another team, turn
+    about between its two members; one whose vote leaves something open goes to the senior.
+
+    Args:
+        study: The plan.
+        annotations: What has been labelled so far.
+
+    Returns:
+        The new assignments; none when everything is decided.
+
+    Raises:
+        AnnotationError: If a dialogue does not have two annotators.
+    """
+    names = list(study.teams)
+    given: Counter[str] = Counter(a.annotator for a in study.assignments if a.role == "adjudicator")
+    more = []
+    for dialogue, entries in annotations.by_dialogue.items():
+        state = dispute(entries)
+        if state.agreed or state.senior is not None:
+            continue
+        team, number = entries[0].team, entries[0].round
+        if state.adjudicator is None:
+            other = study.teams[names[(names.index(team) + 1) % len(names)]]
+            who, role = min(other, key=lambda name: (given[name], name)), "adjudicator"
+            given[who] += 1
+            turns = state.turns
+        else:
+            turns = open_places(state).turns
+            who, role = study.senior, "senior"
+            if not turns:
+                continue
+        more.append(
+            Assignment.model_validate(
+                {
+                    "dialogue": dialogue,
+                    "team": team,
+                    "round": number,
+                    "role": role,
+                    "annotator": who,
+                    "turns": turns,
+                }
+            )
+        )
+    return tuple(more)

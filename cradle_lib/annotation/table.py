@@ -1,0 +1,264 @@
+"""Annotations as a table: who gave which labels to which turn, in which round.
+
+One :class:`Annotation` is one person's labels for one dialogue, with a mask for every turn,
+also for those without labels: that somebody looked and found nothing is a result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+import pandas as pd
+
+from cradle_lib import labels
+from cradle_lib.corpus.dialogue import Corpus, Dialogue
+from cradle_lib.errors import AnnotationError, LabelError, compose
+
+Role = Literal["annotator", "adjudicator", "senior"]
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+COLUMNS: Final = (
+    "dialogue",
+    "turn_id",
+    "annotator",
+    "team",
+    "round",
+    "role",
+    "labels",
+    "texts",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """One person's labels for one dialogue.
+
+    Attributes:
+        dialogue: Id of the dialogue, such as ``d0007``.
+        annotator: Who labelled.
+        team: The team that the dialogue was given to, also where its adjudicator
+            belongs to the other one.
+        round: Its round, from 1.
+        role: ``annotator`` (one of two), ``adjudicator`` or ``senior``.
+        masks: The labels of every turn, in order.
+    """
+
+    dialogue: str
+    annotator: str
+    team: str
+    round: int
+    role: Role
+    masks: tuple[int, ...]
+
+    @property
+    def place(self) -> str:
+        """Names the annotation in messages."""
+        return f"dialogue {self.dialogue}, {self.role} {self.annotator}"
+
+
+@dataclass(frozen=True)
+class Annotations:
+    """The annotations of one corpus.
+
+    Attributes:
+        corpus: The dialogues. Their own labels play no part.
+        entries: The annotations, sorted by dialogue, role and annotator.
+    """
+
+    corpus: Corpus
+    entries: tuple[Annotation, ...]
+
+    def __post_init__(self) -> None:
+        """Refuses annotations that do not fit the corpus, and doubled ones."""
+        turns = {dialogue.id: len(dialogue.turns) for dialogue in self.corpus}
+        seen: set[tuple[str, str]] = set()
+        for entry in self.entries:
+            if entry.dialogue not in turns:
+                raise AnnotationError(f"{entry.place}: {self.corpus.name} has no such dialogue.")
+            if len(entry.masks) != turns[entry.dialogue]:
+                raise AnnotationError(
+                    f"{entry.place}: labels for {len(entry.masks)} turns, the dialogue has "
+                    f"{turns[entry.dialogue]}. Are these annotations of another corpus?"
+                )
+            if (entry.dialogue, entry.annotator) in seen:
+                raise AnnotationError(
+                    f"{entry.place}: annotated twice by the same person. Keep one of the two."
+                )
+            seen.add((entry.dialogue, entry.annotator))
+
+    @classmethod
+    def of(cls, corpus: Corpus, entries: Iterable[Annotation]) -> Annotations:
+        """Collects annotations in the fixed order.
+
+        Raises:
+            AnnotationError: If one does not fit the corpus, or is doubled.
+        """
+        return cls(
+            corpus,
+            tuple(sorted(entries, key=lambda e: (e.dialogue, ROLES.index(e.role), e.annotator))),
+        )
+
+    @cached_property
+    def by_dialogue(self) -> dict[str, tuple[Annotation, ...]]:
+        """The annotations of each dialogue that has any, in the order of the corpus."""
+        found: dict[str, list[Annotation]] = {dialogue.id: [] for dialogue in self.corpus}
+        for entry in self.entries:
+            found[entry.dialogue].append(entry)
+        return {name: tuple(entries) for name, entries in found.items() if entries}
+
+    @cached_property
+    def dialogues(self) -> dict[str, Dialogue]:
+        """The dialogues of the corpus by id."""
+        return {dialogue.id: dialogue for dialogue in self.corpus}
+
+    @cached_property
+    def teams(self) -> tuple[str, ...]:
+        """The teams, sorted."""
+        return tuple(sorted({entry.team for entry in self.entries}))
+
+    @cached_property
+    def rounds(self) -> tuple[int, ...]:
+        """The rounds, sorted."""
+        return tuple(sorted({entry.round for entry in self.entries}))
+
+    def members(self, team: str) -> tuple[str, ...]:
+        """Names the annotators of a team, sorted."""
+        own = (e for e in self.entries if e.role == "annotator" and e.team == team)
+        return tuple(sorted({entry.annotator for entry in own}))
+
+
+def texts_fingerprint(corpus: Corpus) -> str:
+    """Twelve hexadecimal digits over what is said, whoever labelled it.
+
+    Unlike the corpus' own fingerprint it stays the same when labels change, so that it can
+    tie annotations to the dialogues they were made on.
+    """
+    digest = hashlib.sha256()
+    for turn in corpus.turns:
+        speaker = "" if turn.continues else turn.speaker
+        row = f"{turn.turn_id}\x1f{speaker}\x1f{turn.text}\x1e"
+        digest.update(row.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:12]
+
+
+def write_annotations(annotations: Annotations, path: Path) -> None:
+    """Writes a table with one row for each annotation and turn.
+
+    Args:
+        annotations: What to write.
+        path: A ``.parquet`` or ``.csv`` file; written to a temporary name first.
+
+    Raises:
+        AnnotationError: If the ending is another one.
+    """
+    texts = texts_fingerprint(annotations.corpus)
+    rows = [
+        (
+            entry.dialogue,
+            turn_id,
+            entry.annotator,
+            entry.team,
+            entry.round,
+            entry.role,
+            labels.format_mask(mask),
+            texts,
+        )
+        for entry in annotations.entries
+        for turn_id, mask in enumerate(entry.masks)
+    ]
+    save_table(pd.DataFrame(rows, columns=list(COLUMNS)), path)
+
+
+def save_table(frame: pd.DataFrame, path: Path) -> None:
+    """Saves a table as its ending says, to a temporary name first.
+
+    Raises:
+        AnnotationError: If the ending is neither ``.parquet`` nor ``.csv``.
+    """
+    if path.suffix not in (".parquet", ".csv"):
+        raise AnnotationError(
+            compose(f"unknown ending {path.suffix!r}", path=path, hint="Use .parquet or .csv.")
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    if path.suffix == ".parquet":
+        frame.to_parquet(part, index=False, compression="zstd")
+    else:
+        frame.to_csv(part, index=False, lineterminator="\n")
+    part.replace(path)
+
+
+def read_annotations(path: Path, corpus: Corpus) -> Annotations:
+    """Reads a table that :func:`write_annotations` wrote.
+
+    Args:
+        path: The table.
+        corpus: The dialogues that were labelled.
+
+    Returns:
+        The annotations.
+
+    Raises:
+        AnnotationError: If the table is missing or damaged, lacks a turn, or belongs to
+            another corpus.
+    """
+    if not path.is_file():
+        raise AnnotationError(
+            compose("no such file", path=path, hint="Write it with `cradle annotate import`.")
+        )
+    try:
+        if path.suffix == ".parquet":
+            frame = pd.read_parquet(path)
+        else:
+            frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    except (ValueError, OSError) as error:
+        first = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+        raise AnnotationError(compose(f"not a readable table ({first})", path=path)) from None
+    missing = [name for name in COLUMNS if name not in frame.columns]
+    if missing:
+        raise AnnotationError(
+            compose(
+                f"column {', '.join(missing)} is missing",
+                path=path,
+                hint="Write the table with `cradle annotate import`.",
+            )
+        )
+    rows = [tuple(row) for row in frame[list(COLUMNS)].itertuples(index=False)]
+    return Annotations.of(corpus, _entries(rows, texts_fingerprint(corpus), path))
+
+
+def _entries(rows: Sequence[tuple[Any, ...]], texts: str, path: Path) -> list[Annotation]:
+    entries: dict[tuple[str, str, str, int, Role], list[int]] = {}
+    for row, (dialogue, turn_id, annotator, team, round_, role, cell, found) in enumerate(rows):
+        if found != texts:
+            raise AnnotationError(
+                compose(
+                    f"made on texts {found}, the corpus has texts {texts}",
+                    path=path,
+                    row=row,
+                    hint="Name the corpus that was exported for annotation.",
+                )
+            )
+        try:
+            key = (str(dialogue), str(annotator), str(team), int(round_), _role(role))
+            number, mask = int(turn_id), labels.parse(str(cell))
+        except (LabelError, ValueError) as error:
+            raise AnnotationError(compose(str(error), path=path, row=row)) from None
+        masks = entries.setdefault(key, [])
+        if number != len(masks):
+            raise AnnotationError(
+                compose(f"turn_id is {number}, expected {len(masks)}", path=path, row=row)
+            )
+        masks.append(mask)
+    return [Annotation(*key, tuple(masks)) for key, masks in entries.items()]
+
+
+def _role(name: Any) -> Role:
+    for role in ROLES:
+        if name == role:
+            return role
+    raise ValueError(f"role is {str(name)!r}, expected one of {', '.join(ROLES)}")

@@ -1,0 +1,83 @@
+"""From a folder of text files to a corpus, and from a corpus to a file in the release's format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+
+from cradle_lib.corpus.dialogue import Corpus
+from cradle_lib.corpus.release import COLUMNS, build_corpus
+from cradle_lib.errors import CorpusError
+from cradle_lib.labels import format_mask
+
+_ENDINGS: Final = (".parquet", ".csv")
+
+
+def read_folder(folder: Path) -> Corpus:
+    """Reads one dialogue from each text file of a folder, in the order of their names.
+
+    Args:
+        folder: Holds ``.txt`` files. Each line is a turn, ``User: …`` or ``Listener: …``; a
+            line without either continues the one above. Empty lines are left out.
+
+    Returns:
+        The corpus, without labels, named after the folder.
+
+    Raises:
+        CorpusError: If there is no such folder or no text file in it, or a file is empty, not
+            UTF-8, or does not start with a speaker.
+    """
+    files = sorted(folder.glob("*.txt")) if folder.is_dir() else []
+    if not files:
+        raise CorpusError(
+            "no text files found",
+            path=folder,
+            hint="Put each dialogue into a file of its own, ending in .txt.",
+        )
+    dialogues = []
+    for index, file in enumerate(files):
+        try:
+            lines = file.read_text(encoding="utf-8-sig").split("\n")
+        except UnicodeDecodeError as error:
+            raise CorpusError(
+                f"byte {error.start} is not UTF-8", path=file, hint="Save the file as UTF-8."
+            ) from None
+        said = [line.strip() for line in lines if line.strip()]
+        dialogues.append((file, [(turn, line, "none") for turn, line in enumerate(said)]))
+        # Each file alone first, so that a mistake is reported with its name.
+        build_corpus(dialogues[index][1], file.stem, file)
+    return build_corpus((row for _, rows in dialogues for row in rows), folder.resolve().name)
+
+
+def write_release(corpus: Corpus, path: Path) -> None:
+    """Writes a corpus in the release's format, to a temporary name first.
+
+    Args:
+        corpus: What to write.
+        path: A ``.parquet`` or ``.csv`` file.
+
+    Raises:
+        CorpusError: If the ending is another one.
+    """
+    if path.suffix not in _ENDINGS:
+        raise CorpusError(
+            f"unknown ending {path.suffix!r}, expected one of {', '.join(_ENDINGS)}", path=path
+        )
+    rows = [
+        (
+            turn.turn_id,
+            turn.text if turn.continues else f"{turn.speaker}: {turn.text}",
+            format_mask(turn.mask),
+        )
+        for turn in corpus.turns
+    ]
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    if path.suffix == ".parquet":
+        frame.to_parquet(part, index=False, compression="zstd")
+    else:
+        frame.to_csv(part, index=False, lineterminator="\n")
+    part.replace(path)

@@ -1,0 +1,92 @@
+"""Tables of an adjudication: how dialogues ended, who decided, and slips on the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from cradle_lib.annotation.adjudication import Adjudication
+from cradle_lib.annotation.slips import find_slips
+from cradle_lib.annotation.table import Annotations
+from cradle_lib.annotation.voting import PUBLISHED_KEYS, Outcome
+from cradle_lib.labels import LABELS
+from cradle_lib.reporting.published import published_cell
+from cradle_lib.reporting.tables import Column, Row, Table, count, text
+
+
+def outcome_counts_table(result: Adjudication) -> Table:
+    """Shows how the dialogues ended, by team, beside the published counts.
+
+    Args:
+        result: The adjudication.
+
+    Returns:
+        One row for each category of the paper's Appendix B.3.
+    """
+    teams = {name: entries[0].team for name, entries in result.annotations.by_dialogue.items()}
+    found = Counter((outcome, teams[name]) for name, outcome in result.outcomes.items())
+    names = result.annotations.teams
+    rows = [
+        Row(
+            (
+                text(outcome[0].upper() + outcome[1:]),
+                *(count(found[outcome, team]) for team in names),
+                count(result.counts[outcome]),
+                published_cell(PUBLISHED_KEYS[outcome]),
+            )
+        )
+        for outcome in Outcome
+    ]
+    return Table(
+        "How the dialogues ended (Appendix B.3 of the paper).",
+        (
+            Column("Outcome", "text"),
+            *(Column(f"Team {team}") for team in names),
+            Column("All"),
+            Column("Published", "published"),
+        ),
+        tuple(rows),
+    )
+
+
+def decision_table(result: Adjudication) -> Table:
+    """Shows by whom each gold label was decided, and what was rejected."""
+    found: Counter[tuple[str, str]] = Counter(
+        (item.label, item.by if item.gold else "rejected") for item in result.decisions
+    )
+    ways = ("agreement", "majority", "senior", "rejected")
+    rows = [Row((text(label), *(count(found[label, way]) for way in ways))) for label in LABELS]
+    sums = (count(sum(found[label, way] for label in LABELS)) for way in ways)
+    rows.append(Row((text("all labels"), *sums)))
+    return Table(
+        "Who decided each gold label, and how often a label was rejected.",
+        (
+            Column("Label", "text"),
+            Column("Both annotators"),
+            Column("Majority of three"),
+            Column("Senior"),
+            Column("Rejected"),
+        ),
+        tuple(rows),
+        ("`cradle annotate adjudicate --audit` writes the same label by label, with names.",),
+    )
+
+
+def slip_table(annotations: Annotations) -> Table:
+    """Counts slips against the protocol by annotator."""
+    found: Counter[tuple[str, str]] = Counter(
+        (slip.annotation.annotator, slip.kind) for slip in find_slips(annotations)
+    )
+    people = sorted({entry.annotator for entry in annotations.entries})
+    kinds = ("repeated", "late alert", "not a user turn")
+    rows = [Row((text(name), *(count(found[name, kind]) for kind in kinds))) for name in people]
+    return Table(
+        "Slips against the protocol, which the import warns about.",
+        (
+            Column("Annotator", "text"),
+            Column("A label given again"),
+            Column("An alert after its confirm"),
+            Column("A label not on a user turn"),
+        ),
+        tuple(rows),
+        ("A repeated label is right if it stands for another event: only its annotator knows.",),
+    )

@@ -1,0 +1,274 @@
+"""Figures of an annotation: agreement with intervals, confusion of two, and the flow to gold."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, to_rgb
+from matplotlib.figure import Figure as Canvas
+from matplotlib.patches import PathPatch, Rectangle
+from matplotlib.path import Path as Outline
+
+from cradle_lib.annotation.adjudication import Adjudication
+from cradle_lib.annotation.agreement import Agreement
+from cradle_lib.annotation.pairs import UNIT_NAMES, Pair, pairs
+from cradle_lib.annotation.table import Annotations
+from cradle_lib.annotation.voting import Outcome
+from cradle_lib.labels import LABELS, short
+from cradle_lib.reporting.annotation_tables import MEASURE_NAMES
+from cradle_lib.reporting.figures import Figure, Theme, bare, render
+from cradle_lib.scoring.confusion import CELLS, confusion, normalize_rows
+
+_MARKERS: Final = ("o", "s", "D", "^")
+
+
+def agreement_figure(groups: Mapping[str, Agreement], measure: str = "jaccard") -> Figure:
+    """Draws one measure of agreement for each label, with intervals.
+
+    Args:
+        groups: Agreement by heading, at most four, all on one unit set.
+        measure: Name of the measure.
+
+    Returns:
+        One row for each label; nothing where the measure is not defined.
+    """
+    name = MEASURE_NAMES[measure]
+    units = UNIT_NAMES[next(iter(groups.values())).units]
+    told = []
+    for heading, found in groups.items():
+        values = {label: found.labels[label][measure].value for label in LABELS}
+        kept = {label: value for label, value in values.items() if not math.isnan(value)}
+        worst = min(kept, key=lambda label: kept[label])
+        told.append(f"{heading}: least on {short(worst)} ({kept[worst]:.2f})")
+
+    def draw(canvas: Canvas, theme: Theme) -> None:
+        axes = canvas.subplots()
+        rows = np.arange(len(LABELS))
+        colours = (theme.second, theme.first, theme.third, theme.ink)
+        step = 0.6 / len(groups)
+        for index, (heading, found) in enumerate(groups.items()):
+            places = rows + (index - (len(groups) - 1) / 2) * step
+            estimates = [found.labels[label][measure] for label in LABELS]
+            for place, estimate in zip(places, estimates, strict=True):
+                axes.plot(
+                    [estimate.low, estimate.high], [place, place], color=colours[index], lw=1.5
+                )
+            axes.plot(
+                [estimate.value for estimate in estimates],
+                places,
+                _MARKERS[index],
+                color=colours[index],
+                ms=5,
+                label=heading,
+            )
+        for row in rows[1:]:
+            axes.axhline(row - 0.5, color=theme.faint, lw=0.5)
+        axes.set_yticks(rows, [short(label) for label in LABELS])
+        axes.set_ylim(len(LABELS) - 0.5, -0.5)
+        axes.set_xlim(-0.02, 1.02)
+        axes.set_xlabel(name)
+        bare(axes)
+        canvas.legend(loc="outside upper right", ncols=min(2, len(groups)))
+
+    return render(
+        draw,
+        height=1.2 + len(LABELS) * (0.18 + 0.09 * len(groups)),
+        alt=(
+            f"Dots with 95 % intervals: {name} between two annotators for {len(LABELS)} labels, "
+            f"over {units}. {'; '.join(told)}."
+        ),
+        caption=f"{name} on each label over {units}; lines are 95 % intervals.",
+    )
+
+
+def annotator_confusion_figures(annotations: Annotations) -> list[Figure]:
+    """Draws one confusion matrix for each two annotators who share dialogues."""
+    return [annotator_confusion_figure(pair) for pair in pairs(annotations)]
+
+
+def annotator_confusion_figure(pair: Pair) -> Figure:
+    """Draws what one annotator gave where the other gave something.
+
+    Args:
+        pair: Two annotators over the dialogues that both labelled.
+
+    Returns:
+        A heat map in percent of the rows, over all their turns, paired as predictions are.
+    """
+    masks = np.concatenate(pair.masks, axis=1)
+    counts = confusion(masks[0], masks[1])
+    # Turns that both left without are nearly all turns; their share says nothing.
+    counts[-1, -1] = 0
+    shares = np.nan_to_num(normalize_rows(counts))
+    names = [short(cell) for cell in CELLS]
+    support = counts.sum(axis=1)
+    edges = np.arange(len(CELLS) + 1) - 0.5
+    places = np.arange(len(CELLS))
+    given = int(counts[:-1].sum())
+    same, alone = int(np.trace(counts[:-1, :-1])), int(counts[:-1, -1].sum())
+
+    def draw(canvas: Canvas, theme: Theme) -> None:
+        axes = canvas.subplots()
+        colours = LinearSegmentedColormap.from_list(theme.name, list(theme.ramp))
+        axes.pcolormesh(
+            edges,
+            edges,
+            shares,
+            cmap=colours,
+            vmin=0,
+            vmax=1,
+            edgecolors=theme.faint,
+            linewidth=0.4,
+        )
+        for row, column in np.argwhere(shares >= 0.005):
+            share = shares[row, column]
+            dark = float(np.dot([0.3, 0.6, 0.1], to_rgb(colours(share)[:3]))) < 0.5
+            axes.text(
+                column, row, f"{100 * share:.0f}", ha="center", va="center", fontsize=8,
+                color="white" if dark else "black",
+            )  # fmt: skip
+        axes.set_xticks(places, names, rotation=90)
+        axes.set_yticks(places, [f"{name} ({n})" for name, n in zip(names, support, strict=True)])
+        axes.set_ylim(edges[-1], edges[0])
+        axes.set_aspect("equal")
+        axes.set_xlabel(f"annotator {pair.second}")
+        axes.set_ylabel(f"annotator {pair.first} (how often)")
+        bare(axes, grid="none")
+
+    return render(
+        draw,
+        width=7.4,
+        height=7.2,
+        alt=(
+            f"Heat map of the labels of annotator {pair.first} against those of {pair.second} over "
+            f"{len(pair.dialogues):,} dialogues. Of {given:,} labels of {pair.first}, "
+            f"{pair.second} gave {same:,} on the same turn, nothing for {alone:,} and "
+            f"another label for {given - same - alone:,}."
+        ),
+        caption=(
+            f"What annotator {pair.second} gave on the turns that annotator {pair.first} "
+            "labelled, in percent of the row. The last row: where only the former gave a label."
+        ),
+    )
+
+
+def adjudication_figure(result: Adjudication) -> Figure:
+    """Draws how the dialogues flow from two annotations to gold, as an alluvial diagram.
+
+    Args:
+        result: The adjudication.
+
+    Returns:
+        Four columns: teams, two annotations, the vote, and the kind of final mismatch.
+    """
+    teams = {name: f"team {e[0].team}" for name, e in result.annotations.by_dialogue.items()}
+    paths = Counter((teams[name], *_STAGES[outcome]) for name, outcome in result.outcomes.items())
+    flows = sorted(paths.items(), key=lambda item: [_order(step) for step in item[0]])
+    counts = result.counts
+    final = sum(counts[o] for o in Outcome if o not in (Outcome.EXACT, Outcome.RESOLVED))
+
+    def draw(canvas: Canvas, theme: Theme) -> None:
+        axes = canvas.subplots()
+        colours = {
+            Outcome.EXACT: theme.faint,
+            Outcome.RESOLVED: theme.third,
+            Outcome.SAME_LABELS_3: theme.second,
+            Outcome.SAME_LABELS_2: theme.second,
+            Outcome.CONFLICT: theme.first,
+        }
+        by_path = {steps: outcome for outcome, steps in _STAGES.items()}
+        _alluvial(axes, theme, flows, [colours[by_path[p[1:]]] for p, _ in flows])
+        heads = ("team", "two annotations", "vote of three", "senior")
+        for column, head in enumerate(heads):
+            axes.text(column, 1.03, head, ha="center", va="bottom", fontsize=10)
+        axes.set_xlim(-0.2, len(heads) - 0.2)
+        axes.set_ylim(0, 1.1)
+        axes.set_axis_off()
+
+    parts = ", ".join(f"{str(o).removeprefix('final mismatch, ')} {counts[o]:,}" for o in Outcome)
+    return render(
+        draw,
+        width=7.4,
+        height=5.4,
+        alt=(
+            f"Alluvial drawing of {len(result.outcomes):,} dialogues. After two annotations "
+            f"{counts[Outcome.EXACT]:,} agree exactly; the vote resolves "
+            f"{counts[Outcome.RESOLVED]:,} of the rest; the senior decides {final:,}. In full: "
+            f"{parts}."
+        ),
+        caption=(
+            "From two annotations to gold: dialogues on which both agree, those that a third "
+            "vote resolves, and those that it leaves to the senior, by kind."
+        ),
+    )
+
+
+_STAGES: Final[Mapping[Outcome, tuple[str, ...]]] = {
+    Outcome.EXACT: ("exact agreement", "", ""),
+    Outcome.RESOLVED: ("mismatch", "resolved 2:1", ""),
+    Outcome.SAME_LABELS_3: ("mismatch", "final mismatch", "labels agree 3:0"),
+    Outcome.SAME_LABELS_2: ("mismatch", "final mismatch", "labels agree 2:1"),
+    Outcome.CONFLICT: ("mismatch", "final mismatch", "turn conflict"),
+}
+_ORDER: Final = [step for steps in _STAGES.values() for step in steps if step]
+_GAP: Final = 0.035
+_BAR: Final = 0.06
+
+
+def _order(step: str) -> tuple[int, str]:
+    return (_ORDER.index(step) if step in _ORDER else -1, step)
+
+
+def _alluvial(
+    axes: Axes,
+    theme: Theme,
+    flows: Sequence[tuple[tuple[str, ...], int]],
+    colours: Sequence[str],
+) -> None:
+    """Draws blocks for the steps of each column, and a ribbon for each path between them."""
+    total = sum(size for _, size in flows)
+    blocks: dict[tuple[int, str], tuple[float, float]] = {}
+    for column in range(len(flows[0][0])):
+        steps = sorted({path[column] for path, _ in flows if path[column]}, key=_order)
+        share = sum(n for path, n in flows if path[column]) / total
+        # The dialogues that are done leave the flow; those that go on stay level with it.
+        top = share * (1 - 3 * _GAP) + (2 + len(steps) - 1) * _GAP
+        for step in steps:
+            size = sum(n for path, n in flows if path[column] == step)
+            height = size / total * (1 - 3 * _GAP)
+            blocks[column, step] = (top, height)
+            axes.add_patch(
+                Rectangle((column - _BAR / 2, top - height), _BAR, height, color=theme.ink, lw=0)
+            )
+            axes.text(column + _BAR, top - height / 2, f"{step}\n{size:,}", va="center", fontsize=9)
+            top -= height + _GAP
+    used = {key: top for key, (top, _) in blocks.items()}
+    left: dict[tuple[int, str, int], float] = {}
+    for index, (path, size) in enumerate(flows):
+        height = size / total * (1 - 3 * _GAP)
+        for column, step in enumerate(path):
+            if step:
+                left[column, step, index] = used[column, step]
+                used[column, step] -= height
+        for column in range(len(path) - 1):
+            if path[column + 1]:
+                start = left[column, path[column], index]
+                end = left[column + 1, path[column + 1], index]
+                _ribbon(axes, column, start, end, height, colours[index])
+
+
+def _ribbon(axes: Axes, column: int, start: float, end: float, height: float, colour: str) -> None:
+    left, right, half = column + _BAR / 2, column + 1 - _BAR / 2, column + 0.5
+    corners = [
+        (left, start), (half, start), (half, end), (right, end),
+        (right, end - height), (half, end - height), (half, start - height), (left, start - height),
+        (left, start),
+    ]  # fmt: skip
+    curve = [Outline.CURVE4] * 3
+    codes = [Outline.MOVETO, *curve, Outline.LINETO, *curve, Outline.CLOSEPOLY]
+    axes.add_patch(PathPatch(Outline(corners, codes), facecolor=colour, alpha=0.55, lw=0))

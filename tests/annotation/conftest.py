@@ -1,0 +1,119 @@
+"""A corpus of twenty dialogues, a study on it, and everybody's annotations."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cradle_lib.annotation.study import Study, next_assignments, plan_study
+from cradle_lib.annotation.table import Annotation, Annotations
+from cradle_lib.annotation.tasks import export_name, region, task_data
+from cradle_lib.corpus import Corpus, Dialogue, Turn
+from cradle_lib.labels import BITS
+
+Export = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Corpus:
+    """Listener and user take turns; the last utterance runs over two rows; text is hostile."""
+    chance = random.Random(5)
+    dialogues, row = [], 0
+    for index in range(20):
+        turns = []
+        for turn_id in range(8):
+            mask = chance.choice([*BITS.values()]) if turn_id % 2 and chance.random() < 0.3 else 0
+            speaker = "User" if turn_id % 2 else "Listener"
+            text = f'{index}.{turn_id} <b>"hot"</b> & \N{SMILING FACE WITH OPEN MOUTH} é'
+            turns.append(Turn(row, turn_id, speaker, text, mask))  # type: ignore[arg-type]
+            row += 1
+        turns.append(Turn(row, 8, "User", "- and more", 0, continues=True))
+        row += 1
+        dialogues.append(Dialogue(index, tuple(turns)))
+    return Corpus("small", tuple(dialogues))
+
+
+@pytest.fixture(scope="session")
+def annotations(corpus: Corpus) -> Annotations:
+    """A finished study: the second of each team errs now and then, the senior has the gold."""
+    study = plan_study(corpus, {"1": ("A", "B"), "2": ("C", "D")}, senior="S", seed=1)
+    return finish(study, corpus)[1]
+
+
+@pytest.fixture(scope="session")
+def study(corpus: Corpus) -> Study:
+    """The plan of the finished study."""
+    return finish(
+        plan_study(corpus, {"1": ("A", "B"), "2": ("C", "D")}, senior="S", seed=1), corpus
+    )[0]
+
+
+def finish(study: Study, corpus: Corpus) -> tuple[Study, Annotations]:
+    chance = random.Random(9)
+    by_id = {dialogue.id: dialogue for dialogue in corpus}
+    entries: list[Annotation] = []
+    more = study.assignments
+    while more:
+        for item in more:
+            masks = [turn.mask for turn in by_id[item.dialogue].turns]
+            if item.role != "senior" and chance.random() < 0.5:
+                masks[chance.choice([1, 3, 5])] ^= chance.choice([*BITS.values()][:4])
+            entries.append(
+                Annotation(
+                    item.dialogue, item.annotator, item.team, item.round, item.role, tuple(masks)
+                )
+            )
+        more = next_assignments(study, Annotations.of(corpus, entries))
+        study = study.with_more(more)
+    return study, Annotations.of(corpus, entries)
+
+
+@pytest.fixture
+def exports(
+    study: Study, corpus: Corpus, annotations: Annotations
+) -> Callable[[], dict[str, Export]]:
+    """Makes Label Studio's JSON exports of the finished study, one for each project."""
+    by_key = {(entry.dialogue, entry.annotator): entry for entry in annotations.entries}
+    by_id = {dialogue.id: dialogue for dialogue in corpus}
+
+    def make() -> dict[str, Export]:
+        files: dict[str, Export] = {}
+        for number, item in enumerate(study.assignments, start=1):
+            dialogue = by_id[item.dialogue]
+            masks = by_key[item.dialogue, item.annotator].masks
+            annotation = {
+                "id": 1000 + number,
+                "completed_by": {"id": 7, "email": "someone@example.com"},
+                "result": [
+                    region(turn.turn_id, mask, turn.text)
+                    for turn, mask in zip(dialogue.turns, masks, strict=True)
+                    if mask
+                ],
+                "was_cancelled": False,
+            }
+            data = task_data(item, (item.annotator,), study, dialogue)
+            task = {"id": number, "annotations": [annotation], "data": data}
+            files.setdefault(export_name(item, (item.annotator,)), []).append(task)
+        return json.loads(json.dumps(files))  # type: ignore[no-any-return]
+
+    return make
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[[dict[str, Any]], list[Path]]:
+    """Writes exports to files."""
+
+    def write(files: dict[str, Any]) -> list[Path]:
+        paths = []
+        for name, content in files.items():
+            path = tmp_path / f"{name}.json"
+            path.write_text(json.dumps(content), encoding="utf-8")
+            paths.append(path)
+        return paths
+
+    return write

@@ -1,0 +1,232 @@
+"""The vote: worked cases of every category, and properties that hold for any votes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import permutations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cradle_lib.annotation.adjudication import adjudicate
+from cradle_lib.annotation.study import next_assignments, plan_study
+from cradle_lib.annotation.table import Annotation, Annotations
+from cradle_lib.annotation.voting import Outcome, decide, open_between, outcome_of, vote
+from cradle_lib.corpus import Corpus, Dialogue, Turn
+from cradle_lib.errors import AnnotationError
+from cradle_lib.labels import BITS, labels_of
+
+A, B, C = 1, 2, 4
+
+masks = st.sampled_from([0, 0, 0, A, B, A | B, A | C, C])
+turns = st.integers(1, 5)
+four = turns.flatmap(
+    lambda n: st.tuples(*[st.lists(masks, min_size=n, max_size=n) for _ in range(4)])
+)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "three", "outcome", "gold"),
+    [
+        # Both say the same: nobody else is asked.
+        ([0, A], [0, A], None, Outcome.EXACT, [0, A]),
+        # The third sides with one of them on each turn.
+        ([A, 0], [0, 0], [A, 0], Outcome.RESOLVED, [A, 0]),
+        ([A, 0], [0, B], [A, B], Outcome.RESOLVED, [A, B]),
+        # All three say A, each on another turn: they agree that, and not where.
+        ([A, 0, 0], [0, A, 0], [0, 0, A], Outcome.SAME_LABELS_3, None),
+        # Two say A, on different turns; the third says nothing.
+        ([A, 0], [0, A], [0, 0], Outcome.SAME_LABELS_2, None),
+        # Three different sets on one turn.
+        ([A], [B], [0], Outcome.CONFLICT, None),
+        ([A | B], [B], [A], Outcome.CONFLICT, None),
+    ],
+)
+def test_a_dialogue_ends_in_the_papers_category(
+    one: list[int],
+    two: list[int],
+    three: list[int] | None,
+    outcome: Outcome,
+    gold: list[int] | None,
+) -> None:
+    assert outcome_of(one, two, three) is outcome
+    if three is not None and gold is not None:
+        assert not open_between(one, two, three)
+        assert vote(one, two, three) == gold
+    if gold is None:
+        assert three is not None
+        assert open_between(one, two, three)
+        senior = [A] + [0] * (len(one) - 1)
+        assert decide(one, two, three, senior) == senior
+
+
+def test_the_senior_decides_what_is_open_and_nothing_else() -> None:
+    # Turn 0: all differ. Turn 1: two of three say B. The senior would have said nothing there.
+    assert decide([A, B], [C, B], [0, 0], [C, 0]) == [C, B]
+    # All three sets differ, but all hold A: it stays, whatever the senior says.
+    assert decide([A], [A | B], [A | C], [0]) == [A]
+    assert decide([A], [A | B], [A | C], [B]) == [A | B]
+    # Label A is open (turns 1 and 2), C on turn 0 has its majority, whatever the senior says.
+    assert decide([C, A, 0], [C, 0, A], [0, 0, 0], [0, 0, A]) == [C, 0, A]
+
+
+def brute(one: Sequence[int], two: Sequence[int], three: Sequence[int]) -> list[int]:
+    gold = []
+    for given_ in zip(one, two, three, strict=True):
+        mask = 0
+        for bit in BITS.values():
+            if sum(bool(given & bit) for given in given_) >= 2:
+                mask |= bit
+        gold.append(mask)
+    return gold
+
+
+@settings(deadline=None, max_examples=100)
+@given(votes=four)
+def test_properties_of_every_vote(votes: tuple[list[int], ...]) -> None:
+    one, two, three, senior = votes
+    assert vote(one, two, three) == brute(one, two, three)
+    gold = decide(one, two, three, senior)
+    for turn, mask in enumerate(gold):
+        given_ = [voter[turn] for voter in (one, two, three)]
+        unanimous = given_[0] & given_[1] & given_[2]
+        assert unanimous & ~mask == 0, "a unanimous label survives"
+        assert mask & ~(given_[0] | given_[1] | given_[2] | senior[turn]) == 0, "no vote, no label"
+    for order in permutations((one, two, three)):
+        assert decide(*order, senior) == gold
+    assert decide(gold, gold, gold, gold) == gold
+    assert outcome_of(gold, gold, gold) is Outcome.EXACT
+    if one == two:
+        # The two who agree are enough: a third vote can't change anything.
+        assert vote(one, two, three) == one
+        assert not open_between(one, two, three)
+
+
+def corpus_of(length: int, count: int = 1) -> Corpus:
+    return Corpus(
+        "votes",
+        tuple(
+            Dialogue(i, tuple(Turn(i * length + t, t, "User", "Hm.", 0) for t in range(length)))
+            for i in range(count)
+        ),
+    )
+
+
+def study_of(*votes: Sequence[int]) -> Annotations:
+    people = (("A", "annotator"), ("B", "annotator"), ("C", "adjudicator"), ("S", "senior"))
+    entries = [
+        Annotation("d0000", name, "1", 1, role, tuple(masks))  # type: ignore[arg-type]
+        for (name, role), masks in zip(people, votes, strict=False)
+    ]
+    return Annotations.of(corpus_of(len(votes[0])), entries)
+
+
+@settings(deadline=None, max_examples=100)
+@given(votes=four)
+def test_the_trail_names_the_voters_of_every_label(votes: tuple[list[int], ...]) -> None:
+    result = adjudicate(study_of(*votes))
+    gold = result.gold["d0000"]
+    trail = {(item.turn_id, item.label): item for item in result.decisions}
+    assert {key for key, item in trail.items() if item.gold} == {
+        (turn, label) for turn, mask in enumerate(gold) for label in labels_of(mask)
+    }
+    asked = dict(zip("ABCS", votes, strict=True))
+    if votes[0] == votes[1]:
+        asked = {"A": votes[0], "B": votes[1]}
+    for (turn, label), item in trail.items():
+        assert item.voters == tuple(n for n, given_ in asked.items() if given_[turn] & BITS[label])
+        if item.by == "agreement":
+            assert item.voters[:2] == ("A", "B")
+            assert item.gold
+        if item.by == "majority":
+            assert item.gold == (len(set(item.voters) & set("ABC")) >= 2)
+        if item.by == "senior":
+            assert item.gold == ("S" in item.voters or set("ABC") <= set(item.voters))
+    frame = result.audit()
+    assert len(frame) == len(trail)
+    again = adjudicate(study_of(*[gold] * 4))
+    assert again.gold == result.gold
+    assert again.counts[Outcome.EXACT] == 1
+
+
+def test_a_missing_vote_is_named() -> None:
+    with pytest.raises(AnnotationError, match=r"d0000: A and B differ on turns 1, and nobody"):
+        adjudicate(study_of([0, A], [0, 0]))
+    with pytest.raises(AnnotationError, match=r"the vote of A, B, C leaves turns 0, 1 open"):
+        adjudicate(study_of([A, 0], [0, A], [0, 0]))
+    alone = study_of([0, A])
+    with pytest.raises(AnnotationError, match=r"d0000: annotator: A; expected 2"):
+        adjudicate(alone)
+    # Without anything open the senior is not needed.
+    assert adjudicate(study_of([0, A], [0, 0], [0, A])).gold["d0000"] == (0, A)
+
+
+def test_gold_needs_every_dialogue() -> None:
+    two = Annotations.of(
+        corpus_of(1, count=2),
+        [Annotation("d0001", name, "1", 1, "annotator", (A,)) for name in "AB"],
+    )
+    with pytest.raises(AnnotationError, match=re.escape("1 of 2 dialogues have no annotation")):
+        adjudicate(two).corpus()
+
+
+def test_annotations_refuse_doubles_strangers_and_wrong_lengths() -> None:
+    corpus = corpus_of(2)
+    entry = Annotation("d0000", "A", "1", 1, "annotator", (0, 0))
+    for entries, message in (
+        ([entry, entry], "annotated twice by the same person"),
+        ([replace(entry, dialogue="d0009")], "no such dialogue"),
+        ([replace(entry, masks=(0,))], "labels for 1 turns, the dialogue has 2"),
+    ):
+        with pytest.raises(AnnotationError, match=message):
+            Annotations.of(corpus, entries)
+
+
+def test_a_study_is_even_blind_and_goes_on_to_the_other_team() -> None:
+    corpus = corpus_of(3, count=21)
+    teams = {"1": ("A", "B"), "2": ("C", "D")}
+    study = plan_study(corpus, teams, rounds=2, senior="S", seed=3)
+    sizes = [
+        sum(a.team == team and a.round == number and a.annotator in "AC" for a in study.assignments)
+        for team in teams
+        for number in (1, 2)
+    ]
+    assert sorted(sizes) == [5, 5, 5, 6]
+    assert {(a.dialogue, a.annotator) for a in study.assignments if a.team == "1"} == {
+        (a.dialogue, name) for a in study.assignments if a.team == "1" for name in "AB"
+    }
+    entries = [
+        Annotation(
+            a.dialogue, a.annotator, a.team, a.round, a.role, (A * (a.annotator in "AC"), 0, 0)
+        )
+        for a in study.assignments
+    ]
+    more = next_assignments(study, Annotations.of(corpus, entries))
+    assert len(more) == 21
+    for item in more:
+        assert item.role == "adjudicator"
+        assert item.turns == (0,)
+        assert item.annotator in teams[{"1": "2", "2": "1"}[item.team]]
+    given_ = [item.annotator for item in more]
+    assert max(given_.count(n) for n in "CD") - min(given_.count(n) for n in "CD") <= 1
+    assert study.with_more(more).with_more(more) == study.with_more(more)
+
+
+@pytest.mark.parametrize(
+    ("teams", "rounds", "message"),
+    [
+        ({"1": ("A", "B")}, 1, "two teams or more"),
+        ({"1": ("A",), "2": ("C", "D")}, 1, "two people each"),
+        ({"1": ("A", "B"), "2": ("B", "C")}, 1, "B can't have two parts"),
+        ({"1": ("A", "B"), "2": ("S", "C")}, 1, "S can't have two parts"),
+        ({"1": ("A", "B"), "2": ("C", "D")}, 0, "0 rounds"),
+    ],
+)
+def test_an_impossible_study_is_refused(
+    teams: dict[str, tuple[str, ...]], rounds: int, message: str
+) -> None:
+    with pytest.raises(AnnotationError, match=message):
+        plan_study(corpus_of(1), teams, rounds=rounds, senior="S")

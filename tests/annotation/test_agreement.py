@@ -1,0 +1,262 @@
+"""Agreement against scikit-learn, NLTK, krippendorff, scipy, and fractions from the literature."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+
+import krippendorff
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nltk.metrics import masi_distance
+from nltk.metrics.agreement import AnnotationTask
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import maximum_bipartite_matching
+from sklearn.metrics import cohen_kappa_score, f1_score, jaccard_score
+
+from cradle_lib.annotation.agreement import MEASURES, Agreement, agreement
+from cradle_lib.annotation.pairs import UNITS, Pair, Units, masi, matches, pairs, tally
+from cradle_lib.annotation.table import Annotations
+from cradle_lib.errors import AnnotationError
+from cradle_lib.labels import BITS, LABELS, labels_of
+
+FIRST = LABELS[0]
+Dialogues = Sequence[tuple[Sequence[int], Sequence[int]]]
+
+
+def pair(dialogues: Dialogues, asked: Sequence[Sequence[bool]] | None = None) -> Pair:
+    masks = tuple(np.array(two, dtype=np.uint16) for two in dialogues)
+    turns = tuple(
+        np.array(asked[i] if asked else [True] * len(two[0])) for i, two in enumerate(dialogues)
+    )
+    return Pair("A", "B", tuple(f"d{i:04d}" for i in range(len(masks))), masks, turns)
+
+
+def table(a: int, b: int, c: int, d: int) -> Pair:
+    """Two annotators of one label: both, only the first, only the second, neither."""
+    one = [1] * (a + b) + [0] * (c + d)
+    other = [1] * a + [0] * b + [1] * c + [0] * d
+    return pair([(one, other)])
+
+
+def measured(chosen: Pair, units: Units = "user", draws: int = 0) -> Agreement:
+    return agreement([chosen], units=units, draws=draws)
+
+
+def test_kappa_of_a_textbook_table() -> None:
+    # 20 both, 5 and 10 one, 15 neither of 50: p = 35/50 = 0.7; chance = 0.5*0.6 + 0.5*0.4 = 0.5;
+    # kappa = (0.7 - 0.5) / (1 - 0.5) = 0.4.
+    found = measured(table(20, 5, 10, 15)).labels[FIRST]
+    assert found["kappa"].value == pytest.approx(0.4)
+    assert found["pabak"].value == pytest.approx(0.4)
+    assert found["jaccard"].value == pytest.approx(20 / 35)
+    assert found["f1"].value == pytest.approx(40 / 55)
+    assert found["exact_match"].value == pytest.approx(0.7)
+
+
+def test_ac1_of_gwets_example_where_kappa_is_below_nothing() -> None:
+    # Gwet (2002): 118, 5, 2, 0 of 125. p = 118/125. Kappa's chance = 123*120/125^2 + 2*5/125^2 =
+    # 14770/15625 = 0.94528: kappa = -0.00128/0.05472. AC1: pi = 243/250, chance = 2*243*7/250^2 =
+    # 0.054432: (0.944 - 0.054432) / 0.945568 = 0.9408.
+    found = measured(table(118, 5, 2, 0)).labels[FIRST]
+    assert found["kappa"].value == pytest.approx(-0.00128 / 0.05472)
+    assert found["ac1"].value == pytest.approx(0.889568 / 0.945568)
+    assert found["pabak"].value == pytest.approx(2 * 118 / 125 - 1)
+
+
+def test_alpha_of_krippendorffs_two_observers() -> None:
+    # Krippendorff (2011), section A: alpha = 1 - 19 * 4 / (14 * 6) = 8/84.
+    one = [0, 1, 0, 0, 0, 0, 0, 0, 1, 0]
+    other = [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]
+    found = measured(pair([(one, other)]))
+    assert found.labels[FIRST]["alpha"].value == pytest.approx(8 / 84)
+    assert found.overall["alpha"].value == pytest.approx(8 / 84)
+    assert found.overall["alpha_masi"].value == pytest.approx(8 / 84)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "distance"),
+    [
+        (0b0011, 0b0001, 1 - 1 / 2 * 2 / 3),
+        (0b0011, 0b0110, 1 - 1 / 3 * 1 / 3),
+        (0b0011, 0b0011, 0),
+        (0b0001, 0b0010, 1),
+        (0, 0b0001, 1),
+        (0, 0, 0),
+    ],
+)
+def test_masi_is_passonneaus(one: int, other: int, distance: float) -> None:
+    assert masi(one, other) == pytest.approx(distance)
+    assert masi(other, one) == masi(one, other)
+
+
+sets = st.integers(0, 2**16 - 1).map(lambda bits: bits & random.Random(bits).getrandbits(16))
+few = st.sampled_from([0, 0, 0, 1, 2, 3, 4, 12])
+two = st.integers(1, 6).flatmap(
+    lambda n: st.tuples(
+        st.lists(few, min_size=n, max_size=n), st.lists(few, min_size=n, max_size=n)
+    )
+)
+many = st.lists(two, min_size=1, max_size=5)
+
+
+@settings(deadline=None, max_examples=100)
+@given(one=sets, other=sets)
+def test_masi_is_nltks_wherever_nltk_has_an_answer(one: int, other: int) -> None:
+    if one | other:
+        theirs = masi_distance(frozenset(labels_of(one)), frozenset(labels_of(other)))
+        assert masi(one, other) == pytest.approx(theirs, abs=0.02)  # NLTK rounds 2/3 to 0.67
+
+
+@settings(deadline=None, max_examples=60)
+@given(dialogues=many)
+def test_every_measure_equals_another_librarys(dialogues: Dialogues) -> None:
+    chosen = pair(dialogues)
+    one, other = np.concatenate([np.array(two) for two in dialogues], axis=1)
+    for units in ("user", "labelled"):
+        keep = (one | other) != 0 if units == "labelled" else np.ones(len(one), dtype=bool)
+        a, b = one[keep], other[keep]
+        found = measured(chosen, units)
+        for label, bit in BITS.items():
+            x, y = (a & bit) != 0, (b & bit) != 0
+            ours = found.labels[label]
+            if not (x | y).any():
+                assert all(math.isnan(ours[name].value) and ours[name].reason for name in MEASURES)
+                continue
+            assert ours["f1"].value == pytest.approx(f1_score(x, y))
+            assert ours["jaccard"].value == pytest.approx(jaccard_score(x, y))
+            assert ours["exact_match"].value == pytest.approx((x == y).mean())
+            if len({*x} | {*y}) == 1:
+                assert math.isnan(ours["kappa"].value)
+                assert ours["kappa"].reason == "agreement by chance is 1"
+                assert math.isnan(ours["alpha"].value)
+                assert ours["alpha"].reason == "only one value was given"
+            else:
+                assert ours["kappa"].value == pytest.approx(cohen_kappa_score(x, y))
+                theirs = krippendorff.alpha(
+                    np.array([x, y], dtype=int), level_of_measurement="nominal"
+                )
+                assert ours["alpha"].value == pytest.approx(theirs)
+        overall = found.overall
+        if not (a | b).any():
+            assert math.isnan(overall["kappa"].value)
+            continue
+        flat_a, flat_b = (((m[:, None] & np.array([*BITS.values()])) != 0).ravel() for m in (a, b))
+        assert overall["kappa"].value == pytest.approx(cohen_kappa_score(flat_a, flat_b))
+        assert overall["f1"].value == pytest.approx(f1_score(flat_a, flat_b))
+        assert overall["exact_match"].value == pytest.approx((a == b).mean())
+        if len({*a} | {*b}) == 1:
+            assert math.isnan(overall["alpha_masi"].value)
+            continue
+        theirs = krippendorff.alpha(np.array([a, b]), level_of_measurement="nominal")
+        assert overall["alpha"].value == pytest.approx(theirs)
+        # A set of its own for none: NLTK divides by zero on two empty sets.
+        data = [
+            (who, str(turn), frozenset(labels_of(int(mask)) or ["none"]))
+            for who, masks in (("a", a), ("b", b))
+            for turn, mask in enumerate(masks)
+        ]
+        theirs = AnnotationTask(data, distance=masi_distance).alpha()
+        assert overall["alpha_masi"].value == pytest.approx(theirs, abs=0.02)
+
+
+positions = st.lists(st.integers(0, 9), max_size=6).map(sorted)
+
+
+@settings(deadline=None, max_examples=100)
+@given(one=positions, other=positions, window=st.integers(0, 4))
+def test_matches_within_a_window_are_a_largest_matching(
+    one: list[int], other: list[int], window: int
+) -> None:
+    near = [[abs(a - b) <= window for b in other] for a in one]
+    expected = 0
+    if one and other:
+        partner = maximum_bipartite_matching(csr_matrix(near), perm_type="column")
+        expected = int((partner >= 0).sum())
+    assert matches(one, other, window) == expected
+
+
+def test_a_window_counts_user_turns_and_not_rows() -> None:
+    # Rows: user, Listener, Listener, user. The label stands three rows apart, one user turn apart.
+    far = pair([([1, 0, 0, 0], [0, 0, 0, 1])], asked=[[True, False, False, True]])
+    found = measured(far, "labelled").labels[FIRST]
+    assert found["f1"].value == 0
+    assert found["within_1"].value == 1
+    # On a Listener row a label stands at the user turn before it.
+    beside = pair([([1, 0, 0, 0], [0, 0, 1, 0])], asked=[[True, False, False, True]])
+    assert tally([beside], "labelled").matched[0, 0].tolist() == [1, 1, 1]
+    assert tally([beside], "user").matched[0, 0].tolist() == [0, 0, 0]
+
+
+def test_unit_sets_differ_in_the_turns_that_nobody_labelled() -> None:
+    chosen = pair([([1, 0, 0, 4], [1, 0, 2, 0])], asked=[[True, True, True, False]])
+    turns = {units: measured(chosen, units).turns for units in UNITS}
+    assert turns == {"labelled": 3, "user": 3, "all": 4}
+    labelled, everything = measured(chosen, "labelled"), measured(chosen, "all")
+    for name in ("jaccard", "f1"):
+        assert labelled.overall[name] == everything.overall[name]
+    assert labelled.overall["kappa"].value < everything.overall["kappa"].value
+
+
+def test_intervals_are_those_of_dialogues_drawn_one_by_one() -> None:
+    chance = random.Random(2)
+    dialogues = [
+        tuple([chance.choice([0, 0, 1, 2]) for _ in range(6)] for _ in range(2)) for _ in range(30)
+    ]
+    found = agreement([pair(dialogues)], units="user", draws=300, seed=4)
+    weights = np.random.default_rng(4).multinomial(30, np.full(30, 1 / 30), size=300)
+    one_by_one = [
+        measured(pair([dialogues[i] for i in np.repeat(np.arange(30), row)])) for row in weights
+    ]
+    for name in ("kappa", "alpha_masi", "within_1", "exact_match"):
+        drawn = [result.overall[name].value for result in one_by_one]
+        low, high = np.percentile(drawn, [2.5, 97.5])
+        estimate = found.overall[name]
+        assert (estimate.low, estimate.high) == (pytest.approx(low), pytest.approx(high))
+        assert estimate.low <= estimate.value <= estimate.high
+
+
+def test_an_interval_is_refused_where_the_label_is_missing_from_many_draws() -> None:
+    dialogues: Dialogues = [([1], [1]), *[([2], [0])] * 9]
+    found = agreement([pair(dialogues)], units="user", draws=500).labels[FIRST]["f1"]
+    assert found.value == 1
+    assert math.isnan(found.low)
+    # A dialogue is missing from a draw of ten with probability 0.9^10 = 0.35.
+    share = int(found.reason.split("in ")[1].split(" %")[0])
+    assert share == pytest.approx(35, abs=7)
+
+
+def test_without_units_there_is_no_number() -> None:
+    empty = measured(pair([([0, 0], [0, 0])]), "labelled")
+    for name in MEASURES:
+        assert math.isnan(empty.overall[name].value)
+        assert empty.overall[name].reason == "there are no units"
+    everything = measured(pair([([0, 0], [0, 0])]), "user")
+    assert everything.overall["exact_match"].value == 1
+    assert everything.overall["kappa"].reason == "neither gave any label"
+
+
+def test_order_of_the_two_does_not_matter() -> None:
+    one, other = [1, 0, 2, 3, 0, 4], [1, 2, 0, 1, 0, 4]
+    forth, back = measured(pair([(one, other)])), measured(pair([(other, one)]))
+    for name in MEASURES:
+        assert forth.overall[name].value == pytest.approx(back.overall[name].value)
+
+
+def test_pairs_are_found_by_team_and_round_and_leave_adjudicators_out(
+    annotations: Annotations,
+) -> None:
+    everybody = pairs(annotations)
+    assert [(p.first, p.second) for p in everybody] == [("A", "B"), ("C", "D")]
+    assert sum(len(p.dialogues) for p in everybody) == 20
+    (only,) = pairs(annotations, team="2", round_=1)
+    assert (only.first, only.second, len(only.dialogues)) == ("C", "D", 5)
+    with pytest.raises(AnnotationError, match="no annotations of team 3"):
+        pairs(annotations, team="3")
+    kept = [e for e in annotations.entries if (e.dialogue, e.annotator) != ("d0003", "B")]
+    kept = [e for e in kept if (e.dialogue, e.annotator) != ("d0003", "D")]
+    with pytest.raises(AnnotationError, match="dialogue d0003: 1 annotators"):
+        pairs(Annotations.of(annotations.corpus, kept))

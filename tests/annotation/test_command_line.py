@@ -1,0 +1,232 @@
+"""``cradle annotate``: the commands of the page *Label your own dialogues*, as they are printed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cradle_lib import paths
+from cradle_lib.annotation.tasks import region
+from cradle_lib.cli import main
+from cradle_lib.corpus import load_corpus
+from cradle_lib.corpus.collect import read_folder, write_release
+from cradle_lib.errors import CorpusError
+from cradle_lib.labels import BITS, mask_of
+
+PAGE = paths.BOOK / "label-your-own.md"
+LABELS = {1: mask_of(["alert_ongoing"]), 3: mask_of(["confirm_DV_ongoing"])}
+
+
+def printed() -> list[str]:
+    """The commands of the page that start with the project's own program."""
+    blocks = re.findall(r"```bash\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines()]
+    return [line for line in lines if line.startswith(".venv/bin/cradle ")]
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[[str, Path], Done]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command in a folder, in this process: starting Python anew takes most of the time."""
+
+    def start(command: str, folder: Path) -> Done:
+        monkeypatch.chdir(folder)
+        words = []
+        for word in shlex.split(command)[1:]:
+            words += sorted(glob(word)) if "*" in word else [word]
+        monkeypatch.setattr(sys, "argv", ["cradle", *words])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = capsys.readouterr()
+        return Done(int(ended.value.code or 0), shown.out, shown.err)
+
+    return start
+
+
+@pytest.fixture
+def ran(run: Run) -> Callable[[str, Path], str]:
+    """Runs a command that must succeed, and gives what it printed."""
+
+    def start(command: str, folder: Path) -> str:
+        done = run(command, folder)
+        assert done.code == 0, f"{command}\n{done.out}{done.err}"
+        return done.out
+
+    return start
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with twelve dialogues, one in each file."""
+    dialogues = tmp_path / "my-dialogues"
+    dialogues.mkdir()
+    for number in range(12):
+        (dialogues / f"talk-{number:02d}.txt").write_text(
+            f"Listener: How has week {number} been?\n\nUser: Loud.\n- very\n"
+            "User: My partner keeps my money.\nListener: Thank you.\n",
+            encoding="utf-8",
+        )
+    return tmp_path
+
+
+def label(folder: Path) -> list[str]:
+    """Does what people do in Label Studio: labels all tasks that have not been exported yet."""
+    (folder / "exports").mkdir(exist_ok=True)
+    done = []
+    for path in sorted((folder / "study" / "tasks").glob("*.json")):
+        target = folder / "exports" / path.name
+        if target.exists():
+            continue
+        tasks: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+        for number, task in enumerate(tasks, start=1):
+            masks = dict(LABELS)
+            odd = int(task["data"]["dialogue_id"][1:]) % 3
+            if path.stem[-1] in "BD" and path.stem.startswith("round") and odd:
+                masks = {3: LABELS[3]} if odd == 1 else {1: LABELS[3], 3: LABELS[1]}
+            if path.name.startswith("adjudicator") and odd == 2:
+                masks = {}
+            turns = task["data"]["turns"]
+            result = [region(turn, mask, turns[turn]["text"]) for turn, mask in masks.items()]
+            annotation = {"id": number, "completed_by": 1, "result": result, "was_cancelled": False}
+            task.update(id=number, annotations=[annotation])
+        target.write_text(json.dumps(tasks), encoding="utf-8")
+        done.append(path.stem)
+    return done
+
+
+def test_the_page_leads_from_a_folder_to_gold(
+    folder: Path, run: Run, ran: Callable[[str, Path], str]
+) -> None:
+    collect, export, read_first, agreement, read, by_user_turns, after, adjudicate, infer, *_ = (
+        printed()
+    )
+    assert "12 dialogues, 60 turns" in ran(collect, folder)
+    ran(export, folder)
+    again = run(export, folder)
+    assert again.code == 2
+    assert "study/study.json exists: a study is planned once" in again.err
+    assert label(folder) == [f"round{n}-{name}" for n in (1, 2) for name in "ABCD"]
+    assert "12 annotations: study/annotations.parquet" in ran(read_first, folder)
+    shown = ran(agreement, folder)
+    assert "team 2, round" in shown
+    assert "labelled" in shown
+    assert "24 annotations: study/annotations.parquet" in ran(read, folder)
+    shown = ran(by_user_turns, folder)
+    assert "all user turns" in shown
+    assert "confirm_DV_ongoing" in shown
+    found = json.loads(ran(f"{by_user_turns} --json --draws 20", folder))
+    # JSON has no NaN: a null, and the reason.
+    assert found["team 1, round 1"]["labels"]["confirm_RA_past"]["kappa"] == {
+        "value": None, "low": None, "high": None, "reason": "neither annotator gave it",
+    }  # fmt: skip
+
+    refused = run(adjudicate, folder)
+    assert refused.code == 2
+    assert "nobody has adjudicated" in refused.err
+    assert "Traceback" not in refused.err
+    assert not (folder / "gold.parquet").exists()
+
+    ran(after, folder)
+    assert {name.split("-")[0] for name in label(folder)} == {"adjudicator"}
+    ran(read, folder)
+    ran(after, folder)
+    assert label(folder) == ["senior-S"]
+    ran(read, folder)
+    assert "Nothing is left" in ran(after, folder)
+
+    ended = ran(adjudicate, folder)
+    assert "exact agreement" in ended
+    assert "audit.csv" in ended
+    gold = load_corpus(folder / "gold.parquet")
+    assert [[t.mask for t in d.turns] for d in gold] == [
+        [0, LABELS[1], 0, LABELS[3], 0] for _ in range(12)
+    ]
+    audit = (folder / "audit.csv").read_text(encoding="utf-8").splitlines()
+    assert audit[0] == "dialogue,turn_id,label,result,by,voters,outcome"
+    assert any(",gold,senior,A S," in line or ",gold,senior,C S," in line for line in audit)
+    assert "Journal:" in ran(f"{infer} --out runs", folder)
+
+
+def test_the_surrogates_study_ends_in_its_own_gold(tmp_path: Path, run: Run) -> None:
+    read, agreement, adjudicate, check = printed()[-4:]
+    for command in (read, agreement, adjudicate, check):
+        here = command.replace("runs/", f"{tmp_path}/")
+        done = run(here, paths.ROOT)
+        assert done.code == 0, done.err
+        if command == read:
+            assert "1,622 annotations" in done.out
+            assert "more slips against the protocol" in done.err
+    assert "All counts are those of the published test split." in done.out
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("export --corpus c.csv --team A", "two teams or more"),
+        ("import e.json --corpus c.csv", "no plan of the study"),
+        ("agreement --corpus c.csv", "no such file"),
+        ("agreement t.csv --corpus c.csv --units turns", "no unit set 'turns'"),
+        ("adjudicate t.csv --corpus c.csv --out gold.parquet", "not a readable table"),
+        ("collect . --out c.csv", "no text files found"),
+    ],
+)
+def test_mistakes_are_told_in_a_line_and_exit_2(
+    command: str, message: str, tmp_path: Path, run: Run
+) -> None:
+    (tmp_path / "c.csv").write_text("turn_id,text,labels\n0,User: Hm.,none\n", encoding="utf-8")
+    (tmp_path / "t.csv").write_text("", encoding="utf-8")
+    done = run(f".venv/bin/cradle annotate {command}", tmp_path)
+    assert done.code == 2
+    assert message in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_folder_is_read_and_written_in_the_releases_format(folder: Path) -> None:
+    corpus = read_folder(folder / "my-dialogues")
+    assert [d.id for d in corpus][:2] == ["d0000", "d0001"]
+    assert [(t.speaker, t.continues) for t in corpus.dialogues[0].turns] == [
+        ("Listener", False), ("User", False), ("User", True), ("User", False), ("Listener", False),
+    ]  # fmt: skip
+    for ending in (".parquet", ".csv"):
+        path = folder / f"corpus{ending}"
+        write_release(corpus, path)
+        assert load_corpus(path).fingerprint == corpus.fingerprint
+    with pytest.raises(CorpusError, match="unknown ending"):
+        write_release(corpus, folder / "corpus.txt")
+    bad = folder / "my-dialogues" / "talk-03.txt"
+    bad.write_text("Hello there\n", encoding="utf-8")
+    with pytest.raises(CorpusError, match=r"talk-03\.txt, row 0: .*names no speaker"):
+        read_folder(folder / "my-dialogues")
+    bad.write_bytes(b"User: caf\xe9\n")
+    with pytest.raises(CorpusError, match=r"talk-03\.txt: byte 9 is not UTF-8"):
+        read_folder(folder / "my-dialogues")
+    bad.write_text("\n", encoding="utf-8")
+    with pytest.raises(CorpusError, match=r"talk-03\.txt: there are no rows"):
+        read_folder(folder / "my-dialogues")
+
+
+def test_the_surrogate_round_trips_through_the_writer(tmp_path: Path) -> None:
+    corpus = load_corpus("surrogate", "test")
+    write_release(corpus, tmp_path / "again.parquet")
+    again = load_corpus(tmp_path / "again.parquet")
+    assert again.fingerprint == corpus.fingerprint
+    assert sum(bool(t.mask & BITS["alert_ongoing"]) for t in again.turns) > 0

@@ -1,0 +1,88 @@
+"""The labelling configuration, judged by Label Studio's own library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from cradle_lib.annotation.interface import (
+    CONTROL,
+    DEFINITIONS,
+    HOTKEYS,
+    RULES,
+    definition,
+    labelling_config,
+    title,
+)
+from cradle_lib.labels import CRISIS_TYPES, LABELS
+
+sdk = pytest.importorskip("label_studio_sdk.label_interface")
+
+
+@pytest.fixture(scope="module")
+def interface() -> Any:
+    return sdk.LabelInterface(labelling_config())
+
+
+def test_label_studio_accepts_the_configuration(interface: Any) -> None:
+    interface.validate()
+    control = interface.get_control(CONTROL)
+    assert control.tag == "ParagraphLabels"
+    assert set(control.labels) == set(LABELS)
+
+
+def test_label_studio_accepts_every_task_and_annotation(
+    interface: Any, exports: Callable[[], dict[str, Any]]
+) -> None:
+    count = 0
+    for tasks in exports().values():
+        for task in tasks:
+            assert interface.validate_task({"data": task["data"]})
+            for annotation in task["annotations"]:
+                assert interface.validate_annotation(annotation)
+                count += bool(annotation["result"])
+    assert count > 20
+    assert not interface.validate_task({"data": {"text": "nothing that it shows"}})
+    annotation["result"] = [
+        {
+            "id": "x",
+            "from_name": CONTROL,
+            "to_name": "dialogue",
+            "type": "paragraphlabels",
+            "value": {"start": "0", "end": "0", "paragraphlabels": ["no such label"]},
+        }
+    ]
+    assert not interface.validate_annotation(annotation)
+
+
+def test_every_label_has_its_own_key_words_and_definition() -> None:
+    assert len({*HOTKEYS.values()}) == len(LABELS) == len({title(label) for label in LABELS})
+    labels = list(ET.fromstring(labelling_config()).iter("Label"))
+    assert [label.get("alias") for label in labels] == list(LABELS)
+    for label in labels:
+        assert label.get("hint") == definition(str(label.get("alias")))
+        assert label.get("hotkey") == HOTKEYS[str(label.get("alias"))]
+    assert title("confirm_SI_active_past") == "Confirm SI active: past"
+    assert title("alert_ongoing") == "Alert: ongoing"
+
+
+def test_rules_and_definitions_are_at_hand() -> None:
+    shown = [element.get("value") or "" for element in ET.fromstring(labelling_config()).iter()]
+    for rule in RULES:
+        assert rule in shown
+    for name, meaning in DEFINITIONS.items():
+        assert f"{CRISIS_TYPES.get(name, name)}: {meaning}" in shown
+    assert set(CRISIS_TYPES) < set(DEFINITIONS)
+
+
+def test_several_labels_may_be_chosen_and_listener_turns_are_shown() -> None:
+    view = ET.fromstring(labelling_config())
+    control, shown = view.find(".//ParagraphLabels"), view.find(".//Paragraphs")
+    assert control is not None
+    assert shown is not None
+    assert control.get("choice") == "multiple"
+    assert shown.get("layout") == "dialogue"
+    assert shown.get("granularity") == "paragraph"
