@@ -122,8 +122,9 @@ def load_run(entry: Model, corpus: Corpus, history: History = "self") -> Predict
     """
     path = find_journal(entry, corpus, history)
     if path is None:
+        wanted = paths.shown(journal_path(entry, corpus, history))
         raise JournalError(
-            f"{paths.shown(journal_path(entry, corpus, history))}: there is no run of {entry.name} over "
-            f"{corpus.name}. Make it with `cradle infer --model {entry.id}`."
+            f"{wanted}: there is no run of {entry.name} over {corpus.name}. "
+            f"Make it with `cradle infer --model {entry.id}`."
         )
     return load_predictions(path, corpus, partial=entry.sample is not None)
