@@ -32,7 +32,7 @@ class Decoding(_Strict):
     Attributes:
         max_new_tokens: Upper limit of the answer's length.
         mode: ``constrained`` lets the model write only answers that parse; the wave engine
-            can do it. ``None`` lets it write freely.
+            can do it, and ``max_new_tokens`` has no effect then. ``None`` lets it write freely.
         temperature: Sampling temperature of an API model; ``None`` leaves it to the
             provider. Local models decode greedily.
         dtype: Number format of local weights, such as ``bfloat16``.

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from cradle_lib import paths
 from cradle_lib.corpus import load_corpus
-from cradle_lib.detection import Options, Session, load_predictions, load_registry, read_journal
+from cradle_lib.detection import (
+    Options,
+    Outcome,
+    Session,
+    load_predictions,
+    load_registry,
+    read_journal,
+    run,
+)
 from cradle_lib.detection.engines.reference import Reference
 from cradle_lib.prompts import load_template
 
@@ -46,3 +56,29 @@ def test_the_model_says_again_what_the_journal_holds() -> None:
         expected = shipped[prompt.key]
         assert answer.text == expected.answer
         assert (answer.tokens_in, answer.tokens_out) == (expected.tokens_in, expected.tokens_out)
+
+
+CONSTRAINED = paths.SHIPPED_RUNS / "surrogate-test" / "smollm2-135m-constrained.jsonl"
+
+
+def test_the_constrained_journal_covers_the_corpus_and_every_answer_parses() -> None:
+    predictions = load_predictions(CONSTRAINED, load_corpus("surrogate"))
+    assert not predictions.record.dirty
+    assert predictions.record.decoding["mode"] == "constrained"
+    assert predictions.outcome_counts[Outcome.OK] == len(predictions.masks) == 4527
+    assert all(line.choices for line in read_journal(CONSTRAINED)[1])
+
+
+@pytest.mark.xdist_group("smollm2")
+def test_the_wave_engine_says_again_what_the_constrained_journal_holds(tmp_path: Path) -> None:
+    corpus = load_corpus("surrogate")
+    shortest = sorted(range(len(corpus)), key=lambda i: len(corpus.dialogues[i].user_turns))[:3]
+    part = corpus.subset(shortest, corpus.name)
+    model = load_registry()["smollm2-135m-constrained"]
+    path = run(model, part, out=tmp_path, options=Options(device="cpu"))
+    shipped = {(p.dialogue, p.turn): p for p in read_journal(CONSTRAINED)[1]}
+    again = read_journal(path)[1]
+    assert len(again) == len(part.gold)
+    for prediction in again:
+        expected = shipped[prediction.dialogue, prediction.turn]
+        assert (prediction.key, prediction.answer) == (expected.key, expected.answer)

@@ -261,7 +261,7 @@ def constrained_twin(lm: Any, tokenizer: Any, ids: list[int]) -> str:
 def test_constrained_answers_are_those_of_a_twin_that_lists_all_answers(
     ragged: Corpus, weights: dict[str, Path], tmp_path: Path, family: str
 ) -> None:
-    model = make_model(weights[family], "wave", mode="constrained", max_new_tokens=400)
+    model = make_model(weights[family], "wave", mode="constrained", max_new_tokens=1)
     found = answers(run(model, ragged, out=tmp_path, options=Options(batch=3)))
     lm = AutoModelForCausalLM.from_pretrained(weights[family], dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(weights[family])

@@ -188,8 +188,8 @@ class Runner:
 
     def _take(self, lane: _Lane, logits: torch.Tensor) -> None:
         """Appends to the lane's answer what the logits say, and finishes it if it is whole."""
-        limit = self._local.decoding.max_new_tokens
         if lane.walk is not None:
+            # The grammar bounds the answer; a limit would cut it where it does not parse.
             lane.answer += lane.walk.choose(logits)
             finished = ended = lane.walk.finished
         else:
@@ -198,8 +198,9 @@ class Runner:
                 logits = self._processors(seen, logits.unsqueeze(0))[0]
             lane.answer.append(int(logits.argmax()))
             ended = lane.answer[-1] in self._ends
-            finished = ended or self._has_line(lane.answer)
-        if not finished and len(lane.answer) < limit:
+            full = len(lane.answer) == self._local.decoding.max_new_tokens
+            finished = ended or full or self._has_line(lane.answer)
+        if not finished:
             lane.target = lane.target[: lane.asked] + lane.answer
             return
         answer = self._local.answer(
