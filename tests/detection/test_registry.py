@@ -19,7 +19,7 @@ def test_the_default_set_is_the_baselines_and_the_embedded_model() -> None:
         "keyword": None,
         "tfidf": None,
         "smollm2-135m": 12,
-        "smollm2-135m-constrained": None,
+        "smollm2-135m-constrained": 120,
     }
 
 
