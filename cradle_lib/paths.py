@@ -17,7 +17,6 @@ PROMPTS: Final = DATA / "prompts"
 RUNS: Final = ROOT / "runs"
 NOTEBOOKS: Final = ROOT / "notebooks"
 BOOK: Final = ROOT / "book"
-SECTIONS: Final = BOOK / "sections"
 REGISTRY: Final = ROOT / "models.yml"
 
 

@@ -100,6 +100,7 @@ class Record(BaseModel):
         platform: Operating system and processor family.
         packages: Versions of the packages that matter, where installed.
         remote: Whether the text of the dialogues left the machine.
+        endpoint: Where an API model was asked, if not at its provider's own address.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -126,6 +127,7 @@ class Record(BaseModel):
     platform: str
     packages: dict[str, str]
     remote: bool = False
+    endpoint: str | None = None
 
     @classmethod
     def create(cls, **fields: Any) -> Record:
@@ -160,7 +162,8 @@ class Record(BaseModel):
     @property
     def settings(self) -> dict[str, Any]:
         """The fields that two parts of one run must share."""
-        return {name: getattr(self, name) for name in _IDENTITY}
+        settings = {name: getattr(self, name) for name in _IDENTITY}
+        return settings if self.endpoint is None else {**settings, "endpoint": self.endpoint}
 
     @property
     def identity(self) -> str:

@@ -14,6 +14,7 @@ FLOORS = {
     "errors": 0,
     "labels": 1,
     "paths": 0,
+    "files": 1,
     "published": 1,
     "record": 1,
     "corpus": 2,

@@ -29,7 +29,7 @@ def locked() -> dict[str, Version]:
     return {canonicalize_name(name): Version(pinned) for name, pinned in pins}
 
 
-def test_the_extras_are_those_that_the_readme_names() -> None:
+def test_the_extras_are_the_six_parts_of_the_project() -> None:
     assert set(EXTRAS) == {"local", "api", "annotation", "train", "book", "dev"}
 
 

@@ -84,7 +84,7 @@ def dispute(entries: Sequence[Annotation]) -> Dispute:
 
     Raises:
         AnnotationError: If there are not exactly two annotators, or more than one
-            adjudicator or senior, or the adjudicator is one of the annotators.
+            adjudicator or senior.
     """
     by_role: dict[str, list[Annotation]] = {"annotator": [], "adjudicator": [], "senior": []}
     for entry in entries:
@@ -121,7 +121,8 @@ class Decision:
         turn_id: The turn.
         label: The label.
         voters: Who gave it, in the order annotators, adjudicator, senior.
-        by: ``agreement`` (both annotators gave it), ``majority`` or ``senior``.
+        by: ``agreement`` (everybody gave it, or both annotators and nothing is open there),
+            ``senior`` (it or its turn was open) or ``majority``.
         gold: Whether it became gold.
     """
 
@@ -244,10 +245,14 @@ def _decisions(state: Dispute, final: Masks, left: Open) -> list[Decision]:
     found = []
     for turn, mask in enumerate(final):
         both = state.first.masks[turn] & state.second.masks[turn]
+        # The senior's is no vote: what all who voted gave is gold without it.
+        everybody = both if state.agreed else both & state.three[2].masks[turn]
         for label in labels_of(union([voter.masks[turn] for voter in voters])):
             bit = BITS[label]
             by: By = "majority"
-            if turn in left.sets or bit & left.labels:
+            if bit & everybody:
+                by = "agreement"
+            elif turn in left.sets or bit & left.labels:
                 by = "senior"
             elif bit & both:
                 by = "agreement"

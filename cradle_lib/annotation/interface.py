@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Final
 from xml.etree import ElementTree as ET
 
+from cradle_lib.files import replacing
 from cradle_lib.labels import CRISIS_TYPES, LABELS, crisis_type, stage, temporal
 
 #: Names of the two tags that every region of an export refers to.
@@ -156,7 +157,10 @@ def _panel(panels: ET.Element, name: str) -> ET.Element:
 
 
 def write_config(path: Path) -> None:
-    """Writes the configuration to a file, under a temporary name first."""
-    part = path.with_name(path.name + ".part")
-    part.write_text(labelling_config(), encoding="utf-8")
-    part.replace(path)
+    """Writes the configuration to a file, under a temporary name first.
+
+    Raises:
+        CradleError: If it can't be written there.
+    """
+    with replacing(path) as part:
+        part.write_text(labelling_config(), encoding="utf-8")

@@ -162,7 +162,6 @@ def _draws(
     found: list[_Draw] = []
     for _ in range(_TRIES):
         one = differ(dialogue, gold, noise, generator)
-        # Where the vote decides, somebody is right: most often the second, and the third.
         two = differ(dialogue, gold, noise, generator)
         if one == two:
             continue

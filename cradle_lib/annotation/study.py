@@ -23,6 +23,7 @@ from cradle_lib.annotation.adjudication import dispute, open_places
 from cradle_lib.annotation.table import Annotations, Role, texts_fingerprint
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.errors import AnnotationError, compose
+from cradle_lib.files import replacing
 
 
 class Assignment(BaseModel):
@@ -78,27 +79,34 @@ class Study(BaseModel):
         return self.model_copy(update={"assignments": kept})
 
     def save(self, path: Path) -> None:
-        """Writes the plan, to a temporary name first."""
+        """Writes the plan, to a temporary name first.
+
+        Raises:
+            CradleError: If it can't be written there.
+        """
         head = self.model_dump(mode="json", exclude={"assignments"})
         lines = (json.dumps(a.model_dump(mode="json")) for a in self.assignments)
         # One line for each assignment, so that a change of plan can be read as a difference.
         text = json.dumps(head, indent=1)[:-2] + ',\n "assignments": [\n' + ",\n".join(lines)
-        part = path.with_name(path.name + ".part")
-        part.write_text(text + "\n]}\n", encoding="utf-8")
-        part.replace(path)
+        with replacing(path) as part:
+            part.write_text(text + "\n]}\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> Study:
         """Reads a plan.
 
         Raises:
-            AnnotationError: If it is missing or malformed.
+            AnnotationError: If it is missing, unreadable or malformed.
         """
         try:
             return cls.model_validate_json(path.read_bytes())
         except FileNotFoundError:
             hint = "`cradle annotate export` writes it."
             raise AnnotationError(compose("no plan of the study", path=path, hint=hint)) from None
+        except OSError as error:
+            problem = f"can't be read ({error.strerror})"
+            hint = "--study names the folder that `cradle annotate export` wrote."
+            raise AnnotationError(compose(problem, path=path, hint=hint)) from None
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"]))
@@ -140,7 +148,8 @@ def plan_study(
 
     Raises:
         AnnotationError: If a team has not two members, somebody is in two teams, or there
-            are fewer than two teams or one round.
+            are fewer than two teams or one round; or if a name is empty, or two names would
+            give the same file name.
     """
     people = Counter(name for members in teams.values() for name in members)
     if len(teams) < 2 or any(len(members) != 2 for members in teams.values()):
@@ -150,6 +159,16 @@ def plan_study(
         raise AnnotationError(
             f"{', '.join(doubled)} can't have two parts in a study: teams and senior are disjoint."
         )
+    by_file: dict[str, str] = {}
+    for name in (*people, senior):
+        if not name.strip():
+            raise AnnotationError("somebody has an empty name. Give everybody a name.")
+        known = by_file.setdefault(file_name(name).casefold(), name)
+        if known != name:
+            raise AnnotationError(
+                f"{known!r} and {name!r} would share the files of {file_name(known)}. Choose "
+                "names that differ in letters or digits, not only in case or signs."
+            )
     if rounds < 1:
         raise AnnotationError(f"{rounds} rounds. There must be at least one.")
     groups = [(team, number) for number in range(1, rounds + 1) for team in teams]
@@ -173,6 +192,11 @@ def plan_study(
     )
 
 
+def file_name(person: str) -> str:
+    """Writes a person's name as it stands in the names of their files."""
+    return "".join(c if c.isalnum() else "_" for c in person)
+
+
 def next_assignments(study: Study, annotations: Annotations) -> tuple[Assignment, ...]:
     """Finds out who has to look at what after the annotations so far.
 
@@ -184,20 +208,31 @@ def next_assignments(study: Study, annotations: Annotations) -> tuple[Assignment
         annotations: What has been labelled so far.
 
     Returns:
-        The new assignments; none when everything is decided.
+        The next assignments, those that the plan holds already as they are there; none when
+        everything is decided.
 
     Raises:
-        AnnotationError: If a dialogue does not have two annotators.
+        AnnotationError: If a dialogue does not have two annotators, or its team is not in the
+            plan.
     """
     names = list(study.teams)
     given: Counter[str] = Counter(a.annotator for a in study.assignments if a.role == "adjudicator")
+    planned = {(a.dialogue, a.role): a for a in study.assignments if a.role != "annotator"}
     more = []
     for dialogue, entries in annotations.by_dialogue.items():
         state = dispute(entries)
         if state.agreed or state.senior is not None:
             continue
         team, number = entries[0].team, entries[0].round
+        if team not in study.teams:
+            raise AnnotationError(
+                f"dialogue {dialogue}: team {team} is not in the plan, whose teams are "
+                f"{', '.join(names)}. Name the table and the study that belong together."
+            )
         if state.adjudicator is None:
+            if (dialogue, "adjudicator") in planned:
+                more.append(planned[dialogue, "adjudicator"])
+                continue
             other = study.teams[names[(names.index(team) + 1) % len(names)]]
             who, role = min(other, key=lambda name: (given[name], name)), "adjudicator"
             given[who] += 1
@@ -206,6 +241,9 @@ def next_assignments(study: Study, annotations: Annotations) -> tuple[Assignment
             turns = open_places(state).turns
             who, role = study.senior, "senior"
             if not turns:
+                continue
+            if (dialogue, "senior") in planned:
+                more.append(planned[dialogue, "senior"])
                 continue
         more.append(
             Assignment.model_validate(

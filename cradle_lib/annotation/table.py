@@ -18,6 +18,7 @@ import pandas as pd
 from cradle_lib import labels
 from cradle_lib.corpus.dialogue import Corpus, Dialogue
 from cradle_lib.errors import AnnotationError, LabelError, compose
+from cradle_lib.files import replacing
 
 Role = Literal["annotator", "adjudicator", "senior"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
@@ -121,6 +122,11 @@ class Annotations:
         return tuple(sorted({entry.team for entry in self.entries}))
 
     @cached_property
+    def groups(self) -> tuple[tuple[str, int], ...]:
+        """The pairs of a team and a round that occur, sorted."""
+        return tuple(sorted({(entry.team, entry.round) for entry in self.entries}))
+
+    @cached_property
     def rounds(self) -> tuple[int, ...]:
         """The rounds, sorted."""
         return tuple(sorted({entry.round for entry in self.entries}))
@@ -178,18 +184,26 @@ def save_table(frame: pd.DataFrame, path: Path) -> None:
 
     Raises:
         AnnotationError: If the ending is neither ``.parquet`` nor ``.csv``.
+        CradleError: If the file can't be written.
+    """
+    check_ending(path)
+    with replacing(path) as part:
+        if path.suffix == ".parquet":
+            frame.to_parquet(part, index=False, compression="zstd")
+        else:
+            frame.to_csv(part, index=False, lineterminator="\n")
+
+
+def check_ending(path: Path) -> None:
+    """Refuses a name that no table can be saved under, before any work is done for it.
+
+    Raises:
+        AnnotationError: If the ending is neither ``.parquet`` nor ``.csv``.
     """
     if path.suffix not in (".parquet", ".csv"):
         raise AnnotationError(
             compose(f"unknown ending {path.suffix!r}", path=path, hint="Use .parquet or .csv.")
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    if path.suffix == ".parquet":
-        frame.to_parquet(part, index=False, compression="zstd")
-    else:
-        frame.to_csv(part, index=False, lineterminator="\n")
-    part.replace(path)
 
 
 def read_annotations(path: Path, corpus: Corpus) -> Annotations:

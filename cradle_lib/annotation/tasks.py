@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib.annotation.interface import CONTROL, OBJECT
-from cradle_lib.annotation.study import Assignment, Study
+from cradle_lib.annotation.study import Assignment, Study, file_name
 from cradle_lib.corpus.dialogue import Corpus, Dialogue
+from cradle_lib.files import replacing
 from cradle_lib.labels import labels_of
 
 #: Fields of a task's data, chosen so that JSON-MIN, which flattens, overwrites none of them.
@@ -83,6 +84,9 @@ def write_tasks(
 
     Returns:
         The files, such as ``round1-A.json``, ``round1-A-B.json`` or ``senior-S.json``.
+
+    Raises:
+        CradleError: If they can't be written there.
     """
     by_id = {dialogue.id: dialogue for dialogue in corpus}
     files: dict[str, dict[str, tuple[Assignment, tuple[str, ...]]]] = {}
@@ -92,7 +96,6 @@ def write_tasks(
             people = study.teams[item.team]
         name = export_name(item, people)
         files.setdefault(name, {})[item.dialogue] = item, people
-    folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name, tasks in files.items():
         content = [
@@ -100,9 +103,8 @@ def write_tasks(
             for dialogue, (item, people) in tasks.items()
         ]
         path = folder / f"{name}.json"
-        part = path.with_name(path.name + ".part")
-        part.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
-        part.replace(path)
+        with replacing(path) as part:
+            part.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
         written.append(path)
     return written
 
@@ -111,12 +113,8 @@ def export_name(assignment: Assignment, people: Sequence[str]) -> str:
     """Names the project of an assignment, such as ``round1-A``: a file name without ending."""
     stage = assignment.role
     if stage == "annotator":
-        return "-".join((f"round{assignment.round}", *map(_file_name, people)))
-    return "-".join((stage, *map(_file_name, people)))
-
-
-def _file_name(person: str) -> str:
-    return "".join(c if c.isalnum() else "_" for c in person)
+        return "-".join((f"round{assignment.round}", *map(file_name, people)))
+    return "-".join((stage, *map(file_name, people)))
 
 
 def region(turn_id: int, mask: int, text: str) -> dict[str, Any]:

@@ -21,7 +21,12 @@ from cradle_lib.annotation.pairs import UNIT_NAMES, UNITS, Units, pairs
 from cradle_lib.annotation.shipped import SHIPPED, build_annotations
 from cradle_lib.annotation.slips import find_slips
 from cradle_lib.annotation.study import Study, next_assignments, plan_study
-from cradle_lib.annotation.table import read_annotations, save_table, write_annotations
+from cradle_lib.annotation.table import (
+    check_ending,
+    read_annotations,
+    save_table,
+    write_annotations,
+)
 from cradle_lib.annotation.tasks import write_tasks
 from cradle_lib.cli import data
 from cradle_lib.cli.console import err, out
@@ -83,8 +88,11 @@ def export(
                 f"{paths.shown(plan_file)} exists: a study is planned once. Give "
                 "`--after TABLE` for its next stage, or another `--study`."
             )
-        names = {str(i): tuple(one.split(",")) for i, one in enumerate(team or ["A,B", "C,D"], 1)}
-        plan = plan_study(loaded, names, rounds=rounds, senior=senior, seed=seed)
+        names = {
+            str(i): [name.strip() for name in one.split(",")]
+            for i, one in enumerate(team or ["A,B", "C,D"], 1)
+        }
+        plan = plan_study(loaded, names, rounds=rounds, senior=senior.strip(), seed=seed)
         new = plan.assignments
     else:
         plan = Study.load(plan_file)
@@ -121,6 +129,8 @@ def import_(
     ] = None,
 ) -> None:
     """Read Label Studio's exports into one table, or refuse them."""
+    target = table if table is not None else study / "annotations.parquet"
+    check_ending(target)
     loaded = load_corpus(corpus, split)
     if any("=" not in pair for pair in user or []):
         raise AnnotationError(f"--user {' '.join(user or [])}: expected ID=NAME, such as 3=A.")
@@ -128,7 +138,6 @@ def import_(
     plan = Study.load(study / "study.json")
     expected = plan if until is None else plan.until(until)
     annotations = read_exports(exports, expected, loaded, users)
-    target = table if table is not None else study / "annotations.parquet"
     write_annotations(annotations, target)
     slips = find_slips(annotations)
     for slip in slips[:_SHOWN_SLIPS]:
@@ -155,8 +164,7 @@ def agreement(
         f"team {team}, round {number}": measure(
             pairs(annotations, team=team, round_=number), units=chosen, draws=draws, seed=seed
         )
-        for team in annotations.teams
-        for number in annotations.rounds
+        for team, number in annotations.groups
     }
     if as_json:
         typer.echo(json.dumps(_plain({k: asdict(v) for k, v in found.items()}), indent=2))
@@ -229,6 +237,9 @@ def adjudicate(
     ] = None,
 ) -> None:
     """Decide every label and write the gold corpus in the release's format."""
+    for written in (gold, audit):
+        if written is not None:
+            check_ending(written)
     result = adjudicate_all(read_annotations(table, load_corpus(corpus, split)))
     write_release(result.corpus(), gold)
     shown = Table(title="What became of the dialogues")

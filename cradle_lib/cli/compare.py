@@ -13,8 +13,9 @@ from rich.table import Table
 from cradle_lib.cli.console import out
 from cradle_lib.cli.runs import CorpusOption, SplitOption
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.detection import Predictions, load_predictions
-from cradle_lib.reporting.runs import stored_runs
+from cradle_lib.detection import Predictions, find_model, load_predictions, load_registry
+from cradle_lib.labels import short
+from cradle_lib.reporting.runs import load_run
 from cradle_lib.scoring.comparison import Comparison, common_dialogues
 from cradle_lib.scoring.comparison import compare as compare_runs
 from cradle_lib.scoring.difference import Difference
@@ -58,7 +59,8 @@ def compare(
         return
     _show(f"Against {comparison.names[0]}", (*comparison.family, *comparison.exact_match))
     if labels:
-        _show(f"F1 of each label at turn level, against {comparison.names[0]}", comparison.labels)
+        title = f"F1 of each label at turn level, against {comparison.names[0]}"
+        _show(title, comparison.labels, level=False)
     _show_leaderboard(comparison)
     out.print(comparison.power_note, markup=False)
     for signature in comparison.signatures.values():
@@ -66,26 +68,30 @@ def compare(
 
 
 def _load(run: str, corpus: Corpus, *, partial: bool) -> Predictions:
+    registry = load_registry()
     path = Path(run)
-    if path.suffix or path.exists():
+    # An id may hold a dot, and a file may be called like an id: the registry comes first.
+    if run not in registry and (path.suffix or len(path.parts) > 1 or path.exists()):
         return load_predictions(path, corpus, partial=partial)
-    return stored_runs(corpus, [run])[0]
+    return load_run(find_model(run, registry), corpus, partial=partial)
 
 
 def _names(arguments: Sequence[str], found: Sequence[Predictions]) -> list[str]:
+    if len(set(arguments)) < len(arguments):
+        return list(arguments)
     names = [run.record.name for run in found]
     histories = [f"{run.record.name}, history {run.record.history}" for run in found]
-    for candidates in (names, histories):
-        if len(set(candidates)) == len(candidates):
-            return candidates
-    return list(arguments)
+    best = histories if len(set(histories)) > len(set(names)) else names
+    before = [best[:place].count(name) for place, name in enumerate(best)]
+    return [f"{name} ({n + 1})" if n else name for name, n in zip(best, before, strict=True)]
 
 
-def _show(title: str, differences: Sequence[Difference]) -> None:
+def _show(title: str, differences: Sequence[Difference], *, level: bool = True) -> None:
     table = Table(title=f"{title}, percent and points")
     table.add_column("run", overflow="fold")
-    table.add_column("level")
-    table.add_column("score")
+    if level:
+        table.add_column("level")
+    table.add_column("score" if level else "label", no_wrap=True)
     table.add_column("baseline and run", justify="right")
     table.add_column("difference", justify="right")
     table.add_column("adjusted p", justify="right")
@@ -95,8 +101,8 @@ def _show(title: str, differences: Sequence[Difference]) -> None:
         bounds = "" if low is None or high is None else f" [{100 * low:+.1f}, {100 * high:+.1f}]"
         table.add_row(
             d.system,
-            d.level,
-            d.label or d.score.replace("_", " "),
+            *([d.level] if level else []),
+            short(d.label) if d.label else d.score.replace("_", " "),
             " ".join(f"{100 * value:.1f}" for value in d.values),
             f"{100 * d.estimate.value:+.1f}{bounds}",
             "" if d.adjusted is None else f"{d.adjusted:.4f}",

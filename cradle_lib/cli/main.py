@@ -39,6 +39,10 @@ def main() -> None:
     except CradleError as error:
         err.print(f"[red]error:[/red] {escape(str(error))}")
         sys.exit(2)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        err.print(f"[red]error:[/red] {escape(place)}{escape(error.strerror or str(error))}")
+        sys.exit(2)
     except KeyboardInterrupt:
         err.print("interrupted; the same command resumes where it stopped")
         sys.exit(130)

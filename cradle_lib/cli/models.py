@@ -18,7 +18,7 @@ def show() -> None:
     """List the models of models.yml."""
     table = Table(title=paths.shown(paths.REGISTRY))
     table.add_column("id", no_wrap=True)
-    for column in ("name", "group", "engine", "weights", "default"):
+    for column in ("name", "group", "engine", "default"):
         table.add_column(column, overflow="fold")
     for model in load_registry().values():
         table.add_row(
@@ -26,7 +26,6 @@ def show() -> None:
             model.name,
             model.group,
             model.engine,
-            model.weights or "",
             "yes" if model.default else "",
         )
     out.print(table)

@@ -6,11 +6,16 @@ out, the dialogues, the speakers and the labels were read as the authors meant t
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Final
 
 from cradle_lib import labels
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.published import published, published_label_counts
+
+# The word by itself, so that `latest` and `contest` claim nothing.
+_TEST: Final = re.compile(r"(?<![a-z])test(?![a-z])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,4 +75,4 @@ def check_counts(corpus: Corpus) -> list[Check]:
 def is_test_split(corpus: Corpus) -> bool:
     """Whether a corpus claims to be the test split, by its name or its file's."""
     names = (corpus.name, corpus.path.stem if corpus.path else "")
-    return any("test" in name.lower() for name in names)
+    return any(_TEST.search(name.lower()) for name in names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final
 
@@ -10,9 +11,11 @@ import pandas as pd
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.corpus.release import COLUMNS, build_corpus
 from cradle_lib.errors import CorpusError
+from cradle_lib.files import replacing
 from cradle_lib.labels import format_mask
 
 _ENDINGS: Final = (".parquet", ".csv")
+_NEARLY: Final = re.compile(r"\s*(?!(?:User|Listener):)((?i:user|listener)\s*:)")
 
 
 def read_folder(folder: Path) -> Corpus:
@@ -20,14 +23,16 @@ def read_folder(folder: Path) -> Corpus:
 
     Args:
         folder: Holds ``.txt`` files. Each line is a turn, ``User: …`` or ``Listener: …``; a
-            line without either continues the one above. Empty lines are left out.
+            line without either continues the one above and is a row of its own, where no model
+            is asked: labels belong on the first line. Empty lines are left out.
 
     Returns:
         The corpus, without labels, named after the folder.
 
     Raises:
         CorpusError: If there is no such folder or no text file in it, or a file is empty, not
-            UTF-8, or does not start with a speaker.
+            UTF-8, unreadable, or does not start with a speaker; or if a line misspells one, such
+            as ``user:``.
     """
     files = sorted(folder.glob("*.txt")) if folder.is_dir() else []
     if not files:
@@ -44,6 +49,19 @@ def read_folder(folder: Path) -> Corpus:
             raise CorpusError(
                 f"byte {error.start} is not UTF-8", path=file, hint="Save the file as UTF-8."
             ) from None
+        except OSError as error:
+            raise CorpusError(
+                f"can't be read ({error.strerror})",
+                path=file,
+                hint="Each .txt in the folder must be a readable text file.",
+            ) from None
+        for number, line in enumerate(lines, start=1):
+            if nearly := _NEARLY.match(line):
+                raise CorpusError(
+                    f"found {nearly[1]!r}, expected 'User:' or 'Listener:'",
+                    path=f"{file}:{number}",
+                    hint="Correct the line; as it is it would continue the turn above.",
+                )
         said = [line.strip() for line in lines if line.strip()]
         dialogues.append((file, [(turn, line, "none") for turn, line in enumerate(said)]))
         # Each file alone first, so that a mistake is reported with its name.
@@ -60,6 +78,7 @@ def write_release(corpus: Corpus, path: Path) -> None:
 
     Raises:
         CorpusError: If the ending is another one.
+        CradleError: If the file can't be written.
     """
     if path.suffix not in _ENDINGS:
         raise CorpusError(
@@ -74,10 +93,8 @@ def write_release(corpus: Corpus, path: Path) -> None:
         for turn in corpus.turns
     ]
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    if path.suffix == ".parquet":
-        frame.to_parquet(part, index=False, compression="zstd")
-    else:
-        frame.to_csv(part, index=False, lineterminator="\n")
-    part.replace(path)
+    with replacing(path) as part:
+        if path.suffix == ".parquet":
+            frame.to_parquet(part, index=False, compression="zstd")
+        else:
+            frame.to_csv(part, index=False, lineterminator="\n")

@@ -12,13 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 Speaker = Literal["User", "Listener"]
-SPEAKERS: Final[tuple[Speaker, ...]] = ("User", "Listener")
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,8 +100,8 @@ _START: Final = "Every dialogue starts at turn_id 0; is this the head of a longe
 
 def _turn_id(value: Any, path: Path | None, row: int) -> int:
     number = value
-    if isinstance(value, str) and re.fullmatch(r"\s*\d+(\.0+)?\s*", value):
-        number = int(float(value))
+    if isinstance(value, str) and (found := re.fullmatch(r"\s*(\d{1,18})(\.0+)?\s*", value)):
+        number = int(found[1])
     elif isinstance(value, float) and value.is_integer():
         number = int(value)
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:
@@ -168,6 +168,9 @@ def _brief(value: Any) -> str:
 def _parquet(path: Path) -> list[_Row]:
     try:
         table = pq.read_table(path)
+        columns = {name: table.column(name).to_pylist() for name in table.column_names}
+    except UnicodeDecodeError as error:
+        raise _not_utf8(path, error) from None
     except (pa.ArrowInvalid, OSError) as error:
         raise CorpusError(
             f"not a complete parquet file ({str(error).splitlines()[0][:120]})",
@@ -175,13 +178,15 @@ def _parquet(path: Path) -> list[_Row]:
             hint="Fetch it again.",
         ) from None
     _require(table.column_names, path)
-    return list(zip(*(table.column(name).to_pylist() for name in COLUMNS), strict=True))
+    return list(zip(*(columns[name] for name in COLUMNS), strict=True))
 
 
 def _csv(path: Path) -> list[_Row]:
     # pandas would read the texts `None`, `NA` and `null`, which people do type, as missing.
     try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False, na_filter=False)
+        table = pd.read_csv(
+            path, dtype=str, keep_default_na=False, na_filter=False, index_col=False
+        )
     except UnicodeDecodeError as error:
         raise _not_utf8(path, error) from None
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
@@ -191,14 +196,17 @@ def _csv(path: Path) -> list[_Row]:
 
 
 def _json(path: Path) -> list[_Row]:
+    text = _text(path)
     try:
-        content = json.loads(_text(path))
+        content = json.loads(text)
     except json.JSONDecodeError as error:
         raise CorpusError(
             f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}",
             path=path,
             hint="One object a line needs the ending .jsonl.",
         ) from None
+    except (ValueError, RecursionError) as error:
+        raise CorpusError(f"not JSON that can be a corpus ({str(error)[:80]})", path=path) from None
     if isinstance(content, dict):
         _require(list(content), path)
         if not all(isinstance(content[name], list) for name in COLUMNS):
@@ -224,6 +232,10 @@ def _jsonl(path: Path) -> list[_Row]:
                 f"not JSON: {error.msg} in a line of {len(line):,} characters",
                 path=path,
                 row=len(rows),
+            ) from None
+        except (ValueError, RecursionError) as error:
+            raise CorpusError(
+                f"not JSON that can be a turn ({str(error)[:80]})", path=path, row=len(rows)
             ) from None
         rows.append(_record(item, path, len(rows)))
     return rows

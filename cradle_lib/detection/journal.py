@@ -144,13 +144,18 @@ def read_journal(path: Path) -> tuple[Record, list[Prediction]]:
         last line is left out.
 
     Raises:
-        JournalError: If there is no such file, it has no header, or a line is damaged.
+        JournalError: If there is no such file, it can't be read (a folder, for one), it has no
+            header, or a line is damaged.
     """
     try:
         content = path.read_bytes()
     except FileNotFoundError:
         raise JournalError(
             f"{paths.shown(path)}: there is no journal. Make it with `cradle infer`."
+        ) from None
+    except OSError as error:
+        raise JournalError(
+            f"{paths.shown(path)}: can't be read ({error.strerror}). Name the file of a journal."
         ) from None
     record, stored = _read_lines(content[: content.rfind(b"\n") + 1], path)
     latest = {(p.dialogue, p.turn): p for p in stored}

@@ -120,7 +120,8 @@ def load_predictions(
         answered = sum((d.id, t.turn_id) in found for d in corpus for t in d.user_turns)
         raise JournalError(
             f"{_names(files)}: answers {answered} of {of_turns} user turns of {corpus.name}. "
-            "Resume the run with `cradle infer`, or ask for a partial result."
+            "Resume the run with `cradle infer`, or take the complete dialogues only: "
+            "`cradle score --partial`, `cradle compare --common`."
         )
     if not chosen:
         raise JournalError(f"{_names(files)}: covers no dialogue of {corpus.name} completely")

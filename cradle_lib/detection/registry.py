@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -112,9 +114,23 @@ class Model(_Strict):
             raise ValueError(f"engine {self.engine} can't decode constrained: use 'wave'")
         if self.engine in _NEEDS_KEY and self.base_url is None and not self.remote:
             raise ValueError("a provider's own endpoint is remote: say 'remote: true'")
+        if self.engine in _NEEDS_KEY and not self.remote and not _is_here(self.base_url):
+            raise ValueError(
+                f"{self.base_url} is not on this machine or network: say 'remote: true'"
+            )
         if self.engine in _NEEDS_KEY and self.remote and self.key is None:
             raise ValueError(f"a remote model with engine {self.engine} needs 'key'")
         return self
+
+
+def _is_here(url: str | None) -> bool:
+    """Whether an address is this machine's or a private network's, by its form alone."""
+    host = urlsplit(url or "").hostname or ""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host == "localhost" or host.endswith((".localhost", ".local", ".internal"))
+    return address.is_loopback or address.is_private
 
 
 def load_registry(path: Path = paths.REGISTRY) -> dict[str, Model]:

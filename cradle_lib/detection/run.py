@@ -13,7 +13,7 @@ from cradle_lib import paths
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection.answers import Outcome
 from cradle_lib.detection.engines import Options, make_engine
-from cradle_lib.detection.journal import Journal
+from cradle_lib.detection.journal import Journal, read_journal
 from cradle_lib.detection.places import journal_path, parse_shard
 from cradle_lib.detection.registry import Model
 from cradle_lib.detection.session import Prediction, Session
@@ -100,9 +100,10 @@ def run(
         dialogues=None if len(chosen) == len(corpus) else [d.id for d in chosen],
         shard=shard,
         remote=model.remote,
+        endpoint=model.base_url,
     )
     path = out if out.suffix == ".jsonl" else journal_path(model, corpus, history, shard, out)
-    if model.remote and not path.exists():
+    if model.remote and not (path.exists() and read_journal(path)[1]):
         _require_consent(model, corpus, chosen, consent)
     with Journal.open(path, record) as journal:
         sessions = [

@@ -180,7 +180,7 @@ def _convert(gguf: Path, folder: Path) -> None:
     except ImportError as error:
         raise EngineError(
             f"the weights can't be converted: package {error.name} is missing. "
-            "Install it with `pip install 'cradle-lib[local]'`."
+            "Install it with `.venv/bin/python -m pip install -c requirements.lock -e '.[local]'`."
         ) from error
     # Transformers' bar for this step ignores its own switch, hence the second silencer.
     with quiet(), redirect_stderr(StringIO()):

@@ -28,6 +28,7 @@ CATEGORY_NAMES: Final[Mapping[Category, str]] = {
     Category.TEMPORAL_SWAP: "Ongoing and past swapped",
     Category.WRONG_TYPE: "Wrong crisis type",
     Category.TOO_EARLY: "Tag too early",
+    Category.TOO_LATE: "Tag too late",
     Category.REPEATED: "Tag repeated",
     Category.UNFOUNDED: "Tag unfounded",
 }
@@ -73,8 +74,9 @@ def category_table(runs: Sequence[Predictions]) -> Table:
         tuple(rows),
         (
             "Tags and gold labels are paired as in the confusion matrix. A tag without a partner "
-            "is too early if its label is gold later in the dialogue, repeated if it was gold "
-            "before, and unfounded if it never is.",
+            "is too early if its label is gold only later in the dialogue, too late if it was gold "
+            "before and this is its first tag (the gold label is then a miss as well), repeated "
+            "if it was gold and tagged before, and unfounded if it is never gold.",
         ),
     )
 

@@ -63,13 +63,14 @@ def agreement_by_group(
     Returns:
         Agreement by heading, such as ``Team 1, round 2``.
     """
-    rounds: Sequence[int | None] = annotations.rounds if by_round else (None,)
+    groups: Sequence[tuple[str, int | None]] = (
+        annotations.groups if by_round else [(team, None) for team in annotations.teams]
+    )
     return {
         f"Team {team}" + ("" if number is None else f", round {number}"): agreement(
             pairs(annotations, team=team, round_=number), units=units, draws=draws, seed=seed
         )
-        for team in annotations.teams
-        for number in rounds
+        for team, number in groups
     }
 
 

@@ -31,7 +31,6 @@ WARNING: Final = (
     "They stay closed until you open them. Help lines stand at the foot of every page."
 )
 SURROGATE: Final = "Surrogate, written by this project: no real person speaks."
-REAL: Final = "Not written by this project. Do not copy these lines into anything public."
 MARKS: Final = {
     "correct": "correct",
     "false_positive": "not in gold",

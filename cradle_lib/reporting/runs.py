@@ -114,8 +114,19 @@ def find_journal(entry: Model, corpus: Corpus, history: History = "self") -> Pat
     return next((path for path in places if path.exists()), None)
 
 
-def load_run(entry: Model, corpus: Corpus, history: History = "self") -> Predictions:
+def load_run(
+    entry: Model, corpus: Corpus, history: History = "self", *, partial: bool = False
+) -> Predictions:
     """Loads a model's run over a corpus, or over the sample that the registry asks for.
+
+    Args:
+        entry: The model.
+        corpus: The corpus that it was run over.
+        history: Whose tags it saw.
+        partial: Whether to accept a run that is not complete.
+
+    Returns:
+        The predictions, aligned to the dialogues that are covered.
 
     Raises:
         JournalError: If there is no journal, or it does not fit.
@@ -127,4 +138,12 @@ def load_run(entry: Model, corpus: Corpus, history: History = "self") -> Predict
             f"{wanted}: there is no run of {entry.name} over {corpus.name}. "
             f"Make it with `cradle infer --model {entry.id}`."
         )
-    return load_predictions(path, corpus, partial=entry.sample is not None)
+    predictions = load_predictions(path, corpus, partial=partial or entry.sample is not None)
+    chosen = predictions.record.dialogues
+    wanted_size = len(corpus) if chosen is None else len(chosen)
+    if not partial and len(predictions.corpus) < wanted_size:
+        raise JournalError(
+            f"{paths.shown(path)}: {len(predictions.corpus)} of the run's {wanted_size} dialogues "
+            f"are complete. Finish it with `cradle infer --model {entry.id}`, as it was started."
+        )
+    return predictions

@@ -28,6 +28,7 @@ _HATCHES: Final = {
     Category.MISSED_ALERT: "",
     Category.MISSED_CONFIRM: "//",
     Category.TOO_EARLY: "",
+    Category.TOO_LATE: "\\\\",
     Category.REPEATED: "//",
     Category.UNFOUNDED: "--",
 }

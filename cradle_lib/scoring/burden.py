@@ -74,7 +74,7 @@ class Burden:
     tallies: dict[str, int]
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, ready for strict JSON; what is not finite is ``None``."""
+        """Everything, ready for strict JSON, infinity as ``"inf"``."""
         return {
             "signature": str(self.signature),
             "estimates": {name: json_estimate(e) for name, e in self.estimates.items()},

@@ -9,10 +9,12 @@ a tag that answers no gold label, from where the dialogue has that label:
     ``temporal_swap``: ongoing and past taken for each other.
     ``wrong_type``: one crisis type in place of another.
     ``too_early``: a tag whose label is gold only on a later turn.
-    ``repeated``: a tag whose label was gold on an earlier turn.
+    ``too_late``: the dialogue's first tag of a label that was gold on an earlier turn, where
+        no tag answered it; the missed gold label is an error of its own.
+    ``repeated``: a further tag of a label that was gold on an earlier turn.
     ``unfounded``: a tag whose label is nowhere gold in the dialogue.
 
-The first, second and last three are the false negatives and false positives of Sec 6.1 that stand
+The first, second and last four are the false negatives and false positives of Sec 6.1 that stand
 alone; each of the other four is one of both.
 """
 
@@ -28,9 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cradle_lib.labels import ALERT_MASK, BITS, LABELS, crisis_type
+from cradle_lib.scoring.conventions import Conventions
 from cradle_lib.scoring.counts import Masks
 from cradle_lib.scoring.errors import ErrorInstance, ErrorKind, Profile, find_errors, profile
-from cradle_lib.scoring.occurrences import first_positions, positions
+from cradle_lib.scoring.occurrences import first_positions, positions, scored_rows
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
@@ -49,12 +52,13 @@ class Category(StrEnum):
     TEMPORAL_SWAP = "temporal_swap"
     WRONG_TYPE = "wrong_type"
     TOO_EARLY = "too_early"
+    TOO_LATE = "too_late"
     REPEATED = "repeated"
     UNFOUNDED = "unfounded"
 
 
 # Categories of a tag that answers no gold label.
-SPARE = (Category.TOO_EARLY, Category.REPEATED, Category.UNFOUNDED)
+SPARE = (Category.TOO_EARLY, Category.TOO_LATE, Category.REPEATED, Category.UNFOUNDED)
 MISSED = (Category.MISSED_ALERT, Category.MISSED_CONFIRM)
 
 
@@ -104,22 +108,25 @@ class ErrorAnalysis:
         }
 
 
-def analyse(run: Predictions) -> ErrorAnalysis:
+def analyse(run: Predictions, *, conventions: Conventions | None = None) -> ErrorAnalysis:
     """Analyses the errors of a run.
 
     Args:
         run: What it says about every user turn of its corpus.
+        conventions: ``orphans`` and ``unparsed`` matter here; the defaults if ``None``.
 
     Returns:
         The analysis; an unreadable answer tags nothing.
     """
-    return analyse_masks(run.corpus.gold, run.masks, run.corpus.dialogue_of)
+    rows = scored_rows(run, conventions or Conventions())
+    scored = rows.answered
+    return analyse_masks(rows.gold[scored], rows.predicted[scored], rows.dialogue_of[scored])
 
 
 def analyse_masks(gold: Masks, predicted: Masks, dialogue_of: NDArray[np.int64]) -> ErrorAnalysis:
     """Does the work of :func:`analyse` on arrays, each of shape (T,)."""
     errors = find_errors(gold, predicted)
-    sorted_out = categorize(errors, gold, dialogue_of)
+    sorted_out = categorize(errors, gold, predicted, dialogue_of)
     counted = Counter(sorted_out)
     return ErrorAnalysis(
         categories={category: counted[category] for category in Category},
@@ -142,20 +149,23 @@ def analyse_masks(gold: Masks, predicted: Masks, dialogue_of: NDArray[np.int64])
 
 
 def categorize(
-    errors: list[ErrorInstance], gold: Masks, dialogue_of: NDArray[np.int64]
+    errors: list[ErrorInstance], gold: Masks, predicted: Masks, dialogue_of: NDArray[np.int64]
 ) -> list[Category]:
     """Puts every error into exactly one category.
 
     Args:
         errors: As :func:`~cradle_lib.scoring.errors.find_errors` lists them.
         gold: Gold masks. Shape (T,).
+        predicted: Masks of what was tagged. Shape (T,).
         dialogue_of: Position of each turn's dialogue, ascending. Shape (T,).
 
     Returns:
         One category for each error.
     """
     n = int(dialogue_of[-1]) + 1 if len(dialogue_of) else 0
-    onset = first_positions(gold, dialogue_of, n, tuple(BITS.values()))
+    onset, first_tag = (
+        first_positions(masks, dialogue_of, n, tuple(BITS.values())) for masks in (gold, predicted)
+    )
     place = positions(dialogue_of)
     found = []
     for error in errors:
@@ -171,12 +181,14 @@ def categorize(
             case ErrorKind.TYPE:
                 found.append(Category.WRONG_TYPE)
             case ErrorKind.FALSE_POSITIVE:
-                first = onset[dialogue_of[error.turn], LABELS.index(error.predicted)]
-                if np.isinf(first):
+                cell = dialogue_of[error.turn], LABELS.index(error.predicted)
+                if np.isinf(onset[cell]):
                     found.append(Category.UNFOUNDED)
+                elif onset[cell] > place[error.turn]:
+                    found.append(Category.TOO_EARLY)
                 else:
-                    early = first > place[error.turn]
-                    found.append(Category.TOO_EARLY if early else Category.REPEATED)
+                    late = first_tag[cell] == place[error.turn]
+                    found.append(Category.TOO_LATE if late else Category.REPEATED)
     return found
 
 

@@ -81,7 +81,12 @@ class Comparison:
         ]
         n = self.signatures["turn"].dialogues
         if not sizes:
-            return f"No draws, so nothing is said about what {n:,} dialogues can show."
+            why = (
+                "The scores do not vary over the draws"
+                if self.signatures["turn"].draws
+                else "No draws"
+            )
+            return f"{why}, so nothing is said about which difference {n:,} dialogues can show."
         low, high = (f"{100 * size:.1f}" for size in (min(sizes), max(sizes)))
         span = low if low == high else f"{low} to {high}"
         return (
@@ -136,14 +141,14 @@ def compare(
         draws: Bootstrap draws behind the intervals; 0 for none.
         permutations: Swaps behind the p-values, at least 1.
         seed: Seed of both.
-        about: Parts of the signature that may differ.
+        about: Parts of the signature that may differ, such as ``("history",)``.
 
     Returns:
         The comparison.
 
     Raises:
         ScoringError: If there are fewer than two runs, two share a name, no permutation is
-            asked for, or their signatures differ.
+            asked for, ``about`` names no part of a signature, or their signatures differ.
     """
     called = tuple(names) if names is not None else tuple(run.record.name for run in runs)
     if len(runs) < 2 or len(called) != len(runs) or len(set(called)) != len(runs):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -27,6 +27,8 @@ Verdict = Literal["different", "not shown", "insufficient"]
 # Below this many occurrences a test says more about chance than about models.
 ENOUGH: Final = 20
 POWER: Final = 0.8
+# The standard deviation of equal numbers is 0 but for rounding.
+_NO_SPREAD: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Difference:
         p: p-value; ``None`` if there was no test.
         adjusted: The same after correction; ``None`` if there was no test.
         detectable: The smallest true difference that would be shown in four of five samples
-            of this size; ``None`` without draws.
+            of this size; ``None`` without draws, or if the difference is the same in all.
         verdict: ``different`` if the adjusted p-value is below 0.05, ``insufficient`` if
             there was too little to test, else ``not shown``: never "equal".
     """
@@ -92,7 +94,7 @@ class Difference:
             support=support,
             p=number(p),
             adjusted=number(adjusted),
-            detectable=number(detectable(error)),
+            detectable=size if (size := detectable(error)) > _NO_SPREAD else None,
             verdict="insufficient" if math.isnan(adjusted) else verdict,
         )
 
@@ -131,8 +133,15 @@ def require_comparable(
             ``("history",)``.
 
     Raises:
-        ScoringError: Naming the runs, the part that differs and both values.
+        ScoringError: Naming the runs, the part that differs and both values; or if ``about``
+            names no part of a signature.
     """
+    known = [field.name for field in fields(Signature)]
+    for part in about:
+        if part not in known:
+            raise ScoringError(
+                f"{part!r} is no part of a signature. Choose from {', '.join(known)}."
+            )
     for name, signature in zip(names[1:], signatures[1:], strict=True):
         differing = signatures[0].differences(signature, allowed=about)
         if differing:
@@ -143,7 +152,7 @@ def require_comparable(
             )
             raise ScoringError(
                 f"these runs can't be compared: {parts}. Score both in the same way, over "
-                "the same dialogues."
+                "the same dialogues (`cradle compare --common`)."
             )
 
 

@@ -135,12 +135,23 @@ def bounds(values: Floats) -> tuple[Floats, Floats]:
     return low, high
 
 
-def json_estimate(estimate: Estimate) -> dict[str, float | None]:
-    """Makes an estimate ready for strict JSON: what is not a finite number is ``None``."""
-    return {
-        name: value if value is not None and math.isfinite(value) else None
-        for name, value in estimate._asdict().items()
-    }
+def json_estimate(estimate: Estimate) -> dict[str, float | str | None]:
+    """Makes an estimate ready for strict JSON.
+
+    Args:
+        estimate: The estimate.
+
+    Returns:
+        Its parts by name; ``None`` for what is undefined or was not computed, ``"inf"`` and
+        ``"-inf"`` for what has no end.
+    """
+    return {name: _plain(value) for name, value in estimate._asdict().items()}
+
+
+def _plain(value: float | None) -> float | str | None:
+    if value is None or math.isnan(value):
+        return None
+    return str(value) if math.isinf(value) else value
 
 
 def ratio(above: Floats, below: Floats, otherwise: float = np.nan) -> Floats:

@@ -1,26 +1,29 @@
-"""The report of one run: every score with its interval and signature, as JSON with a schema.
+"""The report of one run: its scores, each part with a signature, as JSON with a schema.
 
-The schema is that of :class:`Report`; ``report_schema()`` gives it. A report holds no text of any
-dialogue and no answer, so that it may be published where a corpus may not.
+The schema is that of :class:`Report`; ``report_schema()`` gives it. Scores have intervals, except
+those under other conventions; counts have none. A report holds no text of any dialogue and no
+answer, so that it may be published where a corpus may not.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from cradle_lib.record import Record
 from cradle_lib.scoring.burden import burden
 from cradle_lib.scoring.categories import analyse
 from cradle_lib.scoring.cohorts import By, cohorts
 from cradle_lib.scoring.conventions import LEVELS, Conventions, Level
+from cradle_lib.scoring.draws import json_estimate
 from cradle_lib.scoring.escalation import ORDERS, escalation
-from cradle_lib.scoring.evaluate import evaluate
+from cradle_lib.scoring.evaluate import Estimate, evaluate
 from cradle_lib.scoring.intervals import DRAWS
-from cradle_lib.scoring.sensitivity import sensitivity
+from cradle_lib.scoring.occurrences import scored_rows
+from cradle_lib.scoring.sensitivity import VARIANTS, Variant, sensitivity
 from cradle_lib.scoring.timing import timing
 
 if TYPE_CHECKING:
@@ -33,12 +36,16 @@ class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+# What has no end, such as the delay of what is never tagged, is not what is undefined.
+Value = Annotated[float, Field(allow_inf_nan=False)] | Literal["inf", "-inf"] | None
+
+
 class Number(_Strict):
     """A score with its 95 % interval; ``None`` for what is undefined or was not computed."""
 
-    value: float | None
-    low: float | None
-    high: float | None
+    value: Value
+    low: Value
+    high: Value
 
 
 class LabelPart(_Strict):
@@ -88,12 +95,18 @@ class LeadPart(_Strict):
 
 
 class TimingPart(_Strict):
-    """When, not only what; curves by name, width in user turns, and scope."""
+    """When, not only what; curves by name, width in user turns, and scope.
+
+    ``detected`` (tagged at most so late) and ``waiting`` (still without a tag) are shares of the
+    onsets by scope, after 0, 1, 2, ... user turns.
+    """
 
     signature: str
     settings: dict[str, Any]
     curves: dict[str, dict[str, dict[str, Number]]]
     onsets: dict[str, OnsetPart]
+    detected: dict[str, list[Number]]
+    waiting: dict[str, list[Number]]
     lead: LeadPart
     early: dict[str, dict[str, Number]]
 
@@ -109,12 +122,13 @@ class BurdenPart(_Strict):
 class ErrorPart(_Strict):
     """Errors at turn level; escalation is gold order by tagged order."""
 
+    signature: str
     categories: dict[str, int]
     false_positives: int
     false_negatives: int
     false_positives_of: dict[str, int]
     false_negatives_of: dict[str, int]
-    flagged_negatives: float | None
+    flagged_negatives: Number
     alert_to_none: int
     alert_to_confirm: int
     confirmed_alerts: dict[str, int]
@@ -160,7 +174,8 @@ class Report(_Strict):
         burden: Alarm burden.
         errors: Errors at turn level.
         cohorts: Turn-level scores of parts of the corpus.
-        sensitivity: Turn-level scores under other conventions.
+        sensitivity: Turn-level scores under other conventions; where the report's own are not
+            the defaults, they come first.
     """
 
     format: Literal["cradle-report/1"]
@@ -208,10 +223,17 @@ def report(
     """
     run, corpus = predictions, predictions.corpus
     options: dict[str, Any] = {"conventions": conventions, "draws": draws, "seed": seed}
-    matrix = escalation(corpus.gold, run.masks, corpus.dialogue_of, len(corpus)).tolist()
+    chosen = conventions or Conventions()
+    rows = scored_rows(run, chosen)
+    matrix = escalation(rows.gold, rows.predicted, rows.dialogue_of, len(corpus)).tolist()
     orders = {
         gold: dict(zip(ORDERS, row, strict=True)) for gold, row in zip(ORDERS, matrix, strict=True)
     }
+    alarms = burden(run, **options)
+    flagged = alarms.estimates["flagged_per_100"]
+    low, high = (None if end is None else end / 100 for end in flagged[1:])
+    share = Estimate(flagged.value / 100, low, high)
+    own = () if chosen == Conventions() else (Variant("As in this report", chosen),)
     return Report.model_validate(
         {
             "format": FORMAT,
@@ -220,10 +242,15 @@ def report(
             "synthetic": corpus.synthetic,
             "levels": {level: evaluate(run, level=level, **options).as_dict() for level in LEVELS},
             "timing": timing(run, **options).as_dict() if _can_be_late(run) else None,
-            "burden": burden(run, **options).as_dict(),
-            "errors": analyse(run).as_dict() | {"escalation": orders},
+            "burden": alarms.as_dict(),
+            "errors": analyse(run, conventions=chosen).as_dict()
+            | {
+                "signature": str(alarms.signature),
+                "flagged_negatives": json_estimate(share),
+                "escalation": orders,
+            },
             "cohorts": {by: cohorts(run, by, **options).as_dict() for by in get_args(By)},
-            "sensitivity": sensitivity([run]).as_dict(),
+            "sensitivity": sensitivity([run], variants=(*own, *VARIANTS)).as_dict(),
         }
     )
 

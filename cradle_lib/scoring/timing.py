@@ -145,7 +145,8 @@ class Timing:
         """Everything as plain numbers, ready for strict JSON.
 
         Returns:
-            By name and scope; what is undefined or infinite is ``None``.
+            By name and scope; what is undefined is ``None``, what is infinite ``"inf"``.
+            ``detected`` and ``waiting`` are lists, one entry for each user turn of delay.
         """
         scopes = list(SCOPES)
         widths = [f"{width:g}" for width in self.signature.widths]
@@ -166,6 +167,13 @@ class Timing:
                     "median_delay": json_estimate(self.delay.estimate(j)),
                 }
                 for j, s in enumerate(scopes)
+            },
+            **{
+                name: {
+                    s: [json_estimate(m.estimate(j, d)) for d in range(m.value.shape[1])]
+                    for j, s in enumerate(STAGES)
+                }
+                for name, m in (("detected", self.detected), ("waiting", self.waiting))
             },
             "lead": {
                 "dialogues": self.lead_dialogues,

@@ -138,18 +138,29 @@ def test_the_trail_names_the_voters_of_every_label(votes: tuple[list[int], ...])
         asked = {"A": votes[0], "B": votes[1]}
     for (turn, label), item in trail.items():
         assert item.voters == tuple(n for n, given_ in asked.items() if given_[turn] & BITS[label])
+        everybody = set(item.voters) >= set(asked) - {"S"}
+        if everybody:
+            assert item.by == "agreement"
         if item.by == "agreement":
             assert item.voters[:2] == ("A", "B")
             assert item.gold
         if item.by == "majority":
             assert item.gold == (len(set(item.voters) & set("ABC")) >= 2)
         if item.by == "senior":
-            assert item.gold == ("S" in item.voters or set("ABC") <= set(item.voters))
+            assert item.gold == ("S" in item.voters)
     frame = result.audit()
     assert len(frame) == len(trail)
     again = adjudicate(study_of(*[gold] * 4))
     assert again.gold == result.gold
     assert again.counts[Outcome.EXACT] == 1
+
+
+def test_what_all_three_gave_is_agreement_also_where_their_sets_differ() -> None:
+    # The senior would have given nothing, and decides about B and C only.
+    result = adjudicate(study_of([A], [A | B], [A | C], [0]))
+    assert [(item.by, item.gold) for item in result.decisions] == [
+        ("agreement", True), ("senior", False), ("senior", False),
+    ]  # fmt: skip
 
 
 def test_a_missing_vote_is_named() -> None:
@@ -212,7 +223,28 @@ def test_a_study_is_even_blind_and_goes_on_to_the_other_team() -> None:
         assert item.annotator in teams[{"1": "2", "2": "1"}[item.team]]
     given_ = [item.annotator for item in more]
     assert max(given_.count(n) for n in "CD") - min(given_.count(n) for n in "CD") <= 1
+    # Odd counts: choosing again would give the other of two adjudicators a dialogue too.
+    assert given_.count("C") != given_.count("D") or given_.count("A") != given_.count("B")
+    assert next_assignments(study.with_more(more), Annotations.of(corpus, entries)) == more
     assert study.with_more(more).with_more(more) == study.with_more(more)
+    with pytest.raises(AnnotationError, match=r"team \d is not in the plan, whose teams are x, y"):
+        next_assignments(
+            plan_study(corpus, {"x": ("A", "B"), "y": ("C", "D")}), Annotations.of(corpus, entries)
+        )
+
+
+def test_a_senior_who_was_planned_is_not_planned_again() -> None:
+    study = plan_study(corpus_of(1), {"1": ("A", "B"), "2": ("C", "D")}, senior="S")
+    names = [a.annotator for a in study.assignments]
+    team = study.assignments[0].team
+    votes = zip((*names, "X"), ("annotator", "annotator", "adjudicator"), (A, B, C), strict=True)
+    table = Annotations.of(
+        corpus_of(1),
+        [Annotation("d0000", name, team, 1, role, (mask,)) for name, role, mask in votes],  # type: ignore[arg-type]
+    )
+    (senior,) = next_assignments(study, table)
+    kept = study.with_more([senior.model_copy(update={"annotator": "T"})])
+    assert next_assignments(kept, table) == kept.assignments[-1:]
 
 
 @pytest.mark.parametrize(
@@ -223,6 +255,11 @@ def test_a_study_is_even_blind_and_goes_on_to_the_other_team() -> None:
         ({"1": ("A", "B"), "2": ("B", "C")}, 1, "B can't have two parts"),
         ({"1": ("A", "B"), "2": ("S", "C")}, 1, "S can't have two parts"),
         ({"1": ("A", "B"), "2": ("C", "D")}, 0, "0 rounds"),
+        ({"1": ("A", ""), "2": ("C", "D")}, 1, "empty name"),
+        # The files of one would overwrite the other's, on some systems for case alone.
+        ({"1": ("A.x", "B"), "2": ("C", "A x")}, 1, "'A.x' and 'A x' would share the files of A_x"),
+        ({"1": ("ann", "B"), "2": ("Ann", "D")}, 1, "'ann' and 'Ann' would share"),
+        ({"1": ("A", "s"), "2": ("C", "D")}, 1, "'s' and 'S' would share"),
     ],
 )
 def test_an_impossible_study_is_refused(

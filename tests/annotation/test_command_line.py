@@ -166,6 +166,23 @@ def test_the_page_leads_from_a_folder_to_gold(
     assert "Journal:" in ran(f"{infer} --out runs", folder)
 
 
+def test_agreement_is_measured_where_a_team_has_no_dialogue_in_a_round(
+    tmp_path: Path, ran: Callable[[str, Path], str]
+) -> None:
+    talks = tmp_path / "my-dialogues"
+    talks.mkdir()
+    for number in range(3):
+        (talks / f"{number}.txt").write_text("User: Hm.\nUser: No.\nUser: So.\nUser: Yes.\n")
+    collect, export, _, _, read, by_user_turns, *_ = printed()
+    for command in (collect, export):
+        ran(command, tmp_path)
+    label(tmp_path)
+    ran(read, tmp_path)
+    found = json.loads(ran(f"{by_user_turns} --json --draws 0", tmp_path))
+    # Three dialogues go to the first three of four groups.
+    assert list(found) == ["team 1, round 1", "team 1, round 2", "team 2, round 1"]
+
+
 def test_the_surrogates_study_ends_in_its_own_gold(tmp_path: Path, run: Run) -> None:
     read, agreement, adjudicate, check = printed()[-4:]
     for command in (read, agreement, adjudicate, check):
@@ -187,6 +204,17 @@ def test_the_surrogates_study_ends_in_its_own_gold(tmp_path: Path, run: Run) -> 
         ("agreement t.csv --corpus c.csv --units turns", "no unit set 'turns'"),
         ("adjudicate t.csv --corpus c.csv --out gold.parquet", "not a readable table"),
         ("collect . --out c.csv", "no text files found"),
+        # The endings come first: a table that is missing too is not what is told.
+        ("adjudicate none.csv --corpus c.csv --out gold.txt", "gold.txt: unknown ending"),
+        ("adjudicate none.csv --corpus c.csv --out g.csv --audit a.txt", "a.txt: unknown ending"),
+        ("import none.json --corpus c.csv --out t.txt", "t.txt: unknown ending"),
+        ("import e.json --corpus c.csv --study c.csv", "c.csv/study.json: can't be read"),
+        ("import e.json --corpus c.csv --study odd", "odd/study.json: can't be read"),
+        ("export --corpus c.csv --study c.csv", "can't be written"),
+        ("collect talks --out c.csv/a.csv", "c.csv/a.csv: can't be written"),
+        ("collect talks --out talks/d.csv", "talks/d.csv: can't be written"),
+        ("collect odd --out b.csv", "odd/folder.txt: can't be read (Is a directory)"),
+        ("export --corpus c.csv --team A,B --team 'A ,C'", "A can't have two parts"),
     ],
 )
 def test_mistakes_are_told_in_a_line_and_exit_2(
@@ -194,6 +222,11 @@ def test_mistakes_are_told_in_a_line_and_exit_2(
 ) -> None:
     (tmp_path / "c.csv").write_text("turn_id,text,labels\n0,User: Hm.,none\n", encoding="utf-8")
     (tmp_path / "t.csv").write_text("", encoding="utf-8")
+    (tmp_path / "talks").mkdir()
+    (tmp_path / "talks" / "a.txt").write_text("User: Hm.\n", encoding="utf-8")
+    (tmp_path / "talks" / "d.csv").mkdir()
+    (tmp_path / "odd" / "study.json").mkdir(parents=True)
+    (tmp_path / "odd" / "folder.txt").mkdir()
     done = run(f".venv/bin/cradle annotate {command}", tmp_path)
     assert done.code == 2
     assert message in done.err
@@ -216,6 +249,10 @@ def test_a_folder_is_read_and_written_in_the_releases_format(folder: Path) -> No
     bad.write_text("Hello there\n", encoding="utf-8")
     with pytest.raises(CorpusError, match=r"talk-03\.txt, row 0: .*names no speaker"):
         read_folder(folder / "my-dialogues")
+    for line in ("user: No.", "  LISTENER: No.", "User : No."):
+        bad.write_text(f"User: Hm.\n\n{line}\n", encoding="utf-8")
+        with pytest.raises(CorpusError, match=r"talk-03\.txt:3: found .*expected 'User:'"):
+            read_folder(folder / "my-dialogues")
     bad.write_bytes(b"User: caf\xe9\n")
     with pytest.raises(CorpusError, match=r"talk-03\.txt: byte 9 is not UTF-8"):
         read_folder(folder / "my-dialogues")

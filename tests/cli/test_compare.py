@@ -11,9 +11,11 @@ from typer.testing import CliRunner, Result
 
 from cradle_lib import paths
 from cradle_lib.cli.compare import compare
+from cradle_lib.cli.console import out
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import find_model, load_registry, run
 from cradle_lib.errors import CradleError
+from cradle_lib.labels import LABELS, short
 
 TURNS = [
     ("I have been hurting myself again.", "confirm_SH_ongoing"),
@@ -23,10 +25,10 @@ TURNS = [
 QUICK = ("--draws", "50", "--permutations", "99")
 
 
-def cradle(*arguments: str | Path) -> Result:
+def cradle(*arguments: str | Path, columns: int = 200) -> Result:
     app = typer.Typer()
     app.command()(compare)
-    return CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "200"})
+    return CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": str(columns)})
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +60,7 @@ def test_runs_are_compared_and_ranked(corpus: Path, journals: dict[str, Path]) -
     assert "+100.0" in done.stdout
     assert "different" in done.stdout
     assert "Tie groups by turn-level micro F1" in done.stdout
-    assert "With 24 dialogues" in done.stdout
+    assert "24 dialogues can show" in done.stdout
     assert "cradle|lvl:turn|" in done.stdout
 
 
@@ -91,9 +93,10 @@ def test_a_part_is_compared_over_the_common_dialogues_only_if_asked(
     refused = cradle(*both)
     assert isinstance(refused.exception, CradleError)
     assert "27 of 72 user turns" in str(refused.exception)
+    assert "--common" in str(refused.exception)
     done = cradle(*both, "--common")
     assert done.exit_code == 0, done.output
-    assert "With 9 dialogues" in done.stdout
+    assert "9 dialogues can show" in done.stdout
     assert "insufficient" in done.stdout
 
 
@@ -108,3 +111,53 @@ def test_a_difference_in_history_is_refused_and_named_unless_it_is_the_point(
     assert done.exit_code == 0, done.output
     # Two runs of one model are told apart by their histories.
     assert "Against Keyword lexicon, history self" in done.stdout
+
+
+def test_labels_stay_in_one_piece_in_a_narrow_terminal(
+    corpus: Path, journals: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(out, "width", 80)
+    both = (journals["always-none"], journals["keyword"], "--corpus", corpus, *QUICK)
+    shown = cradle(*both, "--labels", columns=80).stdout
+    table = shown[shown.index("F1 of each label") : shown.index("Tie groups")]
+    assert all(short(label) in table for label in LABELS)
+    assert "level" not in table.split("label", 2)[2].splitlines()[1]
+    assert max(map(len, table.splitlines())) <= 80
+
+
+def test_an_id_in_the_registry_is_never_a_path(
+    corpus: Path, journals: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "RUNS", journals["keyword"].parent.parent)
+    monkeypatch.setattr(paths, "SHIPPED_RUNS", corpus.parent)
+    dotted = cradle("keyword", "qwen2.5-72b", "--corpus", corpus, *QUICK)
+    assert isinstance(dotted.exception, CradleError)
+    assert "cradle infer --model qwen2.5-72b" in str(dotted.exception)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "keyword").write_text("not a journal\n", encoding="utf-8")
+    done = cradle("keyword", "always-none", "--corpus", corpus, *QUICK)
+    assert done.exit_code == 0, done.output
+
+
+def test_two_journals_of_one_model_are_numbered(corpus: Path, journals: dict[str, Path]) -> None:
+    done = cradle(journals["keyword"], journals["part"], "--corpus", corpus, "--common", *QUICK)
+    assert done.exit_code == 0, done.output
+    assert "Against Keyword lexicon," in done.stdout
+    assert "Keyword lexicon (2)" in done.stdout
+    twice = cradle(journals["keyword"], journals["keyword"], "--corpus", corpus, *QUICK)
+    assert "each once" in str(twice.exception)
+
+
+def test_nonsense_is_not_what_a_comparison_is_about(
+    corpus: Path, journals: dict[str, Path]
+) -> None:
+    both = (journals["always-none"], journals["keyword"], "--corpus", corpus, *QUICK)
+    refused = cradle(*both, "--about", "nonsense")
+    assert isinstance(refused.exception, CradleError)
+    assert "history" in str(refused.exception)
+
+
+def test_a_folder_is_no_journal(corpus: Path, journals: dict[str, Path], tmp_path: Path) -> None:
+    refused = cradle(journals["keyword"], tmp_path, "--corpus", corpus, *QUICK)
+    assert isinstance(refused.exception, CradleError)
+    assert "\n" not in str(refused.exception)

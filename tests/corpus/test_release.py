@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cradle_lib import labels
-from cradle_lib.corpus import Corpus, read_release
+from cradle_lib.corpus import Corpus, is_test_split, read_release
 from cradle_lib.corpus.release import build_corpus
 from cradle_lib.errors import CorpusError
 
@@ -111,6 +111,14 @@ def bad(tmp_path: Path, name: str, content: bytes) -> Path:
     return path
 
 
+def bad_strings(path: Path) -> Path:
+    """A parquet file whose text column claims to be UTF-8 and is not."""
+    text = pa.array([b"User: n\xe9"], pa.binary()).view(pa.string())
+    columns = {"turn_id": pa.array([0]), "text": text, "labels": pa.array(["none"])}
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
 def test_damaged_files_give_one_clear_line(tmp_path: Path) -> None:
     whole = write(tmp_path / "whole.parquet").read_bytes()
     head = b"turn_id,text,labels\n"
@@ -133,6 +141,14 @@ def test_damaged_files_give_one_clear_line(tmp_path: Path) -> None:
         "expected a list of objects": bad(tmp_path, "n.json", b"3"),
         "columns differ in length": bad(
             tmp_path, "c.json", b'{"turn_id":[0],"text":[],"labels":[]}'
+        ),
+        "bytes.parquet: byte .* is not UTF-8": bad_strings(tmp_path / "bytes.parquet"),
+        "not JSON that can be a corpus": bad(tmp_path, "deep.json", b"[" * 200_000),
+        "not JSON that can be a turn": bad(
+            tmp_path, "big.jsonl", b'{"turn_id":' + b"9" * 5000 + b',"text":"","labels":""}'
+        ),
+        "row 0: turn_id is '9999": bad(
+            tmp_path, "digits.csv", head + b"9" * 400 + b",User: a,none\n"
         ),
         "not a readable CSV": bad(tmp_path, "quote.csv", head + b'0,"User: a\n'),
     }
@@ -220,3 +236,11 @@ def test_random_bytes_are_read_or_refused_but_never_crash(
     except CorpusError:
         return
     assert isinstance(corpus, Corpus)
+
+
+@pytest.mark.parametrize(
+    ("name", "claims"),
+    [("test", True), ("hub-test", True), ("test_v2", True), ("latest", False), ("contest", False)],
+)
+def test_only_the_word_test_claims_to_be_the_test_split(name: str, claims: bool) -> None:
+    assert is_test_split(build_corpus(ROWS, name)) is claims

@@ -222,6 +222,8 @@ def test_a_header_that_was_tampered_with_is_refused(tmp_path: Path) -> None:
         read_journal(path)
 
 
-def test_a_missing_journal_is_one_clear_error(tmp_path: Path) -> None:
+def test_a_missing_journal_or_a_folder_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match=r"can't be read \(.+\)\. Name the file of a journal\.$"):
+        read_journal(tmp_path)
     with pytest.raises(JournalError, match="there is no journal"):
         read_journal(tmp_path / "absent.jsonl")

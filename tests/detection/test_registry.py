@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cradle_lib.detection import find_model, load_registry
+from cradle_lib.detection import Model, find_model, load_registry
 from cradle_lib.errors import RegistryError
 from cradle_lib.prompts import load_template
 from cradle_lib.published import published_table
+from cradle_lib.record import Record
 
 
 def test_the_default_set_is_the_baselines_and_the_embedded_model() -> None:
@@ -98,3 +99,34 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, message: s
 def test_a_missing_registry_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(RegistryError, match="no registry"):
         load_registry(tmp_path / "models.yml")
+
+
+@pytest.mark.parametrize(
+    ("url", "here"),
+    [
+        ("http://localhost:8000/v1", True),
+        ("http://127.0.0.1:8000/v1", True),
+        ("http://10.1.2.3/v1", True),
+        ("http://[::1]:8000/v1", True),
+        ("https://api.example.com/v1", False),
+        ("http://8.8.8.8/v1", False),
+        ("http://localhost.example.com/v1", False),
+    ],
+)
+def test_an_address_elsewhere_must_be_called_remote(url: str, here: bool) -> None:
+    fields = {"id": "m", "name": "M", "group": "open", "engine": "openai", "weights": "w"}
+    if here:
+        assert Model(**fields, base_url=url).remote is False
+    else:
+        with pytest.raises(ValueError, match="say 'remote: true'"):
+            Model(**fields, base_url=url)
+
+
+def test_another_endpoint_is_another_run() -> None:
+    fields = {"model": "m", "name": "M", "group": "open", "engine": "openai", "prompt": "turn"}
+    rest = {"prompt_hash": "p", "decoding": {}, "corpus": "c", "corpus_fingerprint": "f"}
+    records = [
+        Record.create(**fields, **rest, endpoint=endpoint)
+        for endpoint in (None, "http://localhost:1/v1", "http://localhost:2/v1")
+    ]
+    assert len({record.identity for record in records}) == 3

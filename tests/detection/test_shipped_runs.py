@@ -61,19 +61,21 @@ def test_the_model_says_again_what_the_journal_holds() -> None:
 CONSTRAINED = paths.SHIPPED_RUNS / "surrogate-test" / "smollm2-135m-constrained.jsonl"
 
 
-def test_the_constrained_journal_covers_the_corpus_and_every_answer_parses() -> None:
-    predictions = load_predictions(CONSTRAINED, load_corpus("surrogate"))
+def test_the_constrained_journal_covers_its_sample_and_every_answer_parses() -> None:
+    predictions = load_predictions(CONSTRAINED, load_corpus("surrogate"), partial=True)
     assert not predictions.record.dirty
+    assert len(predictions.corpus) == len(predictions.record.dialogues or ()) == 120
     assert predictions.record.decoding["mode"] == "constrained"
-    assert predictions.outcome_counts[Outcome.OK] == len(predictions.masks) == 4527
+    assert predictions.outcome_counts[Outcome.OK] == len(predictions.masks)
     assert all(line.choices for line in read_journal(CONSTRAINED)[1])
 
 
 @pytest.mark.xdist_group("smollm2")
 def test_the_wave_engine_says_again_what_the_constrained_journal_holds(tmp_path: Path) -> None:
     corpus = load_corpus("surrogate")
-    shortest = sorted(range(len(corpus)), key=lambda i: len(corpus.dialogues[i].user_turns))[:3]
-    part = corpus.subset(shortest, corpus.name)
+    sample = load_predictions(CONSTRAINED, corpus, partial=True).corpus
+    shortest = sorted(range(len(sample)), key=lambda i: len(sample.dialogues[i].user_turns))[:3]
+    part = sample.subset(shortest, corpus.name)
     model = load_registry()["smollm2-135m-constrained"]
     path = run(model, part, out=tmp_path, options=Options(device="cpu"))
     shipped = {(p.dialogue, p.turn): p for p in read_journal(CONSTRAINED)[1]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -101,6 +102,15 @@ def test_agreement_has_published_ranges_beside_it_and_no_number_for_an_absent_la
     assert passive["Jaccard"] == "nan"
     assert "nan" not in table._repr_html_()
     assert len(by_label) == 2 * (len(LABELS) + 1)
+
+
+def test_a_team_without_a_dialogue_in_a_round_has_no_block_there(study: Annotations) -> None:
+    later = Annotations.of(
+        study.corpus, (replace(e, round=2) if e.dialogue == "d0001" else e for e in study.entries)
+    )
+    assert list(agreement_by_group(later, draws=0)) == [
+        "Team 1, round 1", "Team 1, round 2", "Team 2, round 1",
+    ]  # fmt: skip
 
 
 def test_a_window_and_a_unit_set_change_what_they_should(study: Annotations) -> None:

@@ -116,3 +116,12 @@ def test_the_journal_of_any_other_model_is_never_set_aside(
     with pytest.raises(JournalError, match="identity"):
         run_model("keyword", corpus)
     assert journal.read_bytes() == changed
+
+
+def test_a_sample_that_is_not_finished_is_refused(home: Path, corpus: Corpus) -> None:
+    run_model("keyword", corpus)
+    journal = home / "runs" / "surrogate-test" / "keyword.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:-1]))
+    with pytest.raises(JournalError, match="4 of the run's 5 dialogues are complete"):
+        stored_runs(corpus, ["keyword"])

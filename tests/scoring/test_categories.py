@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import reduce
+from operator import or_
 
 import numpy as np
 import pytest
@@ -30,16 +32,26 @@ Turns = list[list[tuple[int, int]]]
         ([(0, SHO), (SHO, SHO)], "too_early"),
         ([(SHO, SHO), (0, SHO)], "repeated"),
         ([(SHO, SHO), (0, SHO), (SHO, SHO)], "repeated"),
+        ([(SHO, SHP), (SHO, SHO), (0, SHO)], ["temporal_swap", "repeated"]),
+        # gold [AO, 0, 0], tags [0, AO, 0]: one tag that comes a turn late, not a repeat.
+        ([(AO, 0), (0, AO), (0, 0)], ["missed_alert", "too_late"]),
+        ([(AO, 0), (0, AO), (0, AO)], ["missed_alert", "too_late", "repeated"]),
+        ([(SHO, 0), (0, SHO), (SHO, SHO)], ["missed_confirm", "too_late"]),
+        # Tagged before it was gold, and again afterwards.
+        ([(0, SHO), (SHO, 0), (0, SHO)], ["too_early", "missed_confirm", "repeated"]),
         ([(0, SHO), (0, 0)], "unfounded"),
         # The same label in another temporal state is another label.
         ([(0, SHP), (SHO, SHO)], "unfounded"),
     ],
 )
-def test_a_worked_error_has_its_category(turns: list[tuple[int, int]], category: str) -> None:
+def test_worked_errors_have_their_categories(
+    turns: list[tuple[int, int]], category: str | list[str]
+) -> None:
     # The dialogue before has the same labels, and must not matter.
     rows = rows_of([[(SHO | SHP, SHO | SHP)], turns, [(SHO | SHP, SHO | SHP)]])
     errors = find_errors(rows.gold, rows.predicted)
-    assert categorize(errors, rows.gold, rows.dialogue_of) == [category]
+    expected = [category] if isinstance(category, str) else category
+    assert categorize(errors, rows.gold, rows.predicted, rows.dialogue_of) == expected
 
 
 @settings(deadline=None, max_examples=100)
@@ -47,7 +59,7 @@ def test_a_worked_error_has_its_category(turns: list[tuple[int, int]], category:
 def test_categories_are_exclusive_and_add_up_to_every_total(turns: Turns) -> None:
     rows = rows_of(turns)
     errors = find_errors(rows.gold, rows.predicted)
-    sorted_out = categorize(errors, rows.gold, rows.dialogue_of)
+    sorted_out = categorize(errors, rows.gold, rows.predicted, rows.dialogue_of)
     found = analyse_masks(rows.gold, rows.predicted, rows.dialogue_of)
     assert len(sorted_out) == len(errors) == sum(found.categories.values())
     assert Counter(sorted_out) == Counter({k: v for k, v in found.categories.items() if v})
@@ -63,6 +75,11 @@ def test_categories_are_exclusive_and_add_up_to_every_total(turns: Turns) -> Non
     assert sum(found.wrong_types.values()) == found.categories[Category.WRONG_TYPE]
     assert sum(found.profile.temporal_swaps.values()) == found.categories[Category.TEMPORAL_SWAP]
     assert found.profile.alert_to_none == found.categories[Category.MISSED_ALERT]
+    # A label is tagged for the first time once per dialogue; all other tags may be repeats.
+    tags = sum(tag.bit_count() for d in turns for _, tag in d)
+    firsts = sum(reduce(or_, (tag for _, tag in d)).bit_count() for d in turns)
+    assert found.categories[Category.TOO_LATE] <= firsts
+    assert found.categories[Category.REPEATED] <= tags - firsts
 
 
 def test_the_dominant_labels_are_named() -> None:

@@ -161,12 +161,40 @@ def test_runs_to_compare_must_be_two_with_names_of_their_own(runs: list[Predicti
         compare(runs, names=["a", "b", "c"], permutations=0, draws=0)
 
 
-def test_the_power_note_is_the_textbook_formula(found: Comparison) -> None:
+def test_the_power_note_is_the_textbook_formula(
+    runs: list[Predictions], make_predictions: Callable[..., Predictions]
+) -> None:
+    corpus = runs[0].corpus
+    kept = np.random.default_rng(4).random(len(corpus.gold)) < 0.5
+    some = make_predictions(corpus, np.where(kept, corpus.gold, 0))
+    found = compare([runs[0], some], names=["none", "some"], **QUICK)
     # z(.975) + z(.8) = 1.9600 + 0.8416.
     assert detectable(1.0) == pytest.approx(2.8016, abs=1e-4)
-    sizes = [100 * d.detectable for d in found.family if (d.level, d.score) == ("turn", "micro_f1")]
+    sizes = [
+        100 * d.detectable
+        for d in found.family
+        if (d.level, d.score) == ("turn", "micro_f1") and d.detectable is not None
+    ]
+    assert len(sizes) == 1
     assert "With 40 dialogues" in found.power_note
     assert f"{max(sizes):.1f} points" in found.power_note
+
+
+def test_nothing_is_said_of_power_where_the_draws_do_not_vary(
+    runs: list[Predictions], found: Comparison
+) -> None:
+    # All 40 dialogues are alike, so "all" minus "none" is 100 points in every draw.
+    assert next(d for d in found.family if d.system == "all").detectable is None
+    assert " 0.0 " not in found.power_note
+    same = compare([runs[0], runs[2]], names=["none", "all"], **QUICK)
+    assert same.power_note.startswith("The scores do not vary over the draws")
+    none = compare([runs[0], runs[2]], names=["none", "all"], draws=0, permutations=9)
+    assert none.power_note.startswith("No draws")
+
+
+def test_what_a_comparison_is_about_must_be_part_of_a_signature(runs: list[Predictions]) -> None:
+    with pytest.raises(ScoringError, match=r"'nonsense' is no part .* level, labels, history"):
+        compare(runs, names="abc", about=("history", "nonsense"), **QUICK)
 
 
 def test_a_comparison_is_strict_json(found: Comparison) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,8 +13,10 @@ from pydantic import ValidationError
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import BITS, LABELS
+from cradle_lib.scoring.conventions import Conventions
 from cradle_lib.scoring.evaluate import evaluate
-from cradle_lib.scoring.report import Report, report, report_schema
+from cradle_lib.scoring.report import Number, Report, report, report_schema
+from cradle_lib.scoring.timing import timing
 
 AO, SHO = BITS["alert_ongoing"], BITS["confirm_SH_ongoing"]
 
@@ -38,7 +41,9 @@ def test_a_report_obeys_its_schema_and_survives_a_round_trip(
     assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
 
 
-def test_every_score_in_it_has_an_interval_and_a_signature(run: Predictions) -> None:
+def test_its_parts_have_the_scores_intervals_and_signatures_of_each_measure(
+    run: Predictions,
+) -> None:
     found = report(run, draws=40)
     for level, part in found.levels.items():
         scored = evaluate(run, level=level, draws=40)
@@ -48,7 +53,58 @@ def test_every_score_in_it_has_an_interval_and_a_signature(run: Predictions) -> 
     assert found.timing is not None
     assert "|p:" in found.timing.signature
     assert set(LABELS) < set(found.timing.onsets)
-    assert found.burden.signature == found.levels["turn"].signature
+    assert found.burden.signature == found.levels["turn"].signature == found.errors.signature
+    # Both user turns without a gold label, the third and the fifth, were flagged.
+    flagged = found.errors.flagged_negatives
+    assert flagged.value == 1.0
+
+
+def test_the_curves_of_delay_are_those_of_timing(run: Predictions) -> None:
+    found = report(run, draws=40).timing
+    timed = timing(run, draws=40)
+    assert found is not None
+    for name, whole in (("detected", timed.detected), ("waiting", timed.waiting)):
+        part = getattr(found, name)
+        assert list(part) == ["any", "alert", "confirm"]
+        values = [[number.value for number in part[scope]] for scope in part]
+        assert values == whole.value.tolist()
+
+
+def test_endless_is_not_undefined(
+    make_corpus: Callable[..., Corpus], make_predictions: Callable[..., Predictions]
+) -> None:
+    corpus = make_corpus([[("U", AO), ("U", 0)], [("U", 0), ("U", 0)]])
+    made = report(make_predictions(corpus, [0, 0, SHO, 0]), draws=0)
+    found = Report.model_validate_json(made.to_json())
+    assert found.timing is not None
+    # The alert is never tagged; there is no past alert to wait for.
+    assert found.timing.onsets["alert_ongoing"].median_delay.value == "inf"
+    assert found.timing.onsets["alert_past"].median_delay.value is None
+    assert found.burden.estimates["needed_to_evaluate"].value == "inf"
+    with pytest.raises(ValidationError):
+        Number(value=math.inf, low=None, high=None)
+
+
+def test_conventions_reach_every_part(
+    make_corpus: Callable[..., Corpus], make_predictions: Callable[..., Predictions]
+) -> None:
+    # An alert on a listener's row, which no model is asked about.
+    corpus = make_corpus([[("U", 0), ("L", AO), ("U", 0)], [("U", SHO), ("U", 0)]])
+    run = make_predictions(corpus, [0, 0, SHO, 0])
+    usual, counted = (
+        report(run, draws=0, conventions=c) for c in (None, Conventions(orphans="count"))
+    )
+    assert (usual.errors.false_negatives, counted.errors.false_negatives) == (0, 1)
+    assert usual.errors.escalation["alert_only"]["neither"] == 0
+    assert counted.errors.escalation["alert_only"]["neither"] == 1
+    assert next(iter(usual.sensitivity.variants)) == "Default"
+    assert counted.sensitivity.signature == counted.levels["turn"].signature
+    own = counted.sensitivity.variants["As in this report"]["M"]["micro_f1"]
+    assert own == counted.levels["turn"].scores["micro_f1"].value != 1
+    # An answer that was not read leaves its turn out.
+    left_out = make_predictions(corpus, [0, 0, 0, 0], "oouo")
+    found = report(left_out, draws=0, conventions=Conventions(unparsed="exclude"))
+    assert found.errors.false_negatives == 0
 
 
 def test_it_holds_no_text_of_a_dialogue(run: Predictions) -> None:

@@ -105,7 +105,6 @@ SEVERAL: Final[tuple[tuple[str, int, Alerts, bool], ...]] = (
     ("CA.past RA.past SI_passive.ongoing", 1, "none", False),
     ("SH.past SI_passive.ongoing RA.past", 1, "none", False),
 )
-SINGLES_WITH_ALERT: Final = 182
 
 
 def plan_annotated(rng: random.Random) -> list[Plan]:

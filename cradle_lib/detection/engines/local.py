@@ -128,7 +128,8 @@ def require_packages(*names: str, extra: str, model: Model) -> None:
         if importlib.util.find_spec(name) is None:
             raise EngineError(
                 f"{model.name} needs the package {name}, which is not installed. "
-                f"Install it with `pip install 'cradle-lib[{extra}]'`."
+                "Install it with "
+                f"`.venv/bin/python -m pip install -c requirements.lock -e '.[{extra}]'`."
             )
 
 
