@@ -107,7 +107,7 @@ class Table:
         body = "".join(self._group(title, list(rows)) for title, rows in self._groups())
         notes = "".join(f"<p>{_inline_code(note)}</p>" for note in self.notes)
         return (
-            f'<div class="cradle-scroll" role="region" aria-labelledby="{name}" tabindex="0">'
+            f'<div class="cradle-scroll" role="group" aria-labelledby="{name}" tabindex="0">'
             f'<table class="cradle-table"><caption id="{name}">'
             f"<span>{html.escape(self.caption)}</span></caption>"
             f"<thead><tr>{head}</tr></thead>{body}</table></div>"

@@ -411,7 +411,7 @@ def test_ctrl_c_keeps_the_answers_in_flight(tmp_path: Path) -> None:
 
 def test_a_missing_sdk_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(EngineError, match=r"package anthropic.*cradle-lib\[api\]"):
+    with pytest.raises(EngineError, match=r"package anthropic.*-e '\.\[api\]'"):
         engine_for(make_model("anthropic", "http://127.0.0.1:9"))
 
 

@@ -144,7 +144,7 @@ def test_missing_weights_and_packages_are_one_clear_line(
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "torch" else found(name)
     )
-    with pytest.raises(EngineError, match=r"needs the package torch.*cradle-lib\[local\]"):
+    with pytest.raises(EngineError, match=r"needs the package torch.*-e '\.\[local\]'"):
         run(absent, corpus, out=tmp_path)
 
 
