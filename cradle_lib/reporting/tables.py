@@ -18,6 +18,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count as count_up
 from itertools import groupby
 from typing import Final, Literal
 
@@ -27,6 +28,9 @@ MISSING: Final = DASH
 UNDEFINED: Final = "n/a"
 MISSING_NOTE: Final = f"{MISSING} not stated in the text of the paper."
 UNDEFINED_NOTE: Final = f"{UNDEFINED} the label is never gold in these dialogues."
+
+
+_NUMBERS: Final = count_up(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,8 @@ class Table:
                 )
 
     def _repr_html_(self) -> str:
-        name = "t" + hashlib.sha256(self.to_csv().encode()).hexdigest()[:10]
+        # Two tables of a page may be alike to the last cell, but an id stands once.
+        name = f"t{next(_NUMBERS)}-" + hashlib.sha256(self.to_csv().encode()).hexdigest()[:10]
         head = "".join(
             f'<th scope="col"{_css(column.kind)}>{html.escape(column.title)}</th>'
             for column in self.columns
