@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
 from cradle_lib.labels import LABELS
@@ -195,8 +197,13 @@ def test_error_tables_add_up(runs: list[Predictions], whole: list[Predictions]) 
 
 
 def test_consequences_are_shown_where_other_histories_were_run(
-    whole: list[Predictions], corpus: Corpus
+    whole: list[Predictions],
+    corpus: Corpus,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(paths, "RUNS", tmp_path)
+    monkeypatch.setattr(paths, "SHIPPED_RUNS", tmp_path)
     assert history_runs(whole, corpus) == []
     own = whole[1]
     told = replace(own, record=own.record.model_copy(update={"history": "gold"}))
