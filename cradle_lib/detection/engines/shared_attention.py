@@ -20,7 +20,6 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
@@ -28,6 +27,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, PreTrainedModel
 
 from cradle_lib.detection.engines.attend import attend
+from cradle_lib.detection.engines.pack import Pack
 
 NAME: Final = "cradle_shared_prefix"
 _STORE: Final = "cradle_store"
@@ -39,66 +39,6 @@ _HARMLESS: Final = frozenset(
 
 class UnsupportedAttentionError(RuntimeError):
     """The architecture asks for something that shared attention does not do."""
-
-
-@dataclass(frozen=True)
-class Pack:
-    """The new tokens of one forward pass, dialogue after dialogue.
-
-    Attributes:
-        slot: Slot of each token. Shape (tokens,).
-        place: Place of each token in its slot, from 0. Shape (tokens,).
-        runs: For dialogues with several new tokens: ``(slot, first token, tokens, length)``,
-            where length counts the slot's tokens including the new ones.
-        single_tokens: Indices of tokens that are their dialogue's only new one. Shape (singles,).
-        single_slots: The slots of these. Shape (singles,).
-        single_lengths: Their slots' lengths, the new token included. Shape (singles,).
-        longest: The greatest of these lengths, 0 if there is none.
-    """
-
-    slot: Tensor
-    place: Tensor
-    runs: tuple[tuple[int, int, int, int], ...]
-    single_tokens: Tensor
-    single_slots: Tensor
-    single_lengths: Tensor
-    longest: int
-
-
-def pack(pieces: list[tuple[int, int, int]], device: torch.device) -> Pack:
-    """Lays out one forward pass.
-
-    Args:
-        pieces: ``(slot, place of the first new token, new tokens)`` for each dialogue.
-        device: Where the tensors live.
-
-    Returns:
-        The pack; its tokens are in the order of the pieces.
-    """
-    slots: list[int] = []
-    places: list[int] = []
-    runs: list[tuple[int, int, int, int]] = []
-    singles: list[tuple[int, int, int]] = []
-    for slot, start, count in pieces:
-        if count == 1:
-            singles.append((len(slots), slot, start + 1))
-        else:
-            runs.append((slot, len(slots), count, start + count))
-        slots += [slot] * count
-        places += range(start, start + count)
-
-    def vector(values: list[int]) -> Tensor:
-        return torch.tensor(values, dtype=torch.long, device=device)
-
-    return Pack(
-        slot=vector(slots),
-        place=vector(places),
-        runs=tuple(runs),
-        single_tokens=vector([s[0] for s in singles]),
-        single_slots=vector([s[1] for s in singles]),
-        single_lengths=vector([s[2] for s in singles]),
-        longest=max((s[2] for s in singles), default=0),
-    )
 
 
 class Store:
@@ -251,11 +191,15 @@ def _shared(
     heads, tokens = query.shape[1], query.shape[2]
     group = heads // key.shape[1]
     mask = None
-    if window is not None and store.prefix_length + int(now.place.max()) >= window:
+    if window is not None and store.prefix_length + now.furthest >= window:
         # A token at position p sees positions greater than p - window.
         first = store.prefix_length + now.place - window + 1
-        seen = torch.arange(store.prefix_length, device=query.device) >= first.unsqueeze(1)
-        mask = seen.repeat(group, 1).view(1, 1, group * tokens, -1)
+
+        def see() -> Tensor:
+            seen = torch.arange(store.prefix_length, device=query.device) >= first.unsqueeze(1)
+            return seen.repeat(group, 1).view(1, 1, group * tokens, -1)
+
+        mask = now.mask(("prefix", window, group), query.dtype, see)
     folded = query.reshape(1, key.shape[1], group * tokens, -1)
     out, lse = attend(folded, key, value, scale, mask)
     return out.reshape(1, heads, tokens, -1), lse.reshape(1, heads, tokens)
@@ -271,14 +215,16 @@ def _own(
     lse = torch.empty(1, heads, tokens, dtype=torch.float32, device=query.device)
     if now.longest:
         # Slots are numbered from 0 without gaps, so that a slice of all of them is a view.
-        used = int(now.single_slots.max()) + 1
-        places = torch.arange(now.longest, device=query.device)
-        lengths = torch.zeros(used, dtype=torch.long, device=query.device)
-        lengths[now.single_slots] = now.single_lengths
-        seen = places < lengths.unsqueeze(1)
-        if window is not None:
-            seen &= places >= (lengths - window).unsqueeze(1)
-        seen[lengths == 0, 0] = True
+        used = len(now.seen_until)
+
+        def see_singles() -> Tensor:
+            places = torch.arange(now.longest, device=query.device)
+            ends = now.seen_until.unsqueeze(1)
+            seen = places < ends
+            if window is not None:
+                seen &= places >= ends - window
+            return seen.view(used, 1, 1, -1).expand(-1, -1, group, -1)
+
         asked = query.new_zeros(used, few, group, query.shape[-1])
         picked = query[0, :, now.single_tokens].transpose(0, 1)
         asked[now.single_slots] = picked.reshape(-1, few, group, query.shape[-1])
@@ -287,26 +233,29 @@ def _own(
             keys[:used, :, : now.longest],
             values[:used, :, : now.longest],
             scale,
-            seen.view(used, 1, 1, -1).expand(-1, -1, group, -1),
+            now.mask(("singles", window, group), query.dtype, see_singles),
         )
         part = part.reshape(used, heads, -1)[now.single_slots]
         part_lse = part_lse.reshape(used, heads)[now.single_slots]
         out[0, :, now.single_tokens] = part.transpose(0, 1)
         lse[0, :, now.single_tokens] = part_lse.transpose(0, 1)
     for slot, first, count, length in now.runs:
-        ends = torch.arange(length - count, length, device=query.device).unsqueeze(1)
-        places = torch.arange(length, device=query.device)
-        seen = places <= ends
-        if window is not None:
-            seen &= places > ends - window
+
+        def see_run(count: int = count, length: int = length) -> Tensor:
+            ends = torch.arange(length - count, length, device=query.device).unsqueeze(1)
+            places = torch.arange(length, device=query.device)
+            seen = places <= ends
+            if window is not None:
+                seen &= places > ends - window
+            return seen.repeat(group, 1).view(1, 1, group * count, length)
+
         asked = query[:, :, first : first + count].reshape(1, few, group * count, -1)
-        mask = seen.repeat(group, 1).view(1, 1, group * count, length)
         part, part_lse = attend(
             asked,
             keys[slot : slot + 1, :, :length],
             values[slot : slot + 1, :, :length],
             scale,
-            mask,
+            now.mask((count, length, window, group), query.dtype, see_run),
         )
         out[:, :, first : first + count] = part.reshape(1, heads, count, -1)
         lse[:, :, first : first + count] = part_lse.reshape(1, heads, count)

@@ -22,8 +22,9 @@ from cradle_lib.detection.answers import Outcome, is_cut
 from cradle_lib.detection.engines.base import Emit
 from cradle_lib.detection.engines.constrained import Grammar, Walk
 from cradle_lib.detection.engines.local import Local
+from cradle_lib.detection.engines.pack import pack
 from cradle_lib.detection.engines.prefix import common, shared_prefix
-from cradle_lib.detection.engines.shared_attention import Store, attach, detach, pack
+from cradle_lib.detection.engines.shared_attention import Store, attach, detach
 from cradle_lib.detection.registry import Model
 from cradle_lib.detection.session import Answer, Prompt, Session
 from cradle_lib.errors import EngineError
