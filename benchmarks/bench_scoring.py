@@ -35,7 +35,8 @@ from sklearn.metrics import accuracy_score, jaccard_score, precision_recall_fsco
 from cradle_lib.labels import BITS
 from cradle_lib.published import published_label_counts
 from cradle_lib.scoring.counts import count
-from cradle_lib.scoring.intervals import interval, resample, weights
+from cradle_lib.scoring.intervals import interval, resample
+from cradle_lib.scoring.resampling import weights
 from cradle_lib.scoring.scores import OVERALL, PER_LABEL, Scores, scores
 
 TURNS = 1_000_000
@@ -172,7 +173,7 @@ def bench_bootstrap() -> list[Line]:
 
     dense = indicators(data.gold), indicators(data.predicted)
     sparse = csr_array(dense[0]), csr_array(dense[1])
-    drawn = scores(resample(counts, draws=LOOPED, seed=0))
+    drawn = scores(next(resample(counts, draws=LOOPED, seed=0)))
     for pair in (dense, sparse):
         for draw, other in enumerate(loop(*pair)):
             require_equal(drawn.map(partial(np.take, indices=draw, axis=0)), other)

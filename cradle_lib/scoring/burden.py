@@ -20,7 +20,7 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,10 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cradle_lib.scoring.conventions import Conventions, Rows
-from cradle_lib.scoring.draws import Floats, json_estimate, measure
-from cradle_lib.scoring.evaluate import Estimate, evaluate
+from cradle_lib.scoring.draws import json_estimate, measure
+from cradle_lib.scoring.evaluate import Estimate, sign
 from cradle_lib.scoring.intervals import DRAWS
 from cradle_lib.scoring.occurrences import first_only, scored_rows
+from cradle_lib.scoring.scores import Floats
 from cradle_lib.scoring.signature import Signature
 
 if TYPE_CHECKING:
@@ -104,13 +105,12 @@ def burden(
         ScoringError: If nothing is left to score.
     """
     conventions = conventions or Conventions()
-    scored = evaluate(predictions, conventions=conventions, draws=0).signature
     rows = burden_rows(scored_rows(predictions, conventions), len(predictions.corpus))
     found = measure(
         rows, {name: partial(_statistic, name) for name in _RATIOS}, draws=draws, seed=seed
     )
     return Burden(
-        signature=replace(scored, draws=draws, seed=seed),
+        signature=sign(predictions, conventions, draws=draws, seed=seed),
         estimates={name: measured.estimate() for name, measured in found.items()},
         tallies=dict(zip(TALLIES, rows.sum(axis=0).tolist(), strict=True)),
     )

@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK
-from cradle_lib.scoring.conventions import Conventions, Level, Rows, align
-from cradle_lib.scoring.counts import Counts, count
+from cradle_lib.scoring.conventions import Conventions, Level, Rows
+from cradle_lib.scoring.counts import Counts
 from cradle_lib.scoring.difference import ENOUGH
-from cradle_lib.scoring.draws import Floats, json_estimate, measure, ratio
-from cradle_lib.scoring.evaluate import Estimate, evaluate
+from cradle_lib.scoring.draws import json_estimate, measure
+from cradle_lib.scoring.evaluate import Estimate, aligned, count_rows, sign
 from cradle_lib.scoring.intervals import DRAWS
 from cradle_lib.scoring.occurrences import positions
+from cradle_lib.scoring.scores import Floats, ratio
 from cradle_lib.scoring.signature import Signature
 
 if TYPE_CHECKING:
@@ -116,10 +117,8 @@ def cohorts(
     if by == "position" and level != "turn":
         raise ScoringError("turn position divides turns. Choose level 'turn'.")
     conventions = conventions or Conventions()
-    signature = evaluate(predictions, level=level, conventions=conventions, draws=0).signature
-    rows = align(predictions.corpus, predictions.masks, predictions.ok, conventions)
-    n = len(predictions.corpus)
-    counted = partial(_count, n=n, level=level, conventions=conventions)
+    rows = aligned(predictions, conventions)
+    counted = partial(count_rows, n=len(predictions.corpus), level=level, conventions=conventions)
     if by == "stage":
         stages = {"alert": ALERT_MASK, "confirm": CONFIRM_MASK}
         parts = {name: counted(_restricted(rows, mask)) for name, mask in stages.items()}
@@ -130,7 +129,8 @@ def cohorts(
         members = _members(predictions, by, rows)
         parts = {name: _only(whole, chosen) for name, chosen in members.items()}
     found = _scored(parts, draws, seed, conventions.zero_division)
-    return Cohorts(by, replace(signature, draws=draws, seed=seed), found)
+    signature = sign(predictions, conventions, level=level, draws=draws, seed=seed)
+    return Cohorts(by, signature, found)
 
 
 def _scored(
@@ -172,18 +172,6 @@ def _measure(name: str, totals: Floats, *, zero_division: float) -> Floats:
             return ratio(found, found + missed, zero_division)
         case _:
             return ratio(2 * found, 2 * found + made_up + missed, zero_division)
-
-
-def _count(rows: Rows, *, n: int, level: Level, conventions: Conventions) -> Counts:
-    return count(
-        rows.gold,
-        rows.predicted,
-        rows.dialogue_of,
-        n,
-        level=level,
-        conventions=conventions,
-        answered=rows.answered,
-    )
 
 
 def _restricted(rows: Rows, mask: int) -> Rows:

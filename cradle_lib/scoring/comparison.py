@@ -38,7 +38,7 @@ from cradle_lib.scoring.evaluate import Estimate, Evaluation, evaluate
 from cradle_lib.scoring.intervals import DRAWS
 from cradle_lib.scoring.paired import PERMUTATIONS, PairedResult, compare_pairs
 from cradle_lib.scoring.ranking import ALPHA, Standing, adjust, standings
-from cradle_lib.scoring.signature import Signature
+from cradle_lib.scoring.signature import Signature, shared
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
@@ -52,7 +52,7 @@ class Comparison:
 
     Attributes:
         names: Names of the runs, the baseline first.
-        signatures: One for each level, as the runs share them.
+        signatures: One for each level, which the runs share.
         permutations: Swaps behind each p-value.
         estimates: Each run's score with its interval, by level and score, in the order of
             the names.
@@ -161,11 +161,11 @@ def compare(
         level: [evaluate(run, level=level, conventions=conventions, draws=0) for run in runs]
         for level in LEVELS
     }
+    signatures = {}
     for level in LEVELS:
-        require_comparable(called, [e.signature for e in scored[level]], about=about)
-    signatures = {
-        level: replace(scored[level][0].signature, draws=draws, seed=seed) for level in LEVELS
-    }
+        own = [evaluation.signature for evaluation in scored[level]]
+        require_comparable(called, own, about=about)
+        signatures[level] = replace(shared(own, about=about), draws=draws, seed=seed)
     return _compared(called, scored, signatures, permutations)
 
 

@@ -23,12 +23,14 @@ from numpy.typing import NDArray
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.record import History
+from cradle_lib.scoring.conventions import Conventions
 from cradle_lib.scoring.counts import Masks
 from cradle_lib.scoring.difference import require_comparable
-from cradle_lib.scoring.draws import Floats, Measured, json_estimate, measure, ratio
-from cradle_lib.scoring.evaluate import evaluate
+from cradle_lib.scoring.draws import Measured, json_estimate, measure
+from cradle_lib.scoring.evaluate import sign
 from cradle_lib.scoring.intervals import DRAWS
 from cradle_lib.scoring.occurrences import first_positions, positions
+from cradle_lib.scoring.scores import Floats, ratio
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
@@ -101,7 +103,7 @@ def consequence(
                 f"a run of {record.model} with history {record.history!r} was given as "
                 f"{history!r} of {runs['self'].record.model}. Compare runs of one model."
             )
-    signatures = [evaluate(runs[h], draws=0).signature for h in histories]
+    signatures = [sign(runs[h], Conventions()) for h in histories]
     require_comparable(histories, signatures, about=("history",))
     own = runs["self"]
     gold, n = own.corpus.gold, len(own.corpus)

@@ -69,7 +69,7 @@ class Counts:
     @property
     def rows(self) -> NDArray[np.float64]:
         """One row of 51 numbers per dialogue: the flattened tallies, then the sets."""
-        flat = self.tallies.reshape(len(self), -1)
+        flat = self.tallies.reshape(len(self), 3 * len(LABELS))
         return np.concatenate([flat, self.sets], axis=1, dtype=np.float64)
 
     @property

@@ -10,17 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
+from statistics import NormalDist
 from typing import Any, Final, Literal
 
 import numpy as np
-from scipy.stats import binomtest, norm
+from scipy.stats import binomtest
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.conventions import Level
 from cradle_lib.scoring.counts import Counts
-from cradle_lib.scoring.draws import bounds, draw_totals, ratio
 from cradle_lib.scoring.evaluate import Estimate
+from cradle_lib.scoring.intervals import bounds
 from cradle_lib.scoring.ranking import ALPHA
+from cradle_lib.scoring.resampling import draw_blocks
+from cradle_lib.scoring.scores import ratio
 from cradle_lib.scoring.signature import Signature
 
 Verdict = Literal["different", "not shown", "insufficient"]
@@ -167,7 +170,8 @@ def detectable(error: float, alpha: float = ALPHA, power: float = POWER) -> floa
     Returns:
         (z(1 - alpha / 2) + z(power)) times the standard error: about 2.8 times.
     """
-    return float((norm.ppf(1 - alpha / 2) + norm.ppf(power)) * error)
+    normal = NormalDist()
+    return (normal.inv_cdf(1 - alpha / 2) + normal.inv_cdf(power)) * error
 
 
 def mcnemar(first: Counts, second: Counts) -> float:
@@ -205,9 +209,12 @@ def exact_match_spread(
     """
     if not draws:
         return math.nan, math.nan, math.nan
-    drawn = [
-        draw_totals(c.sets[:, :2].astype(np.int64), draws=draws, seed=seed) for c in (first, second)
-    ]
-    one, other = (ratio(totals[:, 1], totals[:, 0]) for totals in drawn)
-    low, high = bounds(other - one)
-    return float(low), float(high), float((other - one).std())
+    rows = np.stack([c.sets[:, :2].astype(np.int64) for c in (first, second)], axis=1)
+    moved = np.concatenate(
+        [
+            np.diff(ratio(totals[..., 1], totals[..., 0]), axis=1)[:, 0]
+            for totals in draw_blocks(rows, draws, seed)
+        ]
+    )
+    low, high = bounds(moved)
+    return float(low), float(high), float(moved.std())

@@ -11,21 +11,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.evaluate import Estimate
-from cradle_lib.scoring.intervals import CONFIDENCE, draw_sums
-
-Floats = NDArray[np.float64]
-
-# Whole numbers below this are exact in 32 bits, and their products twice as fast.
-_EXACT: Final = 1 << 24
-# With more undefined draws than this an interval over the rest would not be a 95 % one.
-_UNDEFINED: Final = 0.05
+from cradle_lib.scoring.intervals import bounds
+from cradle_lib.scoring.resampling import draw_blocks
+from cradle_lib.scoring.scores import Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +41,11 @@ class Measured:
         """Looks up one number and its interval, by its place in :attr:`value`."""
         low, high = (None if b is None else float(b[place]) for b in (self.low, self.high))
         return Estimate(float(self.value[place]), low, high)
+
+    def part(self, *place: int | slice) -> Measured:
+        """Takes some of the numbers with their intervals, by their place in :attr:`value`."""
+        low, high = (None if b is None else b[place] for b in (self.low, self.high))
+        return Measured(self.value[place], low, high)
 
 
 def measure(
@@ -72,67 +72,15 @@ def measure(
     if draws < 0:
         raise ScoringError(f"{draws} draws. Ask for at least 1, or for 0 to have no intervals.")
     total = rows.sum(axis=0, dtype=np.float64)
-    drawn = draw_totals(rows, draws=draws, seed=seed) if draws else None
+    drawn: dict[str, list[Floats]] = {name: [] for name in statistics}
+    for totals in draw_blocks(rows, draws, seed) if draws else ():
+        for name, statistic in statistics.items():
+            drawn[name].append(statistic(totals))
     found = {}
     for name, statistic in statistics.items():
-        low, high = (None, None) if drawn is None else bounds(statistic(drawn))
+        low, high = bounds(np.concatenate(drawn[name])) if draws else (None, None)
         found[name] = Measured(np.asarray(statistic(total)), low, high)
     return found
-
-
-def draw_totals(rows: NDArray[Any], *, draws: int, seed: int) -> Floats:
-    """Adds up the rows of the dialogues in every draw.
-
-    Args:
-        rows: Any counts, one row per dialogue. Shape (N, ...).
-        draws: Number of draws, at least 1.
-        seed: Seed of the generator.
-
-    Returns:
-        Totals. Shape (draws, ...).
-
-    Raises:
-        ScoringError: If there is no dialogue, or no draw is asked for.
-    """
-    n = len(rows)
-    if draws < 1 or not n:
-        raise ScoringError(f"{draws} draws from {n} dialogues. Both must be at least 1.")
-    flat = rows.reshape(n, -1)
-    whole = np.issubdtype(flat.dtype, np.integer)
-    exact = whole and (not flat.size or n * int(np.abs(flat).max()) < _EXACT)
-    flat = flat.astype(np.float32 if exact else np.float64)
-    totals = np.zeros((draws, flat.shape[1]))
-    # Most things never happen to most labels.
-    used = flat.any(axis=0)
-    totals[:, used] = draw_sums(np.ascontiguousarray(flat[:, used]), draws, seed)
-    return totals.reshape(draws, *rows.shape[1:])
-
-
-def bounds(values: Floats) -> tuple[Floats, Floats]:
-    """Finds the ends of 95 % intervals.
-
-    Args:
-        values: One statistic or more in every draw; NaN where it is undefined, infinities
-            allowed. Shape (draws, ...).
-
-    Returns:
-        The 2.5th and the 97.5th percentile, each of shape (...). Undefined draws are left
-        out; with more than 5 % of them both bounds are NaN.
-    """
-    tail = (1 - CONFIDENCE) / 2
-    flat = values.reshape(len(values), -1)
-    ends = np.full((2, flat.shape[1]), np.nan)
-    finite = np.isfinite(flat).all(axis=0)
-    # Draws that lie side by side in memory are sorted in a third of the time.
-    columns = np.ascontiguousarray(flat[:, finite].T)
-    ends[:, finite] = np.quantile(columns, [tail, 1 - tail], axis=1, overwrite_input=True)
-    for column in np.flatnonzero(~finite):
-        defined = flat[~np.isnan(flat[:, column]), column]
-        if len(defined) >= (1 - _UNDEFINED) * len(flat):
-            # Between a number and infinity there is nothing to interpolate.
-            ends[:, column] = np.quantile(defined, [tail, 1 - tail], method="inverted_cdf")
-    low, high = ends.reshape(2, *values.shape[1:])
-    return low, high
 
 
 def json_estimate(estimate: Estimate) -> dict[str, float | str | None]:
@@ -152,13 +100,6 @@ def _plain(value: float | None) -> float | str | None:
     if value is None or math.isnan(value):
         return None
     return str(value) if math.isinf(value) else value
-
-
-def ratio(above: Floats, below: Floats, otherwise: float = np.nan) -> Floats:
-    """Divides, with a value of its own where the denominator is 0."""
-    above, below = np.broadcast_arrays(above, below)
-    filled = np.full(np.shape(below), otherwise, dtype=np.float64)
-    return np.divide(above, below, out=filled, where=below != 0)
 
 
 def middle(histogram: Floats, values: Floats) -> Floats:

@@ -32,8 +32,9 @@ from scipy.special import expit
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.conventions import Rows
-from cradle_lib.scoring.draws import Floats, middle, ratio
+from cradle_lib.scoring.draws import middle
 from cradle_lib.scoring.occurrences import SCOPES, first_positions
+from cradle_lib.scoring.scores import Floats, ratio
 
 ERDE_TURNS: Final = (2, 5)
 

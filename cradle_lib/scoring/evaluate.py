@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.record import library_version
-from cradle_lib.scoring.conventions import Conventions, Level, align
+from cradle_lib.scoring.conventions import Conventions, Level, Rows, align
 from cradle_lib.scoring.counts import Counts, count
 from cradle_lib.scoring.intervals import DRAWS, interval
 from cradle_lib.scoring.scores import OVERALL, PER_LABEL, Floats, Scores, labels_at, scores, split
@@ -156,46 +156,92 @@ def evaluate(
     conventions = conventions or Conventions()
     if draws < 0:
         raise ScoringError(f"{draws} draws. Ask for at least 1, or for 0 to have no intervals.")
-    corpus = predictions.corpus
-    rows = align(corpus, predictions.masks, predictions.ok, conventions)
-    counts = count(
+    rows = aligned(predictions, conventions)
+    counts = count_rows(rows, len(predictions.corpus), level, conventions)
+    zero = conventions.zero_division
+    return Evaluation(
+        signature=sign(predictions, conventions, level=level, draws=draws, seed=seed),
+        scores=scores(counts.total, level=level, zero_division=zero),
+        bounds=interval(counts, draws=draws, seed=seed, zero_division=zero) if draws else None,
+        counts=counts,
+        outcomes={str(outcome): n for outcome, n in predictions.outcome_counts.items()},
+        turns=len(predictions.masks),
+        of_turns=predictions.of_turns,
+    )
+
+
+def aligned(predictions: Predictions, conventions: Conventions) -> Rows:
+    """Puts a run's tags beside the gold labels.
+
+    Args:
+        predictions: What the run says about every user turn of its corpus.
+        conventions: What the paper leaves open.
+
+    Returns:
+        The rows, as :func:`~cradle_lib.scoring.conventions.align` gives them.
+
+    Raises:
+        ScoringError: If nothing is left to score.
+    """
+    rows = align(predictions.corpus, predictions.masks, predictions.ok, conventions)
+    if not (rows.answered.any() if conventions.unparsed == "exclude" else len(rows.gold)):
+        outcomes = {str(outcome): n for outcome, n in predictions.outcome_counts.items()}
+        raise ScoringError(
+            f"nothing to score in {predictions.corpus.name}: {len(predictions.masks)} user "
+            f"turns with outcomes {outcomes}, unparsed={conventions.unparsed!r}. "
+            "Score another corpus, or don't exclude unreadable answers."
+        )
+    return rows
+
+
+def count_rows(rows: Rows, n: int, level: Level, conventions: Conventions) -> Counts:
+    """Counts rows of ``n`` dialogues, as :func:`~cradle_lib.scoring.counts.count` does."""
+    return count(
         rows.gold,
         rows.predicted,
         rows.dialogue_of,
-        len(corpus),
+        n,
         level=level,
         conventions=conventions,
         answered=rows.answered,
     )
-    outcomes = {str(outcome): n for outcome, n in predictions.outcome_counts.items()}
-    if not counts.sets[:, 0].any():
-        raise ScoringError(
-            f"nothing to score in {corpus.name}: {len(predictions.masks)} user turns with "
-            f"outcomes {outcomes}, unparsed={conventions.unparsed!r}. "
-            "Score another corpus, or don't exclude unreadable answers."
-        )
-    zero = conventions.zero_division
-    return Evaluation(
-        signature=Signature(
-            level=level,
-            labels=len(labels_at(level)),
-            history=predictions.record.history,
-            empty_jaccard=conventions.empty_jaccard,
-            zero_division=zero,
-            orphans=conventions.orphans,
-            unparsed=conventions.unparsed,
-            corpus=corpus.fingerprint,
-            dialogues=len(corpus),
-            draws=draws,
-            seed=seed,
-            version=library_version(),
-        ),
-        scores=scores(counts.total, level=level, zero_division=zero),
-        bounds=interval(counts, draws=draws, seed=seed, zero_division=zero) if draws else None,
-        counts=counts,
-        outcomes=outcomes,
-        turns=len(predictions.masks),
-        of_turns=predictions.of_turns,
+
+
+def sign(
+    predictions: Predictions,
+    conventions: Conventions,
+    *,
+    level: Level = "turn",
+    draws: int = 0,
+    seed: int = 0,
+) -> Signature:
+    """Names all that a score of this run depends on.
+
+    Args:
+        predictions: The run.
+        conventions: What the paper leaves open.
+        level: ``turn``, ``dialogue`` or ``confirm``.
+        draws: Bootstrap draws behind the intervals; 0 if there are none.
+        seed: Their seed.
+
+    Returns:
+        The signature.
+    """
+    record = predictions.record
+    return Signature(
+        level=level,
+        labels=len(labels_at(level)),
+        history=record.history,
+        decoding=record.decoding.get("mode") or "free",
+        empty_jaccard=conventions.empty_jaccard,
+        zero_division=conventions.zero_division,
+        orphans=conventions.orphans,
+        unparsed=conventions.unparsed,
+        corpus=predictions.corpus.fingerprint,
+        dialogues=len(predictions.corpus),
+        draws=draws,
+        seed=seed,
+        version=library_version(),
     )
 
 

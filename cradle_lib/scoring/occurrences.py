@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cradle_lib.labels import ALERT_MASK, ALL_MASK, BITS, CONFIRM_MASK, LABELS
-from cradle_lib.scoring.conventions import Conventions, Rows, align
+from cradle_lib.scoring.conventions import Conventions, Rows
 from cradle_lib.scoring.counts import Masks
+from cradle_lib.scoring.evaluate import aligned
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
@@ -134,8 +135,11 @@ def scored_rows(predictions: Predictions, conventions: Conventions) -> Rows:
     Returns:
         The rows; where there is no readable answer, nothing is tagged. ``answered`` is false
         on excluded turns only, so that it says which rows are scored.
+
+    Raises:
+        ScoringError: If nothing is left to score.
     """
-    rows = align(predictions.corpus, predictions.masks, predictions.ok, conventions)
+    rows = aligned(predictions, conventions)
     nothing = np.uint16(0)
     gold, kept = rows.gold, np.ones_like(rows.answered)
     if conventions.unparsed == "exclude":

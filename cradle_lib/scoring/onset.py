@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from cradle_lib.labels import ALERT_MASK, ALL_MASK, CONFIRM_MASK, LABELS
 from cradle_lib.scoring.conventions import Rows
-from cradle_lib.scoring.draws import Floats, ratio
 from cradle_lib.scoring.occurrences import first_positions, occurrences, positions
+from cradle_lib.scoring.scores import Floats, ratio
 
 FATES: Final = ("premature", "on_time", "late", "never")
 

@@ -9,8 +9,9 @@ by one, because those of a dialogue depend on each other.
 Interval. Dialogues are drawn with replacement, the same ones for both systems, and the
 difference is taken draw by draw.
 
-How it is fast: a system's contribution to all swaps is one product of the swap matrix (R, N)
-with its counts (N, 32); a pair costs no further product. The swaps are the same for all pairs.
+How it is fast: what each system hands over in every swap is summed once
+(:mod:`~cradle_lib.scoring.resampling`); the swaps are the same for all pairs, so that a pair costs
+no further sum.
 
 References:
     Noreen, Computer-Intensive Methods for Testing Hypotheses (1989), on approximate
@@ -23,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import combinations
 from typing import Final
 
@@ -32,11 +32,11 @@ from numpy.typing import NDArray
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.counts import Counts
-from cradle_lib.scoring.draws import Floats, bounds, draw_totals, ratio
-from cradle_lib.scoring.scores import labels_at
+from cradle_lib.scoring.intervals import bounds
+from cradle_lib.scoring.resampling import draw_blocks, swap_blocks
+from cradle_lib.scoring.scores import Floats, labels_at, ratio
 
 PERMUTATIONS: Final = 10_000
-_KEPT: Final = 1 << 23
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,21 +108,27 @@ def compare_pairs(
     low, high, error, p = (np.full(difference.shape, np.nan) for _ in range(4))
     own_low, own_high = (np.full(point.shape, np.nan) for _ in range(2))
     if draws:
-        drawn = f1_scores(draw_totals(rows, draws=draws, seed=seed), zero_division)
+        drawn = np.concatenate(
+            [f1_scores(totals, zero_division) for totals in draw_blocks(rows, draws, seed)]
+        )
         own_low, own_high = bounds(drawn)
         for place, (a, b) in enumerate(chosen):
             moved = drawn[:, b] - drawn[:, a]
             low[place], high[place] = bounds(moved)
             error[place] = moved.std(axis=0)
     if permutations:
-        swapped = _swapped(rows, permutations, seed)
-        for place, (a, b) in enumerate(chosen):
-            away = swapped[:, a] - swapped[:, b]
-            moved = f1_scores(total[b] + away, zero_division)
-            moved -= f1_scores(total[a] - away, zero_division)
-            # Equal tallies must count as equal, however their sums were rounded.
-            hits = np.abs(moved) >= np.abs(difference[place]) - 1e-12
-            p[place] = (1 + hits.sum(axis=0)) / (1 + permutations)
+        hits = np.ones(difference.shape)
+        # Equal tallies must count as equal, however their sums were rounded.
+        least = np.abs(difference) - 1e-12
+        for given in swap_blocks(rows, permutations, seed):
+            kept = total - given
+            for a in sorted({a for a, _ in chosen}):
+                places = [place for place, pair in enumerate(chosen) if pair[0] == a]
+                others = [chosen[place][1] for place in places]
+                moved = f1_scores(kept[:, others] + given[:, [a]], zero_division)
+                moved -= f1_scores(kept[:, [a]] + given[:, others], zero_division)
+                hits[places] += np.count_nonzero(np.abs(moved) >= least[places], axis=0)
+        p = hits / (1 + permutations)
     return PairedResult(np.array(chosen), difference, low, high, error, p, own_low, own_high)
 
 
@@ -136,38 +142,13 @@ def f1_scores(totals: Floats, zero_division: float = 0.0) -> Floats:
     Returns:
         Shape (..., 2 + L).
     """
-    f1 = np.empty((*totals.shape[:-2], 2 + totals.shape[-1]))
-    pooled = totals.sum(axis=-1)
-    f1[..., 0] = ratio(2 * pooled[..., 0], pooled[..., 1], zero_division)
-    f1[..., 2:] = ratio(2 * totals[..., 0, :], totals[..., 1, :], zero_division)
-    f1[..., 1] = f1[..., 2:].mean(axis=-1)
-    return f1
+    found, sizes = np.moveaxis(totals, (-2, -1), (0, 1))
+    labels = ratio(2 * found, sizes, zero_division)
+    micro = ratio(2 * found.sum(axis=0), sizes.sum(axis=0), zero_division)
+    return np.moveaxis(np.concatenate([[micro], [labels.mean(axis=0)], labels]), 0, -1)
 
 
 def _f1_rows(counts: Counts, skip: int) -> NDArray[np.int64]:
     tallies = counts.tallies[:, skip:].astype(np.int64)
     found = tallies[..., 0]
     return np.stack([found, 2 * found + tallies[..., 1] + tallies[..., 2]], axis=1)
-
-
-def _swapped(rows: NDArray[np.int64], permutations: int, seed: int) -> Floats:
-    """Sums the counts of the dialogues that a swap hands over. Shape (permutations, S, 2, L)."""
-    n = len(rows)
-    flat = rows.reshape(n, -1).astype(np.float32)
-    if n * permutations <= _KEPT:
-        moved = _swaps(n, permutations, seed) @ flat
-    else:
-        generator = np.random.default_rng(seed)
-        step = max(1, _KEPT // n)
-        sizes = [min(step, permutations - start) for start in range(0, permutations, step)]
-        moved = np.concatenate([_draw_swaps(size, n, generator) @ flat for size in sizes])
-    return moved.reshape(permutations, *rows.shape[1:]).astype(np.float64)
-
-
-@lru_cache(maxsize=4)
-def _swaps(n: int, permutations: int, seed: int) -> NDArray[np.float32]:
-    return _draw_swaps(permutations, n, np.random.default_rng(seed))
-
-
-def _draw_swaps(rows: int, n: int, generator: np.random.Generator) -> NDArray[np.float32]:
-    return generator.integers(0, 2, size=(rows, n), dtype=np.uint8).astype(np.float32)

@@ -8,7 +8,8 @@ than it, to the number of systems that are not significantly worse.
 
 References:
     Bojar et al., "Findings of the 2016 Conference on Machine Translation", Sec 3 (clusters);
-    Holm, "A Simple Sequentially Rejective Multiple Test Procedure", 1979.
+    Holm, "A Simple Sequentially Rejective Multiple Test Procedure", 1979; Benjamini and Hochberg,
+    "Controlling the False Discovery Rate", 1995.
 """
 
 from __future__ import annotations
@@ -19,10 +20,9 @@ from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from statsmodels.stats.multitest import multipletests
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.draws import Floats
+from cradle_lib.scoring.scores import Floats
 
 ALPHA: Final = 0.05
 
@@ -59,8 +59,18 @@ def adjust(p: Floats, method: Literal["holm", "fdr_bh"]) -> Floats:
     """
     adjusted = np.full(p.shape, np.nan)
     tested = ~np.isnan(p)
-    if tested.any():
-        adjusted[tested] = multipletests(p[tested], method=method)[1]
+    chances = p[tested]
+    order, size = np.argsort(chances), len(chances)
+    ascending = chances[order]
+    place = np.arange(size)
+    if method == "holm":
+        # The smallest of m is one of m, the next one of m - 1, and none may overtake.
+        corrected = np.maximum.accumulate(ascending * (size - place))
+    else:
+        corrected = np.minimum.accumulate((ascending * size / (place + 1))[::-1])[::-1]
+    back = np.empty(size)
+    back[order] = np.minimum(corrected, 1)
+    adjusted[tested] = back
     return adjusted
 
 

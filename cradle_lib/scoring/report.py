@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from cradle_lib.files import replacing
 from cradle_lib.record import Record
 from cradle_lib.scoring.burden import burden
 from cradle_lib.scoring.categories import analyse
@@ -194,10 +195,9 @@ class Report(_Strict):
         return json.dumps(self.model_dump(mode="json"), indent=1, allow_nan=False) + "\n"
 
     def save(self, path: Path) -> None:
-        """Writes the JSON to a file, under a temporary name first."""
-        part = path.with_name(path.name + ".part")
-        part.write_text(self.to_json(), encoding="utf-8")
-        part.replace(path)
+        """Writes the JSON to a file, whole or not at all."""
+        with replacing(path) as part:
+            part.write_text(self.to_json(), encoding="utf-8")
 
 
 def report(

@@ -116,8 +116,8 @@ def scores(total: Floats, *, level: Level = "turn", zero_division: float = 0.0) 
     precision, recall, f1 = _rates(tallies, zero_division)
     micro_precision, micro_recall, micro_f1 = _rates(tallies.sum(axis=-2), zero_division)
     return Scores(
-        exact_match=_ratio(exact, units, np.nan),
-        jaccard=_ratio(jaccard, units, np.nan),
+        exact_match=ratio(exact, units),
+        jaccard=ratio(jaccard, units),
         micro_precision=micro_precision,
         micro_recall=micro_recall,
         micro_f1=micro_f1,
@@ -150,12 +150,24 @@ def split(total: Floats, level: Level) -> tuple[Floats, tuple[Floats, Floats, Fl
 def _rates(tallies: Floats, zero_division: float) -> tuple[Floats, Floats, Floats]:
     found, made_up, missed = tallies[..., 0], tallies[..., 1], tallies[..., 2]
     return (
-        _ratio(found, found + made_up, zero_division),
-        _ratio(found, found + missed, zero_division),
-        _ratio(2 * found, 2 * found + made_up + missed, zero_division),
+        ratio(found, found + made_up, zero_division),
+        ratio(found, found + missed, zero_division),
+        ratio(2 * found, 2 * found + made_up + missed, zero_division),
     )
 
 
-def _ratio(above: Floats, below: Floats, otherwise: float) -> Floats:
-    filled = np.full(np.shape(below), otherwise, dtype=np.float64)
-    return np.divide(above, below, out=filled, where=below != 0)
+def ratio(above: Floats, below: Floats, otherwise: float = np.nan) -> Floats:
+    """Divides, with a value of its own where the denominator is 0.
+
+    Args:
+        above: Numerators.
+        below: Denominators, of a shape that broadcasts.
+        otherwise: The value of 0/0 and x/0.
+
+    Returns:
+        Quotients.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.asarray(np.true_divide(above, below))
+    np.copyto(found, otherwise, where=np.equal(below, 0))
+    return found

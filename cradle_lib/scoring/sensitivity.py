@@ -19,13 +19,11 @@ from scipy.stats import kendalltau, rankdata
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.conventions import Conventions, Level, align
-from cradle_lib.scoring.counts import count
 from cradle_lib.scoring.difference import ENOUGH, require_comparable
-from cradle_lib.scoring.draws import Floats
-from cradle_lib.scoring.evaluate import evaluate
+from cradle_lib.scoring.evaluate import count_rows, sign
 from cradle_lib.scoring.occurrences import first_only
-from cradle_lib.scoring.scores import OVERALL, Scores, scores, split
-from cradle_lib.scoring.signature import Signature
+from cradle_lib.scoring.scores import OVERALL, Floats, Scores, scores, split
+from cradle_lib.scoring.signature import Signature, shared
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
@@ -84,8 +82,13 @@ class Sensitivity:
         return self.values[:, :, OVERALL.index(score)]
 
     def ranks(self, score: str) -> Floats:
-        """Gives places under every variant, 1 for the best, the mean for ties. Shape (V, S)."""
-        return np.array([rankdata(-row, method="average") for row in self.of(score)])
+        """Gives places under every variant: 1 for the best, the mean for ties. Shape (V, S).
+
+        A run without a score has no place, NaN.
+        """
+        return np.array(
+            [rankdata(-row, method="average", nan_policy="omit") for row in self.of(score)]
+        )
 
     def agreement(self, score: str) -> Floats:
         """Compares each variant's ranking with the default's.
@@ -144,19 +147,15 @@ def sensitivity(
         The scores.
 
     Raises:
-        ScoringError: If there is no run, the runs can't be compared, or a variant leaves
-            nothing to score.
+        ScoringError: If there is no run or no variant, or the runs can't be compared.
     """
     if not runs or not variants:
         raise ScoringError(f"{len(runs)} runs, {len(variants)} variants. Give one of each or more.")
     called = tuple(names) if names is not None else tuple(run.record.name for run in runs)
-    signatures = [
-        evaluate(run, level=level, conventions=variants[0].conventions, draws=0).signature
-        for run in runs
-    ]
+    signatures = [sign(run, variants[0].conventions, level=level) for run in runs]
     require_comparable(called, signatures)
     values = [[_values(run, level, variant) for run in runs] for variant in variants]
-    return Sensitivity(called, signatures[0], tuple(variants), np.array(values))
+    return Sensitivity(called, shared(signatures), tuple(variants), np.array(values))
 
 
 def _values(run: Predictions, level: Level, variant: Variant) -> list[float]:
@@ -169,15 +168,7 @@ def _values(run: Predictions, level: Level, variant: Variant) -> list[float]:
             gold=first_only(rows.gold, rows.dialogue_of),
             predicted=first_only(tagged, rows.dialogue_of),
         )
-    counts = count(
-        rows.gold,
-        rows.predicted,
-        rows.dialogue_of,
-        len(run.corpus),
-        level=level,
-        conventions=conventions,
-        answered=rows.answered,
-    )
+    counts = count_rows(rows, len(run.corpus), level, conventions)
     found = scores(counts.total, level=level, zero_division=conventions.zero_division)
     macro = _frequent(found, counts.total, level) if variant.frequent else {}
     return [macro.get(name, float(getattr(found, name))) for name in OVERALL]

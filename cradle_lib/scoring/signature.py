@@ -1,26 +1,32 @@
 """The signature: one line that names all that could change a score.
 
-Two numbers may be compared only if their signatures agree, but for what the comparison is
-about. The idea is sacreBLEU's (Post, "A Call for Clarity in Reporting BLEU Scores", 2018).
+Two numbers may be compared only if they were measured under the same conditions, so that their
+signatures agree but for what the comparison is about. One part is no condition but a property of
+the system, as its name is: how its answers were decoded. A model that may write only answers that
+parse is another system than the same model writing freely; both may stand in one table, and the
+signature tells them apart.
+
+The idea is sacreBLEU's (Post, "A Call for Clarity in Reporting BLEU Scores", 2018).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from cradle_lib.errors import ScoringError
 
 _NAME: Final = "cradle"
 _EXAMPLE: Final = (
-    "cradle|lvl:turn|labels:16|hist:self|empty:1|zd:0|orphans:ignore|unparsed:miss|"
-    "corpus:ab12cd34ef56|n:600|boot:10000@0|v0.1.0"
+    "cradle|lvl:turn|labels:16|hist:self|dec:free|empty:1|zd:0|orphans:ignore|"
+    "unparsed:miss|corpus:ab12cd34ef56|n:600|boot:10000@0|v0.1.0"
 )
 _KEYS: Final = (
     "lvl",
     "labels",
     "hist",
+    "dec",
     "empty",
     "zd",
     "orphans",
@@ -34,6 +40,12 @@ _HISTORIES: Final = {
     "gold": "the model saw the gold labels of earlier turns",
     "none": "the model saw no tags",
 }
+_DECODINGS: Final = {
+    "free": "it wrote its answers freely",
+    "constrained": "it could write only answers that parse",
+}
+# What two systems may differ in and still be compared.
+_OF_THE_SYSTEM: Final = ("decoding",)
 _ORPHANS: Final = {
     "ignore": "are ignored",
     "attach": "move to the user turn before",
@@ -54,6 +66,8 @@ class Signature:
         level: ``turn``, ``dialogue`` or ``confirm``.
         labels: Number of labels that were scored.
         history: Whose tags the model saw: ``self``, ``gold`` or ``none``.
+        decoding: ``free`` or ``constrained``; a plus sign between them where systems of both
+            kinds share a signature.
         empty_jaccard: Jaccard index of two empty sets.
         zero_division: Value of 0/0 in precision, recall and F1.
         orphans: What happens to labels on rows where no model is asked.
@@ -68,6 +82,7 @@ class Signature:
     level: str
     labels: int
     history: str
+    decoding: str
     empty_jaccard: float
     zero_division: float
     orphans: str
@@ -84,6 +99,7 @@ class Signature:
             self.level,
             self.labels,
             self.history,
+            self.decoding,
             _plain(self.empty_jaccard),
             _plain(self.zero_division),
             self.orphans,
@@ -125,6 +141,7 @@ class Signature:
                 level=pairs["lvl"],
                 labels=int(pairs["labels"]),
                 history=pairs["hist"],
+                decoding=pairs["dec"],
                 empty_jaccard=float(pairs["empty"]),
                 zero_division=float(pairs["zd"]),
                 orphans=pairs["orphans"],
@@ -150,6 +167,7 @@ class Signature:
         level = {"confirm": "dialogue level, confirms only"}.get(self.level, f"{self.level} level")
         return (
             f"{level}, {self.labels} labels; {_HISTORIES.get(self.history, self.history)}; "
+            f"{_DECODINGS.get(self.decoding, f'decoding: {self.decoding}')}; "
             f"the Jaccard index of two empty sets is {_plain(self.empty_jaccard)} and 0/0 is "
             f"{_plain(self.zero_division)}; labels where no model is asked "
             f"{_ORPHANS.get(self.orphans, self.orphans)}; unreadable answers "
@@ -169,10 +187,31 @@ class Signature:
             allowed: What the comparison is about, such as ``("history",)``.
 
         Returns:
-            The names of the parts that differ; empty if the scores may be compared.
+            The names of the conditions that differ; empty if the scores may be compared.
         """
         mine, theirs = self.as_dict(), other.as_dict()
-        return tuple(k for k in mine if k not in allowed and mine[k] != theirs[k])
+        free = (*allowed, *_OF_THE_SYSTEM)
+        return tuple(k for k in mine if k not in free and mine[k] != theirs[k])
+
+
+def shared(signatures: Sequence[Signature], *, about: Collection[str] = ()) -> Signature:
+    """Gives the one signature of several systems that are compared.
+
+    Args:
+        signatures: Those of the systems, at least one.
+        about: What the comparison is about, such as ``("history",)``.
+
+    Returns:
+        The first one, with every value of what may differ, joined by a plus sign where it is
+        a word.
+    """
+    first = signatures[0]
+    joined: dict[str, Any] = {
+        part: "+".join(sorted({getattr(signature, part) for signature in signatures}))
+        for part in (*about, *_OF_THE_SYSTEM)
+        if isinstance(getattr(first, part), str)
+    }
+    return replace(first, **joined)
 
 
 def _plain(value: float) -> str:

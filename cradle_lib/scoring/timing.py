@@ -14,14 +14,14 @@ There are no timestamps in a corpus: all times are user turns.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from cradle_lib.scoring.conventions import Conventions, Rows
-from cradle_lib.scoring.draws import Floats, Measured, json_estimate, measure, middle, ratio
+from cradle_lib.scoring.draws import Measured, json_estimate, measure, middle
 from cradle_lib.scoring.early import (
     ERDE_TURNS,
     decision_rows,
@@ -31,7 +31,7 @@ from cradle_lib.scoring.early import (
     penalty_rate,
     prevalence,
 )
-from cradle_lib.scoring.evaluate import Estimate, evaluate
+from cradle_lib.scoring.evaluate import Estimate, sign
 from cradle_lib.scoring.intervals import DRAWS
 from cradle_lib.scoring.occurrences import SCOPES, STAGES, scored_rows
 from cradle_lib.scoring.onset import (
@@ -45,6 +45,7 @@ from cradle_lib.scoring.onset import (
     onset_rows,
     waiting,
 )
+from cradle_lib.scoring.scores import Floats, ratio
 from cradle_lib.scoring.signature import Signature
 from cradle_lib.scoring.windows import WIDTHS, by_scope, curve, window_f1, window_tallies
 
@@ -212,8 +213,7 @@ def timing(
             two user turns.
     """
     conventions = conventions or Conventions()
-    scored = evaluate(predictions, conventions=conventions, draws=0).signature
-    scored = replace(scored, draws=draws, seed=seed)
+    scored = sign(predictions, conventions, draws=draws, seed=seed)
     rows, n = scored_rows(predictions, conventions), len(predictions.corpus)
     lengths = np.bincount(rows.dialogue_of, minlength=n)
     return time_rows(
@@ -278,7 +278,7 @@ def time_rows(rows: Rows, n: int, *, signature: TimingSignature) -> Timing:
     )
     return Timing(
         signature=signature,
-        curves={name: _part(f1, slice(i * size, (i + 1) * size)) for i, name in enumerate(CURVES)},
+        curves={name: f1.part(slice(i * size, (i + 1) * size)) for i, name in enumerate(CURVES)},
         fates=onset["fates"],
         delay=onset["delay"],
         detected=onset["detected"],
@@ -290,11 +290,6 @@ def time_rows(rows: Rows, n: int, *, signature: TimingSignature) -> Timing:
         early=early,
         positives=total[:, :longest].sum(axis=1) + total[:, longest + 1],
     )
-
-
-def _part(whole: Measured, rows: slice) -> Measured:
-    low, high = (None if b is None else b[rows] for b in (whole.low, whole.high))
-    return Measured(whole.value[rows], low, high)
 
 
 def _lead_shares(totals: Floats, longest: int) -> Floats:

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import LABELS
 from cradle_lib.scoring.conventions import Rows
-from cradle_lib.scoring.draws import Floats, ratio
 from cradle_lib.scoring.occurrences import ALERTS, Occurrences, occurrences
+from cradle_lib.scoring.scores import Floats, ratio
 
 
 @dataclass(frozen=True, slots=True)

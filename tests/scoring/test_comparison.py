@@ -153,6 +153,18 @@ def test_different_signatures_are_refused_and_the_field_is_named(
         compare([runs[0], make_predictions(other, 0 * other.gold)], names=["a", "b"], **QUICK)
 
 
+def test_free_and_constrained_decoding_are_two_systems_that_may_be_compared(
+    runs: list[Predictions],
+) -> None:
+    record = runs[2].record.model_copy(update={"decoding": {"mode": "constrained"}})
+    constrained = replace(runs[2], record=record)
+    found = compare([runs[2], constrained], names=["free", "constrained"], **QUICK)
+    for signature in found.signatures.values():
+        assert "|dec:constrained+free|" in str(signature)
+    alone = compare(runs[1:], names=["half", "all"], **QUICK)
+    assert "|dec:free|" in str(alone.signatures["turn"])
+
+
 def test_runs_to_compare_must_be_two_with_names_of_their_own(runs: list[Predictions]) -> None:
     for wrong in (runs[:1], runs[:2]):
         with pytest.raises(ScoringError, match="Name two or more, each once"):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -63,6 +64,7 @@ def test_the_signature_names_the_settings(run: Predictions, level: Level) -> Non
         level=level,
         labels=14 if level == "confirm" else 16,
         history="self",
+        decoding="free",
         empty_jaccard=0.5,
         zero_division=1.0,
         orphans="count",
@@ -73,6 +75,13 @@ def test_the_signature_names_the_settings(run: Predictions, level: Level) -> Non
         seed=9,
         version=library_version(),
     )
+
+
+def test_the_signature_of_a_constrained_run_says_so(run: Predictions) -> None:
+    record = run.record.model_copy(update={"decoding": {"mode": "constrained"}})
+    constrained = replace(run, record=record)
+    assert "|dec:free|" in str(evaluate(run, draws=0).signature)
+    assert "|dec:constrained|" in str(evaluate(constrained, draws=0).signature)
 
 
 @pytest.mark.parametrize(

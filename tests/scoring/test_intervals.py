@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import bootstrap
 from sklearn.metrics import accuracy_score, f1_score, jaccard_score
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring import intervals
 from cradle_lib.scoring.counts import Masks, count
-from cradle_lib.scoring.intervals import interval, resample, weights
+from cradle_lib.scoring.intervals import bounds, interval, resample
+from cradle_lib.scoring.resampling import weights
 from cradle_lib.scoring.scores import scores
 
 
@@ -30,7 +32,10 @@ def spread(masks: Masks) -> NDArray[np.int64]:
 
 def test_a_draw_scores_like_scikit_learn_on_the_dialogues_that_were_drawn() -> None:
     gold, predicted, dialogue_of = sample()
-    drawn = scores(resample(count(gold, predicted, dialogue_of, 40), draws=25, seed=7))
+    totals = np.concatenate(
+        list(resample(count(gold, predicted, dialogue_of, 40), draws=25, seed=7))
+    )
+    drawn = scores(totals)
     block = next(weights(40, 25, np.random.default_rng(7)))
     for draw, taken in enumerate(block.astype(int)):
         rows = np.concatenate(
@@ -84,32 +89,27 @@ def test_the_same_seed_gives_the_same_bounds_and_another_seed_others() -> None:
     assert first == again != other
 
 
-def test_draws_depend_neither_on_their_number_nor_on_the_block_size(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    counts = count(*sample(), 40)
-    long = resample(counts, draws=1000, seed=2)
-    assert np.array_equal(resample(counts, draws=100, seed=2), long[:100])
-    monkeypatch.setattr(intervals, "_KEPT", 0)
-    for block in (1, 41, 333):
-        monkeypatch.setattr(intervals, "_BLOCK", block)
-        assert resample(counts, draws=1000, seed=2) == pytest.approx(long, abs=1e-9)
+@settings(deadline=None, max_examples=100)
+@given(st.integers(1, 120), st.integers(0, 999))
+def test_bounds_are_numpys_quantiles_to_the_last_bit(draws: int, seed: int) -> None:
+    values = np.random.default_rng(seed).normal(size=(draws, 3))
+    tail = (1 - 0.95) / 2
+    expected = np.quantile(values, [tail, 1 - tail], axis=0)
+    assert np.array_equal(bounds(values), expected)
 
 
-def test_kept_draws_are_those_that_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = count(*sample(), 40)
-    monkeypatch.setattr(intervals, "_BLOCK", 333)
-    kept = resample(counts, draws=100, seed=71)
-    monkeypatch.setattr(intervals, "_KEPT", 0)
-    assert resample(counts, draws=100, seed=71) == pytest.approx(kept, abs=1e-9)
-
-
-def test_a_draw_takes_as_many_dialogues_as_there_are_each_equally_often() -> None:
-    taken = np.concatenate(list(weights(30, 4000, np.random.default_rng(0))))
-    assert (taken.sum(axis=1) == 30).all()
-    # Counts are binomial(30, 1/30): mean 1, variance 29/30.
-    assert taken.mean(axis=0) == pytest.approx(np.ones(30), abs=0.08)
-    assert taken.var() == pytest.approx(29 / 30, abs=0.02)
+def test_bounds_survive_infinity_and_a_few_undefined_draws() -> None:
+    grid = np.arange(1000.0)
+    broken, endless, rare, silent = grid.copy(), grid.copy(), grid.copy(), np.full(1000, np.nan)
+    broken[:60] = np.nan
+    endless[500:] = np.inf
+    rare[:10] = np.nan
+    low, high = bounds(np.stack([grid, broken, endless, rare, silent], axis=1))
+    assert (low[0], high[0]) == pytest.approx(np.quantile(grid, [0.025, 0.975]))
+    assert np.isnan([low[1], high[1], low[4], high[4]]).all()
+    assert low[2] == pytest.approx(24, abs=1)
+    assert high[2] == np.inf
+    assert (low[3], high[3]) == pytest.approx((34, 975), abs=1)
 
 
 def test_one_dialogue_gives_no_width() -> None:

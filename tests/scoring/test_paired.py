@@ -6,11 +6,12 @@ from numpy.typing import NDArray
 from scipy.stats import bootstrap, permutation_test
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring import paired
+from cradle_lib.scoring import resampling
 from cradle_lib.scoring.conventions import Level
 from cradle_lib.scoring.counts import Counts, count
-from cradle_lib.scoring.draws import bounds, draw_totals
+from cradle_lib.scoring.intervals import bounds
 from cradle_lib.scoring.paired import compare_pairs, f1_scores
+from cradle_lib.scoring.resampling import draw_blocks
 from cradle_lib.scoring.scores import scores
 
 
@@ -135,7 +136,8 @@ def test_many_systems_are_compared_as_each_pair_would_be() -> None:
 def test_blocks_of_swaps_give_the_same_p(monkeypatch: pytest.MonkeyPatch) -> None:
     two = systems(2, 20, 1)
     whole = compare_pairs(two, draws=0, permutations=70).p
-    monkeypatch.setattr(paired, "_KEPT", 100)
+    monkeypatch.setattr(resampling, "_KEPT", 0)
+    monkeypatch.setattr(resampling, "_BLOCK", 100)
     assert np.array_equal(compare_pairs(two, draws=0, permutations=70).p, whole)
 
 
@@ -167,7 +169,8 @@ def test_the_procedure_is_calibrated_on_equal_systems() -> None:
         found = compare_pairs(pair, draws=400, permutations=400, seed=trial)
         rejected += found.p[0, 0] < 0.05
         covered += found.low[0, 0] <= 0 <= found.high[0, 0]
-        low, high = bounds(micro_f1(draw_totals(pair[0].tallies.sum(1), draws=400, seed=trial)))
+        [drawn] = draw_blocks(pair[0].tallies.sum(1), 400, trial)
+        low, high = bounds(micro_f1(drawn))
         held += low <= truth <= high
     assert 0.03 <= rejected / trials <= 0.07
     assert 0.93 <= covered / trials <= 0.97

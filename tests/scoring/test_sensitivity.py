@@ -12,6 +12,7 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS
+from cradle_lib.scoring.conventions import Conventions
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.scores import OVERALL
 from cradle_lib.scoring.sensitivity import VARIANTS, Variant, sensitivity
@@ -93,6 +94,17 @@ def test_ranks_flips_and_agreement_follow_from_the_values(runs: list[Predictions
         if len(set(values[0])) == 3:
             assert found.agreement(score)[0] == pytest.approx(1)
     assert np.isnan(sensitivity(runs[:1]).agreement("micro_f1")).all()
+
+
+def test_a_run_without_a_score_has_no_place_and_takes_none_from_others(
+    runs: list[Predictions], corpus: Corpus, make_predictions: Callable[..., Predictions]
+) -> None:
+    mute = make_predictions(corpus, [0] * len(corpus.gold), "u" * len(corpus.gold))
+    variants = [Variant("default"), Variant("left out", Conventions(unparsed="exclude"))]
+    found = sensitivity([mute, *runs[:2]], names="mab", variants=variants)
+    assert found.ranks("jaccard")[1].tolist() == pytest.approx([np.nan, 2, 1], nan_ok=True)
+    told = found.as_dict()["variants"]["left out"]
+    assert (told["m"]["jaccard"], told["m"]["micro_f1"]) == (None, 0.0)
 
 
 def test_it_is_strict_json_and_refuses_nothing_to_compare(runs: list[Predictions]) -> None:

@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.signature import Signature
+from cradle_lib.scoring.signature import Signature, shared
 
 ONE = Signature(
     level="turn",
     labels=16,
     history="self",
+    decoding="free",
     empty_jaccard=1.0,
     zero_division=0.0,
     orphans="ignore",
@@ -25,7 +26,7 @@ ONE = Signature(
     version="0.1.0",
 )
 LINE = (
-    "cradle|lvl:turn|labels:16|hist:self|empty:1|zd:0|orphans:ignore|unparsed:miss"
+    "cradle|lvl:turn|labels:16|hist:self|dec:free|empty:1|zd:0|orphans:ignore|unparsed:miss"
     "|corpus:ab12cd34ef56|n:600|boot:10000@0|v0.1.0"
 )
 
@@ -34,6 +35,7 @@ signatures = st.builds(
     level=st.sampled_from(["turn", "dialogue", "confirm"]),
     labels=st.sampled_from([14, 16]),
     history=st.sampled_from(["self", "gold", "none"]),
+    decoding=st.sampled_from(["free", "constrained", "constrained+free"]),
     empty_jaccard=st.floats(0, 1),
     zero_division=st.floats(0, 1),
     orphans=st.sampled_from(["ignore", "attach", "count"]),
@@ -63,7 +65,9 @@ def test_the_short_form_and_json_lose_nothing(signature: Signature) -> None:
 @given(signatures, signatures)
 def test_equal_lines_mean_equal_settings(one: Signature, other: Signature) -> None:
     differences = one.differences(other)
-    assert (str(one) == str(other)) == (differences == ())
+    # How answers were decoded is a property of the system, and no reason to refuse.
+    conditions = replace(other, decoding=one.decoding)
+    assert (str(one) == str(conditions)) == (differences == ())
     assert one.differences(other, allowed=differences) == ()
 
 
@@ -73,7 +77,18 @@ def test_every_part_shows_in_both_forms(field: str) -> None:
     other = replace(ONE, **{field: "changed" if isinstance(value, str) else value + 7})
     assert str(other) != str(ONE)
     assert other.long() != ONE.long()
-    assert ONE.differences(other) == (field,)
+    assert ONE.differences(other) == (() if field == "decoding" else (field,))
+
+
+def test_a_shared_signature_names_both_kinds_of_decoding_and_what_it_is_about() -> None:
+    other = replace(ONE, decoding="constrained", history="gold")
+    assert shared([ONE, other], about=("history",)) == replace(
+        ONE, decoding="constrained+free", history="gold+self"
+    )
+    assert shared([ONE, ONE]) == ONE
+    # Numbers are not joined, and what the comparison is not about is the first one's.
+    assert shared([ONE, replace(ONE, dialogues=9, corpus="x")], about=("dialogues",)) == ONE
+    assert "it could write only answers that parse" in replace(ONE, decoding="constrained").long()
 
 
 def test_the_long_form_says_when_there_are_no_intervals() -> None:
