@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
 WORKERS ?= 2
+LABEL_STUDIO := $(or $(CRADLE_CACHE),.cache)/label-studio
 
 .PHONY: book test test-labelstudio lint bench clean lock help
 
@@ -20,13 +21,15 @@ book: .venv/.book
 test: .venv/.dev
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
 
-test-labelstudio: .venv/.dev .cache/label-studio/bin/label-studio
+test-labelstudio: .venv/.dev $(LABEL_STUDIO)/bin/label-studio
 	$(BIN)/python -m pytest -m labelstudio tests/annotation/test_label_studio.py
 
 # A server of its own, far too heavy to share an environment with.
-.cache/label-studio/bin/label-studio: | .venv/bin/python
-	$(PYTHON) -m venv .cache/label-studio
-	.cache/label-studio/bin/python -m pip install --quiet --disable-pip-version-check label-studio==1.23.2
+$(LABEL_STUDIO)/bin/label-studio: tests/annotation/label-studio.lock | .venv/bin/python
+	$(PYTHON) -m venv $(LABEL_STUDIO)
+	$(LABEL_STUDIO)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --constraint tests/annotation/label-studio.lock label-studio==1.23.2
+	@touch $@
 
 lint: .venv/.dev
 	$(BIN)/ruff check .

@@ -26,7 +26,9 @@ The unit set decides what kappa, PABAK, AC1 and alpha mean, so it is part of eve
 Leaving out the turns that nobody labelled, as the paper does, takes away most agreement on
 absence: kappa falls, PABAK falls further, and F1 and Jaccard stay as they are.
 
-Intervals are 95 % percentile intervals over resampled dialogues.
+Intervals are 95 % percentile intervals over resampled dialogues. There is none where the draws
+have nothing to say: where many of them lack the label, or where they are all alike, as with a
+single dialogue or with annotators who never differed.
 
 References:
     CRADLE-Dialogue (arXiv 2606.10380), Appendix B.2; Krippendorff, Content Analysis (2004);
@@ -60,6 +62,8 @@ DRAWS: Final = 10_000
 _TAIL: Final = 2.5
 # With more undefined draws than this, an interval over the rest would not be a 95 % one.
 _UNDEFINED: Final = 0.05
+# An interval without width would claim certainty; rounding alone makes a hair of it.
+_ALIKE: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +266,8 @@ def _estimate(name: str, label: int | None, whole: _Totals, drawn: _Totals | Non
         reason = f"no interval: not defined in {100 * missing:.0f} % of the draws"
         return Estimate(value, reason=reason)
     low, high = np.percentile(defined, [_TAIL, 100 - _TAIL])
+    if high - low < _ALIKE:
+        return Estimate(value, reason="no interval: nearly all draws are alike")
     return replace(Estimate(value), low=float(low), high=float(high))
 
 

@@ -113,10 +113,13 @@ def _annotations_in(path: Path, study: Study, corpus: Corpus) -> Iterator[_Found
         here = f"{path}, task {number!s:.40}"
         if "data" in task or "annotations" in task:
             data = _mapping(task.get("data"), f"{here}: data")
-            if number in seen:
-                raise AnnotationError(f"{here}: the task is in the export twice. Export again.")
-            seen.add(number)
             dialogue, people = _checked(data, here, study, by_id)
+            if number in seen:
+                raise AnnotationError(
+                    f"{here} (dialogue {dialogue.id}), annotator {' or '.join(people)}: the task "
+                    "is in the export twice. Export again."
+                )
+            seen.add(number)
             yield from _of_task(task, here, dialogue, people)
         else:
             dialogue, people = _checked(task, here, study, by_id)
@@ -164,15 +167,20 @@ def _checked(
             f"{here}: {', '.join(missing)} is missing from the task's data. Import tasks that "
             "`cradle annotate export` wrote."
         )
+    people = _sequence(data["annotators"], f"{here}: annotators")
+    if not people or not all(isinstance(person, str) and person for person in people):
+        raise AnnotationError(f"{here}: annotators is {people!r:.80}, expected names.")
+    who = f"annotator {' or '.join(people):.80}"
     if data["texts"] != study.texts:
         raise AnnotationError(
-            f"{here}: made for corpus {data['corpus']!r} with texts {data['texts']!r}; this study "
-            f"is on {study.corpus} with texts {study.texts}. Name the right study."
+            f"{here}, {who}: made for corpus {data['corpus']!r:.80} with texts "
+            f"{data['texts']!r:.80}; this study is on {study.corpus} with texts {study.texts}. "
+            "Name the right study."
         )
     name = data["dialogue_id"]
     dialogue = by_id.get(name) if isinstance(name, str) else None
     if dialogue is None:
-        raise AnnotationError(f"{here}: dialogue {name!r} is not in {study.corpus}.")
+        raise AnnotationError(f"{here}, {who}: dialogue {name!r:.80} is not in {study.corpus}.")
     shown, expected = data["turns"], authored(dialogue)
     if shown != expected:
         turn = next(
@@ -184,12 +192,9 @@ def _checked(
             min(len(_safe(shown)), len(expected)),
         )
         raise AnnotationError(
-            f"{here} (dialogue {name}), turn {turn}: the text was edited, it is not the corpus' "
-            "any more. Labels on an edited text can't be used: import the task again."
+            f"{here} (dialogue {name}), {who}, turn {turn}: the text was edited, it is not the "
+            "corpus' any more. Labels on an edited text can't be used: import the task again."
         )
-    people = _sequence(data["annotators"], f"{here}: annotators")
-    if not people or not all(isinstance(person, str) and person for person in people):
-        raise AnnotationError(f"{here}: annotators is {people!r:.80}, expected names.")
     return dialogue, tuple(people)
 
 

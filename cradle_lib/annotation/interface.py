@@ -95,13 +95,17 @@ def title(label: str) -> str:
     return f"{name}: {temporal(label)}"
 
 
-def definition(label: str) -> str:
-    """Explains a label in a sentence or two."""
+def meaning(label: str) -> str:
+    """Explains a label in a sentence or two, but for its temporal state."""
     crisis = crisis_type(label)
-    what = DEFINITIONS["alert"]
-    if crisis is not None:
-        what = f"{CRISIS_TYPES[crisis].capitalize()}. {DEFINITIONS[crisis]}"
-    return f"{what} {temporal(label).capitalize()}: {DEFINITIONS[temporal(label)]}"
+    if crisis is None:
+        return DEFINITIONS["alert"]
+    return f"{CRISIS_TYPES[crisis].capitalize()}. {DEFINITIONS[crisis]}"
+
+
+def definition(label: str) -> str:
+    """Explains a label in full."""
+    return f"{meaning(label)} {temporal(label).capitalize()}: {DEFINITIONS[temporal(label)]}"
 
 
 def labelling_config() -> str:

@@ -139,6 +139,5 @@ def region(turn_id: int, mask: int, text: str) -> dict[str, Any]:
 def write_export(tasks: Iterable[Mapping[str, Any]], path: Path) -> None:
     """Writes tasks with annotations, gzipped, the same bytes for the same content."""
     text = json.dumps(list(tasks), ensure_ascii=False, separators=(",", ":"))
-    part = path.with_name(path.name + ".part")
-    part.write_bytes(gzip.compress(text.encode(), compresslevel=9, mtime=0))
-    part.replace(path)
+    with replacing(path) as part:
+        part.write_bytes(gzip.compress(text.encode(), compresslevel=9, mtime=0))

@@ -30,6 +30,7 @@ from cradle_lib.annotation.table import (
 from cradle_lib.annotation.tasks import write_tasks
 from cradle_lib.cli import data
 from cradle_lib.cli.console import err, out
+from cradle_lib.cli.options import CorpusOption, SplitOption
 from cradle_lib.corpus import load_corpus
 from cradle_lib.corpus.collect import read_folder, write_release
 from cradle_lib.errors import AnnotationError
@@ -37,10 +38,6 @@ from cradle_lib.labels import LABELS
 
 app = typer.Typer(help="Label dialogues: tasks, exports, agreement, gold.", no_args_is_help=True)
 
-CorpusOption = Annotated[
-    str, typer.Option("--corpus", help="surrogate, hub, or a file in the release's format.")
-]
-SplitOption = Annotated[str, typer.Option(help="train, dev or test, for a corpus by name.")]
 StudyOption = Annotated[Path, typer.Option("--study", help="Folder of the study.")]
 TableArgument = Annotated[
     Path, typer.Argument(help="The table that `cradle annotate import` wrote.")

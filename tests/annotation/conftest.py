@@ -1,10 +1,14 @@
-"""A corpus of twenty dialogues, a study on it, and everybody's annotations."""
+"""A corpus of twenty dialogues, a study on it, everybody's annotations, and the command line."""
 
 from __future__ import annotations
 
 import json
 import random
+import shlex
+import sys
 from collections.abc import Callable
+from dataclasses import dataclass
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,7 @@ import pytest
 from cradle_lib.annotation.study import Study, next_assignments, plan_study
 from cradle_lib.annotation.table import Annotation, Annotations
 from cradle_lib.annotation.tasks import export_name, region, task_data
+from cradle_lib.cli import main
 from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.labels import BITS
 
@@ -117,3 +122,44 @@ def written(tmp_path: Path) -> Callable[[dict[str, Any]], list[Path]]:
         return paths
 
     return write
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[[str, Path], Done]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command in a folder, in this process: starting Python anew takes most of the time."""
+
+    def start(command: str, folder: Path) -> Done:
+        monkeypatch.chdir(folder)
+        words = []
+        for word in shlex.split(command)[1:]:
+            words += sorted(glob(word)) if "*" in word else [word]
+        monkeypatch.setattr(sys, "argv", ["cradle", *words])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = capsys.readouterr()
+        return Done(int(ended.value.code or 0), shown.out, shown.err)
+
+    return start
+
+
+@pytest.fixture
+def ran(run: Run) -> Callable[[str, Path], str]:
+    """Runs a command that must succeed, and gives what it printed."""
+
+    def start(command: str, folder: Path) -> str:
+        done = run(command, folder)
+        assert done.code == 0, f"{command}\n{done.out}{done.err}"
+        return done.out
+
+    return start

@@ -20,12 +20,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Response
 
 from cradle_lib import paths
 
+from .page import serving
+
 ENVIRONMENT = "label-studio"
-_SECONDS_TO_START = 300
+_SECONDS_TO_START = 600
+# Milliseconds, for a machine that has other things to do.
+_PATIENCE = 120_000
 
 
 def executable() -> Path | None:
@@ -73,26 +77,68 @@ class Server:
         project = self.call("POST", "/api/projects", {"title": title, "label_config": config})["id"]
         content = json.loads(tasks.read_text(encoding="utf-8"))
         self.call("POST", f"/api/projects/{project}/import", content)
-        listed = self.call("GET", f"/api/tasks?project={project}&page_size=100&fields=all")["tasks"]
-        return project, {task["data"]["dialogue_id"]: task["id"] for task in listed}
+        return project, self.tasks(project)
 
-    def export(self, project: int, kind: str, folder: Path) -> Path:
+    def export(self, project: int, kind: str, target: Path) -> Path:
         """Exports a project to a file."""
         query = f"exportType={kind}&download_all_tasks=true"
         content = self.call("GET", f"/api/projects/{project}/export?{query}")
-        path = folder / f"{project}-{kind}.json"
-        path.write_text(json.dumps(content), encoding="utf-8")
-        return path
+        target.write_text(json.dumps(content), encoding="utf-8")
+        return target
 
     def login(self, browser: Browser, user: User) -> Page:
         """Opens a window in which a user is logged in."""
-        page = browser.new_context(viewport={"width": 1280, "height": 1000}).new_page()
+        size = {"width": 1280, "height": 1000}
+        page = browser.new_context(viewport=size, device_scale_factor=1.5).new_page()  # type: ignore[arg-type]
         page.goto(f"{self.address}/user/login")
         page.fill("input[name=email]", user.email)
         page.fill("input[name=password]", user.password)
         page.click("button[type=submit]")
         page.wait_for_url(_inside)
         return page
+
+    def project_by_hand(self, page: Page, title: str, config: str, tasks: Path) -> int:
+        """Creates a project with tasks in the browser, as the page of the book says."""
+        page.goto(f"{self.address}/projects")
+        # Until the draft exists, saving it does nothing.
+        with page.expect_response(_creates, timeout=_PATIENCE):
+            page.get_by_role("button", name="Create").first.click(timeout=_PATIENCE)
+        page.locator("input[name=name]").fill(title)
+        page.get_by_role("button", name="Save").click()
+        page.wait_for_url("**/projects/*/data*", timeout=_PATIENCE)
+        project = int(page.url.split("/projects/")[1].split("/")[0])
+        page.get_by_role("link", name="Settings").click(timeout=_PATIENCE)
+        page.get_by_text("Labeling Interface").first.click(timeout=_PATIENCE)
+        page.locator(".CodeMirror").click(timeout=_PATIENCE)
+        page.keyboard.press("ControlOrMeta+a")
+        page.keyboard.insert_text(config)
+        with page.expect_response(
+            lambda r: r.request.method == "PATCH", timeout=_PATIENCE
+        ) as saved:
+            page.get_by_role("button", name="Save").click()
+        assert saved.value.ok, saved.value.text()
+        page.get_by_role("link", name=title).click()
+        page.get_by_role("button", name="Import").first.click(timeout=_PATIENCE)
+        page.locator("input[type=file]").first.set_input_files(tasks, timeout=_PATIENCE)
+        page.get_by_text("1 files uploaded").wait_for(timeout=_PATIENCE)
+        with page.expect_response(lambda r: "reimport" in r.url, timeout=_PATIENCE) as imported:
+            page.get_by_role("button", name="Import").last.click()
+        assert imported.value.ok, imported.value.text()
+        return project
+
+    def export_by_hand(self, page: Page, project: int, target: Path) -> None:
+        """Exports a project as JSON in the browser."""
+        page.goto(f"{self.address}/projects/{project}/data")
+        page.get_by_role("button", name="Export").first.click(timeout=_PATIENCE)
+        page.get_by_text("JSON", exact=True).wait_for(timeout=_PATIENCE)
+        with page.expect_download(timeout=_PATIENCE) as download:
+            page.get_by_role("button", name="Export").last.click()
+        download.value.save_as(target)
+
+    def tasks(self, project: int) -> dict[str, int]:
+        """Gives the numbers of a project's tasks by dialogue."""
+        listed = self.call("GET", f"/api/tasks?project={project}&page_size=100&fields=all")["tasks"]
+        return {task["data"]["dialogue_id"]: task["id"] for task in listed}
 
     def invite(self, browser: Browser, email: str) -> User:
         """Lets a second person sign up through the owner's invitation, in the browser."""
@@ -111,24 +157,17 @@ class Server:
 
 @contextmanager
 def serve(folder: Path) -> Iterator[Server]:
-    """Starts a server with an empty database, and ends it."""
+    """Starts a server with an empty database by the command that the book prints, and ends it."""
     program = executable()
     assert program is not None
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     owner = User("owner@example.com", secrets.token_hex(8), secrets.token_hex(20))
-    environment = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(folder),
-        "LABEL_STUDIO_BASE_DATA_DIR": str(folder / "data"),
-        "LABEL_STUDIO_ENABLE_LEGACY_API_TOKEN": "true",
-        "LATEST_VERSION_CHECK": "false",
-        "COLLECT_ANALYTICS": "false",
-        "SENTRY_DSN": "",
-    }
+    settings, arguments = serving()
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), **settings}
     command = [
-        str(program), "start", "--no-browser", "--internal-host", "127.0.0.1", "-p", str(port),
+        str(program), *arguments, "--no-browser", "-p", str(port), "--enable-legacy-api-token",
         "--username", owner.email, "--password", owner.password, "--user-token", owner.token,
     ]  # fmt: skip
     log = folder / "server.log"
@@ -150,7 +189,11 @@ def serve(folder: Path) -> Iterator[Server]:
     finally:
         process.terminate()
         process.wait(timeout=60)
-        shutil.rmtree(folder / "data", ignore_errors=True)
+        shutil.rmtree(folder / "study", ignore_errors=True)
+
+
+def _creates(response: Response) -> bool:
+    return response.request.method == "POST" and response.url.endswith("/api/projects")
 
 
 def _inside(url: str) -> bool:

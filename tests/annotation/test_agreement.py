@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from fractions import Fraction
 
 import krippendorff
 import numpy as np
@@ -163,6 +164,32 @@ def test_every_measure_equals_another_librarys(dialogues: Dialogues) -> None:
         assert overall["alpha_masi"].value == pytest.approx(theirs, abs=0.02)
 
 
+@settings(deadline=None, max_examples=100)
+@given(cells=st.tuples(*[st.integers(0, 40)] * 4).filter(lambda cells: sum(cells[:3])))
+def test_chance_corrected_measures_are_exact_fractions(cells: tuple[int, int, int, int]) -> None:
+    a, b, c, d = cells
+    n = Fraction(sum(cells))
+    p = (a + d) / n
+    pi = (2 * a + b + c) / (2 * n)
+    found = measured(table(*cells)).labels[FIRST]
+    assert found["exact_match"].value == pytest.approx(float(p))
+    assert found["pabak"].value == pytest.approx(float(2 * p - 1))
+    chance = 2 * pi * (1 - pi)
+    assert found["ac1"].value == pytest.approx(float((p - chance) / (1 - chance)))
+    chance = (a + b) / n * (a + c) / n + (c + d) / n * (b + d) / n
+    if chance == 1:
+        assert math.isnan(found["kappa"].value)
+        assert found["kappa"].reason == "agreement by chance is 1"
+    else:
+        assert found["kappa"].value == pytest.approx(float((p - chance) / (1 - chance)))
+    # Of 2n values, two are drawn without return.
+    apart = 2 * pi * n * (2 * n - 2 * pi * n) / (n * (2 * n - 1))
+    if apart == 0:
+        assert found["alpha"].reason == "only one value was given"
+    else:
+        assert found["alpha"].value == pytest.approx(float(1 - (1 - p) / apart))
+
+
 positions = st.lists(st.integers(0, 9), max_size=6).map(sorted)
 
 
@@ -227,6 +254,27 @@ def test_an_interval_is_refused_where_the_label_is_missing_from_many_draws() -> 
     # A dialogue is missing from a draw of ten with probability 0.9^10 = 0.35.
     share = int(found.reason.split("in ")[1].split(" %")[0])
     assert share == pytest.approx(35, abs=7)
+
+
+def test_an_interval_without_width_is_refused() -> None:
+    alone = agreement([pair([([1, 0, 1], [1, 1, 0])])], units="user", draws=50)
+    spotless = agreement([pair([([1, 0], [1, 0])] * 9)], units="user", draws=50)
+    for found in (alone, spotless):
+        assert not math.isnan(found.overall["kappa"].value)
+        assert math.isnan(found.overall["kappa"].low)
+        assert found.overall["kappa"].reason == "no interval: nearly all draws are alike"
+
+
+def test_every_number_that_is_missing_has_a_reason_and_no_other(annotations: Annotations) -> None:
+    for units in UNITS:
+        found = agreement(pairs(annotations), units=units, draws=200)
+        for estimates in (found.overall, *found.labels.values()):
+            assert set(estimates) == set(MEASURES)
+            for estimate in estimates.values():
+                bounds = math.isnan(estimate.low)
+                assert bounds == math.isnan(estimate.high)
+                assert bool(estimate.reason) == bounds
+                assert bounds or estimate.low <= estimate.value <= estimate.high
 
 
 def test_without_units_there_is_no_number() -> None:

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -16,62 +12,13 @@ import pytest
 
 from cradle_lib import paths
 from cradle_lib.annotation.tasks import region
-from cradle_lib.cli import main
 from cradle_lib.corpus import load_corpus
 from cradle_lib.corpus.collect import read_folder, write_release
 from cradle_lib.errors import CorpusError
-from cradle_lib.labels import BITS, mask_of
+from cradle_lib.labels import BITS
 
-PAGE = paths.BOOK / "label-your-own.md"
-LABELS = {1: mask_of(["alert_ongoing"]), 3: mask_of(["confirm_DV_ongoing"])}
-
-
-def printed() -> list[str]:
-    """The commands of the page that start with the project's own program."""
-    blocks = re.findall(r"```bash\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
-    lines = [line for block in blocks for line in block.splitlines()]
-    return [line for line in lines if line.startswith(".venv/bin/cradle ")]
-
-
-@dataclass(frozen=True)
-class Done:
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[[str, Path], Done]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command in a folder, in this process: starting Python anew takes most of the time."""
-
-    def start(command: str, folder: Path) -> Done:
-        monkeypatch.chdir(folder)
-        words = []
-        for word in shlex.split(command)[1:]:
-            words += sorted(glob(word)) if "*" in word else [word]
-        monkeypatch.setattr(sys, "argv", ["cradle", *words])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capsys.readouterr()
-        return Done(int(ended.value.code or 0), shown.out, shown.err)
-
-    return start
-
-
-@pytest.fixture
-def ran(run: Run) -> Callable[[str, Path], str]:
-    """Runs a command that must succeed, and gives what it printed."""
-
-    def start(command: str, folder: Path) -> str:
-        done = run(command, folder)
-        assert done.code == 0, f"{command}\n{done.out}{done.err}"
-        return done.out
-
-    return start
+from .conftest import Run
+from .page import SEEN, lines, printed, serving, votes
 
 
 @pytest.fixture
@@ -98,12 +45,7 @@ def label(folder: Path) -> list[str]:
             continue
         tasks: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
         for number, task in enumerate(tasks, start=1):
-            masks = dict(LABELS)
-            odd = int(task["data"]["dialogue_id"][1:]) % 3
-            if path.stem[-1] in "BD" and path.stem.startswith("round") and odd:
-                masks = {3: LABELS[3]} if odd == 1 else {1: LABELS[3], 3: LABELS[1]}
-            if path.name.startswith("adjudicator") and odd == 2:
-                masks = {}
+            masks = votes(path.stem, task["data"]["dialogue_id"])
             turns = task["data"]["turns"]
             result = [region(turn, mask, turns[turn]["text"]) for turn, mask in masks.items()]
             annotation = {"id": number, "completed_by": 1, "result": result, "was_cancelled": False}
@@ -158,12 +100,41 @@ def test_the_page_leads_from_a_folder_to_gold(
     assert "audit.csv" in ended
     gold = load_corpus(folder / "gold.parquet")
     assert [[t.mask for t in d.turns] for d in gold] == [
-        [0, LABELS[1], 0, LABELS[3], 0] for _ in range(12)
+        [0, SEEN[1], 0, SEEN[3], 0] for _ in range(12)
     ]
     audit = (folder / "audit.csv").read_text(encoding="utf-8").splitlines()
     assert audit[0] == "dialogue,turn_id,label,result,by,voters,outcome"
     assert any(",gold,senior,A S," in line or ",gold,senior,C S," in line for line in audit)
     assert "Journal:" in ran(f"{infer} --out runs", folder)
+
+
+def test_the_page_installs_and_starts_the_label_studio_that_is_tested() -> None:
+    makefile = (paths.ROOT / "Makefile").read_text(encoding="utf-8")
+    (install,) = (line for line in lines() if "pip install" in line)
+    version = install.rpartition("==")[2]
+    lock = (paths.ROOT / "tests/annotation/label-studio.lock").read_text(encoding="utf-8")
+    assert f"-c tests/annotation/label-studio.lock label-studio=={version}" in install
+    assert f"label-studio.lock label-studio=={version}\n" in makefile
+    assert f"\nlabel-studio=={version}\n" in lock
+    environment, arguments = serving()
+    # Its reports of errors go to its makers unless both addresses are empty.
+    assert environment == {
+        "COLLECT_ANALYTICS": "false",
+        "LATEST_VERSION_CHECK": "false",
+        "SENTRY_DSN": "",
+        "FRONTEND_SENTRY_DSN": "",
+    }
+    assert arguments[arguments.index("--internal-host") + 1] == "127.0.0.1"
+
+
+def test_git_ignores_what_the_page_writes() -> None:
+    ignored = (paths.ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert {"/my-dialogues*", "/study/", "/exports/", "/gold.parquet", "/audit.csv"} <= {*ignored}
+    written = set(re.findall(r"(?:--out|--audit|--study|--data-dir) (\S+)", "\n".join(lines())))
+    outside = {name for name in written if not name.startswith(("runs/", "data/surrogate/"))}
+    assert outside == {
+        "my-dialogues.parquet", "study", "study/label-studio", "gold.parquet", "audit.csv",
+    }  # fmt: skip
 
 
 def test_agreement_is_measured_where_a_team_has_no_dialogue_in_a_round(

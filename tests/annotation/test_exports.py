@@ -104,13 +104,19 @@ def _labelled(files: Files) -> dict[str, Any]:
             lambda t: t["annotations"][0].update(was_cancelled=True),
             r"task \d+ \(dialogue d\d+\), annotator \w: skipped",
         ),
-        (lambda t: t["data"].update(texts="0" * 12), r"task \d+: made for corpus 'small' with"),
+        (
+            lambda t: t["data"].update(texts="0" * 12),
+            r"task \d+, annotator \w: made for corpus 'small' with",
+        ),
         (
             lambda t: t["data"]["turns"][3].update(text="milder"),
-            r"task \d+ \(dialogue d\d+\), turn 3: the text was edited",
+            r"task \d+ \(dialogue d\d+\), annotator \w, turn 3: the text was edited",
         ),
-        (lambda t: t["data"]["turns"].pop(), r"\(dialogue d\d+\), turn 8: the text was edited"),
-        (lambda t: t["data"].update(dialogue_id="d0999"), "dialogue 'd0999' is not in small"),
+        (lambda t: t["data"]["turns"].pop(), r"annotator \w, turn 8: the text was edited"),
+        (
+            lambda t: t["data"].update(dialogue_id="d0999"),
+            r"task \d+, annotator \w: dialogue 'd0999' is not in small",
+        ),
         (lambda t: t["data"].update(annotators=["Z"]), "annotator Z: not assigned to Z"),
         (
             lambda t: t["data"].update(annotators=["A", "B"]),
@@ -145,6 +151,18 @@ def test_what_is_wrong_is_refused_and_named(
     files = exports()
     change(_labelled(files))
     with pytest.raises(AnnotationError, match=message):
+        read_exports(written(files), study, corpus)
+
+
+def test_a_doubled_task_is_refused(
+    exports: Make, written: Write, study: Study, corpus: Corpus
+) -> None:
+    files = exports()
+    tasks = next(iter(files.values()))
+    tasks.append(copy.deepcopy(tasks[0]))
+    with pytest.raises(
+        AnnotationError, match=r"task 1 \(dialogue d\d+\), annotator \w: .* in the export twice"
+    ):
         read_exports(written(files), study, corpus)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -23,11 +24,13 @@ from cradle_lib.annotation.interface import (
 from cradle_lib.annotation.study import Study, plan_study
 from cradle_lib.annotation.table import Annotations
 from cradle_lib.annotation.tasks import region, write_tasks
-from cradle_lib.corpus import Corpus, Dialogue, Turn
+from cradle_lib.corpus import Corpus, Dialogue, Turn, load_corpus
 from cradle_lib.labels import BITS, mask_of
 
 from ..book.site import FLAGS, chromium
 from . import label_studio
+from .conftest import Run
+from .page import SEEN, printed, votes
 
 pytestmark = pytest.mark.labelstudio
 
@@ -42,6 +45,9 @@ TEXTS = (
     ("Listener", "Thank you for telling me."),
     ("User", "Tonight my sister picks me up \N{AUTOMOBILE}, so that is something."),
 )
+
+
+TURNS = ("How has the week been?", "Loud.", "very", "My partner keeps my money.")
 
 
 @pytest.fixture(scope="module")
@@ -117,16 +123,17 @@ def test_what_two_users_submit_is_what_the_importer_reads(
     }
     assert len(ids) == 2
     for kind in ("JSON", "JSON_MIN"):
-        found = read_exports([server.export(project, kind, tmp_path)], study, corpus, ids)
+        export = server.export(project, kind, tmp_path / f"{kind}.json")
+        found = read_exports([export], study, corpus, ids)
         assert given(found) == submitted
 
 
 def picture(page: Page, name: str) -> None:
-    """Writes a picture of the task, without the list of tasks beside it."""
+    """Writes a picture of the labels and the dialogue, without the panels beside them."""
     folder = os.environ.get("CRADLE_PICTURES")
     if folder:
         page.mouse.move(700, 990)
-        clip = {"x": 240, "y": 90, "width": 1040, "height": 860}
+        clip = {"x": 240, "y": 90, "width": 700, "height": 860}
         page.screenshot(path=Path(folder) / f"{name}.png", clip=clip)  # type: ignore[arg-type]
 
 
@@ -175,5 +182,71 @@ def test_labels_ticked_in_the_browser_arrive(
     expected[3] = BITS["alert_ongoing"]
     expected[5] = mask_of(["alert_past", "confirm_DV_ongoing"])
     for kind in ("JSON", "JSON_MIN"):
-        found = given(read_exports([server.export(project, kind, tmp_path)], study, corpus))
+        export = server.export(project, kind, tmp_path / f"{kind}.json")
+        found = given(read_exports([export], study, corpus))
         assert found == {("A", "d0000"): tuple(expected), ("A", "d0001"): (0, 0, 0)}
+
+
+def label(server: label_studio.Server, browser: Browser, folder: Path) -> list[str]:
+    """Makes a project of every new file of tasks, labels it, and exports it under its name."""
+    (folder / "exports").mkdir(exist_ok=True)
+    config = (folder / "study" / "interface.xml").read_text(encoding="utf-8")
+    done = []
+    for path in sorted((folder / "study" / "tasks").glob("*.json")):
+        target = folder / "exports" / path.name
+        if target.exists():
+            continue
+        by_hand = path.stem == "round1-A"
+        if by_hand:
+            page = server.login(browser, server.owner)
+            asked: set[str] = set()
+            page.context.on(
+                "request", lambda request, to=asked: to.add(urlsplit(request.url).netloc)
+            )  # type: ignore[misc]
+            project = server.project_by_hand(page, path.stem, config, path)
+            numbers = server.tasks(project)
+        else:
+            project, numbers = server.project(path.stem, config, path)
+        for dialogue, number in numbers.items():
+            masks = votes(path.stem, dialogue)
+            result = [region(t, mask, TURNS[t]) for t, mask in masks.items()]
+            server.call("POST", f"/api/tasks/{number}/annotations/", {"result": result})
+        if by_hand:
+            server.export_by_hand(page, project, target)
+            page.context.close()
+            # What is labelled is shown to nobody else.
+            assert asked == {urlsplit(server.address).netloc}
+        else:
+            server.export(project, "JSON_MIN" if path.stem.endswith("B") else "JSON", target)
+        done.append(path.stem)
+    return done
+
+
+def test_the_page_leads_from_a_folder_to_gold(
+    server: label_studio.Server, browser: Browser, run: Run, tmp_path: Path
+) -> None:
+    talks = tmp_path / "my-dialogues"
+    talks.mkdir()
+    for number in range(6):
+        text = f"Listener: {TURNS[0]}\nUser: {TURNS[1]}\n{TURNS[2]}\nUser: {TURNS[3]}\n"
+        (talks / f"{number}.txt").write_text(text, encoding="utf-8")
+
+    def follow(*commands: str) -> str:
+        for command in commands:
+            done = run(command, tmp_path)
+            assert done.code == 0, f"{command}\n{done.out}{done.err}"
+        return done.out
+
+    collect, export, read_first, agreement, read, by_user_turns, after, adjudicate, *_ = printed()
+    follow(collect, export)
+    assert len(label(server, browser, tmp_path)) == 8
+    follow(read_first, agreement, read, by_user_turns, after)
+    assert {name.split("-")[0] for name in label(server, browser, tmp_path)} == {"adjudicator"}
+    follow(read, after)
+    assert label(server, browser, tmp_path) == ["senior-S"]
+    assert "Nothing is left" in follow(read, after)
+    follow(adjudicate)
+    gold = load_corpus(tmp_path / "gold.parquet")
+    assert [[turn.mask for turn in dialogue.turns] for dialogue in gold] == [
+        [0, SEEN[1], 0, SEEN[3]]
+    ] * 6

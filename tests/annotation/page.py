@@ -1,0 +1,43 @@
+"""The page *Label your own dialogues*: what it prints, and people who do as it says."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+
+from cradle_lib import paths
+from cradle_lib.labels import mask_of
+
+PAGE = paths.BOOK / "label-your-own.md"
+#: What everybody sees in the dialogues of the tests: the masks of two turns.
+SEEN: Mapping[int, int] = {1: mask_of(["alert_ongoing"]), 3: mask_of(["confirm_DV_ongoing"])}
+
+
+def lines() -> list[str]:
+    """Every command line of the page, whole."""
+    blocks = re.findall(r"```bash\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+
+
+def printed() -> list[str]:
+    """The commands of the project's own program."""
+    return [line for line in lines() if line.startswith(".venv/bin/cradle ")]
+
+
+def serving() -> tuple[dict[str, str], list[str]]:
+    """How Label Studio is started: the environment, and the arguments."""
+    (exported,) = (line for line in lines() if line.startswith("export "))
+    (started,) = (line for line in lines() if line.startswith(".cache/label-studio/bin/label-st"))
+    settings = (pair.partition("=") for pair in shlex.split(exported)[1:])
+    return {name: value for name, _, value in settings}, shlex.split(started)[1:]
+
+
+def votes(project: str, dialogue: str) -> dict[int, int]:
+    """What a person gives: all agree on every third dialogue, and on every third nobody does."""
+    odd = int(dialogue[1:]) % 3
+    if project.startswith("round") and project[-1] in "BD" and odd:
+        return {3: SEEN[3]} if odd == 1 else {1: SEEN[3], 3: SEEN[1]}
+    if project.startswith("adjudicator") and odd == 2:
+        return {}
+    return dict(SEEN)
