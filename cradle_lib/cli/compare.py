@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from cradle_lib.cli.console import out
-from cradle_lib.cli.runs import CorpusOption, SplitOption
+from cradle_lib.cli.options import CorpusOption, SplitOption
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Predictions, find_model, load_predictions, load_registry
 from cradle_lib.labels import short

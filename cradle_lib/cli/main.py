@@ -7,7 +7,7 @@ import sys
 import typer
 from rich.markup import escape
 
-from cradle_lib.cli import annotate, compare, data, models, prompts, runs
+from cradle_lib.cli import annotate, compare, data, models, money, prompts, runs
 from cradle_lib.cli.console import err
 from cradle_lib.errors import CradleError
 
@@ -23,6 +23,7 @@ app.add_typer(data.app, name="data")
 app.add_typer(prompts.app, name="prompts")
 app.add_typer(models.app, name="models")
 app.add_typer(annotate.app, name="annotate")
+app.command("estimate")(money.estimate)
 app.command("infer")(runs.infer)
 app.command("score")(runs.score)
 app.command("compare")(compare.compare)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated
 
 import typer
 from rich.progress import (
@@ -13,24 +14,19 @@ from rich.progress import (
     Progress,
     SpinnerColumn,
     TextColumn,
-    TimeRemainingColumn,
 )
-from rich.table import Table
+from rich.table import Column, Table
 
 from cradle_lib import detection, paths
 from cradle_lib.cli.console import err, out
+from cradle_lib.cli.money import ask, show_usage
+from cradle_lib.cli.options import CorpusOption, HistoryOption, SplitOption, parse_history
+from cradle_lib.cli.pace import Pace
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import Options, find_model, load_predictions, load_registry
-from cradle_lib.errors import CradleError
-from cradle_lib.record import History
 from cradle_lib.scoring.conventions import LEVELS
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.scores import OVERALL
-
-CorpusOption = Annotated[
-    str, typer.Option("--corpus", help="surrogate, hub, or a file in the release's format.")
-]
-SplitOption = Annotated[str, typer.Option(help="train, dev or test, for a corpus by name.")]
 
 
 def infer(
@@ -44,9 +40,7 @@ def infer(
     shard: Annotated[
         str | None, typer.Option(help="i/n: the i-th of n parts, counted from 0.")
     ] = None,
-    history: Annotated[
-        str, typer.Option(help="Whose tags the history shows: self (the paper's), gold, none.")
-    ] = "self",
+    history: HistoryOption = "self",
     folder: Annotated[Path, typer.Option("--out", help="Folder for journals.")] = paths.RUNS,
     device: Annotated[str | None, typer.Option(help="For instance cpu or cuda:1.")] = None,
     device_map: Annotated[
@@ -58,6 +52,10 @@ def infer(
     batch: Annotated[
         int | None, typer.Option(min=1, help="Dialogues at once, for the wave engine.")
     ] = None,
+    max_cost: Annotated[
+        float | None,
+        typer.Option(min=0, help="Stop before this run, all starts together, costs more dollars."),
+    ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Agree that text is sent to a remote model.")
     ] = False,
@@ -65,19 +63,28 @@ def infer(
     """Ask a model about every user turn. Stopped or killed, the same command resumes."""
     entry = find_model(model, load_registry())
     loaded = load_corpus(corpus, split)
+    chosen_history = parse_history(history)
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
+        TextColumn(
+            "{task.description}",
+            table_column=Column(max_width=24, no_wrap=True, overflow="ellipsis"),
+        ),
+        BarColumn(bar_width=None),
         MofNCompleteColumn(),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[pace]}"),
     )
+    pace = Pace()
     with Progress(*columns, console=err, transient=True) as bar:
-        task = bar.add_task(entry.name, total=None)
+        task = bar.add_task(entry.name, total=None, pace="")
+
+        def show(progress: detection.Progress) -> None:
+            pace.update(progress, time.monotonic())
+            bar.update(task, completed=progress.done, total=progress.total, pace=str(pace))
 
         def agree(question: str) -> bool:
             bar.stop()
-            agreed = yes or typer.confirm(question, err=True)
+            agreed = yes or ask(question)
             bar.start()
             return agreed
 
@@ -85,7 +92,7 @@ def infer(
             entry,
             loaded,
             out=folder,
-            history=_history(history),
+            history=chosen_history,
             limit=limit,
             sample=sample,
             shard=shard,
@@ -96,17 +103,13 @@ def infer(
                 batch=batch,
                 notice=err.print,
             ),
-            progress=lambda p: bar.update(task, completed=p.done, total=p.total),
+            progress=show,
             consent=agree,
+            max_cost=max_cost,
         )
     out.print(f"Journal: {paths.shown(journal)}")
-
-
-def _history(name: str) -> History:
-    for history in get_args(History):
-        if name == history:
-            return history  # type: ignore[no-any-return]  # get_args forgets what it holds
-    raise CradleError(f"no history {name!r}. Choose one of {', '.join(get_args(History))}.")
+    if entry.engine in ("openai", "anthropic"):
+        show_usage(entry, journal, loaded, chosen_history)
 
 
 def score(

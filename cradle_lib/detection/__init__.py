@@ -2,11 +2,13 @@
 
 from cradle_lib.detection.answers import OUTCOMES, Outcome, read_answer
 from cradle_lib.detection.engines import Engine, Options, make_engine
+from cradle_lib.detection.estimate import estimate_cost
 from cradle_lib.detection.journal import Journal, read_journal
 from cradle_lib.detection.places import journal_path
 from cradle_lib.detection.predictions import Predictions, load_predictions
 from cradle_lib.detection.registry import Decoding, Model, find_model, load_registry
-from cradle_lib.detection.run import Progress, run, sample_dialogues
+from cradle_lib.detection.run import Progress, run
+from cradle_lib.detection.sampling import sample_dialogues
 from cradle_lib.detection.session import Answer, Prediction, Prompt, Session
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "Progress",
     "Prompt",
     "Session",
+    "estimate_cost",
     "find_model",
     "journal_path",
     "load_predictions",

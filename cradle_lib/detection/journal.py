@@ -39,7 +39,8 @@ else:
 
 _SYNC_SECONDS: Final = 1.0
 _START: Final = b'{"record": {'
-_OPTIONAL: Final = frozenset({"choices"})
+# Fields that most engines have nothing to say in: a line holds them only if there is something.
+_OPTIONAL: Final = frozenset({"choices", "tokens_written", "served", "dropped"})
 _FIELDS: Final = frozenset(Prediction.__dataclass_fields__) - {"mask"} - _OPTIONAL | {"labels"}
 
 
@@ -144,6 +145,23 @@ def read_journal(path: Path) -> tuple[Record, list[Prediction]]:
         last line is left out.
 
     Raises:
+        JournalError: As :func:`read_answers`.
+    """
+    record, stored = read_answers(path)
+    latest = {(p.dialogue, p.turn): p for p in stored}
+    return record, [latest[place] for place in sorted(latest)]
+
+
+def read_answers(path: Path) -> tuple[Record, list[Prediction]]:
+    """Reads every answer of a journal, also those that a later one replaced: all were paid for.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The last record, and the predictions in the order in which they were written.
+
+    Raises:
         JournalError: If there is no such file, it can't be read (a folder, for one), it has no
             header, or a line is damaged.
     """
@@ -157,9 +175,7 @@ def read_journal(path: Path) -> tuple[Record, list[Prediction]]:
         raise JournalError(
             f"{paths.shown(path)}: can't be read ({error.strerror}). Name the file of a journal."
         ) from None
-    record, stored = _read_lines(content[: content.rfind(b"\n") + 1], path)
-    latest = {(p.dialogue, p.turn): p for p in stored}
-    return record, [latest[place] for place in sorted(latest)]
+    return _read_lines(content[: content.rfind(b"\n") + 1], path)
 
 
 def _read_lines(content: bytes, path: Path) -> tuple[Record, list[Prediction]]:
@@ -206,8 +222,9 @@ def _to_record(line: dict[str, Any], path: Path, number: int, before: Record | N
 
 def _to_json(prediction: Prediction) -> dict[str, Any]:
     line = asdict(prediction)
-    if line["choices"] is None:
-        del line["choices"]
+    for name in _OPTIONAL:
+        if line[name] in (None, ()):
+            del line[name]
     labels = format_mask(line.pop("mask"))
     place = {name: line.pop(name) for name in ("dialogue", "turn", "key", "answer")}
     return place | {"labels": labels} | line | {"seconds": round(prediction.seconds, 4)}
@@ -222,7 +239,8 @@ def _from_json(line: dict[str, Any], path: Path, number: int) -> Prediction:
         mask = parse(values.pop("labels"))
         outcome = Outcome(values.pop("outcome"))
         turn = int(values.pop("turn"))
-        prediction = Prediction(**values, mask=mask, outcome=outcome, turn=turn)
+        dropped = tuple(values.pop("dropped", ()))
+        prediction = Prediction(**values, mask=mask, outcome=outcome, turn=turn, dropped=dropped)
     except (LabelError, ValueError, TypeError, AttributeError) as error:
         raise _damaged(path, number, f"can't be read ({error})") from error
     if mask and outcome is not Outcome.OK:

@@ -35,6 +35,8 @@ class Predictions:
         answers: The raw texts.
         of_turns: User turns of the corpus that was loaded; more than ``len(masks)`` if
             the run is partial or a sample.
+        choices: For each turn the log-probabilities at the forks of its answer, if decoding
+            was constrained; empty if that was not loaded.
     """
 
     record: Record
@@ -43,6 +45,7 @@ class Predictions:
     outcomes: NDArray[np.uint8]
     answers: tuple[str, ...]
     of_turns: int
+    choices: tuple[list[dict[str, float]] | None, ...] = ()
 
     @property
     def ok(self) -> NDArray[np.bool_]:
@@ -85,6 +88,7 @@ class Predictions:
             outcomes=self.outcomes[rows],
             answers=tuple(self.answers[row] for row in rows),
             of_turns=self.of_turns,
+            choices=tuple(self.choices[row] for row in rows) if self.choices else (),
         )
 
 
@@ -136,6 +140,7 @@ def load_predictions(
         outcomes=np.array([_CODES[p.outcome] for p in aligned], dtype=np.uint8),
         answers=tuple(p.answer for p in aligned),
         of_turns=of_turns,
+        choices=tuple(p.choices for p in aligned),
     )
 
 

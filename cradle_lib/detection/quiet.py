@@ -1,7 +1,8 @@
-"""Keeps Transformers' progress bars and notices off the screen, for the time of a block."""
+"""Keeps other libraries' bars, notices and logs to themselves, for the time of a block."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,14 +10,37 @@ from contextlib import contextmanager
 @contextmanager
 def quiet() -> Iterator[None]:
     """Silences Transformers below errors; puts its settings back afterwards."""
-    from transformers.utils import logging
+    from transformers.utils import logging as transformers_logging
 
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    level = transformers_logging.get_verbosity()
+    bars = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
-        logging.set_verbosity(level)
+        transformers_logging.set_verbosity(level)
         if bars:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def unlogged(*packages: str) -> Iterator[None]:
+    """Keeps what packages send and receive out of logs, whatever logs are switched on.
+
+    Below warnings, an SDK logs whole requests, dialogues included, and an HTTP client logs
+    the headers of responses, in which a service may repeat a key.
+
+    Args:
+        *packages: Packages whose loggers, and those below them, are held at warnings.
+    """
+    known = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] in packages]
+    loggers = [logging.getLogger(name) for name in {*packages, *known}]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(max(logger.level, logging.WARNING))
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

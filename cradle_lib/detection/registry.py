@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date as Date  # noqa: N812 - a field is called date
 from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
@@ -21,6 +22,7 @@ EngineName = Literal[
 GROUPS: Final[tuple[Group, ...]] = ("baseline", "embedded", "open", "fine-tuned", "proprietary")
 
 _NEEDS_WEIGHTS: Final = frozenset({"reference", "wave", "replay", "openai", "anthropic"})
+Dollars = Annotated[float, Field(ge=0)]
 _NEEDS_KEY: Final = frozenset({"openai", "anthropic"})
 
 
@@ -37,6 +39,7 @@ class Decoding(_Strict):
             can do it, and ``max_new_tokens`` has no effect then. ``None`` lets it write freely.
         temperature: Sampling temperature of an API model; ``None`` leaves it to the
             provider. Local models decode greedily.
+        seed: Seed of an API model's sampling, for services that know one.
         dtype: Number format of local weights, such as ``bfloat16``.
         chat: Switches of the model's chat template, such as ``enable_thinking: false``.
         answer_after: A control text after which the answer proper begins, for models
@@ -46,6 +49,7 @@ class Decoding(_Strict):
     max_new_tokens: Annotated[int, Field(ge=1)] = 512
     mode: Literal["constrained"] | None = None
     temperature: Annotated[float, Field(ge=0)] | None = None
+    seed: int | None = None
     dtype: Literal["float32", "bfloat16", "float16"] | None = None
     chat: dict[str, bool | str] = {}
     answer_after: str | None = None
@@ -68,6 +72,38 @@ class Key(_Strict):
     url: str | None = None
 
 
+class Prices(_Strict):
+    """What a provider charges: dollars per million tokens, for each kind on its own.
+
+    Attributes:
+        input: Prompt tokens.
+        cached: Prompt tokens read from a cache; ``None`` if they cost as much as ``input``.
+        written: Prompt tokens written to a cache; ``None`` if writing costs nothing extra.
+        output: Tokens of answers, reasoning included.
+        date: Day on which they were looked up.
+        source: Where they stand.
+    """
+
+    input: Dollars
+    cached: Dollars | None = None
+    written: Dollars | None = None
+    output: Dollars
+    date: Date
+    source: str
+
+
+class Caching(_Strict):
+    """How a provider's prompt cache counts, as far as it says.
+
+    Attributes:
+        minimum: Tokens that a prefix must have to be cached.
+        step: Only whole multiples of this many tokens are read from the cache.
+    """
+
+    minimum: Annotated[int, Field(ge=0)] = 0
+    step: Annotated[int, Field(ge=1)] = 1
+
+
 class Model(_Strict):
     """One entry of the registry.
 
@@ -87,6 +123,9 @@ class Model(_Strict):
         remote: Whether the text of the dialogues leaves this machine.
         base_url: Endpoint, if it is not the provider's own.
         key: Where its API key comes from.
+        tokenizer: Name of its tokenizer, if estimates can use it; ``None`` for a near one.
+        prices: What the provider charges.
+        caching: How the provider's prompt cache counts.
         hardware: What it needs, in words.
     """
 
@@ -104,6 +143,9 @@ class Model(_Strict):
     remote: bool = False
     base_url: str | None = None
     key: Key | None = None
+    tokenizer: str | None = None
+    prices: Prices | None = None
+    caching: Caching = Caching()
     hardware: str | None = None
 
     @model_validator(mode="after")
@@ -112,6 +154,8 @@ class Model(_Strict):
             raise ValueError(f"engine {self.engine} needs 'weights'")
         if self.decoding and self.decoding.mode and self.engine != "wave":
             raise ValueError(f"engine {self.engine} can't decode constrained: use 'wave'")
+        if "@" in urlsplit(self.base_url or "").netloc:
+            raise ValueError("'base_url' holds a user name or password; keys come from 'key' only")
         if self.engine in _NEEDS_KEY and self.base_url is None and not self.remote:
             raise ValueError("a provider's own endpoint is remote: say 'remote: true'")
         if self.engine in _NEEDS_KEY and not self.remote and not _is_here(self.base_url):
@@ -120,6 +164,8 @@ class Model(_Strict):
             )
         if self.engine in _NEEDS_KEY and self.remote and self.key is None:
             raise ValueError(f"a remote model with engine {self.engine} needs 'key'")
+        if self.prices and self.engine not in _NEEDS_KEY:
+            raise ValueError(f"engine {self.engine} asks no service, and has no 'prices'")
         return self
 
 

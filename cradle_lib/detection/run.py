@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
-
-import numpy as np
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection.answers import Outcome
 from cradle_lib.detection.engines import Options, make_engine
-from cradle_lib.detection.journal import Journal, read_journal
-from cradle_lib.detection.places import journal_path, parse_shard
+from cradle_lib.detection.engines.remote import Remote
+from cradle_lib.detection.estimate import longest_prompt
+from cradle_lib.detection.journal import Journal, read_answers, read_journal
+from cradle_lib.detection.money import Budget
+from cradle_lib.detection.places import journal_path
 from cradle_lib.detection.registry import Model
+from cradle_lib.detection.sampling import choose_dialogues
 from cradle_lib.detection.session import Prediction, Session
 from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
@@ -33,11 +35,25 @@ class Progress:
         done: User turns answered, those of earlier starts included.
         total: User turns of the dialogues chosen.
         stored: Those of ``done`` that were answered before this start.
+        tokens_in: Prompt tokens of this start, where the engine tells which it reused.
+        tokens_cached: Those of them that were not computed again.
     """
 
     done: int
     total: int
     stored: int
+    tokens_in: int = 0
+    tokens_cached: int = 0
+
+    def after(self, prediction: Prediction) -> Progress:
+        """Counts one more answer."""
+        tells = prediction.tokens_in is not None and prediction.tokens_cached is not None
+        return replace(
+            self,
+            done=self.done + 1,
+            tokens_in=self.tokens_in + ((prediction.tokens_in or 0) if tells else 0),
+            tokens_cached=self.tokens_cached + ((prediction.tokens_cached or 0) if tells else 0),
+        )
 
 
 def run(
@@ -53,6 +69,7 @@ def run(
     options: Options | None = None,
     progress: Callable[[Progress], None] | None = None,
     consent: Consent | None = None,
+    max_cost: float | None = None,
 ) -> Path:
     """Runs a model over a corpus, or goes on where an earlier start stopped.
 
@@ -65,7 +82,7 @@ def run(
             journal itself, if the name ends with ``.jsonl``.
         history: Whose tags the history shows.
         limit: Only this many dialogues, from the start.
-        sample: Only this many dialogues, chosen by :func:`sample_dialogues`.
+        sample: Only this many dialogues, chosen by :func:`.sample_dialogues`.
         seed: Seed of the sample.
         shard: ``i/n``: of the dialogues chosen, those whose position modulo n is i
             (i from 0), so that n processes can share a run.
@@ -74,6 +91,8 @@ def run(
         consent: Asked once, with a sentence that says which text goes where, before the
             text of a corpus leaves the machine for the first time; a run that has a
             journal with answers has been agreed to.
+        max_cost: Most dollars for this run, all its starts together; it stops before a call
+            that could cost more. ``None`` for no limit.
 
     Returns:
         The journal's path.
@@ -81,9 +100,15 @@ def run(
     Raises:
         CradleError: If the run can't start, or can't go on. What was answered is kept.
     """
-    chosen = _choose(corpus, limit, sample, seed, shard)
+    chosen = choose_dialogues(corpus, limit, sample, seed, shard)
     template = load_template(model.prompt)
-    engine = make_engine(model, corpus, options or Options())
+    path = out if out.suffix == ".jsonl" else journal_path(model, corpus, history, shard, out)
+    options, budget = options or Options(), None
+    if max_cost is not None:
+        spent = read_answers(path)[1] if path.exists() else []
+        budget = Budget(model, max_cost, longest_prompt(chosen, template, history), spent)
+        options = replace(options, concurrency=budget.concurrency(options.concurrency))
+    engine = make_engine(model, corpus, options)
     record = Record.create(
         model=model.id,
         name=model.name,
@@ -102,7 +127,6 @@ def run(
         remote=model.remote,
         endpoint=model.base_url,
     )
-    path = out if out.suffix == ".jsonl" else journal_path(model, corpus, history, shard, out)
     if model.remote and not (path.exists() and read_journal(path)[1]):
         _require_consent(model, corpus, chosen, consent)
     with Journal.open(path, record) as journal:
@@ -118,54 +142,24 @@ def run(
         total = sum(len(dialogue.user_turns) for dialogue in chosen)
         stored = sum(len(session.taken) for session in sessions)
         report = progress or (lambda _: None)
-        done = stored
+        now = Progress(stored, total, stored)
 
         def emit(prediction: Prediction) -> None:
-            nonlocal done
+            nonlocal now
             journal.append(prediction)
-            done += 1
-            report(Progress(done, total, stored))
+            now = now.after(prediction)
+            report(now)
+            if budget is not None:
+                budget.add(prediction)
+                # Prices belong to services only, which the registry sees to.
+                if budget.exhausted and now.done < now.total and isinstance(engine, Remote):
+                    engine.stop(budget.state)
 
-        report(Progress(done, total, stored))
+        report(now)
+        if budget is not None and now.done < now.total:
+            budget.check()
         engine.answer_all((s for s in sessions if s.prompt is not None), emit)
     return path
-
-
-def sample_dialogues(corpus: Corpus, n: int, seed: int = 0) -> list[int]:
-    """Draws dialogues so that scenarios and reveal timings keep their shares.
-
-    A systematic sample: the dialogues are sorted by scenario, timing and chance (by
-    chance alone, if the corpus knows neither), and every k-th is taken.
-
-    Args:
-        corpus: The corpus.
-        n: How many dialogues to draw; all of them if there are fewer.
-        seed: Seed of the draw.
-
-    Returns:
-        Positions in the corpus, ascending.
-    """
-    generator = np.random.default_rng(seed)
-    strata = [corpus.meta[key] for key in ("scenario", "timing") if key in corpus.meta]
-    chance = generator.permutation(len(corpus))
-    order = sorted(range(len(corpus)), key=lambda i: (*(s[i] for s in strata), chance[i]))
-    n = min(n, len(corpus))
-    places = (np.arange(n) + generator.random()) * (len(corpus) / max(n, 1))
-    return sorted(order[int(place)] for place in places)
-
-
-def _choose(
-    corpus: Corpus, limit: int | None, sample: int | None, seed: int, shard: str | None
-) -> Sequence[Dialogue]:
-    positions = list(range(len(corpus)))
-    if sample is not None:
-        positions = sample_dialogues(corpus, sample, seed)
-    if limit is not None:
-        positions = positions[: max(limit, 0)]
-    if shard is not None:
-        index, count = parse_shard(shard)
-        positions = positions[index::count]
-    return [corpus.dialogues[position] for position in positions]
 
 
 def _require_consent(

@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
 from cradle_lib.corpus import Dialogue, Turn
@@ -47,6 +48,8 @@ class Prompt:
         static: ``text[:static]`` is the same in every prompt of a run.
         current: What the user says in this turn, made harmless, without the speaker.
         tagged: Mask of all tags that the history shows.
+        ends: Where the history of each question of the dialogue so far ended, this one's
+            last. What stands before such a place stands there in all later questions.
     """
 
     dialogue: str
@@ -55,6 +58,23 @@ class Prompt:
     static: int
     current: str
     tagged: int
+    ends: tuple[int, ...] = ()
+
+    @property
+    def blocks(self) -> list[str]:
+        """The text in pieces: the static part, what each question added, and the rest.
+
+        Joined they are the text. Every piece but the last comes back at the same place in
+        later questions, and none is blank.
+        """
+        pieces = [""]
+        for start, end in pairwise((0, self.static, *self.ends, len(self.text))):
+            pieces[-1] += self.text[start:end]
+            if pieces[-1].strip():
+                pieces.append("")
+        rest = pieces.pop()
+        pieces[-1:] = ["".join([*pieces[-1:], rest])]
+        return pieces
 
     @property
     def messages(self) -> list[dict[str, str]]:
@@ -76,12 +96,18 @@ class Answer:
         outcome: ``None`` lets the text decide; an engine sets it if there is no
             readable answer for a reason of its own.
         reason: Why the outcome is not ``ok``.
-        tokens_in: Tokens of the prompt, cached ones included; ``None`` if unknown.
-        tokens_cached: Tokens of the prompt that were not computed again.
-        tokens_out: Tokens of the answer.
+        tokens_in: All tokens of the prompt: read from a cache, written to one, or neither;
+            ``None`` if unknown.
+        tokens_cached: Those of them that were read from a cache and not computed again.
+        tokens_written: Those of them that were written to a cache; ``None`` if not told.
+        tokens_out: Tokens of the answer, reasoning included.
         seconds: Time that the answer took.
         choices: For constrained decoding, at each fork of the answer the log-probability of
             each branch; ``None`` for an answer that was written freely.
+        served: What a service says that it ran: the model's name there, and the fingerprint
+            if it gave one.
+        dropped: Parameters that the registry asks for and the service does not take, so
+            that the answer was given without them.
     """
 
     text: str
@@ -92,6 +118,9 @@ class Answer:
     tokens_out: int | None = None
     seconds: float = 0.0
     choices: list[dict[str, float]] | None = None
+    tokens_written: int | None = None
+    served: str | None = None
+    dropped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +135,14 @@ class Prediction:
         mask: Its labels; 0 unless the outcome is ``ok``.
         outcome: What became of the question.
         reason: Why the outcome is not ``ok``, where known.
-        tokens_in: Tokens of the prompt; ``None`` if unknown.
-        tokens_cached: Those of them that were not computed again.
+        tokens_in: As in :class:`Answer`, like all that follow.
+        tokens_cached: Prompt tokens read from a cache.
+        tokens_written: Prompt tokens written to a cache.
         tokens_out: Tokens of the answer.
         seconds: Time that the answer took.
-        choices: As in :class:`Answer`.
+        choices: Log-probabilities at the forks of a constrained answer.
+        served: What the service says that it ran.
+        dropped: Parameters that the service did not take.
     """
 
     dialogue: str
@@ -125,6 +157,9 @@ class Prediction:
     tokens_out: int | None = None
     seconds: float = 0.0
     choices: list[dict[str, float]] | None = None
+    tokens_written: int | None = None
+    served: str | None = None
+    dropped: tuple[str, ...] = ()
 
 
 class Session:
@@ -156,6 +191,7 @@ class Session:
         self._turns = iter(dialogue.turns)
         self._lines: list[str] = []
         self._tagged = 0
+        self._ends: tuple[int, ...] = ()
         self._turn: Turn | None = None
         self._prompt: Prompt | None = None
         self.taken: list[Prediction] = []
@@ -195,6 +231,9 @@ class Session:
             tokens_out=answer.tokens_out,
             seconds=answer.seconds,
             choices=answer.choices,
+            tokens_written=answer.tokens_written,
+            served=answer.served,
+            dropped=answer.dropped,
         )
         self._record(prediction)
         self._advance()
@@ -219,7 +258,11 @@ class Session:
         self._turn = self._prompt = None
 
     def _ask(self, turn: Turn, said: str) -> Prompt:
-        text = self._template.fill(history="\n".join(self._lines), current_turn=said)
+        history = "\n".join(self._lines)
+        text = self._template.fill(history=history, current_turn=said)
+        # A template may show the current turn first; then nothing after it stays in place.
+        if history and self._template.slots[0] == "history":
+            self._ends += (self._template.static + len(history),)
         return Prompt(
             dialogue=self.dialogue.id,
             turn=turn.turn_id,
@@ -227,6 +270,7 @@ class Session:
             static=self._template.static,
             current=said.removeprefix(f"{turn.speaker}: "),
             tagged=self._tagged,
+            ends=self._ends,
         )
 
     def _record(self, prediction: Prediction) -> None:

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
+from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model
 from cradle_lib.prompts import Template, parse_template
 
 from .dialogues import make_corpus
+from .services import KEY, TEMPLATE
 
 
 @pytest.fixture
@@ -39,3 +44,18 @@ def tiny_template() -> Template:
 @pytest.fixture
 def always_none() -> Model:
     return Model(id="always-none", name="Always none", group="baseline", engine="always-none")
+
+
+@pytest.fixture
+def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key, the short template, and an environment that would lead elsewhere."""
+    folder = tmp_path / "prompts"
+    folder.mkdir()
+    (folder / "short.txt").write_text(TEMPLATE.text)
+    monkeypatch.setattr(paths, "PROMPTS", folder)
+    monkeypatch.setenv("TEST_KEY", KEY)
+    # Nothing but the registry decides where text goes.
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)

@@ -12,6 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
 Reply = tuple[int, dict[str, str], bytes]
+# A reply that sends one more byte every hundredth of a second and never ends.
+DRIBBLE: Reply = (200, {"content-type": "application/json", "content-length": "99999"}, b" ")
 
 
 def as_json(body: Any, status: int = 200, **headers: str) -> Reply:
@@ -26,13 +28,14 @@ def chat(**choice: Any) -> Reply:
             "id": "c",
             "object": "chat.completion",
             "created": 1,
-            "model": "m",
+            "model": "m-2026-01-01",
+            "system_fingerprint": "fp_1",
             "choices": [{"index": 0, "finish_reason": "stop", "message": message} | choice],
             "usage": {
                 "prompt_tokens": 9,
                 "completion_tokens": 2,
                 "total_tokens": 11,
-                "prompt_tokens_details": {"cached_tokens": 4},
+                "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 3},
             },
         }
     )
@@ -43,11 +46,17 @@ def message(text: str | None = "none", **fields: Any) -> Reply:
         "id": "m",
         "type": "message",
         "role": "assistant",
-        "model": "m",
+        "model": "m-2026-01-01",
         "content": [] if text is None else [{"type": "text", "text": text}],
         "stop_reason": "end_turn",
         "stop_sequence": None,
-        "usage": {"input_tokens": 5, "output_tokens": 2, "cache_read_input_tokens": 4},
+        # The same tokens as in a chat completion, counted Anthropic's way.
+        "usage": {
+            "input_tokens": 2,
+            "output_tokens": 2,
+            "cache_read_input_tokens": 4,
+            "cache_creation_input_tokens": 3,
+        },
     }
     return as_json(body | fields)
 
@@ -64,11 +73,16 @@ class FaultServer:
     Args:
         scenarios: Name to a function of the attempt (from 0) that gives the reply;
             ``None`` hangs until the server closes, ``b""`` resets the connection.
+        seen: Where to put the bodies of requests, before the scenario is asked.
     """
 
-    def __init__(self, scenarios: dict[str, Callable[[int], Reply | bytes | None]]) -> None:
+    def __init__(
+        self,
+        scenarios: dict[str, Callable[[int], Reply | bytes | None]],
+        seen: list[dict[str, Any]] | None = None,
+    ) -> None:
         self.calls: Counter[str] = Counter()
-        self.seen: list[dict[str, Any]] = []
+        self.seen: list[dict[str, Any]] = [] if seen is None else seen
         self.headers: list[dict[str, str]] = []
         self._closing = threading.Event()
         lock = threading.Lock()
@@ -76,6 +90,7 @@ class FaultServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
 
             def do_POST(self) -> None:
                 name = self.path.split("/")[1]
@@ -105,6 +120,8 @@ class FaultServer:
                         self.close_connection = True
                     self.end_headers()
                     self.wfile.write(content)
+                    while reply is DRIBBLE and not outer._closing.wait(0.01):
+                        self.wfile.write(content)
 
             def log_message(self, format: str, *args: Any) -> None:
                 pass

@@ -107,15 +107,19 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     made = [
         make_prediction(0, mask=5, answer="a\u2028b\n\r\x00\ud800 ü", tokens_in=7, seconds=0.25),
         Prediction("d0000", 2, "k", "?", 0, Outcome.REFUSED, "because", 1, 2, 3, 0.5),
+        make_prediction(4, tokens_written=0, served="m fp", dropped=("seed", "temperature")),
     ]
     with Journal.open(path, record) as journal:
         for prediction in reversed(made):
             journal.append(prediction)
     assert read_journal(path) == (record, made)
     # The file can be read without this library: labels are words.
-    assert json.loads(path.read_text().splitlines()[2])["labels"] == (
-        "alert_ongoing; confirm_SI_passive_ongoing"
-    )
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert lines[3]["labels"] == "alert_ongoing; confirm_SI_passive_ongoing"
+    # Where there is nothing to say, nothing is stored: older journals have these fields only.
+    told = {"tokens_written": 0, "served": "m fp", "dropped": ["seed", "temperature"]}
+    assert {name: lines[1].pop(name) for name in told} == told
+    assert lines[1].keys() == lines[2].keys() == lines[3].keys()
 
 
 def test_the_later_line_of_a_turn_counts(tmp_path: Path) -> None:
@@ -200,6 +204,7 @@ def test_a_file_that_is_no_journal_is_refused_and_left_alone(
         ({"outcome": "fine"}, "line 2: the line can't be read"),
         ({"outcome": "failed", "labels": "alert_past"}, "has labels although"),
         ({"turn": "two"}, "line 2: the line can't be read"),
+        ({"dropped": 3}, "line 2: the line can't be read"),
         ({"extra": 1}, r"missing or unknown fields \(extra\)"),
         ({"labels": 3}, "line 2: the line can't be read"),
     ],

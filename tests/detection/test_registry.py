@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cradle_lib.detection import Model, find_model, load_registry
+from cradle_lib.detection.serving import PORT
 from cradle_lib.errors import RegistryError
 from cradle_lib.prompts import load_template
 from cradle_lib.published import published_table
@@ -19,8 +20,10 @@ def test_the_default_set_is_the_baselines_and_the_embedded_model() -> None:
         "always-none": None,
         "keyword": None,
         "tfidf": None,
-        "smollm2-135m": 12,
-        "smollm2-135m-constrained": 120,
+        "smollm2-135m": None,
+        "smollm2-135m-constrained": None,
+        "smollm2-135m-openai": 20,
+        "smollm2-135m-anthropic": 20,
     }
 
 
@@ -49,6 +52,30 @@ def test_models_of_the_paper_decode_as_the_paper_says() -> None:
             assert model.remote
             assert model.key
     assert load_registry()["cradle-qwen3-32b"].weights == "SungJoo/cradle-dialogue-qwen3-32b-2epoch"
+
+
+def test_every_model_of_a_provider_has_prices_with_their_date_and_source() -> None:
+    for model in load_registry().values():
+        if model.group == "proprietary":
+            assert model.prices
+            assert model.prices.source.startswith("https://")
+            assert model.prices.cached is not None
+            assert model.prices.cached < model.prices.input < model.prices.output
+
+
+def test_the_served_models_are_the_embedded_one_with_the_same_limit() -> None:
+    registry = load_registry()
+    local = registry["smollm2-135m"]
+    for name in ("smollm2-135m-openai", "smollm2-135m-anthropic"):
+        served = registry[name]
+        assert served.revision == local.revision
+        assert served.decoding
+        assert local.decoding
+        assert served.decoding.max_new_tokens == local.decoding.max_new_tokens
+        assert served.decoding.temperature == 0.0
+        assert not served.remote
+        assert served.base_url
+        assert served.base_url.startswith(f"http://127.0.0.1:{PORT}")
 
 
 def test_every_entry_names_a_prompt_that_ships() -> None:
@@ -82,6 +109,21 @@ def test_a_wrong_id_suggests_the_nearest() -> None:
         (
             "a: {name: A, group: open, engine: openai, weights: w, remote: true}",
             "needs 'key'",
+        ),
+        (
+            "a: {name: A, group: open, engine: wave, weights: w, prices: {input: 1, output: 1, "
+            "date: 2026-01-01, source: s}}",
+            "engine wave asks no service",
+        ),
+        (
+            "a: {name: A, group: open, engine: openai, weights: w, base_url: 'http://[::1]/v1', "
+            "prices: {input: -1, output: 1, date: 2026-01-01, source: s}}",
+            "field prices.input",
+        ),
+        (
+            "a: {name: A, group: open, engine: openai, weights: w, base_url: 'http://[::1]/v1', "
+            "prices: {input: 1, output: 1, source: s}}",
+            "field prices.date",
         ),
         ("a: 3", "expected fields, found 3"),
         ("- a", "expected a mapping"),

@@ -205,6 +205,51 @@ def test_a_resumed_session_asks_what_an_uninterrupted_one_asks(
     assert [resumed.answer(Answer(text)) for text in texts[len(kept) : count]] == made[len(kept) :]
 
 
+@given(
+    answers=st.lists(st.sampled_from(["none", "alert_past", "?"]), min_size=5, max_size=5),
+    listener=st.lists(st.booleans(), min_size=5, max_size=5),
+    template=st.sampled_from(
+        [
+            "Label.\n{history}\nNow: {current_turn}",
+            "{history}\n{current_turn}",
+            " \n{history}\n{current_turn}",
+            "Now: {current_turn}\nBefore:\n{history}",
+            "Label.\n{history}\nThe end of it.\n{current_turn}\nAnswer:",
+        ]
+    ),
+    stored=st.integers(0, 4),
+)
+@settings(deadline=None, max_examples=100)
+def test_a_prompt_in_pieces_is_the_prompt_and_the_pieces_come_back(
+    answers: list[str], listener: list[bool], template: str, stored: int
+) -> None:
+    rows = [
+        [*([("Listener", "Go on.", "none")] if said else []), ("User", f"Words {i}.", "none")]
+        for i, said in enumerate(listener)
+    ]
+    dialogue = make_dialogue(0, [row for pair in rows for row in pair])
+    parsed = parse_template("t", template)
+    session = Session(dialogue, parsed)
+    prompts: list[Prompt] = []
+    made = []
+    for answer in answers:
+        assert session.prompt
+        prompts.append(session.prompt)
+        made.append(session.answer(Answer(answer)))
+    for prompt in prompts:
+        assert "".join(prompt.blocks) == prompt.text
+        assert all(block.strip() for block in prompt.blocks)
+    history_first = template.index("{history}") < template.index("{current_turn}")
+    for before, after in pairwise(prompts):
+        kept = before.blocks[:-1]
+        assert after.blocks[: len(kept)] == kept
+        # One piece more with each question, as far as the template lets the history stay.
+        assert len(after.blocks) == len(before.blocks) + history_first
+    resumed = Session(dialogue, parsed, stored=made[:stored])
+    assert resumed.prompt
+    assert resumed.prompt.blocks == prompts[stored].blocks
+
+
 def test_when_a_turn_changes_it_and_all_after_it_are_asked_again(tiny_template: Template) -> None:
     rows = [("User", text, "none") for text in ("a", "b", "c", "d")]
     session = Session(make_dialogue(0, rows), tiny_template)

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from cradle_lib import paths
-from cradle_lib.corpus import load_corpus
+from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import (
+    Model,
     Options,
     Outcome,
     Session,
@@ -20,65 +21,81 @@ from cradle_lib.detection import (
 from cradle_lib.detection.engines.reference import Reference
 from cradle_lib.prompts import load_template
 
-JOURNAL = paths.SHIPPED_RUNS / "surrogate-test" / "smollm2-135m.jsonl"
-MODEL = load_registry()["smollm2-135m"]
+FOLDER = paths.SHIPPED_RUNS / "surrogate-test"
+SHIPPED = sorted(path.stem for path in FOLDER.glob("*.jsonl"))
+FREE, CONSTRAINED = "smollm2-135m", "smollm2-135m-constrained"
 
 
-def test_the_journal_belongs_to_the_registrys_model_and_the_shipped_corpus() -> None:
-    corpus = load_corpus("surrogate")
-    predictions = load_predictions(JOURNAL, corpus, partial=True)
+@pytest.fixture(scope="module")
+def surrogate() -> Corpus:
+    return load_corpus("surrogate")
+
+
+def entry(name: str) -> Model:
+    return load_registry()[name]
+
+
+def test_every_shipped_journal_is_named_after_an_entry_of_the_registry() -> None:
+    assert {FREE, CONSTRAINED} <= set(SHIPPED) <= set(load_registry())
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_journal_belongs_to_the_registrys_model_and_the_shipped_corpus(
+    name: str, surrogate: Corpus
+) -> None:
+    model = entry(name)
+    predictions = load_predictions(FOLDER / f"{name}.jsonl", surrogate, partial=True)
     record = predictions.record
-    assert record.corpus_fingerprint == corpus.fingerprint
+    assert record.corpus_fingerprint == surrogate.fingerprint
     assert not record.dirty, "made from a commit, not from changes that nobody can see"
-    assert (record.model, record.engine) == (MODEL.id, MODEL.engine)
-    assert record.decoding == (MODEL.decoding.settings if MODEL.decoding else {})
-    assert record.prompt_hash == load_template(MODEL.prompt).hash
-    assert len(predictions.corpus) >= 12
-    assert {dialogue.id for dialogue in predictions.corpus} == set(record.dialogues or ())
+    assert (record.model, record.engine) == (model.id, model.engine)
+    assert record.decoding == (model.decoding.settings if model.decoding else {})
+    assert record.prompt_hash == load_template(model.prompt).hash
+    covered = {dialogue.id for dialogue in predictions.corpus}
+    assert covered == set(record.dialogues or (d.id for d in surrogate))
+    assert len(covered) == (model.sample or len(surrogate))
+
+
+@pytest.mark.parametrize("name", [FREE, CONSTRAINED])
+def test_the_two_that_the_book_scores_cover_the_whole_split(name: str, surrogate: Corpus) -> None:
+    assert len(load_predictions(FOLDER / f"{name}.jsonl", surrogate).masks) == len(surrogate.gold)
+
+
+def test_every_constrained_answer_parses_and_keeps_its_alternatives(surrogate: Corpus) -> None:
+    path = FOLDER / f"{CONSTRAINED}.jsonl"
+    predictions = load_predictions(path, surrogate)
+    assert predictions.outcome_counts[Outcome.OK] == len(predictions.masks)
+    assert all(line.choices for line in read_journal(path)[1])
 
 
 @pytest.mark.xdist_group("smollm2")
-def test_the_model_says_again_what_the_journal_holds() -> None:
-    corpus = load_corpus("surrogate")
-    stored = read_journal(JOURNAL)[1]
+def test_one_generate_per_prompt_says_again_what_the_journal_holds(surrogate: Corpus) -> None:
+    stored = read_journal(FOLDER / f"{FREE}.jsonl")[1]
     shipped = {prediction.key: prediction for prediction in stored}
-    places = {dialogue.id: dialogue for dialogue in corpus}
-    engine = Reference(MODEL, Options(device="cpu"))
-    template = load_template(MODEL.prompt)
+    places = {dialogue.id: dialogue for dialogue in surrogate}
+    model = entry(FREE)
+    engine = Reference(model, Options(device="cpu"))
+    template = load_template(model.prompt)
     # The first question of a dialogue, and one with a history of the model's own tags.
     for name, before in ((stored[0].dialogue, 0), (stored[-1].dialogue, 3)):
-        session = Session(
-            places[name], template, stored=[p for p in stored if p.dialogue == name][:before]
-        )
-        prompt = session.prompt
+        own = sorted((p for p in stored if p.dialogue == name), key=lambda p: p.turn)
+        prompt = Session(places[name], template, stored=own[:before]).prompt
         assert prompt is not None
-        answer = engine.reply(prompt)
-        expected = shipped[prompt.key]
-        assert answer.text == expected.answer
-        assert (answer.tokens_in, answer.tokens_out) == (expected.tokens_in, expected.tokens_out)
-
-
-CONSTRAINED = paths.SHIPPED_RUNS / "surrogate-test" / "smollm2-135m-constrained.jsonl"
-
-
-def test_the_constrained_journal_covers_its_sample_and_every_answer_parses() -> None:
-    predictions = load_predictions(CONSTRAINED, load_corpus("surrogate"), partial=True)
-    assert not predictions.record.dirty
-    assert len(predictions.corpus) == len(predictions.record.dialogues or ()) == 120
-    assert predictions.record.decoding["mode"] == "constrained"
-    assert predictions.outcome_counts[Outcome.OK] == len(predictions.masks)
-    assert all(line.choices for line in read_journal(CONSTRAINED)[1])
+        answer, expected = engine.reply(prompt), shipped[prompt.key]
+        # The wave stops where the line ends; what comes after it is not read.
+        assert answer.text.startswith(expected.answer)
+        assert answer.tokens_in == expected.tokens_in
 
 
 @pytest.mark.xdist_group("smollm2")
-def test_the_wave_engine_says_again_what_the_constrained_journal_holds(tmp_path: Path) -> None:
-    corpus = load_corpus("surrogate")
-    sample = load_predictions(CONSTRAINED, corpus, partial=True).corpus
-    shortest = sorted(range(len(sample)), key=lambda i: len(sample.dialogues[i].user_turns))[:3]
-    part = sample.subset(shortest, corpus.name)
-    model = load_registry()["smollm2-135m-constrained"]
-    path = run(model, part, out=tmp_path, options=Options(device="cpu"))
-    shipped = {(p.dialogue, p.turn): p for p in read_journal(CONSTRAINED)[1]}
+def test_the_wave_engine_says_again_what_the_constrained_journal_holds(
+    surrogate: Corpus, tmp_path: Path
+) -> None:
+    shortest = sorted(range(len(surrogate)), key=lambda i: len(surrogate.dialogues[i].user_turns))
+    part = surrogate.subset(shortest[:3], surrogate.name)
+    path = run(entry(CONSTRAINED), part, out=tmp_path, options=Options(device="cpu"))
+    stored = read_journal(FOLDER / f"{CONSTRAINED}.jsonl")[1]
+    shipped = {(p.dialogue, p.turn): p for p in stored}
     again = read_journal(path)[1]
     assert len(again) == len(part.gold)
     for prediction in again:

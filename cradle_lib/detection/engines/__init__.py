@@ -41,14 +41,15 @@ def make_engine(model: Model, corpus: Corpus, options: Options) -> Engine:
             from cradle_lib.detection.engines.replay import Replay
 
             return Replay(Path(str(model.weights)))
-        case "reference":
+        case "reference" | "wave":
             from cradle_lib.detection.engines.reference import Reference
-
-            return Reference(model, options)
-        case "wave":
             from cradle_lib.detection.engines.wave import Wave
+            from cradle_lib.detection.snapshot import hub_commit
 
-            return Wave(model, options)
+            kind = Reference if model.engine == "reference" else Wave
+            engine: Engine = kind(model, options)
+            engine.revision = hub_commit(model)
+            return engine
         case "openai":
             from cradle_lib.detection.engines.openai_chat import OpenAIChat
 

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
-from cradle_lib.detection.answers import Outcome
-from cradle_lib.detection.engines.faults import Fault, fault_of_status, finished, refused
 from cradle_lib.detection.engines.remote import Remote
+from cradle_lib.detection.engines.replies import (
+    finished,
+    look,
+    refused,
+    text_of,
+    tokens,
+    unreadable,
+)
 from cradle_lib.detection.session import Answer, Prompt
 
 ENDPOINT: Final = "https://api.anthropic.com"
 # The version that still knows a temperature, which the paper sets to 0; the SDK's own
 # default is newer and answers 400 to it.
 API_VERSION: Final = "2023-06-01"
+_CUT: Final = {
+    "max_tokens": "cut at {} tokens",
+    "model_context_window_exceeded": "cut at the end of the model's context",
+}
 
 
 class AnthropicMessages(Remote):
     """Asks any server that speaks the Messages API."""
 
     package = "anthropic"
+    path = "/v1/messages"
 
     def connect(self, key: str) -> AbstractAsyncContextManager[Any]:
         """Makes the client; the endpoint is the registry's, whatever the environment says."""
@@ -30,60 +40,65 @@ class AnthropicMessages(Remote):
             api_key=key or "none",
             base_url=self.model.base_url or ENDPOINT,
             max_retries=0,
-            timeout=self.patience.deadline,
+            timeout=None,
             default_headers={"anthropic-version": API_VERSION},
         )
 
-    async def call(self, client: Any, prompt: Prompt) -> Answer:
-        """Sends one prompt; the prompt's tokens are counted with those read from a cache."""
-        from anthropic.types import Message
+    def settings(self) -> dict[str, Any]:
+        """Says what the registry asks for.
 
-        limit = self.decoding.max_new_tokens
-        temperature = self.decoding.temperature
-        reply = await client.messages.create(
-            model=self.model.weights,
-            max_tokens=limit,
-            messages=prompt.messages,
-            # The SDK's signature has lost the parameter, the service has not.
-            extra_body=None if temperature is None else {"temperature": temperature},
-        )
-        if not isinstance(reply, Message):
-            return Answer("", Outcome.FAILED, "the answer is not JSON of a message")
-        # Fields that the service left out are None, whatever the SDK's types say.
-        content: Any = reply.content
-        usage: Any = reply.usage
+        Anthropic's own endpoint caches up to marked blocks. Other servers cache whatever
+        beginnings they have seen, and some of them join blocks with a line break, which
+        would change the text: they get no blocks.
+        """
+        settings: dict[str, Any] = {
+            "max_tokens": self.decoding.max_new_tokens,
+            "temperature": self.decoding.temperature,
+            "seed": self.decoding.seed,
+            "cache_control": {"type": "ephemeral"} if self.model.base_url is None else None,
+        }
+        return {name: value for name, value in settings.items() if value is not None}
+
+    def body(self, prompt: Prompt, settings: dict[str, Any]) -> dict[str, Any]:
+        """Makes the body of a call, with the marks of the cache where they belong."""
+        rest = dict(settings)
+        mark = rest.pop("cache_control", None)
+        messages: list[dict[str, Any]] = list(prompt.messages)
+        if mark is not None:
+            messages[-1] = {**messages[-1], "content": _marked(prompt.blocks, mark)}
+        return {"model": self.model.weights, "messages": messages, **rest}
+
+    def read(self, reply: object) -> Answer:
+        """Reads a message; prompt tokens are counted with those read from or written to a cache."""
+        content = look(reply, "content")
         if not isinstance(content, list):
-            return Answer("", Outcome.FAILED, "the answer holds no content")
-        cached = (usage.cache_read_input_tokens or 0) if usage else None
-        fresh = usage.input_tokens + (usage.cache_creation_input_tokens or 0) if usage else 0
+            return unreadable(reply, "a message", "content")
+        fresh = tokens(reply, "usage", "input_tokens")
+        cached = tokens(reply, "usage", "cache_read_input_tokens")
+        written = tokens(reply, "usage", "cache_creation_input_tokens")
+        ended = str(look(reply, "stop_reason"))
+        cut, served = _CUT.get(ended), look(reply, "model")
         answer = finished(
-            "".join(block.text for block in content if block.type == "text"),
-            cut=reply.stop_reason == "max_tokens",
-            limit=limit,
-            tokens_in=None if cached is None else fresh + cached,
+            text_of(content),
+            cut=cut and cut.format(self.decoding.max_new_tokens),
+            served=served if isinstance(served, str) else None,
+            tokens_in=None if fresh is None else fresh + (cached or 0) + (written or 0),
             tokens_cached=cached,
-            tokens_out=usage.output_tokens if usage else None,
+            tokens_written=written,
+            tokens_out=tokens(reply, "usage", "output_tokens"),
         )
-        if reply.stop_reason == "refusal":
-            details = getattr(reply, "stop_details", None)
-            explanation = getattr(details, "explanation", None) or "declined"
-            return refused(answer, str(explanation))
+        if ended == "refusal":
+            return refused(answer, look(reply, "stop_details", "explanation") or "declined")
         return answer
 
-    def fault(self, error: Exception) -> Fault | None:
-        """Reads the SDK's errors, and what slips through it: broken JSON in a good response."""
-        import anthropic
 
-        match error:
-            case anthropic.APIStatusError():
-                body = error.body if isinstance(error.body, dict) else {}
-                inner = body.get("error")
-                kind = inner.get("type") if isinstance(inner, dict) else None
-                return fault_of_status(
-                    error.status_code, error.response.headers, None, kind, error.message
-                )
-            case anthropic.APIConnectionError():
-                return Fault("retry", f"no connection ({type(error).__name__})")
-            case anthropic.AnthropicError() | json.JSONDecodeError():
-                return Fault("failed", f"the answer can't be read ({type(error).__name__})")
-        return None
+def _marked(blocks: list[str], mark: dict[str, str]) -> list[dict[str, Any]]:
+    """Marks the end of the static part and the end of the history.
+
+    Each earlier question's history ends a block too, because the service finds what it
+    cached at the ends of blocks only.
+    """
+    content: list[dict[str, Any]] = [{"type": "text", "text": block} for block in blocks]
+    for position in {0, len(content) - 2} if len(content) > 1 else ():
+        content[position]["cache_control"] = mark
+    return content

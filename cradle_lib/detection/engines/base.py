@@ -21,7 +21,7 @@ class Options:
     Attributes:
         device: For instance ``cpu`` or ``cuda:1``; ``None`` for a GPU if there is one.
         device_map: How to spread weights over several GPUs, such as ``auto``.
-        concurrency: How many dialogues an API engine drives at once.
+        concurrency: How many dialogues an API engine drives at once, at most.
         batch: How many dialogues the wave engine advances together; ``None`` for as many as
             the free memory allows.
         notice: Takes a sentence that the user should know, such as why a run is slower.

@@ -7,17 +7,19 @@ kept, in another attempt, or in the end of the run where no further call can suc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from types import ModuleType
 from typing import Final, Literal
 
-from cradle_lib.detection.answers import Outcome, is_cut
-from cradle_lib.detection.session import Answer
+from cradle_lib.detection.engines.replies import look, one_line
 
 HOPELESS_HINT: Final = "Check the key, the model's name and the account"
 # Worth another try: the same call may succeed a moment later.
 _PASSING: Final = frozenset({408, 409, 425, 429})
+# The service is too busy: worth asking for less at once.
+_BUSY: Final = frozenset({429, 503, 529})
 # Nothing that this run asks can succeed.
 _HOPELESS: Final = {
     401: "the key was not accepted",
@@ -26,6 +28,8 @@ _HOPELESS: Final = {
     404: "there is no such model at this endpoint",
 }
 _NO_CREDIT: Final = frozenset({"insufficient_quota", "billing_error", "billing_hard_limit_reached"})
+# What Gemini and Anthropic say with status 400, where others say 401 and 402.
+_SAID_OTHERWISE: Final = {"api key not valid": 401, "credit balance is too low": 402}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,95 +39,87 @@ class Fault:
     Attributes:
         kind: ``retry`` the call, ``stop`` the run, or end the question as ``refused``
             or ``failed``.
-        reason: What the service said, without secrets.
+        reason: What the service said, on one line.
         wait: Seconds that the service asks to wait.
+        busy: Whether the service said that it has too much to do.
+        param: The parameter that the service complains about, if it names one; an empty
+            text if it found something wrong with the request and does not say where.
     """
 
     kind: Literal["retry", "stop", "refused", "failed"]
     reason: str
     wait: float | None = None
+    busy: bool = False
+    param: str | None = None
 
 
-def finished(
-    text: object,
-    *,
-    cut: bool,
-    limit: int,
-    tokens_in: int | None,
-    tokens_cached: int | None,
-    tokens_out: int | None,
-) -> Answer:
-    """Makes the answer of a call that ended in the ordinary way.
+def fault_of_error(sdk: ModuleType, error: Exception) -> Fault | None:
+    """Reads an error of either SDK: both come from the same generator and share names.
 
     Args:
-        text: What the model wrote.
-        cut: Whether the token limit ended it.
-        limit: The token limit.
-        tokens_in: Tokens of the prompt, cached ones included.
-        tokens_cached: Those of them that came from a cache.
-        tokens_out: Tokens of the answer, reasoning included.
+        sdk: The SDK's module.
+        error: What a call raised.
 
     Returns:
-        The answer; unparsed, with its reason, if it is empty or cut within the line
-        that counts.
+        What to do; ``None`` for an error that is not the service's fault.
     """
-    written = text if isinstance(text, str) else ""
-    reason = None if written.strip() else "empty answer"
-    if cut and is_cut(written):
-        reason = f"cut at {limit} tokens"
-    return Answer(
-        text=written,
-        outcome=None if reason is None else Outcome.UNPARSED,
-        reason=reason,
-        tokens_in=tokens_in,
-        tokens_cached=tokens_cached,
-        tokens_out=tokens_out,
-    )
-
-
-def refused(answer: Answer, reason: str) -> Answer:
-    """Marks an answer as refused and keeps what the provider said about it, on one line."""
-    return replace(answer, outcome=Outcome.REFUSED, reason=" ".join(reason.split())[:300])
+    if isinstance(error, sdk.APIStatusError):
+        return fault_of_status(error.status_code, error.response.headers, error.body, error.message)
+    if isinstance(error, sdk.APIConnectionError):
+        return Fault("retry", f"no connection ({type(error).__name__})")
+    # Broken JSON in a good response slips through the SDKs as what the parser raised.
+    if isinstance(error, sdk.APIError | ValueError | RecursionError):
+        return Fault("failed", f"the answer can't be read ({type(error).__name__})")
+    return None
 
 
 def fault_of_status(
-    status: int, headers: Mapping[str, str], code: object, kind: object, message: str
+    status: int, headers: Mapping[str, str], body: object, message: str = ""
 ) -> Fault:
     """Says what an HTTP error means.
 
     Args:
         status: HTTP status.
         headers: The response's headers, looked up in lower case.
-        code: ``code`` in the error's body, if there is one.
-        kind: ``type`` in the error's body, if there is one.
-        message: The error's text.
+        body: The response's JSON: the error itself, or something that holds it (Gemini
+            sends a list).
+        message: What to quote if the body says nothing.
 
     Returns:
         What to do. Rate limits and trouble of the server are worth a retry; keys,
         missing models and empty accounts stop the run; a content filter is a refusal;
         everything else fails this question only.
     """
-    reason = f"HTTP {status}: {message}"
-    if {str(code), str(kind)} & _NO_CREDIT:
+    first = look(body, 0) if isinstance(body, list) else body
+    inner = look(first, "error") or first
+    said = one_line(look(inner, "message") or message)
+    words = {str(look(inner, "code")), str(look(inner, "type"))}
+    reason = f"HTTP {status}: {said}"
+    if words & _NO_CREDIT:
         return Fault("stop", f"{_HOPELESS[402]} (HTTP {status})")
-    if status in _HOPELESS:
-        return Fault("stop", f"{_HOPELESS[status]} (HTTP {status})")
-    if "content_filter" in (code, kind) or code == "content_policy_violation":
+    meant = next((s for text, s in _SAID_OTHERWISE.items() if text in said.lower()), status)
+    if meant in _HOPELESS:
+        return Fault("stop", f"{_HOPELESS[meant]} (HTTP {status})")
+    if words & {"content_filter", "content_policy_violation"}:
         return Fault("refused", reason)
-    passing = status in _PASSING or status >= 500
-    if passing and headers.get("x-should-retry") != "false":
-        return Fault("retry", reason, _asked_wait(headers))
-    return Fault("failed", reason)
+    busy = status in _BUSY
+    if (status in _PASSING or status >= 500) and headers.get("x-should-retry") != "false":
+        return Fault("retry", reason, asked_wait(headers), busy)
+    if status in (400, 422):
+        return Fault("failed", reason, param=str(look(inner, "param") or ""))
+    return Fault("failed", reason, busy=busy)
 
 
-def _asked_wait(headers: Mapping[str, str]) -> float | None:
+def asked_wait(headers: Mapping[str, str]) -> float | None:
     """Reads how long a server asks to wait: milliseconds, seconds, or a date."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         value = headers.get(name, "")
         try:
-            return max(float(value) / unit, 0.0)
+            seconds = float(value) / unit
         except ValueError:
-            pass
+            continue
+        # Python reads "nan" as a number.
+        return max(seconds, 0.0) if seconds == seconds else None
     try:
         date = parsedate_to_datetime(headers.get("retry-after", ""))
     except ValueError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cradle_lib.detection.answers import Outcome, is_cut
@@ -13,6 +12,7 @@ from cradle_lib.detection.engines.base import Options
 from cradle_lib.detection.quiet import quiet
 from cradle_lib.detection.registry import Decoding, Model
 from cradle_lib.detection.session import Answer, Prompt
+from cradle_lib.detection.snapshot import hub_commit, unloadable
 from cradle_lib.detection.weights import PREFIX, embedded_weights
 from cradle_lib.errors import EngineError
 
@@ -153,7 +153,8 @@ def load_local(model: Model, options: Options) -> Local:
     source = str(model.weights)
     if source.startswith(PREFIX):
         source = str(embedded_weights(source.removeprefix(PREFIX)))
-    where = {} if Path(source).is_dir() else {"revision": model.revision or "main"}
+    commit = hub_commit(model)
+    where = {} if commit is None else {"revision": commit}
     device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
     spread = {"device_map": options.device_map} if options.device_map else {}
     try:
@@ -174,11 +175,7 @@ def load_local(model: Model, options: Options) -> Local:
             "--device-map auto spreads it over several GPUs."
         ) from error
     except (OSError, ValueError, RuntimeError, ImportError, KeyError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-        raise EngineError(
-            f"the weights of {model.name} ({source}) can't be loaded: {reason}. Check the name, "
-            f"or download them where there is a network: `hf download {source}`."
-        ) from error
+        raise unloadable(model, source, error) from error
     lm.eval()
     text_config = lm.config.get_text_config()
     return Local(lm, tokenizer, decoding, getattr(text_config, "max_position_embeddings", None))

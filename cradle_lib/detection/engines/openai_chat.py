@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
-from cradle_lib.detection.answers import Outcome
-from cradle_lib.detection.engines.faults import Fault, fault_of_status, finished, refused
 from cradle_lib.detection.engines.remote import Remote
+from cradle_lib.detection.engines.replies import (
+    finished,
+    look,
+    refused,
+    text_of,
+    tokens,
+    unreadable,
+)
 from cradle_lib.detection.session import Answer, Prompt
 
 ENDPOINT: Final = "https://api.openai.com/v1"
@@ -18,69 +24,83 @@ class OpenAIChat(Remote):
     """Asks any server that speaks Chat Completions."""
 
     package = "openai"
+    path = "/chat/completions"
 
     def connect(self, key: str) -> AbstractAsyncContextManager[Any]:
         """Makes the client; the endpoint is the registry's, whatever the environment says."""
         import openai
 
+        # An account at OpenAI that the environment names is nobody else's business.
+        account = ("OpenAI-Organization", "OpenAI-Project") if self.model.base_url else ()
         return openai.AsyncOpenAI(
             api_key=key or "none",
             base_url=self.model.base_url or ENDPOINT,
             max_retries=0,
-            timeout=self.patience.deadline,
+            timeout=None,
+            default_headers=dict.fromkeys(account, openai.Omit()),  # type: ignore[arg-type]
         )
 
-    async def call(self, client: Any, prompt: Prompt) -> Answer:
-        """Sends one prompt.
+    def settings(self) -> dict[str, Any]:
+        """Says what the registry asks for.
 
         OpenAI's newer models know the limit as ``max_completion_tokens`` only; other
-        servers know ``max_tokens``. Temperature is sent only if the registry sets it.
+        servers know ``max_tokens``. Temperature and seed are sent only if the registry
+        sets them. At OpenAI's own endpoint, calls that share their beginning are sent
+        where it is cached by a common ``prompt_cache_key``, filled in by :meth:`body`.
         """
-        from openai.types.chat import ChatCompletion
-
-        limit = self.decoding.max_new_tokens
         own = self.model.base_url is None
-        settings: dict[str, Any] = {"max_completion_tokens" if own else "max_tokens": limit}
-        if self.decoding.temperature is not None:
-            settings["temperature"] = self.decoding.temperature
-        if self.decoding.chat:
-            settings["extra_body"] = {"chat_template_kwargs": self.decoding.chat}
-        reply = await client.chat.completions.create(
-            model=self.model.weights, messages=prompt.messages, **settings
-        )
-        if not isinstance(reply, ChatCompletion):
-            return Answer("", Outcome.FAILED, "the answer is not JSON of a chat completion")
-        if not reply.choices or reply.choices[0].message is None:
-            return Answer("", Outcome.FAILED, "the answer holds no choice")
-        choice, usage = reply.choices[0], reply.usage
-        details = usage.prompt_tokens_details if usage else None
+        settings: dict[str, Any] = {
+            "max_completion_tokens" if own else "max_tokens": self.decoding.max_new_tokens,
+            "temperature": self.decoding.temperature,
+            "seed": self.decoding.seed,
+            "chat_template_kwargs": self.decoding.chat or None,
+            "prompt_cache_key": "" if own else None,
+        }
+        return {name: value for name, value in settings.items() if value is not None}
+
+    def body(self, prompt: Prompt, settings: dict[str, Any]) -> dict[str, Any]:
+        """Makes the body of a call; the cache key is the same for all calls of a run."""
+        body = {"model": self.model.weights, "messages": prompt.messages, **settings}
+        if "prompt_cache_key" in body:
+            beginning = f"{self.model.weights}\n{prompt.text[: prompt.static]}"
+            digest = hashlib.sha256(beginning.encode()).hexdigest()
+            body["prompt_cache_key"] = f"cradle-{digest[:16]}"
+        return body
+
+    def read(self, reply: object) -> Answer:
+        """Reads a chat completion."""
+        choice = look(reply, "choices", 0)
+        message = look(choice, "message")
+        if not isinstance(message, dict):
+            return unreadable(reply, "a chat completion", "choice")
+        ended = str(look(choice, "finish_reason"))
         answer = finished(
-            choice.message.content,
-            cut=choice.finish_reason == "length",
-            limit=limit,
-            tokens_in=usage.prompt_tokens if usage else None,
-            tokens_cached=details.cached_tokens if details else None,
-            tokens_out=usage.completion_tokens if usage else None,
+            text_of(look(message, "content")),
+            cut=f"cut at {self.decoding.max_new_tokens} tokens" if ended == "length" else None,
+            served=_served(reply),
+            tokens_in=tokens(reply, "usage", "prompt_tokens"),
+            tokens_cached=tokens(reply, "usage", "prompt_tokens_details", "cached_tokens"),
+            tokens_written=tokens(reply, "usage", "prompt_tokens_details", "cache_write_tokens"),
+            tokens_out=_tokens_out(reply),
         )
-        if choice.finish_reason == "content_filter":
-            return refused(answer, "content filter")
-        if choice.message.refusal:
-            return refused(answer, str(choice.message.refusal))
+        # Gemini adds a word of its own: "content_filter: PROHIBITED_CONTENT".
+        if ended.startswith("content_filter"):
+            return refused(answer, ended.replace("_", " ", 1))
+        if look(message, "refusal"):
+            return refused(answer, look(message, "refusal"))
         return answer
 
-    def fault(self, error: Exception) -> Fault | None:
-        """Reads the SDK's errors, and what slips through it: broken JSON in a good response."""
-        import openai
 
-        match error:
-            case openai.APIStatusError():
-                body = error.body if isinstance(error.body, dict) else {}
-                code, kind = body.get("code"), body.get("type")
-                return fault_of_status(
-                    error.status_code, error.response.headers, code, kind, error.message
-                )
-            case openai.APIConnectionError():
-                return Fault("retry", f"no connection ({type(error).__name__})")
-            case openai.OpenAIError() | json.JSONDecodeError():
-                return Fault("failed", f"the answer can't be read ({type(error).__name__})")
-        return None
+def _served(reply: object) -> str | None:
+    """The model's name at the service and its fingerprint, as far as there are any."""
+    names = (look(reply, "model"), look(reply, "system_fingerprint"))
+    return " ".join(name for name in names if isinstance(name, str) and name) or None
+
+
+def _tokens_out(reply: object) -> int | None:
+    """Tokens of the answer with its reasoning, which Gemini counts in the total only."""
+    out = tokens(reply, "usage", "completion_tokens")
+    total, into = tokens(reply, "usage", "total_tokens"), tokens(reply, "usage", "prompt_tokens")
+    if out is None or total is None or into is None:
+        return out
+    return max(out, total - into)

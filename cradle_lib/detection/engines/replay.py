@@ -54,5 +54,8 @@ class Replay(Sequential):
             reason=stored.reason,
             tokens_in=stored.tokens_in,
             tokens_cached=stored.tokens_cached,
+            tokens_written=stored.tokens_written,
             tokens_out=stored.tokens_out,
+            served=stored.served,
+            dropped=stored.dropped,
         )

@@ -28,14 +28,15 @@ class Wave(Engine):
     Args:
         model: An entry of the registry.
         options: Device, device map, and the size of the wave.
+        local: The model, if it has been loaded already.
 
     Raises:
         EngineError: If PyTorch or Transformers is not installed.
     """
 
-    def __init__(self, model: Model, options: Options) -> None:
+    def __init__(self, model: Model, options: Options, local: Local | None = None) -> None:
         require_packages("torch", "transformers", extra="local", model=model)
-        self._model, self._options = model, options
+        self._model, self._options, self._loaded = model, options, local
 
     def answer_all(self, sessions: Iterable[Session], emit: Emit) -> None:
         """Asks every session's prompts until all are finished.
@@ -56,7 +57,7 @@ class Wave(Engine):
         from cradle_lib.detection.engines.shared_attention import UnsupportedAttentionError
         from cradle_lib.detection.engines.wave_runner import Runner
 
-        local = load_local(self._model, self._options)
+        local = self._loaded or load_local(self._model, self._options)
         size = min(self._options.batch or _affordable(local, waiting), len(waiting))
         with torch.inference_mode():
             while waiting:

@@ -1,0 +1,115 @@
+"""``cradle estimate``, consent, and what a run of a model behind an API used and cost."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from cradle_lib.cli.console import err, out
+from cradle_lib.cli.options import CorpusOption, HistoryOption, SplitOption, parse_history
+from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.detection import Model, estimate_cost, find_model, load_registry
+from cradle_lib.detection.estimate import Estimate
+from cradle_lib.detection.journal import read_answers
+from cradle_lib.detection.money import Usage, dollars, total, usage_of
+from cradle_lib.errors import EngineError
+from cradle_lib.record import History
+
+
+def estimate(
+    model: Annotated[str, typer.Option(help="Id of the model in models.yml.")],
+    corpus: CorpusOption = "surrogate",
+    split: SplitOption = "test",
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N dialogues.")] = None,
+    sample: Annotated[
+        int | None, typer.Option(min=1, help="Only N dialogues, stratified by scenario and timing.")
+    ] = None,
+    history: HistoryOption = "self",
+) -> None:
+    """Say what a run would use and cost. Nothing is sent, and no key is needed."""
+    entry = find_model(model, load_registry())
+    found = estimate_cost(
+        entry,
+        load_corpus(corpus, split),
+        history=parse_history(history),
+        limit=limit,
+        sample=sample,
+    )
+    usage = found.usage
+    table = Table(title=f"{entry.name} on {found.corpus}: {len(found.calls):,} calls")
+    table.add_column("")
+    for column in ("tokens", "share of prompts"):
+        table.add_column(column, justify="right")
+    table.add_row("prompts", f"{usage.prompt:,}", "")
+    for name, count in kinds(usage).items():
+        table.add_row(f"  {name}", f"{count:,}", _share(count, usage.prompt))
+    table.add_row("answers as long as the gold ones", f"{usage.output:,}", "")
+    table.add_row("answers as long as their limit", f"{found.longest_output:,}", "")
+    out.print(table)
+    if found.cost is not None and found.uncached_cost is not None:
+        out.print(
+            f"Cost: {dollars(found.cost)} with caching, {dollars(found.uncached_cost)} without; "
+            f"at most {dollars(found.highest_cost or 0)}, if nothing is ever found in the cache "
+            "and every answer runs to its limit."
+        )
+    for sentence in found.assumptions:
+        out.print(sentence)
+
+
+def ask(question: str) -> bool:
+    """Asks the user on the terminal.
+
+    Raises:
+        EngineError: If there is no terminal to ask on.
+    """
+    if not sys.stdin.isatty():
+        raise EngineError(f"{question} There is no terminal to ask on: agree with --yes.")
+    return typer.confirm(question, err=True)
+
+
+def show_usage(entry: Model, journal: Path, corpus: Corpus, history: History) -> None:
+    """Prints what a run used and cost by its journal, and what it was estimated at."""
+    answers = read_answers(journal)[1]
+    told = [usage for answer in answers if (usage := usage_of(answer))]
+    if not told:
+        return
+    usage = total(told)
+    shares = ", ".join(f"{_share(n, usage.prompt)} {name}" for name, n in kinds(usage).items())
+    out.print(
+        f"Tokens: {usage.prompt:,} in the prompts of {len(told):,} calls ({shares}), "
+        f"{usage.output:,} in the answers."
+    )
+    if entry.prices is None:
+        return
+    line = f"Cost: {dollars(usage.cost(entry.prices))} at the prices of {entry.prices.date}"
+    try:
+        expected = _expected(entry, corpus, history, [(a.dialogue, a.turn) for a in answers])
+        line += f"; estimated for these turns: {dollars(expected.cost or 0)}"
+    except EngineError as trouble:
+        err.print(f"No estimate to compare with: {trouble}", markup=False)
+    out.print(f"{line}.")
+    if silent := len(answers) - len(told):
+        out.print(f"Not in it: {silent:,} calls of which the service did not say what they used.")
+
+
+def kinds(usage: Usage) -> dict[str, int]:
+    """Names the kinds of prompt tokens."""
+    return {
+        "read from a cache": usage.cached,
+        "written to a cache": usage.written,
+        "neither": usage.fresh,
+    }
+
+
+def _expected(
+    entry: Model, corpus: Corpus, history: History, places: list[tuple[str, int]]
+) -> Estimate:
+    return estimate_cost(entry, corpus, history=history).over(places)
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "-"

@@ -1,0 +1,186 @@
+"""What a run over a corpus would cost, counted from its actual prompts before anything is sent.
+
+The prompts come from the sessions that a run would use, with the gold labels in the place of
+the answers that nobody has yet: as the tags that the history shows, and for the length of an
+answer. Which part of a prompt a cache would hold follows from how prompts grow: all begin
+with the same instruction, and each begins with what stood before the current turn in the one
+before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from cradle_lib.corpus import Corpus, Dialogue
+from cradle_lib.detection.money import Usage, total
+from cradle_lib.detection.registry import Caching, Model
+from cradle_lib.detection.sampling import choose_dialogues
+from cradle_lib.detection.session import Answer, Prompt, Session
+from cradle_lib.detection.tokens import TOKENIZER, count_tokens, last_seam
+from cradle_lib.labels import format_mask
+from cradle_lib.prompts import Template, load_template
+from cradle_lib.record import History
+
+Place = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Calls of a run with the tokens that each of them would use.
+
+    Attributes:
+        model: The entry of the registry.
+        corpus: Name of the corpus.
+        calls: For each user turn, by dialogue and ``turn_id``, its tokens.
+    """
+
+    model: Model
+    corpus: str
+    calls: Mapping[Place, Usage]
+
+    @property
+    def usage(self) -> Usage:
+        """All tokens, with caching."""
+        return total(self.calls.values())
+
+    @property
+    def own_tokenizer(self) -> bool:
+        """Whether tokens were counted with the model's own tokenizer, not with a near one."""
+        return self.model.tokenizer == TOKENIZER
+
+    @property
+    def longest_output(self) -> int:
+        """Tokens of all answers if each ran into its limit: the most that is charged for them."""
+        return len(self.calls) * (self.model.decoding.max_new_tokens if self.model.decoding else 0)
+
+    @property
+    def cost(self) -> float | None:
+        """Dollars with caching; ``None`` without prices."""
+        return self._priced(self.usage)
+
+    @property
+    def uncached_cost(self) -> float | None:
+        """Dollars if nothing is ever read from a cache; ``None`` without prices."""
+        return self._priced(self.usage.uncached)
+
+    @property
+    def highest_cost(self) -> float | None:
+        """Dollars if all is written to a cache in vain and answers are as long as their limit."""
+        usage = self.usage
+        written = usage.cached + usage.written
+        return self._priced(Usage(usage.fresh, 0, written, self.longest_output))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Sentences that say what was counted, with what, and at which prices."""
+        whose = "the model's own" if self.own_tokenizer else "not the model's own, but near"
+        prices = self.model.prices
+        charged = (
+            f"Prices of {prices.date}: {prices.source}"
+            if prices
+            else f"No prices: the entry {self.model.id} in models.yml has none, so tokens only."
+        )
+        return (
+            f"Tokens were counted with {TOKENIZER} ({whose}) in the run's own prompts, with the "
+            "gold labels in place of the model's tags and as its answers. Reasoning is not "
+            "counted, and is charged as output.",
+            charged,
+        )
+
+    def over(self, places: Iterable[Place]) -> Estimate:
+        """Restricts the estimate to some turns, such as those that a run has answered."""
+        kept = {place: self.calls[place] for place in places if place in self.calls}
+        return Estimate(self.model, self.corpus, kept)
+
+    def _priced(self, usage: Usage) -> float | None:
+        return usage.cost(self.model.prices) if self.model.prices else None
+
+
+def estimate_cost(
+    model: Model,
+    corpus: Corpus,
+    *,
+    history: History = "self",
+    limit: int | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+) -> Estimate:
+    """Counts what a run would use; sends nothing and needs no key.
+
+    Taken for granted: dialogues follow one another so soon that the cache still holds the
+    instruction, and nothing is asked twice. Not counted: the few tokens with which a provider
+    wraps each message, and reasoning, which is charged as output.
+
+    Args:
+        model: An entry of the registry.
+        corpus: The corpus.
+        history: Whose tags the history shows.
+        limit: Only this many dialogues, from the start.
+        sample: Only this many dialogues, as a run with the same number would choose them.
+        seed: Seed of the sample.
+
+    Returns:
+        The estimate.
+
+    Raises:
+        EngineError: If tokens can't be counted on this machine.
+        PromptError: If there is no such prompt template.
+    """
+    template = load_template(model.prompt)
+    charged = model.prices is not None and model.prices.written is not None
+    calls: dict[Place, Usage] = {}
+    for dialogue in choose_dialogues(corpus, limit, sample, seed):
+        # What the cache holds when the dialogue begins: the instruction, from its second use on.
+        kept = count_tokens(template.text[: template.static]) if calls else 0
+        # A prompt begins as the one before it, so that only what is new is counted.
+        counted, at = _instruction(template)
+        for prompt, answer in walk(dialogue, template, history):
+            end = max((prompt.static, *prompt.ends))
+            seam = max(last_seam(prompt.text, end), at)
+            counted, at = counted + count_tokens(prompt.text[at:seam]), seam
+            prefix = counted + count_tokens(prompt.text[seam:end])
+            whole = counted + count_tokens(prompt.text[seam:])
+            read = _readable(min(kept, prefix), model.caching)
+            keeps = charged and prefix >= model.caching.minimum
+            written = max(prefix - read, 0) if keeps else 0
+            calls[prompt.dialogue, prompt.turn] = Usage(
+                fresh=whole - read - written,
+                cached=read,
+                written=written,
+                output=count_tokens(answer),
+            )
+            kept = prefix
+    return Estimate(model, corpus.name, calls)
+
+
+def walk(dialogue: Dialogue, template: Template, history: History) -> Iterator[tuple[Prompt, str]]:
+    """Leads a session through a dialogue with the gold labels as answers.
+
+    Yields:
+        Each prompt with the answer that it is then given.
+    """
+    session = Session(dialogue, template, history)
+    gold = {turn.turn_id: format_mask(turn.mask) for turn in dialogue.user_turns}
+    while (prompt := session.prompt) is not None:
+        answer = gold[prompt.turn]
+        yield prompt, answer
+        session.answer(Answer(answer))
+
+
+def longest_prompt(dialogues: Iterable[Dialogue], template: Template, history: History) -> int:
+    """Gives the characters of the longest prompt; 0 if there is none."""
+    lengths = (len(p.text) for one in dialogues for p, _ in walk(one, template, history))
+    return max(lengths, default=0)
+
+
+@lru_cache(maxsize=8)
+def _instruction(template: Template) -> tuple[int, int]:
+    """Tokens of the instruction up to its last seam, and where that is."""
+    seam = last_seam(template.text, template.static - 1)
+    return count_tokens(template.text[:seam]), seam
+
+
+def _readable(kept: int, caching: Caching) -> int:
+    return kept - kept % caching.step if kept >= caching.minimum else 0

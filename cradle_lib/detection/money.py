@@ -1,0 +1,168 @@
+"""What answers cost: tokens by kind, prices by kind, and a run that stops in time.
+
+Every kind of token has a price of its own in ``models.yml``, because no rule leads from one to
+another: what reading from a cache costs differs between models of one provider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from cradle_lib.detection.registry import Model, Prices
+from cradle_lib.detection.session import Prediction
+from cradle_lib.errors import EngineError
+
+_MILLION: Final = 1_000_000
+# English text has more than four characters a token under every tokenizer in use; three is on
+# the safe side of it.
+_CHARACTERS_A_TOKEN: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens by what they are charged as. Each token is in exactly one field.
+
+    Attributes:
+        fresh: Prompt tokens that were computed and not kept.
+        cached: Prompt tokens read from a cache.
+        written: Prompt tokens computed and written to a cache.
+        output: Tokens of answers, reasoning included.
+    """
+
+    fresh: int = 0
+    cached: int = 0
+    written: int = 0
+    output: int = 0
+
+    @property
+    def prompt(self) -> int:
+        """All tokens of the prompts."""
+        return self.fresh + self.cached + self.written
+
+    @property
+    def uncached(self) -> Usage:
+        """The same tokens, had there been no cache."""
+        return Usage(fresh=self.prompt, output=self.output)
+
+    def __add__(self, other: Usage) -> Usage:
+        """Adds two counts, kind by kind."""
+        return Usage(
+            self.fresh + other.fresh,
+            self.cached + other.cached,
+            self.written + other.written,
+            self.output + other.output,
+        )
+
+    def cost(self, prices: Prices) -> float:
+        """What these tokens cost, in dollars.
+
+        A kind without a price of its own is charged as ordinary input.
+        """
+        cached = prices.input if prices.cached is None else prices.cached
+        written = prices.input if prices.written is None else prices.written
+        return (
+            self.fresh * prices.input
+            + self.cached * cached
+            + self.written * written
+            + self.output * prices.output
+        ) / _MILLION
+
+
+def total(usages: Iterable[Usage]) -> Usage:
+    """Adds up any number of counts; zeros for none."""
+    return sum(usages, Usage())
+
+
+def usage_of(prediction: Prediction) -> Usage | None:
+    """Reads what one answer used; ``None`` if the service did not say, as after a failure."""
+    if prediction.tokens_in is None:
+        return None
+    cached, written = prediction.tokens_cached or 0, prediction.tokens_written or 0
+    return Usage(
+        fresh=max(prediction.tokens_in - cached - written, 0),
+        cached=cached,
+        written=written,
+        output=prediction.tokens_out or 0,
+    )
+
+
+class Budget:
+    """Watches what a run spends and says when the next call might be one too many.
+
+    Each call in flight is taken to cost as much as the dearest that the run can make: its
+    longest prompt at the dearest kind of input, and an answer as long as its limit. So the
+    limit holds, except for calls whose price no one can know: a service may charge for a
+    call that it never answered.
+
+    Args:
+        model: An entry of the registry.
+        limit: Most dollars for the run, all its starts together.
+        longest: Characters of its longest prompt.
+        spent: Answers of earlier starts.
+
+    Raises:
+        EngineError: If the entry has no prices.
+    """
+
+    def __init__(
+        self, model: Model, limit: float, longest: int, spent: Iterable[Prediction] = ()
+    ) -> None:
+        if model.prices is None:
+            raise EngineError(
+                f"{model.name}: --max-cost needs prices, and the entry {model.id} in models.yml "
+                "has none. Add `prices` with the provider's, their date and source."
+            )
+        prices = model.prices
+        tokens = -(-longest // _CHARACTERS_A_TOKEN)
+        prompts = (Usage(fresh=tokens), Usage(cached=tokens), Usage(written=tokens))
+        answer = Usage(output=model.decoding.max_new_tokens if model.decoding else 0)
+        self.limit = limit
+        self.dearest = max(prompt.cost(prices) for prompt in prompts) + answer.cost(prices)
+        self.spent = 0.0
+        self._prices = prices
+        self._calls = 1
+        for prediction in spent:
+            self.add(prediction)
+
+    def check(self) -> None:
+        """Refuses to start if the limit does not allow one more call.
+
+        Raises:
+            EngineError: With what is spent and what a call may cost.
+        """
+        if not self._allows(1):
+            raise EngineError(f"{self.state}. Give a higher limit to go on.")
+
+    @property
+    def state(self) -> str:
+        """Says what is spent, and what the next call may add."""
+        return (
+            f"{dollars(self.spent)} of --max-cost {dollars(self.limit)} are spent, and one more "
+            f"call may cost {dollars(self.dearest)}"
+        )
+
+    def add(self, prediction: Prediction) -> None:
+        """Counts one answer."""
+        usage = usage_of(prediction)
+        self.spent += usage.cost(self._prices) if usage else 0.0
+
+    def concurrency(self, wanted: int) -> int:
+        """How many calls may be in flight at once; at least one."""
+        affordable = int((self.limit - self.spent) / self.dearest) if self.dearest else wanted
+        self._calls = max(1, min(wanted, affordable))
+        return self._calls
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether a further call beside those in flight could break the limit."""
+        return not self._allows(self._calls)
+
+    def _allows(self, calls: int) -> bool:
+        return self.spent + calls * self.dearest <= self.limit
+
+
+def dollars(amount: float) -> str:
+    """Writes an amount so that small ones can be told apart: ``$12.30``, ``$0.0042``."""
+    return f"${amount:,.2f}" if amount >= 1 or amount == 0 else f"${amount:.2g}"

@@ -1,0 +1,64 @@
+"""Which dialogues of a corpus a run is over."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cradle_lib.corpus import Corpus, Dialogue
+from cradle_lib.detection.places import parse_shard
+
+
+def choose_dialogues(
+    corpus: Corpus,
+    limit: int | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    shard: str | None = None,
+) -> list[Dialogue]:
+    """Chooses dialogues: first a sample, of it a limit, of that a shard.
+
+    Args:
+        corpus: The corpus.
+        limit: Only this many, from the start.
+        sample: Only this many, chosen by :func:`sample_dialogues`.
+        seed: Seed of the sample.
+        shard: ``i/n``: those whose position modulo n is i, counted from 0.
+
+    Returns:
+        The dialogues, in the corpus's order.
+
+    Raises:
+        JournalError: If the shard is not of that form.
+    """
+    positions = list(range(len(corpus)))
+    if sample is not None:
+        positions = sample_dialogues(corpus, sample, seed)
+    if limit is not None:
+        positions = positions[: max(limit, 0)]
+    if shard is not None:
+        index, count = parse_shard(shard)
+        positions = positions[index::count]
+    return [corpus.dialogues[position] for position in positions]
+
+
+def sample_dialogues(corpus: Corpus, n: int, seed: int = 0) -> list[int]:
+    """Draws dialogues so that scenarios and reveal timings keep their shares.
+
+    A systematic sample: the dialogues are sorted by scenario, timing and chance (by
+    chance alone, if the corpus knows neither), and every k-th is taken.
+
+    Args:
+        corpus: The corpus.
+        n: How many dialogues to draw; all of them if there are fewer.
+        seed: Seed of the draw.
+
+    Returns:
+        Positions in the corpus, ascending.
+    """
+    generator = np.random.default_rng(seed)
+    strata = [corpus.meta[key] for key in ("scenario", "timing") if key in corpus.meta]
+    chance = generator.permutation(len(corpus))
+    order = sorted(range(len(corpus)), key=lambda i: (*(s[i] for s in strata), chance[i]))
+    n = min(n, len(corpus))
+    places = (np.arange(n) + generator.random()) * (len(corpus) / max(n, 1))
+    return sorted(order[int(place)] for place in places)

@@ -1,0 +1,114 @@
+"""Estimates, limits and consent on the command line, without a key and without a network."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cradle_lib import paths
+
+START = [sys.executable, "-c", "from cradle_lib.cli import main; main()"]
+TEXT = 'turn_id,text,labels\n0,User: Hello.,none\n1,Listener: Hi.,none\n2,"User: Well, bye.",none\n'
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if k in ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH")}
+    return {**kept, "COLUMNS": "200", "OMP_NUM_THREADS": "1", **more}
+
+
+def cradle(*arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*START, *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=paths.ROOT,
+        env=environment(**more),
+    )
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.csv"
+    path.write_text(TEXT)
+    return path
+
+
+def test_an_estimate_needs_no_key_and_names_tokenizer_price_date_and_source(tiny: Path) -> None:
+    done = cradle("estimate", "--model", "gpt-5.1", "--corpus", tiny)
+    assert done.returncode == 0, done.stderr
+    assert "GPT-5.1 on tiny: 2 calls" in done.stdout
+    assert "o200k_base (the model's own)" in done.stdout
+    assert "with caching" in done.stdout
+    assert "without" in done.stdout
+    assert "Prices of 2026-11-22: https://developers.openai.com/" in done.stdout
+
+
+def test_an_estimate_without_prices_counts_tokens_only(tiny: Path) -> None:
+    done = cradle("estimate", "--model", "qwen3-32b-vllm", "--corpus", tiny, "--limit", "1")
+    assert done.returncode == 0, done.stderr
+    assert "tokens only" in done.stdout
+    assert "$" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("estimate", "--model", "gpt5.1"), "Did you mean 'gpt-5.1'"),
+        (("estimate", "--model", "gpt-5.1", "--history", "mine"), "no history 'mine'"),
+        (("infer", "--model", "keyword", "--max-cost", "1"), "--max-cost needs prices"),
+        (
+            ("infer", "--model", "gpt-5.1", "--max-cost", "0.000001"),
+            "one more call may cost $0.0",
+        ),
+        (
+            ("infer", "--model", "gpt-5.1"),
+            "will be sent to api.openai.com (GPT-5.1). Send it? There is no terminal to ask on: "
+            "agree with --yes.",
+        ),
+        (("infer", "--model", "claude-4.5-sonnet", "--yes"), "ANTHROPIC_API_KEY is not set"),
+    ],
+)
+def test_what_can_not_be_done_is_one_line_and_exit_code_2(
+    tiny: Path, tmp_path: Path, arguments: tuple[str, ...], expected: str
+) -> None:
+    place = ("--corpus", tiny, *(("--out", tmp_path / "runs") if "infer" in arguments else ()))
+    agreed = ("--yes",) if "--max-cost" in arguments else ()
+    done = cradle(*arguments, *place, *agreed, OPENAI_API_KEY="sk-planted-1")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert expected in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "sk-planted-1" not in done.stdout + done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    answers = [path.read_text() for path in tmp_path.rglob("*.jsonl")]
+    assert all(json.loads(line).keys() == {"record", "identity"} for line in answers)
+
+
+def test_on_a_terminal_the_question_names_text_and_host_and_no_is_kept(
+    tiny: Path, tmp_path: Path
+) -> None:
+    # A real terminal, because only there is anybody asked.
+    ours, theirs = pty.openpty()
+    os.write(ours, b"n\n")
+    done = subprocess.run(
+        [*START, "infer", "--model", "gpt-5.1", "--corpus", str(tiny), "--out", str(tmp_path)],
+        stdin=theirs,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=paths.ROOT,
+        env=environment(OPENAI_API_KEY="sk-planted-1"),
+    )
+    os.close(theirs)
+    os.close(ours)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "The text of 1 dialogues of tiny will be sent to api.openai.com" in done.stderr
+    assert "was not agreed to" in done.stderr
+    assert not list(tmp_path.rglob("*.jsonl"))

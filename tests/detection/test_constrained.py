@@ -1,0 +1,145 @@
+"""Constrained decoding: what can be written, what it costs, and what is stored of the choices."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Options, Outcome, read_answer, read_journal, run
+from cradle_lib.detection.engines import wave_runner
+from cradle_lib.detection.engines.constrained import END, Grammar
+from cradle_lib.detection.engines.local import load_local
+from cradle_lib.detection.session import Answer, Session
+from cradle_lib.labels import LABELS, NONE
+from cradle_lib.prompts import load_template
+
+from .tiny_models import make_model, make_weights
+
+EOS = 0
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_weights(tmp_path_factory.mktemp("weights"))
+
+
+@pytest.fixture(scope="module")
+def tokenizer(weights: Path) -> Any:
+    return AutoTokenizer.from_pretrained(weights)
+
+
+def encode(tokenizer: Any, text: str) -> list[int]:
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def write(grammar: Grammar, wanted: list[int]) -> list[int]:
+    """Lets a model that is sure of these tokens answer; gives what it may write."""
+    walk, written = grammar.start(), []
+    while not walk.finished:
+        logits = torch.zeros(400)
+        logits[wanted[len(written)] if len(written) < len(wanted) else EOS] = 50
+        written += walk.choose(logits)
+    return written
+
+
+def test_every_answer_of_up_to_two_labels_can_be_written(tokenizer: Any) -> None:
+    grammar = Grammar(tokenizer, {EOS})
+    answers = [NONE, *LABELS, *(f"{a}; {b}" for a in LABELS for b in LABELS if a != b)]
+    for answer in answers:
+        assert tokenizer.decode(write(grammar, encode(tokenizer, answer))) == answer
+
+
+def test_all_labels_at_once_can_be_written_and_then_the_answer_ends_by_itself(
+    tokenizer: Any,
+) -> None:
+    everything = "; ".join(reversed(LABELS))
+    ids = encode(tokenizer, everything)
+    # Even a model that goes on is stopped: no label is left.
+    assert write(Grammar(tokenizer, {EOS}), [*ids, *ids]) == ids
+
+
+@settings(deadline=None, max_examples=100)
+@given(seed=st.integers(0, 10_000), scale=st.sampled_from([0.0, 1.0, 30.0]))
+def test_whatever_a_model_says_the_answer_parses_and_names_no_label_twice(
+    tokenizer: Any, seed: int, scale: float
+) -> None:
+    source = torch.Generator().manual_seed(seed)
+    walk, written = Grammar(tokenizer, {EOS}).start(), []
+    while not walk.finished:
+        written += walk.choose(scale * torch.randn(400, generator=source))
+    names = tokenizer.decode(written).split("; ")
+    assert names == [NONE] or set(names) <= set(LABELS)
+    assert len(set(names)) == len(names)
+    assert read_answer(tokenizer.decode(written))[0] is Outcome.OK
+    for fork in walk.choices:
+        assert len(fork) > 1, "a single choice is no choice"
+        assert 0 < sum(map(math.exp, fork.values())) <= 1 + 1e-5
+
+
+def forks(lm: Any, tokenizer: Any, prompt: list[int], answer: str) -> list[dict[str, float]]:
+    """Finds the forks on the way to an answer by listing all answers that parse."""
+    ids, whole, found = encode(tokenizer, answer), {NONE, *LABELS}, []
+    for place in range(len(ids) + 1):
+        done = tokenizer.decode(ids[:place]).split("; ")
+        written = [name for name in done if name in whole]
+        ahead = [label for label in LABELS if label not in written]
+        texts = [NONE, *LABELS] if not written else ["; ".join([*written, a]) for a in ahead]
+        lists = [encode(tokenizer, text) for text in texts if NONE not in written]
+        follow = {i[place] for i in lists if i[:place] == ids[:place] and len(i) > place}
+        ends = tokenizer.decode(ids[:place]) == "; ".join(written) != ""
+        if len(follow) + ends < 2:
+            continue
+        with torch.no_grad():
+            logits = lm(torch.tensor([prompt + ids[:place]])).logits[0, -1].double()
+        chances = logits.log_softmax(-1)
+        fork = {tokenizer.decode([token]): float(chances[token]) for token in follow}
+        if ends:
+            stops = [EOS, encode(tokenizer, "\n")[0]]
+            fork[END] = float(chances[stops].logsumexp(-1))
+        found.append(fork)
+    return found
+
+
+def test_each_fork_is_stored_with_the_models_own_log_probabilities_and_costs_one_pass(
+    corpus: Corpus, weights: Path, tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "PROMPTS", tmp_path)
+    (tmp_path / "short.txt").write_text("Label.\n{history}\n{current_turn}\n")
+    passes: list[int] = []
+    forward = wave_runner.Runner._forward
+
+    def counted(self: Any, *arguments: Any) -> Any:
+        passes.append(1)
+        return forward(self, *arguments)
+
+    monkeypatch.setattr(wave_runner.Runner, "_forward", counted)
+    model = make_model(weights, "wave", mode="constrained")
+    path = run(model, corpus, out=tmp_path, options=Options(batch=1))
+    predictions = {(p.dialogue, p.turn): p for p in read_journal(path)[1]}
+    # One pass for the static prefix, then one for every fork: forced tokens ride along.
+    assert len(passes) == 1 + sum(len(p.choices or ()) for p in predictions.values())
+    written = sum(p.tokens_out or 0 for p in predictions.values())
+    assert written > len(passes)
+
+    lm = AutoModelForCausalLM.from_pretrained(weights, dtype=torch.float32)
+    local = load_local(model, Options())
+    for dialogue in corpus:
+        session = Session(dialogue, load_template("short"))
+        while (prompt := session.prompt) is not None:
+            stored = predictions[prompt.dialogue, prompt.turn]
+            expected = forks(lm, tokenizer, local.encode(prompt)[0].tolist(), stored.answer)
+            assert stored.choices is not None
+            assert [set(fork) for fork in stored.choices] == [set(fork) for fork in expected]
+            for found, oracle in zip(stored.choices, expected, strict=True):
+                for token, chance in found.items():
+                    assert chance == pytest.approx(oracle[token], abs=1e-3)
+            session.answer(Answer(stored.answer))
