@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cradle_lib.errors import CradleError, compose
@@ -17,7 +17,7 @@ def replacing(path: Path) -> Iterator[Path]:
         path: The file. Missing folders above it are made.
 
     Yields:
-        The temporary name, in the same folder.
+        The temporary name, in the same folder. Nothing stays under it if anything goes wrong.
 
     Raises:
         CradleError: If the system doesn't let the file be written there.
@@ -31,3 +31,6 @@ def replacing(path: Path) -> Iterator[Path]:
         problem = f"can't be written ({error.strerror or error})"
         hint = "Name another place, or make room for it there."
         raise CradleError(compose(problem, path=path, hint=hint)) from None
+    finally:
+        with suppress(OSError):
+            part.unlink()

@@ -18,6 +18,7 @@ RUNS: Final = ROOT / "runs"
 NOTEBOOKS: Final = ROOT / "notebooks"
 BOOK: Final = ROOT / "book"
 REGISTRY: Final = ROOT / "models.yml"
+BENCH_RESULTS: Final = ROOT / "benchmarks" / "results"
 
 
 def cache() -> Path:

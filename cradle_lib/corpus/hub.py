@@ -14,6 +14,7 @@ from typing import Final
 from cradle_lib import paths
 from cradle_lib.corpus.release import read_release
 from cradle_lib.errors import CorpusError
+from cradle_lib.files import replacing
 
 REPOSITORY: Final = "SungJoo/Cradle-Dialogue"
 # The Hub's names of the splits, by ours.
@@ -46,13 +47,13 @@ def fetch_release(folder: Path = paths.RELEASE, revision: str | None = None) -> 
     Raises:
         CorpusError: If the Hub can't be reached, does not have the files, or sent
             something that can't be read.
+        CradleError: If a file can't be written.
     """
     import httpx2
     from huggingface_hub import HfApi, hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled
 
     wanted = revision or pinned_revision(folder) or "main"
-    folder.mkdir(parents=True, exist_ok=True)
     try:
         info = HfApi().dataset_info(REPOSITORY, revision=wanted)
         commit = str(info.sha)
@@ -73,9 +74,8 @@ def fetch_release(folder: Path = paths.RELEASE, revision: str | None = None) -> 
                 cache_dir=folder / ".hub",
             )
             read_release(cached)
-            part = folder / f"{ours}.parquet.part"
-            shutil.copyfile(cached, part)
-            part.replace(release_file(ours, folder))
+            with replacing(release_file(ours, folder)) as part:
+                shutil.copyfile(cached, part)
     except (
         OfflineModeIsEnabled,
         LocalEntryNotFoundError,
@@ -94,5 +94,6 @@ def fetch_release(folder: Path = paths.RELEASE, revision: str | None = None) -> 
             ),
         ) from None
     shutil.rmtree(folder / ".hub", ignore_errors=True)
-    (folder / _PIN).write_text(f"{commit}\n", encoding="utf-8")
+    with replacing(folder / _PIN) as part:
+        part.write_text(f"{commit}\n", encoding="utf-8")
     return commit

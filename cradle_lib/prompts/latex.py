@@ -16,6 +16,7 @@ from typing import Final
 
 from cradle_lib import paths
 from cradle_lib.errors import PromptError
+from cradle_lib.files import replacing
 from cradle_lib.prompts.template import (
     DETECTION_SLOTS,
     INDEX,
@@ -70,6 +71,7 @@ def import_latex(folder: Path, name: str = "paper") -> list[Path]:
     Raises:
         PromptError: If the name can't be used, the folder lacks the detection prompt, a
             file is not UTF-8, or the detection prompt lacks a slot.
+        CradleError: If a template can't be written.
     """
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
         raise PromptError(f"prompt name {name!r}: expected lower-case letters, digits, - and _")
@@ -140,7 +142,6 @@ def _read(path: Path) -> str:
 
 
 def _save(imported: dict[str, Template]) -> None:
-    paths.PROMPTS.mkdir(parents=True, exist_ok=True)
     hashes = dict(imported_hashes())
     for template in imported.values():
         _replace(paths.PROMPTS / f"{template.name}.txt", template.text + "\n")
@@ -150,6 +151,5 @@ def _save(imported: dict[str, Template]) -> None:
 
 
 def _replace(path: Path, text: str) -> None:
-    part = path.with_suffix(path.suffix + ".part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+    with replacing(path) as part:
+        part.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Tables of an adjudication: how dialogues ended, who decided, and slips on the way."""
+"""Tables of an adjudication: how dialogues ended, who decided, the trail, slips on the way."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from cradle_lib.annotation.adjudication import Adjudication
 from cradle_lib.annotation.slips import find_slips
 from cradle_lib.annotation.table import Annotations
 from cradle_lib.annotation.voting import PUBLISHED_KEYS, Outcome
-from cradle_lib.labels import LABELS
+from cradle_lib.labels import LABELS, short
 from cradle_lib.reporting.published import published_cell
-from cradle_lib.reporting.tables import Column, Row, Table, count, text
+from cradle_lib.reporting.tables import MISSING, Column, Row, Table, count, text
 
 
 def outcome_counts_table(result: Adjudication) -> Table:
@@ -54,7 +54,9 @@ def decision_table(result: Adjudication) -> Table:
         (item.label, item.by if item.gold else "rejected") for item in result.decisions
     )
     ways = ("agreement", "majority", "senior", "rejected")
-    rows = [Row((text(label), *(count(found[label, way]) for way in ways))) for label in LABELS]
+    rows = [
+        Row((text(short(label)), *(count(found[label, way]) for way in ways))) for label in LABELS
+    ]
     sums = (count(sum(found[label, way] for label in LABELS)) for way in ways)
     rows.append(Row((text("all labels"), *sums)))
     return Table(
@@ -67,7 +69,42 @@ def decision_table(result: Adjudication) -> Table:
             Column("Rejected"),
         ),
         tuple(rows),
-        ("`cradle annotate adjudicate --audit` writes the same label by label, with names.",),
+    )
+
+
+def trail_table(result: Adjudication) -> Table:
+    """Shows the audit trail of the first dialogue whose vote left a whole turn to the senior.
+
+    Returns:
+        One row for each label that anybody gave to it; no rows if there is no such dialogue.
+    """
+    chosen = next((n for n, o in result.outcomes.items() if o is Outcome.CONFLICT), "")
+    rows = [
+        Row(
+            (
+                text(f"Turn {item.turn_id}"),
+                text(short(item.label)),
+                text(", ".join(item.voters)),
+                text(item.by.capitalize()),
+                text("Gold" if item.gold else "Rejected"),
+            )
+        )
+        for item in result.decisions
+        if item.dialogue == chosen
+    ]
+    entries = result.annotations.by_dialogue.get(chosen, ())
+    voters = ", ".join(f"{entry.annotator} ({entry.role})" for entry in entries)
+    return Table(
+        f"The trail of one dialogue ({chosen or 'there is none'}): who gave what, and what became "
+        "of it.",
+        tuple(
+            Column(name, "text") for name in ("Turn", "Label", "Given by", "Decided by", "Result")
+        ),
+        tuple(rows),
+        (
+            f"Who voted: {voters or MISSING}.",
+            "`cradle annotate adjudicate --audit` writes the trail of all dialogues.",
+        ),
     )
 
 

@@ -10,11 +10,21 @@ import numpy as np
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.predictions import Predictions, load_predictions
 from cradle_lib.detection.registry import load_registry
-from cradle_lib.labels import ALERT_MASK, CRISIS_TYPES, LABELS, short, stage
+from cradle_lib.labels import ALERT_MASK, CRISIS_TYPES, LABELS, short
 from cradle_lib.record import History
-from cradle_lib.reporting.runs import comparable, find_journal
-from cradle_lib.reporting.tables import MISSING, Cell, Column, Row, Table, count, percent, text
-from cradle_lib.reporting.timing_tables import share
+from cradle_lib.reporting.estimate_cells import share
+from cradle_lib.reporting.runs import find_journal
+from cradle_lib.reporting.tables import (
+    MISSING,
+    Cell,
+    Column,
+    Kind,
+    Row,
+    Table,
+    count,
+    percent,
+    text,
+)
 from cradle_lib.scoring.categories import Category, ErrorAnalysis, analyse
 from cradle_lib.scoring.comparison import common_dialogues
 from cradle_lib.scoring.consequence import STATES, Consequence
@@ -56,28 +66,23 @@ def category_table(runs: Sequence[Predictions]) -> Table:
         runs: What to look at.
 
     Returns:
-        One row for each run.
+        One row for each category and one for all, one column for each run.
     """
-    rows = []
-    for heading, group in comparable(runs, [analyse(run) for run in runs]):
-        for run, found in group:
-            cells = [count(found.categories[category]) for category in Category]
-            total = count(sum(found.categories.values()))
-            rows.append(Row((text(run.record.name), *cells, total), group=heading))
-    return Table(
+    found = [analyse(run) for run in runs]
+    rows = {
+        CATEGORY_NAMES[category]: [count(each.categories[category]) for each in found]
+        for category in Category
+    }
+    rows["All errors"] = [count(sum(each.categories.values())) for each in found]
+    return _by_run(
         "Every error at turn level, in exactly one category.",
-        (
-            Column("Run", "text"),
-            *(Column(CATEGORY_NAMES[category]) for category in Category),
-            Column("All errors"),
-        ),
-        tuple(rows),
-        (
-            "Tags and gold labels are paired as in the confusion matrix. A tag without a partner "
-            "is too early if its label is gold only later in the dialogue, too late if it was gold "
-            "before and this is its first tag (the gold label is then a miss as well), repeated "
-            "if it was gold and tagged before, and unfounded if it is never gold.",
-        ),
+        "Category",
+        runs,
+        rows,
+        "Tags and gold labels are paired as in the confusion matrix. A tag without a partner is "
+        "too early if its label is gold only later in the dialogue, too late if it was gold before "
+        "and this is its first tag (the gold label is then a miss as well), repeated if it was "
+        "gold and tagged before, and unfounded if it is never gold.",
     )
 
 
@@ -88,53 +93,40 @@ def dominant_table(runs: Sequence[Predictions]) -> Table:
         runs: What to look at.
 
     Returns:
-        One row for each run, in the terms of Sec 6.1.
+        One column for each run, in the terms of Sec 6.1.
     """
-    rows = []
-    for heading, group in comparable(runs, [analyse(run) for run in runs]):
-        for run, found in group:
-            cells = (
-                count(found.profile.false_positives),
-                _label(found.made_up_most),
-                count(found.profile.false_negatives),
-                _label(found.missed_most),
-                percent(found.profile.flagged_negatives),
-                _label(next(iter(found.confirmed_alerts.items()), None)),
-                _types(found),
-            )
-            rows.append(Row((text(run.record.name), *cells), group=heading))
-    return Table(
+    found = [analyse(run) for run in runs]
+    return _by_run(
         "What each run makes up, misses and mistakes most, at turn level.",
-        (
-            Column("Run", "text"),
-            Column("False positives"),
-            Column("Mostly", "text"),
-            Column("False negatives"),
-            Column("Mostly ", "text"),
-            Column("Turns without gold flagged (%)"),
-            Column("Alerts most often taken for", "text"),
-            Column("Types most often confused", "text"),
-        ),
-        tuple(rows),
-        ("Counts in brackets; of equal ones the first in the order of the labels.",),
+        "Of each run",
+        runs,
+        {
+            "False positives": [count(each.profile.false_positives) for each in found],
+            "mostly": [_label(each.made_up_most) for each in found],
+            "False negatives": [count(each.profile.false_negatives) for each in found],
+            "mostly ": [_label(each.missed_most) for each in found],
+            "Turns without gold flagged (%)": [
+                percent(each.profile.flagged_negatives) for each in found
+            ],
+            "Alerts most often taken for": [
+                _label(next(iter(each.confirmed_alerts.items()), None)) for each in found
+            ],
+            "Types most often confused": [_types(each) for each in found],
+        },
+        "Counts in brackets; of equal ones the first in the order of the labels.",
+        kind="text",
     )
 
 
 def swap_table(runs: Sequence[Predictions]) -> Table:
     """Shows how often ongoing and past are taken for each other, for each crisis type."""
+    swaps = [analyse(run).profile.temporal_swaps for run in runs]
     kinds = ("alert", *CRISIS_TYPES)
-    rows = [
-        Row(
-            (text(run.record.name), *(count(found.profile.temporal_swaps[k]) for k in kinds)),
-            group=heading,
-        )
-        for heading, group in comparable(runs, [analyse(run) for run in runs])
-        for run, found in group
-    ]
-    return Table(
+    return _by_run(
         "Ongoing and past taken for each other, by crisis type.",
-        (Column("Run", "text"), *map(Column, kinds)),
-        tuple(rows),
+        "Crisis type",
+        runs,
+        {kind: [count(each[kind]) for each in swaps] for kind in kinds},
     )
 
 
@@ -145,30 +137,26 @@ def alert_table(runs: Sequence[Predictions]) -> Table:
         runs: What to look at.
 
     Returns:
-        One row for each run; what became of the alerts adds up to their number.
+        One column for each run; what became of the alerts adds up to their number.
     """
-    confirms = [label for label in LABELS if stage(label) == "confirm"]
-    rows = []
-    for heading, group in comparable(runs, [analyse(run) for run in runs]):
-        for run, found in group:
-            alerts = int(np.bitwise_count(run.corpus.gold & np.uint16(ALERT_MASK)).sum())
-            swapped = found.profile.temporal_swaps["alert"]
-            confirmed = [found.confirmed_alerts.get(label, 0) for label in confirms]
-            unseen = found.categories[Category.MISSED_ALERT]
-            right = alerts - swapped - sum(confirmed) - unseen
-            cells = (alerts, right, unseen, swapped, *confirmed)
-            rows.append(Row((text(run.record.name), *map(count, cells)), group=heading))
-    return Table(
+    found = [analyse(run) for run in runs]
+    alerts = [int(np.bitwise_count(run.corpus.gold & np.uint16(ALERT_MASK)).sum()) for run in runs]
+    confirmed = {
+        short(label): [each.confirmed_alerts.get(label, 0) for each in found] for label in LABELS
+    }
+    parts = {
+        "No tag": [each.categories[Category.MISSED_ALERT] for each in found],
+        "The other alert": [each.profile.temporal_swaps["alert"] for each in found],
+        **{name: line for name, line in confirmed.items() if any(line)},
+    }
+    wrong = np.sum(list(parts.values()), axis=0)
+    numbers = {"Alerts": alerts, "Found": [int(n) for n in alerts - wrong], **parts}
+    return _by_run(
         "What became of the gold alerts, at turn level.",
-        (
-            Column("Run", "text"),
-            Column("Alerts"),
-            Column("Found"),
-            Column("No tag"),
-            Column("The other alert"),
-            *(Column(short(label)) for label in confirms),
-        ),
-        tuple(rows),
+        "Tagged as",
+        runs,
+        {name: [count(number) for number in line] for name, line in numbers.items()},
+        "Labels that no run took an alert for are left out.",
     )
 
 
@@ -274,6 +262,31 @@ def consequence_table(name: str, found: Consequence) -> Table:
             "Where the history was right, self and gold were asked the same question; elsewhere "
             "the difference is the consequence of the model's own wrong tags.",
         ),
+    )
+
+
+def _by_run(
+    caption: str,
+    what: str,
+    runs: Sequence[Predictions],
+    rows: Mapping[str, Sequence[Cell]],
+    *notes: str,
+    kind: Kind = "num",
+) -> Table:
+    """One column for each run: there may be many things to say of a run, and few runs."""
+    most = max(len(run.corpus) for run in runs)
+    titles = [
+        run.record.name
+        if len(run.corpus) == most
+        else f"{run.record.name} ({len(run.corpus):,} dialogues)"
+        for run in runs
+    ]
+    parts = ("Only columns over the same dialogues can be compared.",)
+    return Table(
+        caption,
+        (Column(what, "text"), *(Column(title, kind) for title in titles)),
+        tuple(Row((text(name), *cells)) for name, cells in rows.items()),
+        (*notes, *(parts if any(len(run.corpus) < most for run in runs) else ())),
     )
 
 

@@ -9,7 +9,6 @@ from typing import Final
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path as Outline
@@ -21,8 +20,9 @@ from cradle_lib.annotation.table import Annotations
 from cradle_lib.annotation.voting import Outcome
 from cradle_lib.labels import LABELS, short
 from cradle_lib.reporting.annotation_tables import MEASURE_NAMES
-from cradle_lib.reporting.figures import Figure, Theme, bare, render
-from cradle_lib.scoring.confusion import CELLS, confusion, normalize_rows
+from cradle_lib.reporting.figures import DESKTOP, Figure, Theme, bare, render
+from cradle_lib.reporting.heat_map import heat_map
+from cradle_lib.scoring.confusion import confusion
 
 _MARKERS: Final = ("o", "s", "D", "^")
 
@@ -82,7 +82,9 @@ def agreement_figure(groups: Mapping[str, Agreement], measure: str = "jaccard") 
             f"Dots with 95 % intervals: {name} between two annotators for {len(LABELS)} labels, "
             f"over {units}. {'; '.join(told)}."
         ),
-        caption=f"{name} on each label over {units}; lines are 95 % intervals.",
+        caption=(
+            f"{name} on each label over {units}; lines are 95 % intervals. A dot alone has none."
+        ),
     )
 
 
@@ -104,46 +106,13 @@ def annotator_confusion_figure(pair: Pair) -> Figure:
     counts = confusion(masks[0], masks[1])
     # Turns that both left without are nearly all turns; their share says nothing.
     counts[-1, -1] = 0
-    shares = np.nan_to_num(normalize_rows(counts))
-    names = [short(cell) for cell in CELLS]
-    support = counts.sum(axis=1)
-    edges = np.arange(len(CELLS) + 1) - 0.5
-    places = np.arange(len(CELLS))
     given = int(counts[:-1].sum())
     same, alone = int(np.trace(counts[:-1, :-1])), int(counts[:-1, -1].sum())
 
-    def draw(canvas: Canvas, theme: Theme) -> None:
-        axes = canvas.subplots()
-        colours = LinearSegmentedColormap.from_list(theme.name, list(theme.ramp))
-        axes.pcolormesh(
-            edges,
-            edges,
-            shares,
-            cmap=colours,
-            vmin=0,
-            vmax=1,
-            edgecolors=theme.faint,
-            linewidth=0.4,
-        )
-        for row, column in np.argwhere(shares >= 0.005):
-            share = shares[row, column]
-            dark = float(np.dot([0.3, 0.6, 0.1], to_rgb(colours(share)[:3]))) < 0.5
-            axes.text(
-                column, row, f"{100 * share:.0f}", ha="center", va="center", fontsize=8,
-                color="white" if dark else "black",
-            )  # fmt: skip
-        axes.set_xticks(places, names, rotation=90)
-        axes.set_yticks(places, [f"{name} ({n})" for name, n in zip(names, support, strict=True)])
-        axes.set_ylim(edges[-1], edges[0])
-        axes.set_aspect("equal")
-        axes.set_xlabel(f"annotator {pair.second}")
-        axes.set_ylabel(f"annotator {pair.first} (how often)")
-        bare(axes, grid="none")
-
-    return render(
-        draw,
-        width=7.4,
-        height=7.2,
+    return heat_map(
+        counts,
+        f"annotator {pair.first} (how often)",
+        f"annotator {pair.second}",
         alt=(
             f"Heat map of the labels of annotator {pair.first} against those of {pair.second} over "
             f"{len(pair.dialogues):,} dialogues. Of {given:,} labels of {pair.first}, "
@@ -193,8 +162,8 @@ def adjudication_figure(result: Adjudication) -> Figure:
     parts = ", ".join(f"{str(o).removeprefix('final mismatch, ')} {counts[o]:,}" for o in Outcome)
     return render(
         draw,
-        width=7.4,
-        height=5.4,
+        width=DESKTOP,
+        height=5.2,
         alt=(
             f"Alluvial drawing of {len(result.outcomes):,} dialogues. After two annotations "
             f"{counts[Outcome.EXACT]:,} agree exactly; the vote resolves "
@@ -245,7 +214,14 @@ def _alluvial(
             axes.add_patch(
                 Rectangle((column - _BAR / 2, top - height), _BAR, height, color=theme.ink, lw=0)
             )
-            axes.text(column + _BAR, top - height / 2, f"{step}\n{size:,}", va="center", fontsize=9)
+            axes.text(
+                column + _BAR,
+                top - height / 2,
+                f"{step}\n{size:,}",
+                va="center",
+                fontsize=9,
+                bbox={"facecolor": theme.paper, "alpha": 0.75, "lw": 0, "pad": 1.5},
+            )
             top -= height + _GAP
     used = {key: top for key, (top, _) in blocks.items()}
     left: dict[tuple[int, str, int], float] = {}

@@ -1,4 +1,4 @@
-"""Tables of an annotation: the interface, statistics, agreement and unit sets (Tables 9 and 10)."""
+"""Tables of an annotation: the interface, statistics, agreement and unit sets (Tables 9, 10)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from cradle_lib.annotation.agreement import MEASURES, Agreement, Estimate, agreement
-from cradle_lib.annotation.interface import HOTKEYS, definition, title
+from cradle_lib.annotation.interface import DEFINITIONS, HOTKEYS, meaning, title
 from cradle_lib.annotation.pairs import UNIT_NAMES, UNITS, Units, pairs
 from cradle_lib.annotation.table import Annotations
-from cradle_lib.labels import ALERT_MASK, BITS, LABELS, crisis_type
+from cradle_lib.labels import ALERT_MASK, BITS, LABELS, crisis_type, short
 from cradle_lib.published import published
 from cradle_lib.reporting.published import published_cell
 from cradle_lib.reporting.tables import (
@@ -39,7 +39,10 @@ MEASURE_NAMES: Final[Mapping[str, str]] = {
     "within_1": "F1 within one user turn",
     "within_2": "F1 within two user turns",
 }
-_INTERVALS: Final = "Small figures are 95 % intervals over resampled dialogues."
+INTERVALS: Final = (
+    "Small figures are 95 % intervals over resampled dialogues. There is none where the draws are "
+    "all alike, or lack the label too often."
+)
 Groups = Mapping[str, Agreement]
 
 
@@ -75,75 +78,93 @@ def agreement_by_group(
 
 
 def interface_table() -> Table:
-    """Lists the labels of the interface with their keys and definitions."""
+    """Lists what the interface offers: a button for each key, and what it stands for."""
     rows = [
-        Row((text(title(label)), text(HOTKEYS[label]), text(label), text(definition(label))))
-        for label in LABELS
+        Row(
+            (
+                text(title(ongoing).removesuffix(": ongoing")),
+                text(HOTKEYS[ongoing]),
+                text(HOTKEYS[past]),
+                text(meaning(ongoing)),
+            )
+        )
+        for ongoing, past in zip(LABELS[::2], LABELS[1::2], strict=True)
     ]
     return Table(
         "Labels of the interface, their keys, and what an annotator is told about them.",
-        tuple(Column(name, "text") for name in ("Button", "Key", "In the export", "Meaning")),
+        tuple(Column(name, "text") for name in ("Button", "Ongoing", "Past", "Meaning")),
         tuple(rows),
+        tuple(f"{state.capitalize()}: {DEFINITIONS[state]}" for state in ("ongoing", "past")),
     )
 
 
-def annotation_table(annotations: Annotations) -> Table:
+def annotation_table(annotations: Annotations, *, draws: int = 10_000, seed: int = 0) -> Table:
     """Makes Table 9: what each team gave in each round, and how often both gave the same.
 
     Args:
         annotations: Everybody's.
+        draws: Bootstrap draws of dialogues.
+        seed: Their seed.
 
     Returns:
-        One row for each team and round, published exact match beside ours.
+        One block for each team, one row for each round, published exact match beside ours.
     """
-    everything = agreement_by_group(annotations, units="all", draws=0)
-    user = agreement_by_group(annotations, units="user", draws=0)
-    labelled = agreement_by_group(annotations, units="labelled", draws=0)
+    by_units = {
+        units: agreement_by_group(annotations, units=units, draws=draws, seed=seed)
+        for units in UNITS
+    }
     rows = []
-    for heading, found in everything.items():
-        given = found.given.values()
-        first, second = (sum(g[0] + g[i] for g in given) for i in (1, 2))
+    for heading, found in by_units["all"].items():
+        team, _, number = heading.partition(", ")
+        given = found.given.items()
+        all_labels = [sum(cells[0] + cells[i] for _, cells in given) for i in (1, 2)]
         alerts = [
-            sum(g[0] + g[i] for label, g in found.given.items() if BITS[label] & ALERT_MASK)
+            sum(cells[0] + cells[i] for label, cells in given if BITS[label] & ALERT_MASK)
             for i in (1, 2)
         ]
         rows.append(
             Row(
                 (
-                    text(heading),
-                    text(found.annotators),
+                    text(number.capitalize()),
                     count(found.dialogues),
                     count(found.turns),
-                    text(f"{first:,} and {second:,}"),
-                    text(f"{alerts[0]:,} and {alerts[1]:,}"),
-                    count(found.turns - labelled[heading].turns),
-                    percent(found.overall["exact_match"].value, digits=2),
-                    percent(user[heading].overall["exact_match"].value, digits=2),
+                    text(" / ".join(f"{n:,}" for n in all_labels)),
+                    text(" / ".join(f"{n:,}" for n in alerts)),
+                    count(found.turns - by_units["labelled"][heading].turns),
+                    *(exact_match_cell(by_units[units][heading]) for units in ("all", "user")),
                     published_cell(f"annotation.{_key(heading)}_exact_match", 2),
-                )
+                ),
+                group=f"{team}: {found.annotators}",
             )
         )
     return Table(
         "What the annotators gave, and on how many turns both gave the same (the paper's Table 9).",
         (
-            Column("Team and round", "text"),
-            Column("Annotators", "text"),
+            Column("Round", "text"),
             Column("Dialogues"),
             Column("Turns"),
             Column("Labels"),
-            Column("Of these alerts"),
-            Column("Turns that both left without"),
-            Column("Exact match, all turns (%)"),
-            Column("Exact match, user turns (%)"),
+            Column("Alerts"),
+            Column("Both none"),
+            Column("Same, all turns (%)"),
+            Column("Same, user turns (%)"),
             Column("Published (%)", "published"),
         ),
         tuple(rows),
         (
-            MISSING_NOTE,
+            "Labels and alerts: of the one and of the other annotator. Both none: turns that both "
+            "left without a label. Same: exact match.",
+            INTERVALS,
             "Listener turns carry no labels, so that counting them raises exact match. The "
-            "published values are compared with the one over all turns.",
+            f"published values are compared with the one over all turns; {MISSING_NOTE}",
         ),
     )
+
+
+def exact_match_cell(found: Agreement) -> Cell:
+    """Makes the cell of an exact match over all labels, in percent with its interval."""
+    estimate = found.overall["exact_match"]
+    return percent(estimate.value, (estimate.low, estimate.high), digits=2)
 
 
 def _key(heading: str) -> str:
@@ -167,10 +188,13 @@ def agreement_table(groups: Groups) -> Table:
             rows.append(
                 Row(
                     (
-                        text(label),
+                        text(short(label)),
                         count(both),
                         text(f"{first:,} / {second:,}"),
-                        *(_cell(cells[name]) for name in ("jaccard", "kappa", "f1", "within_1")),
+                        *(
+                            estimate_cell(cells[name])
+                            for name in ("jaccard", "kappa", "f1", "within_1")
+                        ),
                         text(_stated_jaccard(label, heading)),
                     ),
                     group=heading,
@@ -183,46 +207,52 @@ def agreement_table(groups: Groups) -> Table:
                     text("all labels"),
                     count(whole[0]),
                     text(f"{whole[1]:,} / {whole[2]:,}"),
-                    *(_cell(found.overall[n]) for n in ("jaccard", "kappa", "f1", "within_1")),
-                    Cell(MISSING),
+                    *(
+                        estimate_cell(found.overall[name])
+                        for name in ("jaccard", "kappa", "f1", "within_1")
+                    ),
+                    text(f"\N{GREEK SMALL LETTER KAPPA} {stated_range('annotation.kappa')}"),
                 ),
                 group=heading,
             )
         )
     units = next(iter(groups.values())).units
-    low, high = published("annotation.kappa_low"), published("annotation.kappa_high")
     return Table(
         f"Agreement on each label, over {UNIT_NAMES[units]} (the paper's Table 10).",
         (
             Column("Label", "text"),
             Column("Both"),
-            Column("Only one / only the other"),
+            Column("Only one / other"),
             Column("Jaccard"),
             Column("Kappa"),
             Column("F1"),
-            Column("F1 within one user turn"),
-            Column("Published Jaccard", "published"),
+            Column("F1 within a turn"),
+            Column("Published", "published"),
         ),
         tuple(rows),
         (
-            _INTERVALS,
-            f"{MISSING} not defined, or not stated in the text of the paper: a label that neither "
-            "annotator gave has no agreement.",
-            f"The paper states a kappa of {low:.2f} to {high:.2f} on labelled turns, and ranges of "
-            "Jaccard for alerts and for confirms; passive ideation apart.",
+            INTERVALS,
+            f"{MISSING} not defined: neither gave the label.",
+            "F1 within a turn: the same label at most one user turn away counts. Published are "
+            "ranges of Jaccard, passive ideation apart, and one of kappa.",
         ),
     )
 
 
 def _stated_jaccard(label: str, heading: str) -> str:
     if crisis_type(label) == "SI_passive":
-        return f"{published('annotation.si_passive_jaccard'):.2f}"
+        return stated_range("annotation.si_passive_jaccard")
     stage = "alert" if BITS[label] & ALERT_MASK else "confirm"
     team = _key(heading).split("_")[0]
-    ends = [published(f"annotation.{team}_{stage}_jaccard_{end}") for end in ("low", "high")]
-    if any(end is None for end in ends):
-        return MISSING
-    return f"{ends[0]:.2f}{DASH}{ends[1]:.2f}"
+    return stated_range(f"annotation.{team}_{stage}_jaccard")
+
+
+def stated_range(key: str) -> str:
+    """Writes what the paper states: a value, a range, or a dash."""
+    value, low, high = (published(key + end) for end in ("", "_low", "_high"))
+    if value is not None:
+        return f"{value:.2f}"
+    return MISSING if low is None or high is None else f"{low:.2f}{DASH}{high:.2f}"
 
 
 def units_table(annotations: Annotations, *, draws: int = 10_000, seed: int = 0) -> Table:
@@ -244,9 +274,11 @@ def units_table(annotations: Annotations, *, draws: int = 10_000, seed: int = 0)
         Row(
             (
                 text(MEASURE_NAMES[name]),
-                *(_cell(by_units[units][heading].overall[name]) for units in UNITS),
+                *(estimate_cell(by_units[units][heading].overall[name]) for units in UNITS),
             ),
-            group=f"{heading}: " + ", ".join(f"{by_units[u][heading].turns:,} {u}" for u in UNITS),
+            group=f"{heading}: "
+            + " / ".join(f"{by_units[units][heading].turns:,}" for units in UNITS)
+            + " turns",
         )
         for heading in by_units["labelled"]
         for name in MEASURES
@@ -258,11 +290,12 @@ def units_table(annotations: Annotations, *, draws: int = 10_000, seed: int = 0)
             *(Column(UNIT_NAMES[units][0].upper() + UNIT_NAMES[units][1:]) for units in UNITS),
         ),
         tuple(rows),
-        (_INTERVALS, "The number of units stands beside each team."),
+        (INTERVALS, "Beside each team stands how many turns each set has."),
     )
 
 
-def _cell(estimate: Estimate) -> Cell:
+def estimate_cell(estimate: Estimate) -> Cell:
+    """Makes the cell of a measure, a dash if it is not defined."""
     if math.isnan(estimate.value):
         return Cell(MISSING, value=math.nan)
     shown = f"{estimate.value:.2f}"

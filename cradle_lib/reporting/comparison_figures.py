@@ -7,13 +7,18 @@ from typing import Final
 import numpy as np
 from matplotlib.figure import Figure as Canvas
 
-from cradle_lib.reporting.comparison_tables import LEVEL_NAMES
+from cradle_lib.reporting.comparison_tables import LEVEL_NAMES, SCORE_NAMES
 from cradle_lib.reporting.figures import Figure, Theme, bare, render
 from cradle_lib.scoring.comparison import Comparison
 from cradle_lib.scoring.conventions import LEVELS
 from cradle_lib.scoring.sensitivity import Sensitivity
 
 MARKERS: Final = ("o", "s", "D", "^", "v", "P", "X", "*")
+
+
+def colours(theme: Theme) -> tuple[str, ...]:
+    """The colours of runs, in order; after the last one they begin again, with other marks."""
+    return theme.second, theme.first, theme.third, theme.ink
 
 
 def difference_figure(comparison: Comparison, score: str = "micro_f1") -> Figure:
@@ -30,7 +35,7 @@ def difference_figure(comparison: Comparison, score: str = "micro_f1") -> Figure
     chosen = [d for d in comparison.family if d.score == score]
     panels = [(LEVEL_NAMES[level], [d for d in chosen if d.level == level]) for level in LEVELS]
     baseline = comparison.names[0]
-    name = "micro F1" if score == "micro_f1" else "macro F1"
+    name = SCORE_NAMES[score]
     told = "; ".join(
         f"{d.system} at {LEVEL_NAMES[d.level].lower()} {100 * d.estimate.value:+.1f} ({d.verdict})"
         for d in chosen
@@ -54,7 +59,7 @@ def difference_figure(comparison: Comparison, score: str = "micro_f1") -> Figure
             axes.set_yticks(np.arange(len(differences)), [d.system for d in differences])
             axes.set_ylim(len(differences) - 0.5, -0.5)
             bare(axes)
-        grid[-1, 0].set_xlabel(f"points of {name} above {baseline}")
+        grid[-1, 0].set_xlabel(f"points of {name} above the baseline")
 
     return render(
         draw,
@@ -69,20 +74,20 @@ def difference_figure(comparison: Comparison, score: str = "micro_f1") -> Figure
 
 
 def sensitivity_figure(
-    found: Sensitivity, scores: tuple[str, ...] = ("macro_f1", "jaccard")
+    found: Sensitivity, scores: tuple[str, ...] = ("jaccard", "macro_f1")
 ) -> Figure:
-    """Draws scores of every run under every convention.
+    """Draws the place of every run under every convention.
 
     Args:
         found: The scores.
         scores: Which of them, one panel each.
 
     Returns:
-        One row for each convention, one mark for each run. Where marks pass each other from
-        row to row, the ranking depends on the convention.
+        One row for each convention; a line for each run leads from row to row, with the score
+        beside every mark. Where lines cross, the ranking depends on the convention.
     """
     variants = [variant.name for variant in found.variants]
-    titles = {score: score.replace("_", " ").replace("f1", "F1") for score in scores}
+    titles = {score: SCORE_NAMES[score] for score in scores}
     told = "; ".join(
         f"{titles[score]} of {name} from {100 * np.nanmin(column):.1f} to "
         f"{100 * np.nanmax(column):.1f}"
@@ -90,36 +95,53 @@ def sensitivity_figure(
         for name, column in zip(found.names, found.of(score).T, strict=True)
         if not np.isnan(column).all()
     )
-    flips = max(int(found.flips(score).max()) for score in scores)
+    turned = [int((found.flips(score) > 0).sum()) for score in scores]
+    crossed = " and ".join(
+        f"{n} of {len(variants) - 1} other conventions turn pairs of runs round by {titles[score]}"
+        for score, n in zip(scores, turned, strict=True)
+    )
 
     def draw(canvas: Canvas, theme: Theme) -> None:
-        panels = canvas.subplots(1, len(scores), sharey=True, squeeze=False)[0]
+        panels = canvas.subplots(len(scores), 1, sharex=True, squeeze=False)[:, 0]
         rows = np.arange(len(variants))
-        colours = (theme.second, theme.first, theme.third, theme.ink)
         for axes, score in zip(panels, scores, strict=True):
-            values = 100 * found.of(score)
-            for place, name in enumerate(found.names):
-                colour, mark = colours[place % len(colours)], MARKERS[place % len(MARKERS)]
-                axes.plot(values[:, place], rows, mark, color=colour, ms=6, label=name)
-                axes.axvline(values[0, place], color=colour, lw=0.8, ls=":")
+            places, values = found.ranks(score), 100 * found.of(score)
+            for run, name in enumerate(found.names):
+                colour = colours(theme)[run % len(colours(theme))]
+                axes.plot(
+                    places[:, run], rows, MARKERS[run % len(MARKERS)], ls="-", lw=1.2,
+                    color=colour, ms=6, label=name,
+                )  # fmt: skip
+            # Runs that tie have one score, which is written once.
+            marks = {
+                (p, row): v for row in rows for p, v in zip(places[row], values[row], strict=True)
+            }
+            for mark, value in marks.items():
+                if not np.isnan(value):
+                    axes.annotate(
+                        f"{value:.1f}", mark, (5, 0), textcoords="offset points",
+                        va="center", fontsize=7,
+                    )  # fmt: skip
             axes.set_ylim(len(variants) - 0.5, -0.5)
-            axes.margins(x=0.15)
-            axes.set_xlabel(f"{titles[score]} (%)")
+            axes.set_xlim(0.7, len(found.names) + 0.5)
+            axes.set_xticks(range(1, len(found.names) + 1))
+            axes.set_yticks(rows, variants)
+            axes.set_title(titles[score], loc="left")
             bare(axes)
-        panels[0].set_yticks(rows, variants)
+        panels[-1].set_xlabel("place (1 is the best)")
         handles, names = panels[0].get_legend_handles_labels()
         canvas.legend(handles, names, loc="outside upper left", ncols=min(2, len(names)))
 
     return render(
         draw,
-        height=1.3 + 0.33 * len(variants) + 0.2 * (len(found.names) // 2),
+        height=1.0 + len(scores) * (0.5 + 0.27 * len(variants)) + 0.22 * (len(found.names) // 2),
         alt=(
-            f"Marks for each run under {len(variants)} conventions. Over all of them: {told}. At "
-            f"most {flips} pairs of runs change their order."
+            f"Lines of the place of each run under {len(variants)} conventions. Over all of "
+            f"them: {told}. {crossed}."
         ),
         caption=(
-            f"Scores at {found.signature.level} level under each convention that the paper "
-            "leaves open. Dotted lines continue the default; where marks change their order, "
-            "so does the ranking."
+            f"Places at {found.signature.level} level under each convention that the paper "
+            "leaves open, with the score in percent. Where lines cross, the ranking depends on "
+            f"the convention: {crossed}."
         ),
     )

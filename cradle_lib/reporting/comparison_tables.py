@@ -22,6 +22,7 @@ SCORE_NAMES: Final = {
     "micro_f1": "micro F1",
     "macro_f1": "macro F1",
     "exact_match": "exact match",
+    "jaccard": "Jaccard",
     "f1": "F1",
 }
 _VERDICTS: Final = {
@@ -40,14 +41,16 @@ def run_sets(runs: Sequence[Predictions], baseline: str = "") -> list[list[Predi
 
     Returns:
         The sets of two runs or more over the same dialogues, the largest first; for a sample
-        the whole runs are restricted to its dialogues.
+        the whole runs are restricted to its dialogues. Beside the largest set none of fewer
+        than 20 dialogues, where nothing could be tested.
     """
     extended = with_same_dialogues(runs)
     groups = [
         sorted((run for run, _ in group), key=lambda run: run.record.model != baseline)
         for _, group in comparable(extended, extended)
     ]
-    return [group for group in groups if len(group) > 1]
+    several = [group for group in groups if len(group) > 1]
+    return several[:1] + [group for group in several[1:] if len(group[0].corpus) >= ENOUGH]
 
 
 def difference_table(comparison: Comparison) -> Table:

@@ -9,6 +9,7 @@ import numpy as np
 
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.reporting.comparison_tables import SCORE_NAMES
+from cradle_lib.reporting.estimate_cells import share
 from cradle_lib.reporting.runs import comparable
 from cradle_lib.reporting.tables import (
     UNDEFINED,
@@ -20,7 +21,6 @@ from cradle_lib.reporting.tables import (
     percent,
     text,
 )
-from cradle_lib.reporting.timing_tables import share
 from cradle_lib.scoring.cohorts import Cohorts
 from cradle_lib.scoring.sensitivity import Sensitivity
 
@@ -31,7 +31,6 @@ _BY: Final = {
     "position": "position in the dialogue",
     "stage": "stage",
 }
-_TITLES: Final = {"exact_match": "exact match", "jaccard": "Jaccard", **SCORE_NAMES}
 
 
 def sensitivity_table(found: Sensitivity, score: str = "macro_f1") -> Table:
@@ -58,7 +57,7 @@ def sensitivity_table(found: Sensitivity, score: str = "macro_f1") -> Table:
         for v, variant in enumerate(found.variants)
     ]
     return Table(
-        f"{_TITLES[score].capitalize()} at {found.signature.level} level under each convention "
+        f"{SCORE_NAMES[score].capitalize()} at {found.signature.level} level under each convention "
         "that the paper leaves open, in percent.".replace("f1", "F1"),
         (
             Column("Convention", "text"),
@@ -85,7 +84,7 @@ def widest_table(found: Sensitivity) -> Table:
         and the most pairs of runs that any variant turns round.
     """
     rows = []
-    for score, title in _TITLES.items():
+    for score, title in SCORE_NAMES.items():
         if score == "f1":
             continue
         values = found.of(score)

@@ -27,8 +27,12 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 
+from cradle_lib.files import replacing
+
 # Wide enough for a page, narrow enough that 10 point text is readable on a phone.
 WIDTH: Final = 5.2
+# As wide as a page's column on a desktop: on a phone such a figure scrolls.
+DESKTOP: Final = 6.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +121,12 @@ class Figure:
 
         Args:
             path: An ``.svg`` file; written to a temporary name first.
+
+        Raises:
+            CradleError: If it can't be written there.
         """
-        part = path.with_name(path.name + ".part")
-        part.write_bytes(self.light)
-        part.replace(path)
+        with replacing(path) as part:
+            part.write_bytes(self.light)
 
 
 def render(draw: Draw, *, height: float, alt: str, caption: str, width: float = WIDTH) -> Figure:

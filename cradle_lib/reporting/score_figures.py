@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure as Canvas
 
 from cradle_lib.detection.predictions import Predictions
@@ -15,8 +14,9 @@ from cradle_lib.detection.registry import load_registry
 from cradle_lib.labels import short
 from cradle_lib.published import published
 from cradle_lib.reporting.figures import Figure, Theme, bare, render
+from cradle_lib.reporting.heat_map import heat_map
 from cradle_lib.reporting.runs import comparable
-from cradle_lib.scoring.confusion import CELLS, confusion, normalize_rows
+from cradle_lib.scoring.confusion import confusion
 from cradle_lib.scoring.evaluate import Evaluation
 
 # Shapes tell series apart where colours do not.
@@ -173,42 +173,12 @@ def confusion_figure(run: Predictions) -> Figure:
         sideways on a phone. A row without instances is left blank.
     """
     counts = confusion(run.corpus.gold, run.masks)
-    shares = np.nan_to_num(normalize_rows(counts))
-    names = [short(cell) for cell in CELLS]
-    support = counts.sum(axis=1)
     gold, found, missed = counts[:-1].sum(), np.trace(counts[:-1, :-1]), counts[:-1, -1].sum()
-    places = np.arange(len(CELLS))
-    edges = np.arange(len(CELLS) + 1) - 0.5
     model = f"{run.record.name} over {len(run.corpus):,} dialogues"
-
-    def draw(canvas: Canvas, theme: Theme) -> None:
-        axes = canvas.subplots()
-        colours = LinearSegmentedColormap.from_list(theme.name, list(theme.ramp))
-        axes.pcolormesh(
-            edges, edges, shares, cmap=colours, vmin=0, vmax=1,
-            edgecolors=theme.faint, linewidth=0.4,
-        )  # fmt: skip
-        for row, column in np.argwhere(shares >= 0.005):
-            share = shares[row, column]
-            axes.text(
-                column, row, f"{100 * share:.0f}", ha="center", va="center", fontsize=8,
-                color=_readable(colours(share)[:3]),
-            )  # fmt: skip
-        for place in places:
-            corners = np.array([-0.5, 0.5, 0.5, -0.5, -0.5])
-            axes.plot(place + corners, place + np.roll(corners, 1), color=theme.third, lw=1.5)
-        axes.set_xticks(places, names, rotation=90)
-        axes.set_yticks(places, [f"{name} ({n})" for name, n in zip(names, support, strict=True)])
-        axes.set_ylim(edges[-1], edges[0])
-        axes.set_aspect("equal")
-        axes.set_xlabel("predicted")
-        axes.set_ylabel("gold (instances)")
-        bare(axes, grid="none")
-
-    return render(
-        draw,
-        width=7.4,
-        height=7.2,
+    return heat_map(
+        counts,
+        "gold (instances)",
+        "predicted",
         alt=(
             f"Heat map of gold against predicted labels for {model}. Of {gold:,} gold labels "
             f"{found:,} were tagged as they are, {missed:,} were given no tag and "
@@ -250,12 +220,3 @@ def _shown(dot: _Dot) -> str:
     if np.isnan(dot.value):
         return "not defined"
     return f"{dot.value:.1f} ({dot.low:.1f} to {dot.high:.1f})"
-
-
-def _readable(background: tuple[float, float, float]) -> str:
-    """Black or white, whichever stands out more (WCAG 2 relative luminance)."""
-    linear = [
-        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(background)
-    ]
-    luminance = float(np.dot([0.2126, 0.7152, 0.0722], linear))
-    return "black" if luminance > 0.179 else "white"

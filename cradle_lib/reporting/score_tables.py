@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from cradle_lib.detection.predictions import Predictions
@@ -44,6 +43,7 @@ _LEVELS: Final[Mapping[Level, str]] = {
     "dialogue": "Dialogue level (the paper's Table 4, right)",
     "confirm": "Dialogue level, confirms only (the paper's Table 5)",
 }
+_UNREAD_NOTE: Final = "Unread: answers that were unparsed, refused or failed."
 _PUBLISHED: Final = "Published by the paper, on the real test split"
 
 
@@ -95,10 +95,10 @@ def scores_table(runs: Sequence[Predictions], evaluations: Sequence[Evaluation])
         (
             Column("Model", "text"),
             *(Column(_title(name)) for name in names),
-            Column("Unread answers"),
+            Column("Unread"),
         ),
         tuple(rows),
-        (*_notes(evaluations), MISSING_NOTE, *_gain(level)),
+        (*_notes(evaluations), _UNREAD_NOTE, MISSING_NOTE, *_gain(level)),
     )
 
 
@@ -199,7 +199,7 @@ def _label_score(evaluation: Evaluation, label: str) -> Cell:
 
 def _unread(evaluation: Evaluation) -> Cell:
     unread = sum(n for outcome, n in evaluation.outcomes.items() if outcome != "ok")
-    return replace(count(unread), text=f"{unread:,} of {evaluation.turns:,}")
+    return count(unread)
 
 
 def _published_key(run: Predictions) -> str | None:

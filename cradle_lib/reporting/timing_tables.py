@@ -1,4 +1,4 @@
-"""Tables of time and of alarms: when labels are tagged, and what that costs those who look."""
+"""Tables of time: how close, how late, and how early labels are tagged."""
 
 from __future__ import annotations
 
@@ -8,23 +8,22 @@ from typing import Final
 
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import LABELS, short
+from cradle_lib.reporting.estimate_cells import share, turns
 from cradle_lib.reporting.runs import comparable
-from cradle_lib.reporting.tables import (
-    UNDEFINED,
-    Cell,
-    Column,
-    Row,
-    Table,
-    count,
-    percent,
-    text,
-)
-from cradle_lib.scoring.burden import Burden
-from cradle_lib.scoring.evaluate import Estimate
+from cradle_lib.reporting.tables import UNDEFINED, Cell, Column, Row, Table, count, text
 from cradle_lib.scoring.occurrences import SCOPES, STAGES
 from cradle_lib.scoring.onset import FATES
 from cradle_lib.scoring.timing import LEADS, Timing
 
+# Title, curve and width of the windows that a table shows.
+_WINDOWS: Final = {
+    "Exact turn": ("either", 0.0),
+    "1 turn off": ("either", 1.0),
+    "2 turns off": ("either", 2.0),
+    "1 turn late": ("late", 1.0),
+    "2 turns late": ("late", 2.0),
+    "Once per dialogue": ("either_first", math.inf),
+}
 _SCOPE_NAMES: Final = {"any": "All labels", "alert": "Alerts", "confirm": "Confirms"}
 
 
@@ -87,6 +86,62 @@ def onset_label_table(run: Predictions, timing: Timing) -> Table:
         ),
         tuple(rows),
         (f"{UNDEFINED} the label is never gold in these dialogues, or in too many draws.",),
+    )
+
+
+def window_table(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Table:
+    """Shows micro F1 under windows of several widths, for all labels and the two stages.
+
+    Args:
+        runs: The runs.
+        timings: Their timing, in the same order.
+
+    Returns:
+        One row for each run and stage, in percent.
+    """
+    rows = [
+        Row(
+            (
+                text(f"{run.record.name}: {_SCOPE_NAMES[scope].lower()}"),
+                *_window_cells(timing, scope),
+            ),
+            group=heading,
+        )
+        for heading, group in comparable(runs, timings)
+        for run, timing in group
+        for scope in STAGES
+    ]
+    return Table(
+        "Micro F1 if a tag may be some user turns off, in percent with 95 % intervals.",
+        (Column("Run", "text"), *map(Column, _WINDOWS)),
+        tuple(rows),
+        (
+            "Exact turn: turn-level micro F1. Once per dialogue: any distance, and each label's "
+            "first occurrence only, which is dialogue-level micro F1.",
+        ),
+    )
+
+
+def window_label_table(run: Predictions, timing: Timing) -> Table:
+    """Shows F1 of each label under windows, and the measures of other work, for one run."""
+    names = [*(f"erde_{o}" for o in timing.signature.erde), "latency_f1"]
+    rows = []
+    for label in LABELS:
+        place = list(SCOPES).index(label)
+        early = [share(timing.early[name].estimate(place)) for name in names]
+        support = count(int(timing.positives[place]))
+        rows.append(Row((text(short(label)), support, *_window_cells(timing, label), *early)))
+    return Table(
+        f"{run.record.name}: F1 with a tolerance and early detection by label, in percent with "
+        "95 % intervals.",
+        (
+            Column("Label", "text"),
+            Column("Dialogues"),
+            *map(Column, _WINDOWS),
+            *(Column(f"ERDE {o}") for o in timing.signature.erde),
+            Column("Latency F1"),
+        ),
+        tuple(rows),
     )
 
 
@@ -175,95 +230,16 @@ def early_table(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Table
     )
 
 
-def burden_table(runs: Sequence[Predictions], burdens: Sequence[Burden]) -> Table:
-    """Shows the alarm burden of each run.
-
-    Args:
-        runs: The runs.
-        burdens: Their burden, in the same order.
-
-    Returns:
-        One row for each run.
-    """
-    rows = []
-    for heading, group in comparable(runs, burdens):
-        for run, burden in group:
-            found = burden.estimates
-            rows.append(
-                Row(
-                    (
-                        text(run.record.name),
-                        turns(found["false_tags_per_dialogue"]),
-                        turns(found["flagged_per_100"], digits=1),
-                        share(found["quiet_flagged"]),
-                        turns(found["needed_to_evaluate"], "no hit"),
-                        turns(found["repeats_per_alarm"]),
-                    ),
-                    group=heading,
-                )
-            )
-    return Table(
-        "Alarm burden, with 95 % intervals.",
-        (
-            Column("Run", "text"),
-            Column("False tags per dialogue"),
-            Column("Flagged per 100 turns without gold"),
-            Column("Dialogues without gold flagged (%)"),
-            Column("Tags to look at per hit"),
-            Column("Repeats per alarm"),
-        ),
-        tuple(rows),
-        (
-            "A corpus has no timestamps, so alarms per hour can't be computed. "
-            f"{UNDEFINED} there is nothing to divide by: a run without tags has no alarms.",
-            *(
-                f"Signature `{line}`."
-                for line in dict.fromkeys(str(burden.signature) for burden in burdens)
-            ),
-        ),
-    )
-
-
-def share(estimate: Estimate) -> Cell:
-    """Makes a cell of a share with its interval, in percent."""
-    value, low, high = estimate
-    return percent(value, None if low is None or high is None else (low, high))
-
-
-def turns(estimate: Estimate, endless: str = "not reached", *, digits: int = 2) -> Cell:
-    """Makes a cell of a number with its interval.
-
-    Args:
-        estimate: The number; infinity is shown as words, NaN as ``n/a``.
-        endless: The words.
-        digits: Decimals, cut off where they are zeros.
-
-    Returns:
-        The cell.
-    """
-    value, low, high = estimate
-    if math.isnan(value):
-        return Cell(UNDEFINED, value)
-    shown = _plain(value, endless, digits)
-    if low is None or high is None or math.isnan(low) or math.isnan(high):
-        return Cell(shown, value)
-    span = f"{_plain(low, endless, digits)} to {_plain(high, endless, digits)}"
-    return Cell(shown, value, (low, high), span)
-
-
-def _plain(value: float, endless: str, digits: int) -> str:
-    if math.isinf(value):
-        return endless
-    fixed = f"{value:,.{digits}f}"
-    return fixed.rstrip("0").rstrip(".") if value == int(value) else fixed
-
-
 def _onset_cells(timing: Timing, place: int) -> list[Cell]:
     return [
         count(int(timing.onsets[place])),
         *(share(timing.fates.estimate(place, i)) for i in range(len(FATES))),
         turns(timing.delay.estimate(place)),
     ]
+
+
+def _window_cells(timing: Timing, scope: str) -> list[Cell]:
+    return [share(timing.f1(name, width, scope)) for name, width in _WINDOWS.values()]
 
 
 def _signatures(timings: Sequence[Timing]) -> list[str]:

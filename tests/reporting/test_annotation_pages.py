@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from cradle_lib.annotation import Annotation, Annotations, adjudicate
+from cradle_lib.annotation.interface import HOTKEYS
 from cradle_lib.annotation.pairs import pairs
 from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.labels import BITS, LABELS
@@ -17,6 +18,7 @@ from cradle_lib.reporting.adjudication_tables import (
     decision_table,
     outcome_counts_table,
     slip_table,
+    trail_table,
 )
 from cradle_lib.reporting.annotation_figures import (
     adjudication_figure,
@@ -30,6 +32,7 @@ from cradle_lib.reporting.annotation_tables import (
     interface_table,
     units_table,
 )
+from cradle_lib.reporting.range_tables import ranges_table
 from cradle_lib.reporting.tables import DASH, Table
 
 ALERT, SH = BITS["alert_ongoing"], BITS["confirm_SH_ongoing"]
@@ -73,17 +76,21 @@ def rows(table: Table) -> list[dict[str, str]]:
 
 
 def test_statistics_are_counted_over_all_turns_and_over_user_turns(study: Annotations) -> None:
-    first, second = rows(annotation_table(study))
-    assert first["Annotators"] == "A and B"
+    first, second = rows(annotation_table(study, draws=50))
+    assert (first["group"], first["Round"]) == ("Team 1: A and B", "Round 1")
     # Team 1: 7 of 8 turns are equal, 5 of 6 user turns.
-    assert float(first["Exact match, all turns (%)"]) == pytest.approx(100 * 7 / 8)
-    assert float(first["Exact match, user turns (%)"]) == pytest.approx(100 * 5 / 6)
+    assert float(first["Same, all turns (%)"]) == pytest.approx(100 * 7 / 8)
+    assert float(first["Same, user turns (%)"]) == pytest.approx(100 * 5 / 6)
+    # Of its two dialogues one agrees wholly, the other on 3 of 4 turns: all draws lie between.
+    assert float(first["Same, all turns (%) low"]) == pytest.approx(75)
+    assert float(first["Same, all turns (%) high"]) == pytest.approx(100)
     assert float(first["Published (%)"]) == 96.78
-    assert first["Labels"] == "3 and 2"
-    assert first["Of these alerts"] == "2 and 1"
-    assert first["Turns that both left without"] == "5"
+    assert first["Labels"] == "3 / 2"
+    assert first["Alerts"] == "2 / 1"
+    assert first["Both none"] == "5"
     # Team 2: turns 0 and 2 of one dialogue differ, turn 0 of the other: 5 of 8 are equal.
-    assert float(second["Exact match, all turns (%)"]) == pytest.approx(100 * 5 / 8)
+    assert float(second["Same, all turns (%)"]) == pytest.approx(100 * 5 / 8)
+    assert second["group"] == "Team 2: C and D"
 
 
 def test_agreement_has_published_ranges_beside_it_and_no_number_for_an_absent_label(
@@ -92,16 +99,44 @@ def test_agreement_has_published_ranges_beside_it_and_no_number_for_an_absent_la
     table = agreement_table(agreement_by_group(study, draws=50))
     by_label = {(row["group"], row["Label"]): row for row in rows(table)}
     alert = by_label["Team 1, round 1", "alert_ongoing"]
-    assert (alert["Both"], alert["Only one / only the other"]) == ("1", "1 / 0")
+    assert (alert["Both"], alert["Only one / other"]) == ("1", "1 / 0")
     assert float(alert["Jaccard"]) == 0.5
     assert float(alert["F1"]) == pytest.approx(2 / 3)
-    assert alert["Published Jaccard"] == f"0.42{DASH}0.69"
-    assert by_label["Team 2, round 1", "confirm_DV_past"]["Published Jaccard"] == f"0.50{DASH}1.00"
-    passive = by_label["Team 2, round 1", "confirm_SI_passive_past"]
-    assert passive["Published Jaccard"] == "0.30"
+    assert alert["Published"] == f"0.42{DASH}0.69"
+    assert by_label["Team 2, round 1", "DV_past"]["Published"] == f"0.50{DASH}1.00"
+    assert (
+        by_label["Team 2, round 1", "all labels"]["Published"]
+        == f"\N{GREEK SMALL LETTER KAPPA} 0.51{DASH}0.75"
+    )
+    passive = by_label["Team 2, round 1", "SI_passive_past"]
+    assert passive["Published"] == "0.30"
     assert passive["Jaccard"] == "nan"
     assert "nan" not in table._repr_html_()
     assert len(by_label) == 2 * (len(LABELS) + 1)
+
+
+def test_every_stated_range_stands_beside_what_is_found(study: Annotations) -> None:
+    found = {(row["group"], row["Stated"]): row for row in rows(ranges_table(study, draws=0))}
+    here, otherwise = "As the ranges are read here", "Read otherwise"
+    assert [group for group, _ in found] == [here] * 5 + [otherwise] * 3
+    exact = found[here, "Exact match, all turns (%)"]
+    assert float(exact["Team 1, round 1"]) == pytest.approx(100 * 7 / 8)
+    assert (exact["Published, team 1"], exact["Published, team 2"]) == ("96.78", "91.69")
+    alone = found[otherwise, "Exact match, user turns (%)"]
+    assert float(alone["Team 1, round 1"]) == pytest.approx(100 * 5 / 6)
+    # Team 1 on its three labelled turns: alerts 1 of 2, self-harm 1 of 1.
+    assert found[here, "Jaccard of alerts"]["Team 1, round 1"] == f"0.50{DASH}0.50"
+    confirms = found[here, "Jaccard of confirms but passive"]
+    assert confirms["Team 1, round 1"] == f"1.00{DASH}1.00"
+    assert confirms["Team 2, round 1"] == f"0.00{DASH}0.00"
+    assert confirms["Published, team 1"] == f"0.67{DASH}1.00"
+    assert found[here, "Jaccard of passive, ongoing"]["Team 1, round 1"] == "nan"
+    # Pooled over 3 x 16 decisions: 46 or 47 of 48 the same; 2 both, 1 only A.
+    one, other = 3 / 48, 2 / 48
+    chance = one * other + (1 - one) * (1 - other)
+    assert float(found[here, "Kappa, labels pooled"]["Team 1, round 1"]) == pytest.approx(
+        (47 / 48 - chance) / (1 - chance)
+    )
 
 
 def test_a_team_without_a_dialogue_in_a_round_has_no_block_there(study: Annotations) -> None:
@@ -137,14 +172,30 @@ def test_outcomes_and_deciders_are_counted(study: Annotations) -> None:
     decided = {row["Label"]: row for row in rows(decision_table(result))}
     # d0000: both; d0001: the majority; d0002: the senior, not the other two; d0003: rejected.
     assert list(decided["alert_ongoing"].values())[1:] == ["1", "1", "1", "3"]
-    assert list(decided["confirm_SH_ongoing"].values())[1:] == ["1", "0", "1", "0"]
+    assert list(decided["SH_ongoing"].values())[1:] == ["1", "0", "1", "0"]
     assert {row["Annotator"] for row in rows(slip_table(study))} == set("ABCDS")
+
+
+def test_the_trail_of_a_conflict_names_everybody(study: Annotations) -> None:
+    table = trail_table(adjudicate(study))
+    assert "d0003" in table.caption
+    assert [tuple(row.values()) for row in rows(table)] == [
+        ("Turn 0", "alert_ongoing", "C", "Senior", "Rejected"),
+        ("Turn 0", "SH_ongoing", "D, S", "Senior", "Gold"),
+    ]
+    assert table.notes[0] == (
+        "Who voted: C (annotator), D (annotator), B (adjudicator), S (senior)."
+    )
+    calm = Annotations.of(study.corpus, (e for e in study.entries if e.dialogue == "d0000"))
+    assert rows(trail_table(adjudicate(calm))) == []
 
 
 def test_the_interface_is_listed_with_its_keys() -> None:
     found = rows(interface_table())
-    assert [row["In the export"] for row in found] == list(LABELS)
-    assert found[0]["Key"] == "1"
+    assert len(found) == len(LABELS) / 2
+    keys = [row[state] for row in found for state in ("Ongoing", "Past")]
+    assert keys == [HOTKEYS[label] for label in LABELS]
+    assert (found[0]["Button"], found[1]["Button"]) == ("Alert", "Confirm SI passive")
 
 
 def test_the_flow_says_in_words_what_it_draws(study: Annotations) -> None:

@@ -68,7 +68,7 @@ def test_unread_answers_are_counted_beside_the_scores(runs: list[Predictions]) -
     table = scores_table(runs[:2], evaluations(runs[:2]))
     # 40 dialogues with 4 user turns; every tenth answer of the second model is unparsed.
     shown = [rows_named(table, run.record.name)[0].cells[-1].text for run in runs[:2]]
-    assert shown == ["0 of 160", "16 of 160"]
+    assert shown == ["0", "16"]
 
 
 @pytest.mark.parametrize("level", ["turn", "dialogue", "confirm"])

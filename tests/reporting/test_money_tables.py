@@ -1,0 +1,132 @@
+"""Tables of tokens and dollars, and of two ways to the same model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Answer, Journal, Session, estimate_cost, journal_path
+from cradle_lib.detection.registry import load_registry
+from cradle_lib.prompts import load_template
+from cradle_lib.record import Record
+from cradle_lib.reporting.money_tables import cost_table, price_table, usage_table
+from cradle_lib.reporting.service_tables import agreement_of_answers, fault_table, token_table
+
+SERVED = ["smollm2-135m", "smollm2-135m-openai", "smollm2-135m-anthropic"]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(paths, "SHIPPED_RUNS", tmp_path / "shipped")
+    return tmp_path
+
+
+def write(model: str, corpus: Corpus, answers: list[Answer]) -> None:
+    """Writes a journal over the first dialogues, with these answers and then ``none``."""
+    entry = load_registry()[model]
+    template = load_template(entry.prompt)
+    record = Record.create(
+        model=entry.id,
+        name=entry.name,
+        group=entry.group,
+        engine=entry.engine,
+        prompt=entry.prompt,
+        prompt_hash=template.hash,
+        decoding={},
+        corpus=corpus.name,
+        corpus_fingerprint=corpus.fingerprint,
+    )
+    with Journal.open(journal_path(entry, corpus, out=paths.RUNS), record) as journal:
+        session = Session(corpus.dialogues[0], template)
+        for answer in answers:
+            journal.append(session.answer(answer))
+
+
+def cells(table: Any) -> dict[str, list[str]]:
+    return {row.cells[0].text: [cell.text for cell in row.cells[1:]] for row in table.rows}
+
+
+def test_prices_stand_beside_their_date_and_source() -> None:
+    shown = cells(price_table())
+    assert list(shown) == ["GPT-5.1", "Claude-4.5-Sonnet", "Gemini-3-Flash"]
+    assert shown["Claude-4.5-Sonnet"][:4] == ["3", "0.3", "3.75", "15"]
+    assert shown["GPT-5.1"][2] == "\N{EN DASH}"
+    assert all(
+        row[4].startswith("2026-") and row[5].startswith("https://") for row in shown.values()
+    )
+
+
+def test_costs_are_those_of_the_estimate(corpus: Corpus) -> None:
+    table = cost_table(corpus, ["gpt-5.1"])
+    found = estimate_cost(load_registry()["gpt-5.1"], corpus)
+    [row] = table.rows
+    values = [cell.value for cell in row.cells[1:]]
+    assert values[0] == 160
+    assert values[1] == found.usage.prompt
+    assert values[2] == pytest.approx(100 * found.usage.cached / found.usage.prompt)
+    assert values[5:] == [found.cost, found.uncached_cost, found.highest_cost]
+    assert any("o200k_base" in note for note in table.notes)
+
+
+def test_a_run_of_a_provider_is_shown_beside_its_estimate(home: Path, corpus: Corpus) -> None:
+    told = {"tokens_in": 1000, "tokens_cached": 600, "tokens_written": 300, "tokens_out": 10}
+    write("claude-4.5-sonnet", corpus, [Answer("none", **told), Answer("none", **told), Answer("")])
+    table = usage_table("claude-4.5-sonnet", corpus)
+    assert table is not None
+    shown = cells(table)
+    assert shown["Calls"] == ["2", "2"]
+    assert shown["Tokens of prompts"][0] == "2,000"
+    # 600, 300 and 100 of 1000.
+    assert shown["Read from a cache, percent"][0] == "60.0"
+    assert shown["Written to a cache, percent"][0] == "30.0"
+    assert shown["Neither, percent"][0] == "10.0"
+    # 2 x (100 x 3 + 600 x 0.3 + 300 x 3.75 + 10 x 15) / 1e6 = 2 x 1755 / 1e6.
+    assert shown["Cost"][0] == "$0.0035"
+    assert any("1 calls of which the service did not say" in note for note in table.notes)
+
+
+def test_a_run_that_counts_no_tokens_has_no_table(home: Path, corpus: Corpus) -> None:
+    assert usage_table("keyword", corpus) is None
+    write("keyword", corpus, [Answer("none")])
+    assert usage_table("keyword", corpus) is None
+
+
+def test_answers_are_compared_where_the_question_was_the_same(home: Path, corpus: Corpus) -> None:
+    told = {"tokens_in": 100, "tokens_cached": 90, "tokens_out": 1}
+    write("smollm2-135m", corpus, [Answer("a", **told), Answer("none", **told), Answer("c")])
+    # The second answer has the same labels in another text; the third follows a tag that the
+    # other run did not give, so that it answers another question.
+    write(
+        "smollm2-135m-openai",
+        corpus,
+        [Answer("a", **told), Answer("alert_past", **told), Answer("c")],
+    )
+    table = agreement_of_answers(corpus, SERVED)
+    [row] = table.rows
+    # Of 3 turns of both, 2 had the same question: both with 100 tokens, one text and one set of
+    # labels the same.
+    assert [cell.text for cell in row.cells[1:]] == ["3", "2", "100.0", "50.0", "50.0"]
+    assert "llama.cpp" in row.cells[0].text
+    used = cells(token_table(corpus, SERVED))
+    assert [row[1:4] for row in used.values()] == [["3", "200", "90.0"]] * 2
+
+
+def test_runs_that_were_not_made_leave_a_note(home: Path, corpus: Corpus) -> None:
+    for table in (agreement_of_answers(corpus, SERVED), token_table(corpus, SERVED)):
+        assert table.rows == ()
+        assert "not made over surrogate-test" in table.notes[0]
+
+
+def test_what_follows_a_failure_is_what_the_engines_do() -> None:
+    shown = cells(fault_table())
+    assert shown["Wrong key"][1] == shown["No credit left"][1] == "the run stops at once"
+    assert shown["Content filter"][1] == "refused"
+    assert shown["Request not understood"][1] == "failed"
+    assert shown["Too many requests"][1].startswith("asked again")
+    assert shown["Overloaded"][2] == "fewer"
+    assert shown["Trouble of the server"][2] == "as before"
