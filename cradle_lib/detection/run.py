@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -19,7 +20,7 @@ from cradle_lib.detection.places import journal_path
 from cradle_lib.detection.registry import Model
 from cradle_lib.detection.sampling import choose_dialogues
 from cradle_lib.detection.session import Prediction, Session
-from cradle_lib.errors import EngineError
+from cradle_lib.errors import EngineError, JournalError
 from cradle_lib.prompts import load_template
 from cradle_lib.record import History, Record
 
@@ -108,6 +109,7 @@ def run(
         spent = read_answers(path)[1] if path.exists() else []
         budget = Budget(model, max_cost, longest_prompt(chosen, template, history), spent)
         options = replace(options, concurrency=budget.concurrency(options.concurrency))
+    model = _as_begun(model, path)
     engine = make_engine(model, corpus, options)
     record = Record.create(
         model=model.id,
@@ -160,6 +162,18 @@ def run(
             budget.check()
         engine.answer_all((s for s in sessions if s.prompt is not None), emit)
     return path
+
+
+def _as_begun(model: Model, path: Path) -> Model:
+    """Goes on with the commit that a journal was begun with: a branch moves, a run must not."""
+    if model.engine not in ("reference", "wave") or model.revision or not path.exists():
+        return model
+    with suppress(JournalError):
+        # What is wrong with the journal is said where it is opened.
+        before = read_journal(path)[0]
+        if before.weights == model.weights:
+            return model.model_copy(update={"revision": before.revision})
+    return model
 
 
 def _require_consent(

@@ -127,6 +127,23 @@ def test_the_record_holds_the_commit_of_main_and_the_bar_says_how_it_goes(place:
     assert f"{round(100 * reused / asked)} % reused, 0 s left" in last
 
 
+def test_a_run_goes_on_with_its_commit_when_the_branch_has_moved(place: Path) -> None:
+    journal = place / "runs" / "talk" / "newest.jsonl"
+    assert infer(place, "newest")[0] == 0
+    whole = journal.read_bytes()
+    # As killed before its last answer was written.
+    journal.write_bytes(whole[: whole.rstrip().rfind(b"\n") + 1])
+    main = place / "hub" / "models--lab--tiny" / "refs" / "main"
+    main.write_text(OLD)
+    try:
+        code, shown = infer(place, "newest")
+    finally:
+        main.write_text(NEW)
+    assert code == 0, shown
+    record, predictions = read_journal(journal)
+    assert (record.revision, len(predictions)) == (NEW, 2)
+
+
 def test_a_tag_is_recorded_as_the_commit_that_it_stands_for(place: Path) -> None:
     code, shown = infer(place, "tagged")
     assert code == 0, shown
