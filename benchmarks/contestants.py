@@ -150,7 +150,8 @@ class PerDialogue:
             while (prompt := session.prompt) is not None:
                 ids = self._local.encode(prompt)
                 keep = min(common(cached, ids[0].tolist()), ids.shape[1] - 1)
-                cache.crop(keep)
+                if (surplus := cache.get_seq_length() - keep) > 0:
+                    cache.crop(-surplus)
                 length = ids.shape[1]
 
                 def whole(seen: Any, _: Any, length: int = length, **__: Any) -> Any:
