@@ -23,7 +23,7 @@ from cradle_lib.cli.money import ask, show_usage
 from cradle_lib.cli.options import CorpusOption, HistoryOption, SplitOption, parse_history
 from cradle_lib.cli.pace import Pace
 from cradle_lib.corpus import load_corpus
-from cradle_lib.detection import Options, find_model, load_predictions, load_registry
+from cradle_lib.detection import Options, find_model, in_format, load_predictions, load_registry
 from cradle_lib.scoring.conventions import LEVELS
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.scores import OVERALL
@@ -43,6 +43,9 @@ def infer(
     history: HistoryOption = "self",
     folder: Annotated[Path, typer.Option("--out", help="Folder for journals.")] = paths.RUNS,
     device: Annotated[str | None, typer.Option(help="For instance cpu or cuda:1.")] = None,
+    dtype: Annotated[
+        str | None, typer.Option(help="Number format of local weights, for instance bfloat16.")
+    ] = None,
     device_map: Annotated[
         str | None, typer.Option(help="Spread the weights over several GPUs: auto.")
     ] = None,
@@ -62,6 +65,7 @@ def infer(
 ) -> None:
     """Ask a model about every user turn. Stopped or killed, the same command resumes."""
     entry = find_model(model, load_registry())
+    entry = entry if dtype is None else in_format(entry, dtype)
     loaded = load_corpus(corpus, split)
     chosen_history = parse_history(history)
     columns = (

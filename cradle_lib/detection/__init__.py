@@ -6,7 +6,7 @@ from cradle_lib.detection.estimate import estimate_cost
 from cradle_lib.detection.journal import Journal, read_journal
 from cradle_lib.detection.places import journal_path
 from cradle_lib.detection.predictions import Predictions, load_predictions
-from cradle_lib.detection.registry import Decoding, Model, find_model, load_registry
+from cradle_lib.detection.registry import Decoding, Model, find_model, in_format, load_registry
 from cradle_lib.detection.run import Progress, run
 from cradle_lib.detection.sampling import sample_dialogues
 from cradle_lib.detection.session import Answer, Prediction, Prompt, Session
@@ -27,6 +27,7 @@ __all__ = [
     "Session",
     "estimate_cost",
     "find_model",
+    "in_format",
     "journal_path",
     "load_predictions",
     "load_registry",

@@ -21,6 +21,7 @@ EngineName = Literal[
 ]
 GROUPS: Final[tuple[Group, ...]] = ("baseline", "embedded", "open", "fine-tuned", "proprietary")
 
+_COMPUTES_HERE: Final = frozenset({"reference", "wave"})
 _NEEDS_WEIGHTS: Final = frozenset({"reference", "wave", "replay", "openai", "anthropic"})
 Dollars = Annotated[float, Field(ge=0)]
 _NEEDS_KEY: Final = frozenset({"openai", "anthropic"})
@@ -215,6 +216,28 @@ def find_model(name: str, registry: dict[str, Model]) -> Model:
     near = get_close_matches(name, registry, n=1)
     advice = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(registry)}."
     raise RegistryError(f"no model {name!r} in the registry. {advice}")
+
+
+def in_format(model: Model, dtype: str) -> Model:
+    """Gives an entry that computes in another number format: another run, by its record.
+
+    Args:
+        model: An entry of the registry, for weights on this machine.
+        dtype: ``float32``, ``bfloat16`` or ``float16``.
+
+    Raises:
+        RegistryError: If there is no such format, or the model runs elsewhere.
+    """
+    if model.engine not in _COMPUTES_HERE:
+        raise RegistryError(f"{model.id}: engine {model.engine} has no number format to choose")
+    settings = (model.decoding or Decoding()).model_dump()
+    try:
+        decoding = Decoding(**{**settings, "dtype": dtype})
+    except ValidationError:
+        raise RegistryError(
+            f"no number format {dtype!r}. Choose float32, bfloat16 or float16."
+        ) from None
+    return model.model_copy(update={"decoding": decoding})
 
 
 def _entry(name: str, entry: object, path: Path) -> Model:

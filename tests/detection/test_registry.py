@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cradle_lib.detection import Model, find_model, load_registry
+from cradle_lib.detection import Model, find_model, in_format, load_registry
 from cradle_lib.detection.serving import PORT
 from cradle_lib.errors import RegistryError
 from cradle_lib.prompts import load_template
@@ -172,3 +172,16 @@ def test_another_endpoint_is_another_run() -> None:
         for endpoint in (None, "http://localhost:1/v1", "http://localhost:2/v1")
     ]
     assert len({record.identity for record in records}) == 3
+
+
+def test_another_number_format_is_another_run_and_only_for_weights_on_this_machine() -> None:
+    registry = load_registry()
+    local = registry["smollm2-135m"]
+    half = in_format(local, "bfloat16")
+    assert local.decoding
+    assert half.decoding
+    assert half.decoding.settings == {**local.decoding.settings, "dtype": "bfloat16"}
+    with pytest.raises(RegistryError, match="Choose float32, bfloat16 or float16"):
+        in_format(local, "int3")
+    with pytest.raises(RegistryError, match=r"gpt-5\.1: engine openai has no number format"):
+        in_format(registry["gpt-5.1"], "bfloat16")
