@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import bench_comparison, bench_scoring
+from benchmarks import bench_comparison, bench_inference, bench_remote, bench_scoring
 
-sys.exit(0 if all([bench_scoring.main(), bench_comparison.main()]) else 1)
+BENCHMARKS = (bench_scoring, bench_comparison, bench_remote, bench_inference)
+
+sys.exit(0 if all([benchmark.main() for benchmark in BENCHMARKS]) else 1)

@@ -25,9 +25,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from benchmarks.bench_scoring import Line
+if TYPE_CHECKING:
+    from benchmarks.bench_scoring import Line
 
 LATENCY = 0.05
 CONCURRENCY = 64
@@ -217,6 +218,8 @@ def bench(engine: str, processes: int) -> list[Line]:
 
     A client has one processor, and all clients share the machine's with the service.
     """
+    # Here, because a client's memory is measured, and this brings scikit-learn along.
+    from benchmarks.bench_scoring import Line
     from cradle_lib.corpus import load_corpus
 
     lengths = [len(dialogue.user_turns) for dialogue in load_corpus("surrogate", "test")]

@@ -14,7 +14,8 @@ import httpx2
 import openai
 import pytest
 
-from cradle_lib.detection import Model, Options, Prediction, Session, make_engine
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Model, Options, Outcome, Prediction, Session, make_engine
 from cradle_lib.detection.engines import remote
 from cradle_lib.detection.engines.remote import Patience, Remote
 from cradle_lib.detection.registry import Decoding, EngineName
@@ -91,6 +92,20 @@ class _LeapingSelector(selectors.DefaultSelector):
         assert timeout is not None, "everything waits, and nothing will come"
         self.loop.now += max(timeout, 0.0)
         return super().select(0)
+
+
+def sessions(corpus: Corpus, stored: list[Prediction] | None = None) -> list[Session]:
+    kept = [p for p in stored or [] if p.outcome is not Outcome.FAILED]
+    return [
+        Session(d, TEMPLATE, stored=[p for p in kept if p.dialogue == d.id])
+        for d in corpus.dialogues
+    ]
+
+
+def long_corpus(dialogues: int, turns: int) -> Corpus:
+    return make_corpus(
+        [[("User", f"turn {i}.{j}", "none") for j in range(turns)] for i in range(dialogues)]
+    )
 
 
 Handler = Callable[[httpx2.Request], Awaitable[httpx2.Response]]

@@ -131,6 +131,8 @@ def test_every_stated_range_stands_beside_what_is_found(study: Annotations) -> N
     assert confirms["Team 2, round 1"] == f"0.00{DASH}0.00"
     assert confirms["Published, team 1"] == f"0.67{DASH}1.00"
     assert found[here, "Jaccard of passive, ongoing"]["Team 1, round 1"] == "nan"
+    # Alert: 2 of 3 the same, chance (2 x 1 + 1 x 2) / 9 = 4/9: 0.4. Self-harm: all the same.
+    assert found[otherwise, "Kappa of each label"]["Team 1, round 1"] == f"0.40{DASH}1.00"
     # Pooled over 3 x 16 decisions: 46 or 47 of 48 the same; 2 both, 1 only A.
     one, other = 3 / 48, 2 / 48
     chance = one * other + (1 - one) * (1 - other)

@@ -90,6 +90,16 @@ def test_the_penalty_is_that_of_sadeque_and_others() -> None:
     assert latency_f1(totals, p) == pytest.approx(0.5)
 
 
+def test_a_worked_latency_f1() -> None:
+    # Found on turns 1, 3 and 5, one missed, one false alarm: F1 = 6/8. With p = ln 3 / 2 the
+    # penalties are 0, -1 + 2/(1 + 1/3) = 1/2 and -1 + 2/(1 + 1/9) = 4/5; their median takes
+    # half of it away.
+    totals = np.array([1.0, 0, 1, 0, 1, 1, 1, 4])
+    assert penalty(np.array([1.0, 3, 5]), math.log(3) / 2) == pytest.approx([0, 1 / 2, 4 / 5])
+    assert latency_f1(totals, math.log(3) / 2) == pytest.approx(6 / 8 * 1 / 2)
+    assert latency(totals) == 3
+
+
 def test_without_a_true_positive_there_is_no_speed() -> None:
     totals = np.array([0.0, 0, 3, 2, 1])
     assert latency_f1(totals, 0.3) == 0

@@ -208,7 +208,7 @@ class Remote(Engine):
                     self.stop(f"{found.reason}. {HOPELESS_HINT}")
                     return None
                 outcome = Outcome.REFUSED if found.kind == "refused" else Outcome.FAILED
-                found = Answer("", outcome, found.reason)
+                found = Answer("", outcome, self._clean(found.reason))
             else:
                 gate.leave(began, answered=found.outcome is not Outcome.FAILED)
             self._failures = self._failures + 1 if found.outcome is Outcome.FAILED else 0
@@ -240,7 +240,7 @@ class Remote(Engine):
             fault = fault_of_error(importlib.import_module(self.package), error)
             if fault is None:
                 raise
-            found = replace(fault, reason=self._clean(fault.reason))
+            found = replace(fault, reason=self._without_key(fault.reason))
         else:
             read = self.read(reply)
             found = replace(
