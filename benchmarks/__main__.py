@@ -8,4 +8,5 @@ from benchmarks import bench_comparison, bench_inference, bench_remote, bench_sc
 
 BENCHMARKS = (bench_scoring, bench_comparison, bench_remote, bench_inference)
 
-sys.exit(0 if all([benchmark.main() for benchmark in BENCHMARKS]) else 1)
+met = [benchmark.main() for benchmark in BENCHMARKS]
+sys.exit(0 if all(met) else 1)

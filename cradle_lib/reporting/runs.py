@@ -66,14 +66,17 @@ def with_same_dialogues(runs: Sequence[Predictions]) -> list[Predictions]:
         runs: Whole runs and runs over samples of the same corpus.
 
     Returns:
-        The whole runs, then for each sample the whole runs restricted to it and the run
+        The whole runs, then for each sample the whole runs restricted to it and the runs
         over it, so that these can be compared with one another.
     """
     whole = whole_runs(runs)
-    samples = [run for run in runs if not is_whole(run)]
+    samples: dict[str, list[Predictions]] = {}
+    for run in runs:
+        if not is_whole(run):
+            samples.setdefault(run.corpus.fingerprint, []).append(run)
     extended = list(whole)
-    for sample in samples:
-        extended += [run.subset(sample.corpus) for run in whole] + [sample]
+    for same in samples.values():
+        extended += [run.subset(same[0].corpus) for run in whole] + same
     return extended
 
 

@@ -22,8 +22,6 @@ def test_the_default_set_is_the_baselines_and_the_embedded_model() -> None:
         "tfidf": None,
         "smollm2-135m": None,
         "smollm2-135m-constrained": None,
-        "smollm2-135m-openai": 20,
-        "smollm2-135m-anthropic": 20,
     }
 
 

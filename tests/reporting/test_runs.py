@@ -77,6 +77,19 @@ def test_whole_runs_come_first_and_are_restricted_to_each_sample(
     ]
 
 
+def test_two_samples_of_the_same_dialogues_meet_the_whole_runs_once(
+    home: Path, corpus: Corpus
+) -> None:
+    sample, whole = run_model("keyword", corpus), run_model("always-none", corpus)
+    extended = with_same_dialogues([sample, whole, sample])
+    assert [(run.record.model, len(run.corpus)) for run in extended] == [
+        ("always-none", 40),
+        ("always-none", 5),
+        ("keyword", 5),
+        ("keyword", 5),
+    ]
+
+
 def test_without_names_the_default_models_that_were_run_are_loaded(
     home: Path, corpus: Corpus
 ) -> None:
