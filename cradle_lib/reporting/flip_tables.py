@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
@@ -33,6 +34,7 @@ _TEXT_NAMES = {
     "same line": "Another raw text after the same first line",
     "different": "Another first line",
 }
+_LONGEST: Final = 26
 # What can make two runs differ, in the order shown.
 _FIELDS = (
     "name",
@@ -221,7 +223,11 @@ def _described(record: Record) -> dict[str, str]:
 def _plain(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return MISSING if value is None else str(value)
+    if value is None:
+        return MISSING
+    text = str(value)
+    # A checksum as long as this would push the other run out of sight.
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def _whole(number: int | None) -> Cell:
