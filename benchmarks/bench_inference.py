@@ -91,7 +91,7 @@ def against(name: str, wave: Outing, other: Outing, target: float, note: str) ->
 
 def measure() -> list[Row]:
     """Runs all contestants, the wave engine first and last, so that drift would show."""
-    few, some = f"{FEW} dialogues of {MANY}", f"{SOME} dialogues of {MANY}"
+    few, some = (f"another sample of {n} dialogues" for n in (FEW, SOME))
     wave, appended = outing("wave", MANY), outing("wave", MANY, layout="append")
     constrained = outing("wave", MANY, mode="constrained")
     everyone = outing("wave", ALL, mode="constrained")
