@@ -7,7 +7,7 @@ asks one turn after the other, and at the end fewer dialogues are left than may 
 
 One process with an official SDK needs more than a millisecond of processor for a call, so
 that it can't reach 64 / 50 ms = 1,280 calls a second; two processes that share a run
-(``--shard``) can. Services that take a second for an answer ask 64 calls a second of it.
+(``--shard``) come nearer. Services that take a second for an answer ask 64 calls a second of it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from benchmarks.bench_scoring import Line
+from benchmarks.table import Line, show
 
 LATENCY = 0.05
 CONCURRENCY = 64
@@ -218,8 +217,6 @@ def bench(engine: str, processes: int) -> list[Line]:
 
     A client has one processor, and all clients share the machine's with the service.
     """
-    # Here, because a client's memory is measured, and this brings scikit-learn along.
-    from benchmarks.bench_scoring import Line
     from cradle_lib.corpus import load_corpus
 
     lengths = [len(dialogue.user_turns) for dialogue in load_corpus("surrogate", "test")]
@@ -259,15 +256,7 @@ def main() -> bool:
     lines = [
         line for engine in ENGINES for processes in (1, 2) for line in bench(engine, processes)
     ]
-    table = [("asking a service", "cradle_lib", "ideal", "result", "target", "met")]
-    table += [
-        (line.what, line.ours, line.theirs, line.result, line.target, "yes" if line.met else "NO")
-        for line in lines
-    ]
-    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
-    for row in table:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)))
-    return all(line.met for line in lines)
+    return show("asking a service", "ideal", lines)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.metrics import accuracy_score, jaccard_score, precision_recall_fscore_support
 
+from benchmarks.table import Line, show
 from cradle_lib.labels import BITS
 from cradle_lib.published import published_label_counts
 from cradle_lib.scoring.counts import count
@@ -54,18 +55,6 @@ class Masks:
     predicted: NDArray[np.uint16]
     dialogue_of: NDArray[np.int64]
     dialogues: int
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of the table: what was measured, and the target it was measured against."""
-
-    what: str
-    ours: str
-    theirs: str
-    result: str
-    target: str
-    met: bool
 
 
 def made_up(turns: int, dialogues: int, seed: int = 0) -> Masks:
@@ -236,15 +225,7 @@ def main() -> bool:
         Whether all targets were met.
     """
     lines = [*bench_scores(), *bench_bootstrap(), bench_memory()]
-    table = [("scoring", "cradle_lib", "scikit-learn", "result", "target", "met")]
-    table += [
-        (line.what, line.ours, line.theirs, line.result, line.target, "yes" if line.met else "NO")
-        for line in lines
-    ]
-    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
-    for row in table:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)))
-    return all(line.met for line in lines)
+    return show("scoring", "scikit-learn", lines)
 
 
 def heavy() -> float:

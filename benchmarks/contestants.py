@@ -10,29 +10,29 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import resource
 import sys
 import threading
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any, Final
 
 import torch
 
-from cradle_lib.corpus import Corpus, Dialogue, load_corpus
+from cradle_lib.corpus import Dialogue, load_corpus
 from cradle_lib.detection import Options, Prediction, Session, load_registry, sample_dialogues
 from cradle_lib.detection.answers import is_cut
+from cradle_lib.detection.arithmetic import Decoder, needed, workload
 from cradle_lib.detection.engines.local import Local, load_local
 from cradle_lib.detection.engines.prefix import common
 from cradle_lib.detection.engines.reference import Reference
 from cradle_lib.detection.engines.wave import Wave
-from cradle_lib.detection.registry import Model
+from cradle_lib.detection.serving import serving
 from cradle_lib.detection.session import Answer
-from cradle_lib.detection.weights import gguf_file
 from cradle_lib.prompts import load_template
 
 MODEL: Final = "smollm2-135m"
@@ -45,18 +45,15 @@ class Outing:
     """What one contestant did.
 
     Attributes:
-        dialogues: Dialogues asked.
         turns: User turns answered.
         seconds: Time, loading of the weights excluded.
         peak_mb: Peak memory of the process in millions of bytes.
-        computed: Tokens that went through the model: new ones only, where a cache is kept.
-        operations: Floating-point operations that these need; 0 where it is not known.
-        rate: Operations per second of a float32 matrix product in the same process; 0
-            where it was not measured.
+        computed: New tokens, each once: what the wave engine computed; 0 for the others.
+        operations: Floating-point operations that these need; 0 likewise.
+        rate: Operations per second of a float32 matrix product in the same process; 0 likewise.
         answers: First line of each turn's answer, by dialogue and turn.
     """
 
-    dialogues: int
     turns: int
     seconds: float
     peak_mb: float
@@ -87,38 +84,25 @@ def product_rate() -> float:
     return best
 
 
-def operations(local: Local, predictions: Sequence[Prediction], prefix: int) -> float:
-    """Counts what the new tokens of a run need, the static prefix once.
-
-    Args:
-        local: The model.
-        predictions: What was answered, with the tokens that were cached.
-        prefix: Tokens of the static prefix.
-
-    Returns:
-        Floating-point operations: two for each weight that a token meets, four for each key
-        that it attends to in each layer and query dimension, and the last layer's scores of
-        the vocabulary once per token of an answer.
-    """
+def shape(local: Local) -> Decoder:
+    """The model's shape, for counting operations."""
     config = local.lm.config
-    width = config.num_attention_heads * local.lm.model.layers[0].self_attn.head_dim
-    weights = sum(p.numel() for p in local.lm.model.layers.parameters())
-    per_key = 4 * config.num_hidden_layers * width
-
-    def span(first: int, end: int) -> float:
-        keys = (end * (end + 1) - first * (first + 1)) / 2
-        return 2 * weights * (end - first) + per_key * keys
-
-    total = span(0, prefix)
-    for p in predictions:
-        total += span(p.tokens_cached or 0, (p.tokens_in or 0) + (p.tokens_out or 1) - 1)
-        total += 2 * (p.tokens_out or 0) * config.vocab_size * config.hidden_size
-    return total
+    return Decoder(
+        name=MODEL,
+        layers=config.num_hidden_layers,
+        hidden=config.hidden_size,
+        heads=config.num_attention_heads,
+        key_heads=config.num_key_value_heads,
+        head_size=config.hidden_size // config.num_attention_heads,
+        intermediate=config.intermediate_size,
+        vocabulary=config.vocab_size,
+        bytes_each=4,
+    )
 
 
-def chosen(dialogues: int, corpus: Corpus | None = None) -> list[Dialogue]:
+def chosen(dialogues: int) -> list[Dialogue]:
     """A stratified sample of the surrogate test split."""
-    corpus = corpus or load_corpus("surrogate")
+    corpus = load_corpus("surrogate")
     return [corpus.dialogues[i] for i in sample_dialogues(corpus, dialogues)]
 
 
@@ -136,9 +120,8 @@ class PerDialogue:
     line, as in the wave engine.
     """
 
-    def __init__(self, model: Model, local: Local) -> None:
-        self._model, self._local = model, local
-        self.computed = 0
+    def __init__(self, local: Local) -> None:
+        self._local = local
 
     def answer_all(self, sessions: Iterable[Session], emit: Any) -> None:
         """Answers one dialogue after the other."""
@@ -158,22 +141,10 @@ class PerDialogue:
                     text = tokenizer.decode(seen[0, length:], skip_special_tokens=True)
                     return torch.tensor([not is_cut(text)])
 
-                with torch.inference_mode():
-                    output = lm.generate(
-                        input_ids=ids,
-                        attention_mask=torch.ones_like(ids),
-                        past_key_values=cache,
-                        max_new_tokens=self._local.decoding.max_new_tokens,
-                        pad_token_id=tokenizer.eos_token_id,
-                        do_sample=False,
-                        temperature=None,
-                        top_p=None,
-                        top_k=None,
-                        stopping_criteria=StoppingCriteriaList([whole]),
-                    )
-                new = output[0, length:].tolist()
-                self.computed += output.shape[1] - 1 - keep
-                cached = output[0, : cache.get_seq_length()].tolist()
+                new = self._local.generate(
+                    ids, past_key_values=cache, stopping_criteria=StoppingCriteriaList([whole])
+                )
+                cached = [*ids[0].tolist(), *new][: cache.get_seq_length()]
                 ended = new[-1] in self._local.ends
                 emit(
                     session.answer(
@@ -185,24 +156,14 @@ class PerDialogue:
 class LlamaServer:
     """llama.cpp's server on the same GGUF file, with its prompt cache and concurrent requests."""
 
-    def __init__(self, threads: int) -> None:
-        import xllamacpp
-
-        params = xllamacpp.CommonParams()
-        params.model.path = str(gguf_file())
-        params.hostnames, params.port = ["127.0.0.1"], 0
-        params.n_ctx, params.n_parallel = SLOTS * 4096, SLOTS
-        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
-        params.cache_ram_mib, params.ui, params.verbosity = 1024, False, -1
-        self._server = xllamacpp.Server(params)
+    def __init__(self, address: str) -> None:
+        self._address = address
 
     def answer_all(self, sessions: Iterable[Session], emit: Any) -> None:
         """Keeps every slot of the server busy."""
         import openai
 
-        client = openai.OpenAI(
-            base_url=f"{self._server.listening_address}/v1", api_key="none", max_retries=0
-        )
+        client = openai.OpenAI(base_url=f"{self._address}/v1", api_key="none", max_retries=0)
         lock = threading.Lock()
 
         def lead(session: Session) -> None:
@@ -245,37 +206,32 @@ def race(name: str, dialogues: Sequence[Dialogue], layout: str, mode: str | None
     template = load_template(layout)
     sessions = [Session(dialogue, template) for dialogue in dialogues]
     predictions: list[Prediction] = []
-    engine: Any
-    local = None
-    if name.startswith("llama-"):
-        engine = LlamaServer(int(name.removeprefix("llama-")))
-    else:
-        local = load_local(model, Options())
-        if name == "wave":
-            engine = Wave(model, Options(), local)
+    computed, operations, rate = 0, 0.0, 0.0
+    with ExitStack() as stack:
+        engine: Any
+        local = None if name.startswith("llama-") else load_local(model, Options())
+        if local is None:
+            threads = int(name.removeprefix("llama-"))
+            engine = LlamaServer(stack.enter_context(serving(0, slots=SLOTS, threads=threads)))
+        elif name == "wave":
+            engine, rate = Wave(model, Options(), local), product_rate()
         elif name == "reference":
             engine = Reference(model, Options(), local)
         else:
-            engine = PerDialogue(model, local)
-    before = product_rate() if name == "wave" else 0.0
-    start = time.perf_counter()
-    engine.answer_all(sessions, predictions.append)
-    seconds = time.perf_counter() - start
-    computed = sum(
-        (p.tokens_in or 0) - (p.tokens_cached or 0) + (p.tokens_out or 1) - 1 for p in predictions
-    )
-    needed = 0.0
+            engine = PerDialogue(local)
+        start = time.perf_counter()
+        engine.answer_all(sessions, predictions.append)
+        seconds = time.perf_counter() - start
     if name == "wave" and local is not None:
-        prefix = min(p.tokens_cached or 0 for p in predictions)
-        computed, needed = computed + prefix, operations(local, predictions, prefix)
+        rate = max(rate, product_rate())
+        computed, operations = needed(workload(predictions), shape(local))
     return Outing(
-        dialogues=len(dialogues),
         turns=len(predictions),
         seconds=seconds,
         peak_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6,
         computed=computed,
-        operations=needed,
-        rate=max(before, product_rate()) if name == "wave" else 0.0,
+        operations=operations,
+        rate=rate,
         answers={f"{p.dialogue}:{p.turn}": p.answer.strip().split("\n")[0] for p in predictions},
     )
 
@@ -289,7 +245,6 @@ def main() -> None:
     parser.add_argument("--mode")
     parser.add_argument("--long", action="store_true")
     told = parser.parse_args()
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
     dialogues = [long_dialogue()] if told.long else chosen(told.dialogues)
     json.dump(asdict(race(told.name, dialogues, told.layout, told.mode)), sys.stdout)
 

@@ -4,30 +4,35 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.table import Table
 
 from cradle_lib.cli.console import err, out
-from cradle_lib.cli.options import CorpusOption, HistoryOption, SplitOption, parse_history
+from cradle_lib.cli.options import (
+    CorpusOption,
+    HistoryOption,
+    LimitOption,
+    ModelOption,
+    SampleOption,
+    SplitOption,
+    parse_history,
+)
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Model, estimate_cost, find_model, load_registry
 from cradle_lib.detection.estimate import Estimate
 from cradle_lib.detection.journal import read_answers
-from cradle_lib.detection.money import Usage, dollars, total, usage_of
+from cradle_lib.detection.money import dollars, told, total
 from cradle_lib.errors import EngineError
 from cradle_lib.record import History
 
 
 def estimate(
-    model: Annotated[str, typer.Option(help="Id of the model in models.yml.")],
+    model: ModelOption,
     corpus: CorpusOption = "surrogate",
     split: SplitOption = "test",
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N dialogues.")] = None,
-    sample: Annotated[
-        int | None, typer.Option(min=1, help="Only N dialogues, stratified by scenario and timing.")
-    ] = None,
+    limit: LimitOption = None,
+    sample: SampleOption = None,
     history: HistoryOption = "self",
 ) -> None:
     """Say what a run would use and cost. Nothing is sent, and no key is needed."""
@@ -45,7 +50,7 @@ def estimate(
     for column in ("tokens", "share of prompts"):
         table.add_column(column, justify="right")
     table.add_row("prompts", f"{usage.prompt:,}", "")
-    for name, count in kinds(usage).items():
+    for name, count in usage.kinds.items():
         table.add_row(f"  {name}", f"{count:,}", _share(count, usage.prompt))
     table.add_row("answers as long as the gold ones", f"{usage.output:,}", "")
     table.add_row("answers as long as their limit", f"{found.longest_output:,}", "")
@@ -74,13 +79,13 @@ def ask(question: str) -> bool:
 def show_usage(entry: Model, journal: Path, corpus: Corpus, history: History) -> None:
     """Prints what a run used and cost by its journal, and what it was estimated at."""
     answers = read_answers(journal)[1]
-    told = [usage for answer in answers if (usage := usage_of(answer))]
-    if not told:
+    used = [usage for _, usage in told(answers)]
+    if not used:
         return
-    usage = total(told)
-    shares = ", ".join(f"{_share(n, usage.prompt)} {name}" for name, n in kinds(usage).items())
+    usage = total(used)
+    shares = ", ".join(f"{_share(n, usage.prompt)} {name}" for name, n in usage.kinds.items())
     out.print(
-        f"Tokens: {usage.prompt:,} in the prompts of {len(told):,} calls ({shares}), "
+        f"Tokens: {usage.prompt:,} in the prompts of {len(used):,} calls ({shares}), "
         f"{usage.output:,} in the answers."
     )
     if entry.prices is None:
@@ -92,17 +97,8 @@ def show_usage(entry: Model, journal: Path, corpus: Corpus, history: History) ->
     except EngineError as trouble:
         err.print(f"No estimate to compare with: {trouble}", markup=False)
     out.print(f"{line}.")
-    if silent := len(answers) - len(told):
+    if silent := len(answers) - len(used):
         out.print(f"Not in it: {silent:,} calls of which the service did not say what they used.")
-
-
-def kinds(usage: Usage) -> dict[str, int]:
-    """Names the kinds of prompt tokens."""
-    return {
-        "read from a cache": usage.cached,
-        "written to a cache": usage.written,
-        "neither": usage.fresh,
-    }
 
 
 def _expected(

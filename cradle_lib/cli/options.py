@@ -9,12 +9,17 @@ import typer
 from cradle_lib.errors import CradleError
 from cradle_lib.record import History
 
+ModelOption = Annotated[str, typer.Option("--model", help="Id of the model in models.yml.")]
 CorpusOption = Annotated[
     str, typer.Option("--corpus", help="surrogate, hub, or a file in the release's format.")
 ]
 SplitOption = Annotated[str, typer.Option(help="train, dev or test, for a corpus by name.")]
 HistoryOption = Annotated[
     str, typer.Option(help="Whose tags the history shows: self (the paper's), gold, none.")
+]
+LimitOption = Annotated[int | None, typer.Option(min=1, help="Only the first N dialogues.")]
+SampleOption = Annotated[
+    int | None, typer.Option(min=1, help="Only N dialogues, stratified by scenario and timing.")
 ]
 
 

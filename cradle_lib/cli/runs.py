@@ -20,7 +20,15 @@ from rich.table import Column, Table
 from cradle_lib import detection, paths
 from cradle_lib.cli.console import err, out
 from cradle_lib.cli.money import ask, show_usage
-from cradle_lib.cli.options import CorpusOption, HistoryOption, SplitOption, parse_history
+from cradle_lib.cli.options import (
+    CorpusOption,
+    HistoryOption,
+    LimitOption,
+    ModelOption,
+    SampleOption,
+    SplitOption,
+    parse_history,
+)
 from cradle_lib.cli.pace import Pace
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import Options, find_model, in_format, load_predictions, load_registry
@@ -30,13 +38,11 @@ from cradle_lib.scoring.scores import OVERALL
 
 
 def infer(
-    model: Annotated[str, typer.Option(help="Id of the model in models.yml.")],
+    model: ModelOption,
     corpus: CorpusOption = "surrogate",
     split: SplitOption = "test",
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N dialogues.")] = None,
-    sample: Annotated[
-        int | None, typer.Option(min=1, help="Only N dialogues, stratified by scenario and timing.")
-    ] = None,
+    limit: LimitOption = None,
+    sample: SampleOption = None,
     shard: Annotated[
         str | None, typer.Option(help="i/n: the i-th of n parts, counted from 0.")
     ] = None,
@@ -112,7 +118,7 @@ def infer(
             max_cost=max_cost,
         )
     out.print(f"Journal: {paths.shown(journal)}")
-    if entry.engine in ("openai", "anthropic"):
+    if entry.is_service:
         show_usage(entry, journal, loaded, chosen_history)
 
 

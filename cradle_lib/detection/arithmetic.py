@@ -259,28 +259,41 @@ def lanes(work: Workload, decoder: Decoder, machine: Machine, most: int = 64) ->
     return max(1, min(most, work.dialogues, int(free // (work.longest * decoder.token_bytes))))
 
 
+def needed(work: Workload, decoder: Decoder) -> tuple[int, float]:
+    """Counts what cannot be saved: every new token of a run once, the static prefix once.
+
+    Args:
+        work: The workload.
+        decoder: The model.
+
+    Returns:
+        Tokens, and the operations that they need.
+    """
+    computed = work.prompt - work.cached + work.answer - 1
+    # New tokens stand at the end: each attends to everything before it, cached or not.
+    ends = work.prompt + work.answer - 1
+    pairs = int((ends * (ends + 1) // 2 - work.cached * (work.cached + 1) // 2).sum())
+    operations = decoder.operations(int(computed.sum()), pairs, int(work.answer.sum()))
+    prefix_pairs = work.prefix * (work.prefix + 1) // 2
+    operations += decoder.operations(work.prefix, prefix_pairs, 0)
+    return int(computed.sum()) + work.prefix, operations
+
+
 def waves(work: Workload, decoder: Decoder, machine: Machine, wave: int) -> Cost:
     """Costs waves: only new tokens, one copy of the prefix, ``wave`` dialogues at a time.
 
     A turn takes part in as many forward passes as its answer has tokens; each pass serves a
     whole wave, reads all weights and the prefix once, and each dialogue's own keys and values.
     """
-    fresh, steps = work.prompt - work.cached, work.answer - 1
-    computed = fresh + steps
-    # New tokens stand at the end: each attends to everything before it, cached or not.
-    ends = work.prompt + steps
-    pairs = int((ends * (ends + 1) // 2 - work.cached * (work.cached + 1) // 2).sum())
+    tokens, operations = needed(work, decoder)
+    steps = work.answer - 1
     own = int((work.answer * (work.prompt - work.prefix) + steps * (steps + 1) // 2).sum())
-    predicted = int(work.answer.sum())
-    prefix_pairs = work.prefix * (work.prefix + 1) // 2
-    passes = predicted / wave + 1
-    operations = decoder.operations(int(computed.sum()), pairs, predicted)
-    operations += decoder.operations(work.prefix, prefix_pairs, 0)
+    passes = int(work.answer.sum()) / wave + 1
     read = passes * (decoder.read_bytes + work.prefix * decoder.token_bytes)
     read += own * decoder.token_bytes
     slots = wave * work.longest + work.prefix
     return Cost(
-        tokens=int(computed.sum()) + work.prefix,
+        tokens=tokens,
         operations=operations,
         read=float(read),
         memory=float(decoder.weight_bytes + slots * decoder.token_bytes),

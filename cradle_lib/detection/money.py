@@ -42,6 +42,15 @@ class Usage:
         return self.fresh + self.cached + self.written
 
     @property
+    def kinds(self) -> dict[str, int]:
+        """The prompts' tokens by what happened to them, in words."""
+        return {
+            "read from a cache": self.cached,
+            "written to a cache": self.written,
+            "neither": self.fresh,
+        }
+
+    @property
     def uncached(self) -> Usage:
         """The same tokens, had there been no cache."""
         return Usage(fresh=self.prompt, output=self.output)
@@ -73,6 +82,11 @@ class Usage:
 def total(usages: Iterable[Usage]) -> Usage:
     """Adds up any number of counts; zeros for none."""
     return sum(usages, Usage())
+
+
+def told(predictions: Iterable[Prediction]) -> list[tuple[Prediction, Usage]]:
+    """Pairs answers with what they used; those whose service did not say are left out."""
+    return [(p, usage) for p in predictions if (usage := usage_of(p))]
 
 
 def usage_of(prediction: Prediction) -> Usage | None:

@@ -21,10 +21,8 @@ EngineName = Literal[
 ]
 GROUPS: Final[tuple[Group, ...]] = ("baseline", "embedded", "open", "fine-tuned", "proprietary")
 
-_COMPUTES_HERE: Final = frozenset({"reference", "wave"})
 _NEEDS_WEIGHTS: Final = frozenset({"reference", "wave", "replay", "openai", "anthropic"})
 Dollars = Annotated[float, Field(ge=0)]
-_NEEDS_KEY: Final = frozenset({"openai", "anthropic"})
 
 
 class _Strict(BaseModel):
@@ -149,6 +147,16 @@ class Model(_Strict):
     caching: Caching = Caching()
     hardware: str | None = None
 
+    @property
+    def computes_here(self) -> bool:
+        """Whether it is a language model that this machine computes."""
+        return self.engine in ("reference", "wave")
+
+    @property
+    def is_service(self) -> bool:
+        """Whether it is asked through an API, be it next door or remote."""
+        return self.engine in ("openai", "anthropic")
+
     @model_validator(mode="after")
     def _fits_its_engine(self) -> Model:
         if self.engine in _NEEDS_WEIGHTS and not self.weights:
@@ -157,15 +165,15 @@ class Model(_Strict):
             raise ValueError(f"engine {self.engine} can't decode constrained: use 'wave'")
         if "@" in urlsplit(self.base_url or "").netloc:
             raise ValueError("'base_url' holds a user name or password; keys come from 'key' only")
-        if self.engine in _NEEDS_KEY and self.base_url is None and not self.remote:
+        if self.is_service and self.base_url is None and not self.remote:
             raise ValueError("a provider's own endpoint is remote: say 'remote: true'")
-        if self.engine in _NEEDS_KEY and not self.remote and not _is_here(self.base_url):
+        if self.is_service and not self.remote and not _is_here(self.base_url):
             raise ValueError(
                 f"{self.base_url} is not on this machine or network: say 'remote: true'"
             )
-        if self.engine in _NEEDS_KEY and self.remote and self.key is None:
+        if self.is_service and self.remote and self.key is None:
             raise ValueError(f"a remote model with engine {self.engine} needs 'key'")
-        if self.prices and self.engine not in _NEEDS_KEY:
+        if self.prices and not self.is_service:
             raise ValueError(f"engine {self.engine} asks no service, and has no 'prices'")
         return self
 
@@ -228,7 +236,7 @@ def in_format(model: Model, dtype: str) -> Model:
     Raises:
         RegistryError: If there is no such format, or the model runs elsewhere.
     """
-    if model.engine not in _COMPUTES_HERE:
+    if not model.computes_here:
         raise RegistryError(f"{model.id}: engine {model.engine} has no number format to choose")
     settings = (model.decoding or Decoding()).model_dump()
     try:

@@ -166,7 +166,7 @@ def run(
 
 def _as_begun(model: Model, path: Path) -> Model:
     """Goes on with the commit that a journal was begun with: a branch moves, a run must not."""
-    if model.engine not in ("reference", "wave") or model.revision or not path.exists():
+    if not model.computes_here or model.revision or not path.exists():
         return model
     with suppress(JournalError):
         # What is wrong with the journal is said where it is opened.

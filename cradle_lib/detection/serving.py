@@ -22,17 +22,27 @@ _CONTEXT: Final = 8192
 
 
 @contextmanager
-def serving(port: int = PORT, *, cache: bool = True, key: str | None = None) -> Iterator[str]:
-    """Serves the embedded model on the loopback interface, with one slot and one thread.
+def serving(
+    port: int = PORT,
+    *,
+    cache: bool = True,
+    key: str | None = None,
+    slots: int = 1,
+    threads: int = 1,
+) -> Iterator[str]:
+    """Serves the embedded model on the loopback interface.
 
-    One slot, because where a prompt is cut between cached and new tokens changes the rounding,
-    and with it an answer now and then: one dialogue after the other is the same every time.
-    One thread, because two that wait for each other on a busy machine are many times slower.
+    One slot, unless told otherwise, because where a prompt is cut between cached and new tokens
+    changes the rounding, and with it an answer now and then: one dialogue after the other is the
+    same every time. One thread, because two that wait for each other on a busy machine are many
+    times slower.
 
     Args:
         port: Where to listen; 0 for any free port.
         cache: Whether prompts are kept for the next one.
         key: The key that callers must show; ``None`` for none.
+        slots: Prompts that are computed at the same time, each in a context of its own.
+        threads: Threads that compute.
 
     Yields:
         The address, such as ``http://127.0.0.1:8131``.
@@ -54,10 +64,10 @@ def serving(port: int = PORT, *, cache: bool = True, key: str | None = None) -> 
     parameters.hostnames = [HOST]
     parameters.port = port
     parameters.api_keys = [key] if key else []
-    parameters.n_ctx = _CONTEXT
-    parameters.n_parallel = 1
-    parameters.cpuparams.n_threads = 1
-    parameters.cpuparams_batch.n_threads = 1
+    parameters.n_ctx = slots * _CONTEXT
+    parameters.n_parallel = slots
+    parameters.cpuparams.n_threads = threads
+    parameters.cpuparams_batch.n_threads = threads
     parameters.cache_prompt = cache
     # Prompts are kept in the slot only; the further cache would take gigabytes.
     parameters.cache_ram_mib = 0

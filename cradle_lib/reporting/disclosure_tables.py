@@ -14,7 +14,6 @@ from cradle_lib.labels import LABELS, TEMPORAL_STATES, short, stage, temporal
 from cradle_lib.reporting.published import published_cell
 from cradle_lib.reporting.tables import (
     MISSING,
-    Cell,
     Column,
     Row,
     Table,
@@ -43,8 +42,8 @@ def scenario_table(statistics: Statistics, corpus: str) -> Table:
                 (
                     text(scenario),
                     text(name),
-                    Cell(MISSING) if found is None else count(here),
-                    Cell(MISSING) if found is None else decimal(statistics.share(here), 1),
+                    count(None if found is None else here),
+                    decimal(None if found is None else statistics.share(here), 1),
                     published_cell(f"scenario.{scenario}"),
                 )
             )
@@ -82,7 +81,7 @@ def mapping_table(found: Mapping[str, Mapping[str, int]] | None, corpus: str) ->
             (
                 text(short(label)),
                 *(
-                    Cell(MISSING) if found is None else count(found.get(s, {}).get(label, 0))
+                    count(None if found is None else found.get(s, {}).get(label, 0))
                     for s in scenarios
                 ),
             ),

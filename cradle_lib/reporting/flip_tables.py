@@ -17,7 +17,6 @@ from cradle_lib.reporting.notice import Notice
 from cradle_lib.reporting.runs import find_journal
 from cradle_lib.reporting.tables import (
     MISSING,
-    Cell,
     Column,
     Row,
     Table,
@@ -163,9 +162,9 @@ def _usage(pair: tuple[StoredRun, StoredRun], found: Flips) -> Table:
             Row(
                 (
                     text(f"{run.record.name} ({run.record.engine} engine)"),
-                    _whole(used.tokens_in),
-                    _whole(computed),
-                    _whole(used.tokens_out),
+                    count(used.tokens_in),
+                    count(computed),
+                    count(used.tokens_out),
                     decimal(used.seconds / found.turns, 3),
                 )
             )
@@ -228,7 +227,3 @@ def _plain(value: object) -> str:
     text = str(value)
     # A checksum as long as this would push the other run out of sight.
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-
-
-def _whole(number: int | None) -> Cell:
-    return Cell(MISSING) if number is None else count(number)

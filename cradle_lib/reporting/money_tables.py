@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.estimate import estimate_cost
 from cradle_lib.detection.journal import read_answers
-from cradle_lib.detection.money import Usage, dollars, total, usage_of
+from cradle_lib.detection.money import Usage, dollars, told, total
 from cradle_lib.detection.registry import Model, find_model, load_registry
 from cradle_lib.record import History
 from cradle_lib.reporting.runs import find_journal
 from cradle_lib.reporting.tables import MISSING, Cell, Column, Row, Table, count, percent, text
-
-_KINDS: Final = {
-    "Read from a cache": "cached",
-    "Written to a cache": "written",
-    "Neither": "fresh",
-}
 
 
 def price_table(models: Sequence[str] = ()) -> Table:
@@ -127,24 +120,26 @@ def usage_table(model: str, corpus: Corpus, history: History = "self") -> Table 
     entry = find_model(model, load_registry())
     path = find_journal(entry, corpus, history)
     answers = read_answers(path)[1] if path else []
-    told = {(a.dialogue, a.turn, i): u for i, a in enumerate(answers) if (u := usage_of(a))}
-    if not told:
+    used = told(answers)
+    if not used:
         return None
-    columns = {"This run": (len(told), total(told.values()))}
+    columns = {"This run": (len(used), total(usage for _, usage in used))}
     notes = []
-    if entry.engine in ("openai", "anthropic"):
-        found = estimate_cost(entry, corpus, history=history).over((d, t) for d, t, _ in told)
+    if entry.is_service:
+        found = estimate_cost(entry, corpus, history=history).over(
+            (a.dialogue, a.turn) for a, _ in used
+        )
         columns["Estimate for these turns"] = (len(found.calls), found.usage)
         notes += list(found.assumptions)
-    if silent := len(answers) - len(told):
+    if silent := len(answers) - len(used):
         notes.append(f"Left out: {silent:,} calls of which the service did not say what they used.")
     rows = [
         Row((text("Calls"), *(count(calls) for calls, _ in columns.values()))),
         Row((text("Tokens of prompts"), *(count(usage.prompt) for _, usage in columns.values()))),
     ]
-    for title, kind in _KINDS.items():
-        cells = (_share(getattr(usage, kind), usage) for _, usage in columns.values())
-        rows.append(Row((text(f"{title}, percent"), *cells)))
+    for kind in Usage().kinds:
+        cells = (_share(usage.kinds[kind], usage) for _, usage in columns.values())
+        rows.append(Row((text(f"{kind.capitalize()}, percent"), *cells)))
     outputs = (count(usage.output) for _, usage in columns.values())
     rows.append(Row((text("Tokens of answers"), *outputs)))
     if (prices := entry.prices) is not None:

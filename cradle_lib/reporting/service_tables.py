@@ -9,7 +9,7 @@ from typing import Final
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.engines.faults import Fault, fault_of_status
 from cradle_lib.detection.journal import read_journal
-from cradle_lib.detection.money import total, usage_of
+from cradle_lib.detection.money import told, total
 from cradle_lib.detection.registry import Model, find_model, load_registry
 from cradle_lib.detection.session import Prediction
 from cradle_lib.reporting.runs import find_journal
@@ -80,8 +80,7 @@ def token_table(corpus: Corpus, models: Sequence[str]) -> Table:
     """
     rows = []
     for model, answers in _runs(corpus, models):
-        told = [usage for answer in answers.values() if (usage := usage_of(answer))]
-        usage = total(told)
+        usage = total(used for _, used in told(answers.values()))
         rows.append(
             Row(
                 (

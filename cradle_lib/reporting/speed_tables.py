@@ -97,7 +97,7 @@ def bench_table(path: Path = RESULTS) -> Table | Notice:
                 decimal(line.target),
                 text(_verdict(line)),
                 decimal(line.turns_per_second),
-                Cell(MISSING) if line.peak_mb is None else count(round(line.peak_mb)),
+                count(None if line.peak_mb is None else round(line.peak_mb)),
                 percent(line.same_answers),
                 text(line.note or MISSING),
             )

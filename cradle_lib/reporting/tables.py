@@ -186,9 +186,9 @@ def text(content: str) -> Cell:
     return Cell(content)
 
 
-def count(number: int) -> Cell:
-    """Makes a cell of a count, with thousands set apart."""
-    return Cell(f"{number:,}", value=number)
+def count(number: int | None) -> Cell:
+    """Makes a cell of a count, with thousands set apart; ``None`` is a dash."""
+    return Cell(MISSING) if number is None else Cell(f"{number:,}", value=number)
 
 
 def decimal(number: float | None, digits: int = 2) -> Cell:

@@ -9,9 +9,10 @@ from matplotlib.figure import Figure as Canvas
 
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.reporting.comparison_figures import MARKERS
+from cradle_lib.reporting.estimate_cells import share
 from cradle_lib.reporting.figures import Figure, Theme, render
 from cradle_lib.reporting.notice import Notice
-from cradle_lib.reporting.tables import Cell, Column, Row, Table, count, decimal, percent, text
+from cradle_lib.reporting.tables import Column, Row, Table, count, decimal, text
 from cradle_lib.scoring.draws import Measured
 from cradle_lib.scoring.thresholds import WANTED, ThresholdCurve, threshold_curve
 
@@ -127,9 +128,9 @@ def _table(run: Predictions, curves: Sequence[ThresholdCurve]) -> Table:
                 (
                     text(title),
                     decimal(float(curve.thresholds[place])),
-                    percent(*_estimate(curve.recall, place)),
-                    percent(*_estimate(curve.precision, place)),
-                    _per_hundred(curve.burden, place),
+                    share(curve.recall.estimate(place)),
+                    share(curve.precision.estimate(place)),
+                    share(curve.burden.estimate(place).divided(100)),
                 ),
                 group=heading,
             )
@@ -151,16 +152,6 @@ def _table(run: Predictions, curves: Sequence[ThresholdCurve]) -> Table:
             f"Log-probabilities are stored for {curves[0].turns:,} of {len(run.masks):,} turns.",
         ),
     )
-
-
-def _estimate(measured: Measured, place: int) -> tuple[float, tuple[float, float] | None]:
-    value, low, high = measured.estimate(place)
-    return value, None if low is None or high is None else (low, high)
-
-
-def _per_hundred(measured: Measured, place: int) -> Cell:
-    value, bounds = _estimate(measured, place)
-    return percent(value / 100, None if bounds is None else (bounds[0] / 100, bounds[1] / 100))
 
 
 def _shown(measured: Measured, place: int, scale: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from cradle_lib.detection.predictions import Predictions
@@ -37,18 +37,6 @@ def onset_table(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Table
     Returns:
         One row for each run and stage; the four shares of a row add up to 100 %.
     """
-    rows = [
-        Row(
-            (
-                text(f"{run.record.name}: {_SCOPE_NAMES[scope].lower()}"),
-                *_onset_cells(timing, list(SCOPES).index(scope)),
-            ),
-            group=heading,
-        )
-        for heading, group in comparable(runs, timings)
-        for run, timing in group
-        for scope in STAGES
-    ]
     return Table(
         "What became of each label's first gold occurrence, with 95 % intervals.",
         (
@@ -60,7 +48,7 @@ def onset_table(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Table
             Column("Never (%)"),
             Column("Median delay"),
         ),
-        tuple(rows),
+        _stage_rows(runs, timings, _onset_cells),
         (
             "Premature: the label was tagged on an earlier turn. The delay, in user turns, is "
             "estimated by Kaplan and Meier over the other onsets, those that were never tagged "
@@ -72,10 +60,7 @@ def onset_table(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Table
 
 def onset_label_table(run: Predictions, timing: Timing) -> Table:
     """Shows what became of the onsets of each label, for one run."""
-    rows = [
-        Row((text(short(label)), *_onset_cells(timing, list(SCOPES).index(label))))
-        for label in LABELS
-    ]
+    rows = [Row((text(short(label)), *_onset_cells(timing, label))) for label in LABELS]
     return Table(
         f"{run.record.name}: onsets by label, with 95 % intervals.",
         (
@@ -99,22 +84,10 @@ def window_table(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Tabl
     Returns:
         One row for each run and stage, in percent.
     """
-    rows = [
-        Row(
-            (
-                text(f"{run.record.name}: {_SCOPE_NAMES[scope].lower()}"),
-                *_window_cells(timing, scope),
-            ),
-            group=heading,
-        )
-        for heading, group in comparable(runs, timings)
-        for run, timing in group
-        for scope in STAGES
-    ]
     return Table(
         "Micro F1 if a tag may be some user turns off, in percent with 95 % intervals.",
         (Column("Run", "text"), *map(Column, _WINDOWS)),
-        tuple(rows),
+        _stage_rows(runs, timings, _window_cells),
         (
             "Exact turn: turn-level micro F1. Once per dialogue: any distance, and each label's "
             "first occurrence only, which is dialogue-level micro F1.",
@@ -230,7 +203,24 @@ def early_table(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Table
     )
 
 
-def _onset_cells(timing: Timing, place: int) -> list[Cell]:
+def _stage_rows(
+    runs: Sequence[Predictions],
+    timings: Sequence[Timing],
+    cells: Callable[[Timing, str], list[Cell]],
+) -> tuple[Row, ...]:
+    return tuple(
+        Row(
+            (text(f"{run.record.name}: {_SCOPE_NAMES[scope].lower()}"), *cells(timing, scope)),
+            group=heading,
+        )
+        for heading, group in comparable(runs, timings)
+        for run, timing in group
+        for scope in STAGES
+    )
+
+
+def _onset_cells(timing: Timing, scope: str) -> list[Cell]:
+    place = list(SCOPES).index(scope)
     return [
         count(int(timing.onsets[place])),
         *(share(timing.fates.estimate(place, i)) for i in range(len(FATES))),

@@ -25,6 +25,11 @@ class Estimate(NamedTuple):
     low: float | None
     high: float | None
 
+    def divided(self, by: float) -> Estimate:
+        """Divides the score and its interval by a number, as for a share of what is per 100."""
+        low, high = (None if end is None else end / by for end in (self.low, self.high))
+        return Estimate(self.value / by, low, high)
+
 
 @dataclass(frozen=True)
 class Evaluation:

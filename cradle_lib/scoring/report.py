@@ -21,7 +21,7 @@ from cradle_lib.scoring.cohorts import By, cohorts
 from cradle_lib.scoring.conventions import LEVELS, Conventions, Level
 from cradle_lib.scoring.draws import json_estimate
 from cradle_lib.scoring.escalation import ORDERS, escalation
-from cradle_lib.scoring.evaluate import Estimate, evaluate
+from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.intervals import DRAWS
 from cradle_lib.scoring.occurrences import scored_rows
 from cradle_lib.scoring.sensitivity import VARIANTS, Variant, sensitivity
@@ -230,9 +230,7 @@ def report(
         gold: dict(zip(ORDERS, row, strict=True)) for gold, row in zip(ORDERS, matrix, strict=True)
     }
     alarms = burden(run, **options)
-    flagged = alarms.estimates["flagged_per_100"]
-    low, high = (None if end is None else end / 100 for end in flagged[1:])
-    share = Estimate(flagged.value / 100, low, high)
+    flagged = alarms.estimates["flagged_per_100"].divided(100)
     own = () if chosen == Conventions() else (Variant("As in this report", chosen),)
     return Report.model_validate(
         {
@@ -246,7 +244,7 @@ def report(
             "errors": analyse(run, conventions=chosen).as_dict()
             | {
                 "signature": str(alarms.signature),
-                "flagged_negatives": json_estimate(share),
+                "flagged_negatives": json_estimate(flagged),
                 "escalation": orders,
             },
             "cohorts": {by: cohorts(run, by, **options).as_dict() for by in get_args(By)},

@@ -85,6 +85,34 @@ class Local:
         tensor: torch.Tensor = ids.to(device)
         return tensor
 
+    def generate(self, ids: torch.Tensor, **more: Any) -> list[int]:
+        """Decodes greedily with Transformers' own ``generate``.
+
+        Args:
+            ids: The prompt. Shape (1, tokens).
+            **more: Further arguments of ``generate``, such as a cache.
+
+        Returns:
+            The ids after the prompt.
+        """
+        import torch
+
+        with torch.inference_mode():
+            output = self.lm.generate(
+                input_ids=ids,
+                attention_mask=torch.ones_like(ids),
+                max_new_tokens=self.decoding.max_new_tokens,
+                pad_token_id=self.tokenizer.pad_token_id or self.tokenizer.eos_token_id,
+                # Sampling settings that a model brings along are void when greedy.
+                do_sample=False,
+                temperature=None,
+                top_p=None,
+                top_k=None,
+                **more,
+            )
+        generated: list[int] = output[0, ids.shape[1] :].tolist()
+        return generated
+
     def answer(self, ids: list[int], *, ended: bool, tokens_in: int, tokens_cached: int) -> Answer:
         """Turns generated ids into an answer.
 

@@ -7,7 +7,6 @@ Other engines for local weights are measured against the tags that this one give
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 from cradle_lib.detection.answers import Outcome
 from cradle_lib.detection.engines.base import Options, Sequential
@@ -56,25 +55,12 @@ class Reference(Sequential):
         if local.context is not None and length >= local.context:
             reason = f"the prompt has {length} tokens, the model's context {local.context}"
             return Answer("", Outcome.FAILED, reason, tokens_in=length)
-        limit = local.decoding.max_new_tokens
         try:
-            with torch.inference_mode():
-                output: Any = local.lm.generate(
-                    input_ids=ids,
-                    attention_mask=torch.ones_like(ids),
-                    max_new_tokens=limit,
-                    pad_token_id=local.tokenizer.pad_token_id or local.tokenizer.eos_token_id,
-                    # Sampling settings that a model brings along are void when greedy.
-                    do_sample=False,
-                    temperature=None,
-                    top_p=None,
-                    top_k=None,
-                )
+            generated = local.generate(ids)
         except torch.OutOfMemoryError as error:
             raise EngineError(
                 f"{self._model.name}: memory ran out at a prompt of {length} tokens. "
                 "The answers so far are kept; go on with another --device or --device-map auto."
             ) from error
-        generated = output[0, length:].tolist()
-        ended = len(generated) < limit or generated[-1] in local.ends
+        ended = len(generated) < local.decoding.max_new_tokens or generated[-1] in local.ends
         return local.answer(generated, ended=ended, tokens_in=length, tokens_cached=0)
