@@ -5,9 +5,10 @@ what is measured is the client. What a client could reach at best is not the num
 in flight over the time of one, but the end of a schedule: dialogues are taken in order, each
 asks one turn after the other, and at the end fewer dialogues are left than may be asked at once.
 
-One process with an official SDK needs more than a millisecond of processor for a call, so
-that it can't reach 64 / 50 ms = 1,280 calls a second; two processes that share a run
-(``--shard``) come nearer. Services that take a second for an answer ask 64 calls a second of it.
+With an official SDK a call costs nearly a millisecond of processor, so that one process comes
+close to what it can do at 64 / 50 ms = 1,280 calls a second; the target is meant for two that
+share a run (``--shard``). Services that take a second for an answer ask 64 calls a second of
+it, a twentieth of that.
 """
 
 from __future__ import annotations

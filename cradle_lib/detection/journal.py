@@ -16,7 +16,6 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -221,7 +220,7 @@ def _to_record(line: dict[str, Any], path: Path, number: int, before: Record | N
 
 
 def _to_json(prediction: Prediction) -> dict[str, Any]:
-    line = asdict(prediction)
+    line = {name: getattr(prediction, name) for name in Prediction.__dataclass_fields__}
     for name in _OPTIONAL:
         if line[name] in (None, ()):
             del line[name]

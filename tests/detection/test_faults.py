@@ -224,7 +224,7 @@ def test_nobody_listening_is_no_connection(engine: EngineName) -> None:
     with FaultServer({}) as server:
         url = server.url
     found = ask(make_model(engine, url))
-    assert (found.outcome, found.reason) == (FAILED, "no connection (APIConnectionError)")
+    assert (found.outcome, found.reason) == (FAILED, "no connection (ConnectError)")
 
 
 PASSING = {

@@ -143,7 +143,7 @@ def test_a_planted_key_is_in_nothing_that_a_run_writes_or_says(
     log = logging.FileHandler(out.with_suffix(".log"))
     root.addHandler(log)
     caplog.set_level(logging.DEBUG)
-    for name in ("openai", "anthropic", "httpx2", "httpcore2", "asyncio"):
+    for name in ("openai", "anthropic", "httpx2", "aiohttp", "asyncio"):
         caplog.set_level(logging.DEBUG, name)
     root.debug("log is on")
     script = iter(reply for reply in replies for _ in range(2))

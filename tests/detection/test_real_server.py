@@ -14,6 +14,7 @@ import pytest
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Outcome, read_journal, run
+from cradle_lib.detection.engines.anthropic_messages import AnthropicMessages
 from cradle_lib.detection.registry import EngineName
 from cradle_lib.detection.serving import serving
 from cradle_lib.detection.weights import gguf_file
@@ -124,8 +125,7 @@ def test_tokens_that_a_real_server_had_cached_are_counted(
 def test_a_real_server_takes_marks_for_its_cache(
     caching_server: str, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = "cradle_lib.detection.engines.anthropic_messages.ENDPOINT"
-    monkeypatch.setattr(name, caching_server)
+    monkeypatch.setattr(AnthropicMessages, "endpoint", caching_server)
     model = make_model("anthropic", None, temperature=0.0, max_new_tokens=2)
     path = run(model, corpus.subset([0], "one"), out=tmp_path, consent=lambda _: True)
     made = read_journal(path)[1]

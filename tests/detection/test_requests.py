@@ -13,7 +13,9 @@ import torch
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Outcome, Prediction, Session, read_journal, run
+from cradle_lib.detection.engines.anthropic_messages import AnthropicMessages
 from cradle_lib.detection.engines.local import Local
+from cradle_lib.detection.engines.openai_chat import OpenAIChat
 from cradle_lib.detection.registry import Decoding, EngineName
 
 from .fault_server import FaultServer, Reply, as_json, chat, error, message
@@ -83,9 +85,8 @@ def own_endpoints(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Puts a server in the place of the providers' own endpoints."""
 
     def put(url: str) -> None:
-        for module, path in (("openai_chat", "/v1"), ("anthropic_messages", "")):
-            name = f"cradle_lib.detection.engines.{module}.ENDPOINT"
-            monkeypatch.setattr(name, f"{url}/own{path}")
+        monkeypatch.setattr(OpenAIChat, "endpoint", f"{url}/own/v1")
+        monkeypatch.setattr(AnthropicMessages, "endpoint", f"{url}/own")
 
     return put
 

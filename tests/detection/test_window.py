@@ -30,7 +30,8 @@ class Twin:
             if what == "begin" or began < last_cut:
                 continue
             if what == "answered":
-                size = min(size + (1 / size if cut else 1), Fraction(self.limit))
+                grown = size + 1 / size if cut else max(size + 1, Fraction(10))
+                size = min(grown, Fraction(self.limit))
             elif what == "overloaded":
                 size, last_cut, cut = max(size / 2, Fraction(1)), place, True
         return size
@@ -72,17 +73,17 @@ def test_the_window_has_the_size_that_its_history_gives(
         assert float(twin.size) == pytest.approx(window._size, rel=1e-9)
 
 
-def test_a_run_begins_with_one_call_and_doubles_with_each_round_trip() -> None:
-    window, sizes = Window(20), []
+def test_a_run_begins_with_one_call_then_ten_and_doubles_with_each_round_trip() -> None:
+    window, sizes = Window(64), []
     for _ in range(6):
         sizes.append(window.size)
         for began in [window.begin() for _ in range(window.size)]:
             window.answered(began)
-    # 1, 2, 4, 8, 16, and not 32: the limit is 20.
-    assert sizes == [1, 2, 4, 8, 16, 20]
+    # Not 80 after 40: the limit is 64.
+    assert sizes == [1, 10, 20, 40, 64, 64]
 
 
-def opened(size: int, limit: int = 64) -> Window:
+def opened(size: int, limit: int) -> Window:
     window = Window(limit)
     while window.size < size:
         window.answered(window.begin())
@@ -90,7 +91,7 @@ def opened(size: int, limit: int = 64) -> Window:
 
 
 def test_a_burst_of_refusals_halves_the_window_once_and_then_it_grows_by_one_a_round() -> None:
-    window = opened(16)
+    window = opened(16, limit=64)
     burst = [window.begin() for _ in range(16)]
     for began in burst[:12]:
         window.overloaded(began)
@@ -108,7 +109,7 @@ def test_a_burst_of_refusals_halves_the_window_once_and_then_it_grows_by_one_a_r
 
 
 def test_a_refusal_after_the_change_halves_it_again_and_one_call_is_always_left() -> None:
-    window = opened(4)
+    window = opened(4, limit=4)
     for expected in (2, 1, 1, 1):
         window.overloaded(window.begin())
         assert window.size == expected
@@ -116,14 +117,14 @@ def test_a_refusal_after_the_change_halves_it_again_and_one_call_is_always_left(
 
 
 def test_what_says_nothing_about_load_changes_nothing() -> None:
-    window = opened(5)
+    window = opened(5, limit=5)
     window.begin()
     window.ended()
     assert (window.size, window.flying) == (5, 0)
 
 
 def test_a_service_that_names_a_time_is_left_alone_until_then() -> None:
-    window = opened(4)
+    window = opened(4, limit=4)
     first, second = window.begin(), window.begin()
     window.overloaded(first, until=30.0)
     window.overloaded(second, until=20.0)

@@ -14,9 +14,9 @@ from cradle_lib.detection.engines.replies import (
     tokens,
     unreadable,
 )
+from cradle_lib.detection.engines.wire import Wire
 from cradle_lib.detection.session import Answer, Prompt
 
-ENDPOINT: Final = "https://api.anthropic.com"
 # The version that still knows a temperature, which the paper sets to 0; the SDK's own
 # default is newer and answers 400 to it.
 API_VERSION: Final = "2023-06-01"
@@ -30,6 +30,7 @@ class AnthropicMessages(Remote):
     """Asks any server that speaks the Messages API."""
 
     package = "anthropic"
+    endpoint = "https://api.anthropic.com"
     path = "/v1/messages"
 
     def connect(self, key: str) -> AbstractAsyncContextManager[Any]:
@@ -38,9 +39,10 @@ class AnthropicMessages(Remote):
 
         return anthropic.AsyncAnthropic(
             api_key=key or "none",
-            base_url=self.model.base_url or ENDPOINT,
+            base_url=self.model.base_url or self.endpoint,
             max_retries=0,
             timeout=None,
+            http_client=Wire(),
             default_headers={"anthropic-version": API_VERSION},
         )
 

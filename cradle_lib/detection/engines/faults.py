@@ -66,7 +66,7 @@ def fault_of_error(sdk: ModuleType, error: Exception) -> Fault | None:
     if isinstance(error, sdk.APIStatusError):
         return fault_of_status(error.status_code, error.response.headers, error.body, error.message)
     if isinstance(error, sdk.APIConnectionError):
-        return Fault("retry", f"no connection ({type(error).__name__})")
+        return Fault("retry", f"no connection ({type(error.__cause__ or error).__name__})")
     # Broken JSON in a good response slips through the SDKs as what the parser raised.
     if isinstance(error, sdk.APIError | ValueError | RecursionError):
         return Fault("failed", f"the answer can't be read ({type(error).__name__})")

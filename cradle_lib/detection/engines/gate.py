@@ -2,6 +2,10 @@
 
 Older dialogues go first so that, when the window is small, a few dialogues advance
 quickly while the provider still holds their beginnings in its cache, and not all slowly.
+
+Calls are let through one by one, each after the one before has been sent. Answers that come
+in together would otherwise have their next questions made together, and all of these sent
+after the last was made: such bursts never dissolve, and each call waits for all of its burst.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ class Gate:
         self._closing = asyncio.Event()
         self._waiting: list[_Waiting] = []
         self._numbers = count()
+        self._due = False
         self._alarm: asyncio.TimerHandle | None = None
 
     async def enter(self, rank: int) -> int | None:
@@ -43,11 +48,9 @@ class Gate:
         """
         if self.closed:
             return None
-        if not self._waiting and self.window.wait(self._loop.time()) == 0:
-            return self.window.begin()
         ticket: asyncio.Future[int | None] = self._loop.create_future()
         heapq.heappush(self._waiting, (rank, next(self._numbers), ticket))
-        self._admit()
+        self._soon()
         return await ticket
 
     def leave(self, began: int, *, answered: bool, wait: float | None = None) -> None:
@@ -66,7 +69,7 @@ class Gate:
         else:
             self.window.overloaded(began, self._loop.time() + wait if wait else 0.0)
         # Not at once: the dialogue that comes back may be the oldest, and have another question.
-        self._loop.call_soon(self._admit)
+        self._soon()
 
     async def pause(self, seconds: float) -> None:
         """Waits, but not longer than until the gate is closed."""
@@ -81,18 +84,26 @@ class Gate:
             self._loop.call_soon_threadsafe(self._release)
 
     def _admit(self) -> None:
+        self._due = False
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        while self._waiting and not self.closed:
-            wait = self.window.wait(self._loop.time())
-            if wait is None:
-                return
-            if wait > 0:
-                self._alarm = self._loop.call_later(wait, self._admit)
-                return
-            _, _, ticket = heapq.heappop(self._waiting)
-            ticket.set_result(self.window.begin())
+        if not self._waiting or self.closed:
+            return
+        wait = self.window.wait(self._loop.time())
+        if wait is None:
+            return
+        if wait > 0:
+            self._alarm = self._loop.call_later(wait, self._admit)
+            return
+        _, _, ticket = heapq.heappop(self._waiting)
+        ticket.set_result(self.window.begin())
+        self._soon()
+
+    def _soon(self) -> None:
+        if not self._due:
+            self._due = True
+            self._loop.call_soon(self._admit)
 
     def _release(self) -> None:
         self._closing.set()

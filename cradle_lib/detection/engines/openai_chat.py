@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final
+from typing import Any
 
 from cradle_lib.detection.engines.remote import Remote
 from cradle_lib.detection.engines.replies import (
@@ -15,15 +15,15 @@ from cradle_lib.detection.engines.replies import (
     tokens,
     unreadable,
 )
+from cradle_lib.detection.engines.wire import Wire
 from cradle_lib.detection.session import Answer, Prompt
-
-ENDPOINT: Final = "https://api.openai.com/v1"
 
 
 class OpenAIChat(Remote):
     """Asks any server that speaks Chat Completions."""
 
     package = "openai"
+    endpoint = "https://api.openai.com/v1"
     path = "/chat/completions"
 
     def connect(self, key: str) -> AbstractAsyncContextManager[Any]:
@@ -34,9 +34,10 @@ class OpenAIChat(Remote):
         account = ("OpenAI-Organization", "OpenAI-Project") if self.model.base_url else ()
         return openai.AsyncOpenAI(
             api_key=key or "none",
-            base_url=self.model.base_url or ENDPOINT,
+            base_url=self.model.base_url or self.endpoint,
             max_retries=0,
             timeout=None,
+            http_client=Wire(),
             default_headers=dict.fromkeys(account, openai.Omit()),  # type: ignore[arg-type]
         )
 

@@ -20,7 +20,7 @@ import random
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -38,10 +38,8 @@ from cradle_lib.detection.session import Answer, Prompt, Session
 from cradle_lib.errors import EngineError
 
 LONGEST_REASON: Final = 300
-# A client looks through all of its connections twice for every call.
-PER_CLIENT: Final = 16
 # What carries the SDKs' requests.
-_WIRE: Final = ("httpx2", "httpcore2")
+_WIRE: Final = ("httpx2", "aiohttp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +74,19 @@ class Remote(Engine):
     """
 
     package: str
+    endpoint: str
     path: str
 
     def __init__(self, model: Model, options: Options, patience: Patience | None = None) -> None:
-        require_packages(self.package, extra="api", model=model)
+        require_packages(self.package, "aiohttp", extra="api", model=model)
         self.model = model
         self.decoding = model.decoding or Decoding()
         self.patience = patience or Patience()
         self._options = options
+        # Whole, so that the SDK need not put it together for every call.
+        self._address = (model.base_url or self.endpoint).rstrip("/") + self.path
         self._key = find_key(model)
+        self._sdk = importlib.import_module(self.package)
         self._random = random.Random(0)
         self._parameters = Parameters({})
         self._gate: Gate | None = None
@@ -93,7 +95,7 @@ class Remote(Engine):
 
     @abstractmethod
     def connect(self, key: str) -> AbstractAsyncContextManager[Any]:
-        """Makes the SDK's client, without retries of its own."""
+        """Makes the SDK's client, without retries of its own, over a wire of ours."""
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
@@ -134,8 +136,6 @@ class Remote(Engine):
         """
         self._error, self._failures = None, 0
         self._parameters = Parameters(self.settings())
-        # Loaded here, because loading it may switch its own log on.
-        importlib.import_module(self.package)
         # A thread of its own, because a notebook's kernel already runs an event loop.
         with unlogged(self.package, *_WIRE), ThreadPoolExecutor(max_workers=1) as pool:
             future = pool.submit(asyncio.run, self._drive(enumerate(sessions), emit))
@@ -158,14 +158,8 @@ class Remote(Engine):
         # A stop may have come before there was a gate to close.
         if self._error is not None:
             return
-        async with AsyncExitStack() as stack:
-            clients = [
-                await stack.enter_async_context(self.connect(self._key))
-                for _ in range(0, limit, PER_CLIENT)
-            ]
-            workers = (
-                self._work(clients[i // PER_CLIENT], gate, sessions, emit) for i in range(limit)
-            )
+        async with self.connect(self._key) as client:
+            workers = (self._work(client, gate, sessions, emit) for _ in range(limit))
             results = await asyncio.gather(*workers, return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
@@ -228,7 +222,7 @@ class Remote(Engine):
         try:
             async with asyncio.timeout(self.patience.deadline):
                 reply = await client.post(
-                    self.path,
+                    self._address,
                     body=self.body(prompt, settings),
                     cast_to=object,
                     # Text goes to the host that was agreed to, and not where that one points.
@@ -237,7 +231,7 @@ class Remote(Engine):
         except TimeoutError:
             found = Fault("retry", f"no answer within {self.patience.deadline:g} s")
         except Exception as error:
-            fault = fault_of_error(importlib.import_module(self.package), error)
+            fault = fault_of_error(self._sdk, error)
             if fault is None:
                 raise
             found = replace(fault, reason=self._without_key(fault.reason))

@@ -2,9 +2,10 @@
 
 A run begins with one call alone, so that a wrong key or an unknown parameter costs one
 call, and a prompt's static part is written to a provider's cache once and not by all
-calls at the same moment. From there the number doubles with each round-trip up to the
-limit, or to the first overload. An overload halves it; after that it grows by one with
-each round-trip (additive increase, multiplicative decrease, as in TCP: RFC 5681).
+calls at the same moment. Its answer opens the window for ten, and from there the number
+doubles with each round-trip up to the limit, or to the first overload. An overload halves
+it; after that it grows by one with each round-trip (a first window of ten, additive
+increase, multiplicative decrease, as in TCP: RFC 6928 and RFC 5681).
 
 A round-trip ends when a call that began after the last change for the worse comes back.
 Calls that were in flight at that change tell what is known already: a burst of
@@ -17,6 +18,7 @@ from __future__ import annotations
 from typing import Final
 
 LEAST: Final = 1.0
+FIRST: Final = 10.0
 DECREASE: Final = 0.5
 
 
@@ -67,8 +69,10 @@ class Window:
         """
         self.flying -= 1
         if began == self._round:
-            growth = 1.0 if self._doubling else 1.0 / self._size
-            self._size = min(self._size + growth, float(self.limit))
+            grown = self._size + 1.0 / self._size
+            if self._doubling:
+                grown = max(self._size + 1.0, FIRST)
+            self._size = min(grown, float(self.limit))
 
     def overloaded(self, began: int, until: float = 0.0) -> None:
         """Counts a call that the service was too busy for.
