@@ -91,6 +91,25 @@ def against(name: str, wave: Outing, other: Outing, target: float, note: str) ->
     )
 
 
+def used(one: Outing) -> float:
+    """Share of the machine's matrix products: operations that new tokens need over its rate."""
+    return one.operations / one.seconds / one.rate
+
+
+def roofline(one: Outing, decoding: str) -> Row:
+    """Compares a wave with what the machine sustains in matrix products alone."""
+    return Row(
+        f"share of the machine's matrix products, {len(one.answers):,} turns {decoding}",
+        used(one),
+        0.6,
+        one.pace,
+        one.peak_mb,
+        None,
+        f"{one.rate / 1e9:.0f} billion operations a second sustained beside it; "
+        f"{one.computed:,} tokens computed",
+    )
+
+
 def measure() -> list[Row]:
     """Runs all contestants, the wave engine first and last, so that drift would show."""
     few, some = f"another sample of {FEW} dialogues", f"another sample of {SOME} dialogues"
@@ -102,24 +121,14 @@ def measure() -> list[Row]:
     cached = outing("per-dialogue", SOME)
     llama = max((outing(f"llama-{n}", SOME) for n in (1, 2)), key=lambda other: other.pace)
     again = outing("wave", MANY)
-    fastest = max(wave, again, key=lambda one: one.operations / one.seconds / one.rate)
     drift = again.pace / wave.pace
-    used = fastest.operations / fastest.seconds / fastest.rate
     return [
         against("one generate per prompt, the paper's layout", wave, reference, 12, few),
         against("one generate per prompt, append-only layout", appended, plain, 20, few),
         against("a cache per dialogue, no shared prefix", wave, cached, 2.5, some),
         against("llama.cpp's server, the better of 1 and 2 threads", wave, llama, 2, some),
-        Row(
-            "share of the machine's float32 matrix products",
-            used,
-            0.6,
-            fastest.pace,
-            fastest.peak_mb,
-            None,
-            f"{fastest.rate / 1e9:.0f} billion operations a second measured beside it; "
-            f"{fastest.computed:,} tokens computed",
-        ),
+        roofline(everyone, "constrained"),
+        roofline(max(wave, again, key=used), "free"),
         Row(
             f"pace over {ALL} dialogues to pace over {MANY}, constrained",
             everyone.pace / constrained.pace,

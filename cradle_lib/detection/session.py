@@ -191,6 +191,7 @@ class Session:
         self._turns = iter(dialogue.turns)
         self._lines: list[str] = []
         self._tagged = 0
+        self._answered = 0
         self._ends: tuple[int, ...] = ()
         self._turn: Turn | None = None
         self._prompt: Prompt | None = None
@@ -201,6 +202,11 @@ class Session:
     def prompt(self) -> Prompt | None:
         """The next question; ``None`` when the dialogue is finished."""
         return self._prompt
+
+    @property
+    def remaining(self) -> int:
+        """User turns that are not answered yet, the one that :attr:`prompt` asks about included."""
+        return len(self.dialogue.user_turns) - self._answered
 
     def answer(self, answer: Answer) -> Prediction:
         """Takes the answer to :attr:`prompt` and moves on.
@@ -274,6 +280,7 @@ class Session:
         )
 
     def _record(self, prediction: Prediction) -> None:
+        self._answered += 1
         if self._history == "none" or self._turn is None:
             return
         shown = self._turn.mask if self._history == "gold" else prediction.mask

@@ -53,6 +53,7 @@ class Grammar:
     def __init__(self, tokenizer: Any, ends: Collection[int]) -> None:
         self._tokenizer = tokenizer
         self.first = _Node()
+        self._texts: dict[int, str] = {}
         self.ends = sorted({*ends, *_line_breaks(tokenizer)})
         for text in (NONE, *LABELS):
             self.first.add(self._encode(text), text)
@@ -73,9 +74,11 @@ class Grammar:
     def _encode(self, text: str) -> list[int]:
         return cast(list[int], self._tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    def text(self, ids: list[int]) -> str:
-        """Writes token ids as text."""
-        return str(self._tokenizer.decode(ids))
+    def text(self, token: int) -> str:
+        """Writes a token as text."""
+        if token not in self._texts:
+            self._texts[token] = str(self._tokenizer.decode([token]))
+        return self._texts[token]
 
     def start(self) -> Walk:
         """Begins an answer."""
@@ -108,9 +111,10 @@ class Walk:
             The tokens, at least one unless the answer ends here.
         """
         chances = torch.log_softmax(logits, -1)
-        branches = {token: float(chances[token]) for token in self._node.next}
+        found = chances[list(self._node.next)].tolist()
+        branches = dict(zip(self._node.next, found, strict=True))
         end = float(torch.logsumexp(chances[self._grammar.ends], -1)) if self._node.whole else None
-        named = {self._grammar.text([token]): chance for token, chance in branches.items()}
+        named = {self._grammar.text(token): chance for token, chance in branches.items()}
         self.choices.append(named if end is None else {**named, END: end})
         best = max(branches, key=branches.__getitem__) if branches else None
         if best is None or (end is not None and end >= branches[best]):

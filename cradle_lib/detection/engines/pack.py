@@ -4,11 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 import torch
 from torch import Tensor
 
 from cradle_lib.detection.engines.attend import Mask
+
+# What a call of an attention kernel costs beside its work, in keys that it reads meanwhile.
+CALL: Final = 800
+
+
+@dataclass(frozen=True)
+class Singles:
+    """Neighbouring slots that are attended to in one call, with one new token each at most.
+
+    Attributes:
+        first: The first slot.
+        tokens: Indices of the new tokens. Shape (singles,).
+        slots: Their slots, counted from the first. Shape (singles,).
+        seen_until: For each slot, how many of its tokens the new one sees, itself included; 1
+            where it has none. Shape (slots,).
+        longest: The greatest of these.
+    """
+
+    first: int
+    tokens: Tensor
+    slots: Tensor
+    seen_until: Tensor
+    longest: int
 
 
 @dataclass(frozen=True)
@@ -18,13 +42,9 @@ class Pack:
     Attributes:
         slot: Slot of each token. Shape (tokens,).
         place: Place of each token in its slot, from 0. Shape (tokens,).
-        runs: For dialogues with several new tokens: ``(slot, first token, tokens, length)``,
-            where length counts the slot's tokens including the new ones.
-        single_tokens: Indices of tokens that are their dialogue's only new one. Shape (singles,).
-        single_slots: The slots of these. Shape (singles,).
-        seen_until: For each slot up to the last of these, how many of its tokens its only new
-            one sees, itself included; 1 where a slot has no such token. Shape (slots,).
-        longest: The greatest length of these slots, 0 if there is none.
+        runs: For dialogues that are attended to by themselves: ``(slot, first token, tokens,
+            length)``, where length counts the slot's tokens including the new ones.
+        singles: Groups of dialogues that have one new token each.
         furthest: The greatest place of all tokens.
         masks: Masks that were made for this pass: all layers of a kind use the same.
     """
@@ -32,10 +52,7 @@ class Pack:
     slot: Tensor
     place: Tensor
     runs: tuple[tuple[int, int, int, int], ...]
-    single_tokens: Tensor
-    single_slots: Tensor
-    seen_until: Tensor
-    longest: int
+    singles: tuple[Singles, ...]
     furthest: int
     masks: dict[tuple[object, ...], Mask] = field(default_factory=dict)
 
@@ -65,10 +82,10 @@ def pack(pieces: list[tuple[int, int, int]], device: torch.device) -> Pack:
     slots: list[int] = []
     places: list[int] = []
     runs: list[tuple[int, int, int, int]] = []
-    singles: list[tuple[int, int, int]] = []
+    single: list[tuple[int, int, int]] = []
     for slot, start, count in pieces:
         if count == 1:
-            singles.append((len(slots), slot, start + 1))
+            single.append((slot, len(slots), start + 1))
         else:
             runs.append((slot, len(slots), count, start + count))
         slots += [slot] * count
@@ -77,16 +94,51 @@ def pack(pieces: list[tuple[int, int, int]], device: torch.device) -> Pack:
     def vector(values: list[int]) -> Tensor:
         return torch.tensor(values, dtype=torch.long, device=device)
 
-    seen_until = [1] * (max((s[1] for s in singles), default=-1) + 1)
-    for _, slot, length in singles:
-        seen_until[slot] = length
+    groups: list[Singles] = []
+    for members in _neighbours(sorted(single)):
+        if len(members) == 1:
+            slot, token, length = members[0]
+            runs.append((slot, token, 1, length))
+            continue
+        first = members[0][0]
+        seen_until = [1] * (members[-1][0] - first + 1)
+        for slot, _, length in members:
+            seen_until[slot - first] = length
+        groups.append(
+            Singles(
+                first=first,
+                tokens=vector([token for _, token, _ in members]),
+                slots=vector([slot - first for slot, _, _ in members]),
+                seen_until=vector(seen_until),
+                longest=max(seen_until),
+            )
+        )
     return Pack(
         slot=vector(slots),
         place=vector(places),
         runs=tuple(runs),
-        single_tokens=vector([s[0] for s in singles]),
-        single_slots=vector([s[1] for s in singles]),
-        seen_until=vector(seen_until),
-        longest=max((s[2] for s in singles), default=0),
+        singles=tuple(groups),
         furthest=max(places),
     )
+
+
+def _neighbours(single: list[tuple[int, int, int]]) -> list[list[tuple[int, int, int]]]:
+    """Groups ``(slot, token, length)``, sorted, so that least is read that nobody sees.
+
+    A call reads every slot between its first and its last as far as the longest of them.
+    """
+    # Least cost of the first so many, and where the last group of them begins.
+    best: list[tuple[int, int]] = [(0, 0)]
+    for end, (last, _, _) in enumerate(single, start=1):
+        longest, found = 0, []
+        for begin in range(end - 1, -1, -1):
+            first, _, length = single[begin]
+            longest = max(longest, length)
+            found.append((best[begin][0] + CALL + (last - first + 1) * longest, begin))
+        best.append(min(found))
+    groups, end = [], len(single)
+    while end:
+        begin = best[end][1]
+        groups.append(single[begin:end])
+        end = begin
+    return groups

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, PreTrainedModel
 
 from cradle_lib.detection.engines.attend import attend
-from cradle_lib.detection.engines.pack import Pack
+from cradle_lib.detection.engines.pack import Pack, Singles
 
 NAME: Final = "cradle_shared_prefix"
 _STORE: Final = "cradle_store"
@@ -213,32 +213,33 @@ def _own(
     group = heads // few
     out = query.new_empty(1, heads, tokens, values.shape[-1])
     lse = torch.empty(1, heads, tokens, dtype=torch.float32, device=query.device)
-    if now.longest:
-        # Slots are numbered from 0 without gaps, so that a slice of all of them is a view.
-        used = len(now.seen_until)
+    for singles in now.singles:
 
-        def see_singles() -> Tensor:
-            places = torch.arange(now.longest, device=query.device)
-            ends = now.seen_until.unsqueeze(1)
+        def see_singles(singles: Singles = singles) -> Tensor:
+            places = torch.arange(singles.longest, device=query.device)
+            ends = singles.seen_until.unsqueeze(1)
             seen = places < ends
             if window is not None:
                 seen &= places >= ends - window
-            return seen.view(used, 1, 1, -1).expand(-1, -1, group, -1)
+            return seen.view(len(ends), 1, 1, -1).expand(-1, -1, group, -1)
 
+        # Neighbouring slots are a view; slots among them without a new token ask nothing.
+        used = len(singles.seen_until)
+        here = slice(singles.first, singles.first + used)
         asked = query.new_zeros(used, few, group, query.shape[-1])
-        picked = query[0, :, now.single_tokens].transpose(0, 1)
-        asked[now.single_slots] = picked.reshape(-1, few, group, query.shape[-1])
+        picked = query[0, :, singles.tokens].transpose(0, 1)
+        asked[singles.slots] = picked.reshape(-1, few, group, query.shape[-1])
         part, part_lse = attend(
             asked,
-            keys[:used, :, : now.longest],
-            values[:used, :, : now.longest],
+            keys[here, :, : singles.longest],
+            values[here, :, : singles.longest],
             scale,
-            now.mask(("singles", window, group), query.dtype, see_singles),
+            now.mask(("singles", singles.first, window, group), query.dtype, see_singles),
         )
-        part = part.reshape(used, heads, -1)[now.single_slots]
-        part_lse = part_lse.reshape(used, heads)[now.single_slots]
-        out[0, :, now.single_tokens] = part.transpose(0, 1)
-        lse[0, :, now.single_tokens] = part_lse.transpose(0, 1)
+        part = part.reshape(used, heads, -1)[singles.slots]
+        part_lse = part_lse.reshape(used, heads)[singles.slots]
+        out[0, :, singles.tokens] = part.transpose(0, 1)
+        lse[0, :, singles.tokens] = part_lse.transpose(0, 1)
     for slot, first, count, length in now.runs:
 
         def see_run(count: int = count, length: int = length) -> Tensor:
@@ -250,12 +251,16 @@ def _own(
             return seen.repeat(group, 1).view(1, 1, group * count, length)
 
         asked = query[:, :, first : first + count].reshape(1, few, group * count, -1)
+        # A single token sees all of its slot, unless a window is shorter.
+        mask = None
+        if count > 1 or (window is not None and length > window):
+            mask = now.mask((count, length, window, group), query.dtype, see_run)
         part, part_lse = attend(
             asked,
             keys[slot : slot + 1, :, :length],
             values[slot : slot + 1, :, :length],
             scale,
-            now.mask((count, length, window, group), query.dtype, see_run),
+            mask,
         )
         out[:, :, first : first + count] = part.reshape(1, heads, count, -1)
         lse[:, :, first : first + count] = part_lse.reshape(1, heads, count)

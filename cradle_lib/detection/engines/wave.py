@@ -59,6 +59,8 @@ class Wave(Engine):
 
         local = self._loaded or load_local(self._model, self._options)
         size = min(self._options.batch or _affordable(local, waiting), len(waiting))
+        # The longest dialogues begin first: what is left at the end is short.
+        waiting = deque(sorted(waiting, key=lambda session: -session.remaining))
         with torch.inference_mode():
             while waiting:
                 runner = Runner(self._model, local, size, waiting, emit)

@@ -32,6 +32,8 @@ from cradle_lib.errors import EngineError
 # New tokens of one forward pass: enough to keep matrix products busy, few enough that
 # answers do not wait long behind another dialogue's prompt.
 BUDGET: Final = 512
+# How far a dialogue moves at once to fill a gap: less copies more, more mixes ages.
+LEAP: Final = 24
 
 
 @dataclass
@@ -134,14 +136,21 @@ class Runner:
             return
 
     def _retire(self) -> None:
-        """Takes finished dialogues out, and keeps the slots of the others without gaps."""
+        """Takes finished dialogues out, and keeps the slots of the others without gaps.
+
+        New dialogues come last. A gap is filled from a few slots further on, and that gap again,
+        so that neighbours stay of about one age, and with it of one length: see ``pack``.
+        """
         for slot in range(len(self._lanes) - 1, -1, -1):
             if self._lanes[slot].session.prompt is not None:
                 continue
-            last = self._lanes.pop()
-            if slot < len(self._lanes):
-                self._store.move(len(self._lanes), slot, len(last.cached))
-                self._lanes[slot] = last
+            last, gap = len(self._lanes) - 1, slot
+            while gap < last:
+                source = min(gap + LEAP, last)
+                lane = self._lanes[source]
+                self._store.move(source, gap, len(lane.cached))
+                self._lanes[gap], gap = lane, source
+            self._lanes.pop()
 
     def _step(self) -> None:
         pieces: list[tuple[int, int, int]] = []
@@ -149,8 +158,13 @@ class Runner:
         done: list[int] = []
         budget = max(BUDGET, len(self._lanes))
         needs = [len(lane.target) - len(lane.cached) for lane in self._lanes]
-        # Short needs first: answers go on, and the rest of the budget goes to prompts.
-        for slot in sorted(range(len(self._lanes)), key=needs.__getitem__):
+        # Answers go on; the rest of the budget goes to prompts, those of dialogues with most
+        # turns to come first, so that no dialogue is left to run alone at the end.
+        order = sorted(
+            range(len(self._lanes)),
+            key=lambda slot: (needs[slot] > 1, -self._lanes[slot].session.remaining, slot),
+        )
+        for slot in order:
             count = min(needs[slot], budget)
             if count == 0:
                 continue
