@@ -12,7 +12,7 @@ from matplotlib.figure import Figure as Canvas
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.reporting.analysis_tables import CATEGORY_NAMES
 from cradle_lib.reporting.comparison_figures import MARKERS, colours
-from cradle_lib.reporting.figures import Figure, Theme, bare, render
+from cradle_lib.reporting.figures import Figure, Theme, bare, legend, render, wrapped
 from cradle_lib.reporting.runs import comparable
 from cradle_lib.scoring.burden import Burden
 from cradle_lib.scoring.categories import MISSED, SPARE, Category, analyse
@@ -75,7 +75,7 @@ def burden_figure(
         axes.set_xlabel("turns flagged per 100 turns without a gold label")
         axes.set_ylabel("gold labels found on their turn (%)")
         axes.grid(True)
-        canvas.legend(loc="outside upper left", ncols=min(2, len(dots)))
+        legend(canvas)
 
     return render(
         draw,
@@ -126,12 +126,12 @@ def category_figure(runs: Sequence[Predictions]) -> Figure:
                 )  # fmt: skip
                 start += sizes
         axes.axvline(0, color=theme.ink, lw=1)
-        axes.set_yticks(rows, names)
+        axes.set_yticks(rows, [wrapped(name) for name in names])
         axes.set_ylim(len(group) - 0.5, -0.5)
         axes.set_xlabel("missed gold labels  |  wrong tags")
         axes.xaxis.set_major_formatter(lambda value, _: f"{abs(value):,.0f}")
         bare(axes)
-        canvas.legend(loc="outside upper left", ncols=2)
+        legend(canvas)
 
     return render(
         draw,

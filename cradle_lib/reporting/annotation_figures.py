@@ -20,7 +20,7 @@ from cradle_lib.annotation.table import Annotations
 from cradle_lib.annotation.voting import Outcome
 from cradle_lib.labels import LABELS, short
 from cradle_lib.reporting.annotation_tables import MEASURE_NAMES
-from cradle_lib.reporting.figures import DESKTOP, Figure, Theme, bare, render
+from cradle_lib.reporting.figures import DESKTOP, Figure, Theme, bare, legend, render
 from cradle_lib.reporting.heat_map import heat_map
 from cradle_lib.scoring.confusion import confusion
 
@@ -73,7 +73,7 @@ def agreement_figure(groups: Mapping[str, Agreement], measure: str = "jaccard") 
         axes.set_xlim(-0.02, 1.02)
         axes.set_xlabel(name)
         bare(axes)
-        canvas.legend(loc="outside upper right", ncols=min(2, len(groups)))
+        legend(canvas, right=True)
 
     return render(
         draw,

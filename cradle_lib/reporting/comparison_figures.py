@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure as Canvas
 
 from cradle_lib.reporting.comparison_tables import LEVEL_NAMES, SCORE_NAMES
-from cradle_lib.reporting.figures import Figure, Theme, bare, render
+from cradle_lib.reporting.figures import Figure, Theme, bare, legend, render, wrapped
 from cradle_lib.scoring.comparison import Comparison
 from cradle_lib.scoring.conventions import LEVELS
 from cradle_lib.scoring.sensitivity import Sensitivity
@@ -56,10 +56,10 @@ def difference_figure(comparison: Comparison, score: str = "micro_f1") -> Figure
                     100 * value, row, "o", ms=7, mew=1.5,
                     mec=theme.second, mfc=theme.second if shown else theme.paper,
                 )  # fmt: skip
-            axes.set_yticks(np.arange(len(differences)), [d.system for d in differences])
+            axes.set_yticks(np.arange(len(differences)), [wrapped(d.system) for d in differences])
             axes.set_ylim(len(differences) - 0.5, -0.5)
             bare(axes)
-        grid[-1, 0].set_xlabel(f"points of {name} above the baseline")
+        grid[-1, 0].set_xlabel(f"points of {name}\nabove the baseline")
 
     return render(
         draw,
@@ -129,8 +129,7 @@ def sensitivity_figure(
             axes.set_title(titles[score], loc="left")
             bare(axes)
         panels[-1].set_xlabel("place (1 is the best)")
-        handles, names = panels[0].get_legend_handles_labels()
-        canvas.legend(handles, names, loc="outside upper left", ncols=min(2, len(names)))
+        legend(canvas)
 
     return render(
         draw,

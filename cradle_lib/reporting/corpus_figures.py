@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from cradle_lib.labels import CRISIS_TYPES, TEMPORAL_STATES
-from cradle_lib.reporting.figures import Figure, Theme, bare, render
+from cradle_lib.reporting.figures import Figure, Theme, bare, legend, render
 
 _KINDS: Final = ("alert", *CRISIS_TYPES.values())
 
@@ -45,7 +45,7 @@ def label_figure(counts: Mapping[str, int], corpus: str) -> Figure:
         axes.invert_yaxis()
         axes.margins(x=0.1)
         axes.set_xlabel("labels")
-        canvas.legend(loc="outside upper right", ncols=2)
+        legend(canvas, right=True)
         bare(axes)
 
     return render(
@@ -129,7 +129,7 @@ def position_figure(
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             axes.set_ylim(0, 1.1 * highest)
             bare(axes, grid="y")
-        canvas.legend(*panels[0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
+        legend(canvas, right=True)
         panels[-1].set_xlabel("turn")
         panels[len(panels) // 2].set_ylabel("labels")
 

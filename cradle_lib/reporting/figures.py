@@ -33,6 +33,9 @@ from cradle_lib.files import replacing
 WIDTH: Final = 5.2
 # As wide as a page's column on a desktop: on a phone such a figure scrolls.
 DESKTOP: Final = 6.9
+# Inches of a letter at 10 points, on average, and of a legend's mark with what is around it.
+LETTER: Final = 0.087
+HANDLE: Final = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +154,21 @@ def render(draw: Draw, *, height: float, alt: str, caption: str, width: float = 
     return Figure(light, dark, alt, caption, wide=width > WIDTH)
 
 
+def drawn(draw: Draw, theme: Theme, width: float, height: float) -> Canvas:
+    """Puts a drawing on a canvas; see :func:`render`."""
+    canvas = Canvas(figsize=(width, height), layout="constrained")
+    FigureCanvasSVG(canvas)
+    draw(canvas, theme)
+    return canvas
+
+
 def _svg(draw: Draw, theme: Theme, width: float, height: float) -> bytes:
     # The reader's own matplotlibrc must not change the figures of the book.
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         for key, value in _style(theme).items():
             matplotlib.rcParams[key] = value
-        canvas = Canvas(figsize=(width, height), layout="constrained")
-        FigureCanvasSVG(canvas)
-        draw(canvas, theme)
+        canvas = drawn(draw, theme, width, height)
         buffer = io.BytesIO()
         canvas.savefig(
             buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
@@ -193,6 +202,41 @@ def _style(theme: Theme) -> dict[Any, Any]:
         "grid.color": theme.faint,
         "grid.linewidth": 0.6,
     }
+
+
+def wrapped(name: str, inches: float = 1.9) -> str:
+    """Breaks a name into lines, so that a long one takes no more than its part of a figure.
+
+    Args:
+        name: For instance that of a run.
+        inches: How wide a line may be.
+
+    Returns:
+        The name, with line breaks at spaces and hyphens; a word that has none stays whole.
+    """
+    letters, lines = int(inches / LETTER), [""]
+    # Unlike textwrap, which keeps a hyphen before a digit: names of models are full of these.
+    for piece in re.findall(r"[^\s-]*-+|[^\s-]+\s*|\s+", name):
+        if lines[-1] and len((lines[-1] + piece).rstrip()) > letters:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def legend(canvas: Canvas, *, columns: int = 2, right: bool = False) -> None:
+    """Says above the panels what the marks of the first one mean.
+
+    Args:
+        canvas: The figure.
+        columns: Most columns.
+        right: Whether it stands on the right, and not on the left.
+    """
+    handles, names = canvas.axes[0].get_legend_handles_labels()
+    columns = max(min(columns, len(names)), 1)
+    room = canvas.get_figwidth() / columns - HANDLE
+    told = [wrapped(str(name), room) for name in names]
+    loc: Final = "outside upper right" if right else "outside upper left"
+    canvas.legend(handles, told, loc=loc, ncols=columns)
 
 
 def bare(axes: Axes, *, grid: str = "x") -> None:

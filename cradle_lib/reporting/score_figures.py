@@ -13,7 +13,7 @@ from cradle_lib.detection.predictions import Predictions
 from cradle_lib.detection.registry import load_registry
 from cradle_lib.labels import short
 from cradle_lib.published import published
-from cradle_lib.reporting.figures import Figure, Theme, bare, render
+from cradle_lib.reporting.figures import Figure, Theme, bare, legend, render, wrapped
 from cradle_lib.reporting.heat_map import heat_map
 from cradle_lib.reporting.runs import comparable
 from cradle_lib.scoring.confusion import confusion
@@ -92,7 +92,7 @@ def model_figure(
                 if dot.published is not None:
                     axes.plot(dot.published, row, "D", mfc="none", mec=theme.first, ms=7)
             axes.plot([dot.value for dot in dots], rows, "o", color=theme.second, ms=6)
-            axes.set_yticks(rows, [dot.row for dot in dots])
+            axes.set_yticks(rows, [wrapped(dot.row) for dot in dots])
             axes.set_ylim(len(dots) - 0.5, -0.5)
             axes.set_xlim(0, 100)
             bare(axes)
@@ -152,7 +152,7 @@ def per_label_figure(runs: Sequence[Predictions], evaluations: Sequence[Evaluati
         axes.set_xlim(-1, 101)
         axes.set_xlabel("F1 (%)")
         bare(axes)
-        canvas.legend(loc="outside upper right", ncols=min(2, len(series)))
+        legend(canvas, right=True)
 
     return render(
         draw,

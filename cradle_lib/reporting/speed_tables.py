@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -40,7 +41,11 @@ from cradle_lib.reporting.tables import (
     text,
 )
 
-RESULTS = paths.BENCH_RESULTS / "inference.json"
+# What the numbers in a file of results are about.
+_CAPTIONS: Final = {
+    "inference": "the wave engine against other ways to ask the same model the same questions",
+    "services": "asking a service on this machine that takes 50 ms for each answer",
+}
 
 
 class _Line(BaseModel):
@@ -62,11 +67,13 @@ class _Measured(BaseModel):
     rows: tuple[_Line, ...]
 
 
-def bench_table(path: Path = RESULTS) -> Table | Notice:
-    """Shows what ``make bench`` measured of inference.
+def bench_table(what: str = "inference", folder: Path = paths.BENCH_RESULTS) -> Table | Notice:
+    """Shows what ``make bench`` measured.
 
     Args:
-        path: The file that it writes: rows with ``name``, ``ratio``, ``target``,
+        what: ``inference`` (ways to ask one model on this machine) or ``services`` (how fast
+            questions go out).
+        folder: Where it writes a file of that name with rows with ``name``, ``ratio``, ``target``,
             ``turns_per_second``, ``peak_mb``, ``same_answers`` and ``note``, of which only the
             name must be there, and a ``machine``.
 
@@ -75,7 +82,9 @@ def bench_table(path: Path = RESULTS) -> Table | Notice:
 
     Raises:
         BookError: If the file can't be read as that.
+        KeyError: If nothing of that name is measured.
     """
+    caption, path = _CAPTIONS[what], folder / f"{what}.json"
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         found = _Measured.model_validate(
@@ -105,7 +114,7 @@ def bench_table(path: Path = RESULTS) -> Table | Notice:
         for line in found.rows
     ]
     return Table(
-        "Measured: the wave engine against other ways to ask the same model the same questions.",
+        f"Measured: {caption}.",
         (
             Column("Against", "text"),
             Column("Ratio"),

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure as Canvas
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.reporting.comparison_figures import MARKERS
 from cradle_lib.reporting.estimate_cells import share
-from cradle_lib.reporting.figures import Figure, Theme, render
+from cradle_lib.reporting.figures import Figure, Theme, legend, render
 from cradle_lib.reporting.notice import Notice
 from cradle_lib.reporting.tables import Column, Row, Table, count, decimal, text
 from cradle_lib.scoring.draws import Measured
@@ -98,7 +98,7 @@ def _figure(run: Predictions, curves: Sequence[ThresholdCurve]) -> Figure:
         axes.set_ylim(-1, 101)
         axes.set_xlabel("turns flagged per 100 turns without the gold label")
         axes.set_ylabel("gold turns flagged (%)")
-        canvas.legend(loc="outside upper left", ncols=3)
+        legend(canvas, columns=3)
 
     return render(
         draw,

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure as Canvas
 
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.reporting.comparison_figures import MARKERS, colours
-from cradle_lib.reporting.figures import Figure, Theme, bare, render
+from cradle_lib.reporting.figures import Figure, Theme, bare, legend, render
 from cradle_lib.reporting.runs import comparable
 from cradle_lib.scoring.draws import Measured
 from cradle_lib.scoring.timing import Timing
@@ -131,6 +131,6 @@ def _curves(
                 mark(axes, timing, colour, marker)
         finish(axes)
         bare(axes, grid="y")
-        canvas.legend(loc="outside upper left", ncols=min(2, len(group)))
+        legend(canvas)
 
     return draw

@@ -280,3 +280,15 @@ def test_a_gap_is_asked_and_later_answers_to_the_same_questions_are_kept(
     other.answer(Answer("alert_past"))
     assert other.prompt is not None
     assert other.prompt.turn == 2
+
+
+def test_what_remains_counts_down_to_nothing_answers_of_before_included(corpus: Corpus) -> None:
+    for dialogue in corpus.dialogues:
+        session, made = Session(dialogue, TEMPLATE), []
+        turns = len(dialogue.user_turns)
+        for left in range(turns, 0, -1):
+            assert session.remaining == left
+            made.append(session.answer(Answer("none")))
+            again = Session(dialogue, TEMPLATE, stored=made)
+            assert again.remaining == turns - len(made)
+        assert (session.remaining, session.prompt) == (0, None)

@@ -31,7 +31,7 @@ ROWS = [
 def written(tmp_path: Path, content: Any) -> Path:
     path = tmp_path / "inference.json"
     path.write_text(content if isinstance(content, str) else json.dumps(content))
-    return path
+    return tmp_path
 
 
 def shown(table: Table | Notice) -> list[list[str]]:
@@ -41,7 +41,7 @@ def shown(table: Table | Notice) -> list[list[str]]:
 
 def test_measurements_are_shown_with_their_targets_and_their_machine(tmp_path: Path) -> None:
     machine = {"processor": "x86", "cores": 2, "load_before": 0.1}
-    table = bench_table(written(tmp_path, {"machine": machine, "rows": ROWS, "more": []}))
+    table = bench_table(folder=written(tmp_path, {"machine": machine, "rows": ROWS, "more": []}))
     assert shown(table) == [
         ["one <generate>", "13.50", "12.00", "yes", "5.25", "1,800", "100.0", "60 turns"],
         ["roofline", "0.59", "0.60", "no", "–", "–", "–", "–"],  # noqa: RUF001
@@ -52,18 +52,27 @@ def test_measurements_are_shown_with_their_targets_and_their_machine(tmp_path: P
     assert "one &lt;generate&gt;" in table._repr_html_()
 
 
+@pytest.mark.parametrize("what", ["inference", "services"])
+def test_what_ships_is_shown_with_its_own_caption(what: str) -> None:
+    table = bench_table(what)
+    assert isinstance(table, Table)
+    kept = json.loads((paths.BENCH_RESULTS / f"{what}.json").read_text())
+    assert [row.cells[0].text for row in table.rows] == [row["name"] for row in kept["rows"]]
+    assert ("wave" in table.caption) == (what == "inference")
+
+
 def test_a_bare_list_of_rows_is_enough(tmp_path: Path) -> None:
-    table = bench_table(written(tmp_path, ROWS))
+    table = bench_table(folder=written(tmp_path, ROWS))
     assert len(shown(table)) == 3
     assert isinstance(table, Table)
     assert table.notes == ("Machine: not described.",)
-    told = bench_table(written(tmp_path, {"machine": "two cores", "rows": []}))
+    told = bench_table(folder=written(tmp_path, {"machine": "two cores", "rows": []}))
     assert isinstance(told, Table)
     assert told.notes == ("Machine: two cores.",)
 
 
 def test_a_page_without_measurements_says_so(tmp_path: Path) -> None:
-    notice = bench_table(tmp_path / "inference.json")
+    notice = bench_table("services", tmp_path)
     assert isinstance(notice, Notice)
     assert "`make bench`" in notice.message
 
@@ -71,7 +80,7 @@ def test_a_page_without_measurements_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["{", "3", {"rows": 3}, {"rows": [{"ratio": 2}]}, {}])
 def test_a_damaged_file_is_named_in_one_line(tmp_path: Path, content: Any) -> None:
     with pytest.raises(BookError, match=r"inference\.json: .*Make it anew: `make bench`") as error:
-        bench_table(written(tmp_path, content))
+        bench_table(folder=written(tmp_path, content))
     assert "\n" not in str(error.value)
 
 

@@ -1,0 +1,72 @@
+"""What a benchmark keeps for the book: rows of ratios, and the machine they were measured on."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+RESULTS: Final = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table.
+
+    Attributes:
+        name: What was measured.
+        ratio: The measured ratio, in the direction in which more is better.
+        target: The least that it should be; ``None`` if it is only told.
+        turns_per_second: Pace of the other contestant, or of ours where there is none.
+        peak_mb: Its peak memory in millions of bytes.
+        same_answers: Share of the turns that both were asked for which both said the same;
+            ``None`` where nothing is compared.
+        note: What the numbers were made of.
+    """
+
+    name: str
+    ratio: float
+    target: float | None
+    turns_per_second: float
+    peak_mb: float
+    same_answers: float | None
+    note: str
+
+    @property
+    def met(self) -> bool:
+        """Whether the target was reached, if there is one."""
+        return self.target is None or self.ratio >= self.target
+
+
+def keep(name: str, rows: Sequence[Row], load: float) -> bool:
+    """Prints rows, and keeps them with the machine that they were measured on.
+
+    Args:
+        name: Of the file, without its ending.
+        rows: What was measured.
+        load: Processes that were running before anything was measured, on average.
+
+    Returns:
+        Whether all targets were met.
+    """
+    for row in rows:
+        said = "" if row.same_answers is None else f"same answers {row.same_answers:.1%}"
+        verdict = "yes" if row.met else "NO"
+        target = "told only" if row.target is None else f"at least {row.target:g}: {verdict}"
+        print(f"{row.name:<66} {row.ratio:7.2f}   {target}   {said}")
+    machine = {
+        "processor": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "load_before": round(load, 2),
+        "python": platform.python_version(),
+        "measured": datetime.now(UTC).date().isoformat(),
+    }
+    kept = {"machine": machine, "rows": [asdict(row) for row in rows]}
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.json").write_text(json.dumps(kept, indent=1) + "\n")
+    return all(row.met for row in rows)
