@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import signal
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -203,10 +205,33 @@ def test_ctrl_c_keeps_the_answers_in_flight(tmp_path: Path) -> None:
     ]
 
 
-def test_a_missing_sdk_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(EngineError, match=r"package anthropic.*-e '\.\[api\]'"):
-        make_remote(make_model("anthropic", NOWHERE))
+BARE = """
+import importlib.util, sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"openai", "anthropic", "aiohttp", "httpx2"}:
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Missing())
+found = importlib.util.find_spec
+absent = {"openai", "anthropic", "aiohttp", "httpx2"}
+importlib.util.find_spec = lambda name: None if name in absent else found(name)
+from cradle_lib.cli import main
+
+sys.argv = ["cradle", "infer", "--model", "gpt-5.1", "--limit", "1"]
+sys.exit(main())
+"""
+
+
+def test_without_the_sdks_packages_a_command_says_what_to_install(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BARE], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode != 0
+    assert "needs the package openai, which is not installed" in done.stderr
+    assert "-e '.[api]'" in done.stderr.replace("\n", " ")
+    assert "Traceback" not in done.stderr
 
 
 def test_an_error_of_ours_ends_the_run_and_keeps_what_was_in_flight() -> None:

@@ -14,7 +14,6 @@ from cradle_lib.detection.engines.replies import (
     tokens,
     unreadable,
 )
-from cradle_lib.detection.engines.wire import Wire
 from cradle_lib.detection.session import Answer, Prompt
 
 # The version that still knows a temperature, which the paper sets to 0; the SDK's own
@@ -36,6 +35,8 @@ class AnthropicMessages(Remote):
     def connect(self, key: str) -> AbstractAsyncContextManager[Any]:
         """Makes the client; the endpoint is the registry's, whatever the environment says."""
         import anthropic
+
+        from cradle_lib.detection.engines.wire import Wire
 
         return anthropic.AsyncAnthropic(
             api_key=key or "none",

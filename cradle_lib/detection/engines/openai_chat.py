@@ -15,7 +15,6 @@ from cradle_lib.detection.engines.replies import (
     tokens,
     unreadable,
 )
-from cradle_lib.detection.engines.wire import Wire
 from cradle_lib.detection.session import Answer, Prompt
 
 
@@ -29,6 +28,8 @@ class OpenAIChat(Remote):
     def connect(self, key: str) -> AbstractAsyncContextManager[Any]:
         """Makes the client; the endpoint is the registry's, whatever the environment says."""
         import openai
+
+        from cradle_lib.detection.engines.wire import Wire
 
         # An account at OpenAI that the environment names is nobody else's business.
         account = ("OpenAI-Organization", "OpenAI-Project") if self.model.base_url else ()
