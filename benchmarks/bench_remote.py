@@ -17,7 +17,6 @@ import asyncio
 import heapq
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -28,6 +27,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
+from benchmarks.memory import peak_memory
 from benchmarks.results import Row, keep
 
 LATENCY = 0.05
@@ -146,19 +146,6 @@ def ask(engine: str, port: int, shard: str, concurrency: int) -> None:
         run(model, corpus, out=Path(folder), shard=shard, options=options, progress=watch)
     wall, cpu = perf_counter() - began[0], process_time() - began[1]
     print(wall, cpu, peak_memory(), flush=True)
-
-
-def peak_memory() -> float:
-    """Gives this process' peak resident memory in MB.
-
-    On Linux from ``/proc``: what ``getrusage`` calls the peak of a process is that of the one
-    which started it, if that was larger.
-    """
-    status = Path("/proc/self/status")
-    if status.exists():
-        lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
-        return int(lines["VmHWM"].split()[0]) * 1024 / 1e6
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ import os
 # Before numpy is loaded: a comparison on one core each.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -32,7 +31,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.metrics import accuracy_score, jaccard_score, precision_recall_fscore_support
 
-from benchmarks.table import Line, show
+from benchmarks.memory import peak_memory
 from cradle_lib.labels import BITS
 from cradle_lib.published import published_label_counts
 from cradle_lib.scoring.counts import count
@@ -55,6 +54,18 @@ class Masks:
     predicted: NDArray[np.uint16]
     dialogue_of: NDArray[np.int64]
     dialogues: int
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the table: what was measured, and the target it was measured against."""
+
+    what: str
+    ours: str
+    theirs: str
+    result: str
+    target: str
+    met: bool
 
 
 def made_up(turns: int, dialogues: int, seed: int = 0) -> Masks:
@@ -225,7 +236,15 @@ def main() -> bool:
         Whether all targets were met.
     """
     lines = [*bench_scores(), *bench_bootstrap(), bench_memory()]
-    return show("scoring", "scikit-learn", lines)
+    table = [("scoring", "cradle_lib", "scikit-learn", "result", "target", "met")]
+    table += [
+        (line.what, line.ours, line.theirs, line.result, line.target, "yes" if line.met else "NO")
+        for line in lines
+    ]
+    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+    for row in table:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)))
+    return all(line.met for line in lines)
 
 
 def heavy() -> float:
@@ -237,9 +256,7 @@ def heavy() -> float:
     scores_of_all = ours(made_up(HEAVY, HEAVY * DIALOGUES // 4527))
     if not 0 < float(scores_of_all.micro_f1) < 1:
         raise AssertionError("the made-up corpus has no scores to speak of")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # Linux counts in kibibytes, macOS in bytes.
-    return peak * (1 if sys.platform == "darwin" else 1024) / 1e6
+    return peak_memory()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import sys
 import threading
 import time
@@ -23,6 +22,7 @@ from typing import Any, Final
 
 import torch
 
+from benchmarks.memory import peak_memory
 from cradle_lib.corpus import Dialogue, load_corpus
 from cradle_lib.detection import Options, Prediction, Session, load_registry, sample_dialogues
 from cradle_lib.detection.answers import is_cut
@@ -231,7 +231,7 @@ def race(name: str, dialogues: Sequence[Dialogue], layout: str, mode: str | None
     return Outing(
         turns=len(predictions),
         seconds=seconds,
-        peak_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6,
+        peak_mb=peak_memory(),
         computed=computed,
         operations=operations,
         rate=rate,

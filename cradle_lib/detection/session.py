@@ -191,7 +191,6 @@ class Session:
         self._turns = iter(dialogue.turns)
         self._lines: list[str] = []
         self._tagged = 0
-        self._answered = 0
         self._ends: tuple[int, ...] = ()
         self._turn: Turn | None = None
         self._prompt: Prompt | None = None
@@ -206,7 +205,8 @@ class Session:
     @property
     def remaining(self) -> int:
         """User turns that are not answered yet, the one that :attr:`prompt` asks about included."""
-        return len(self.dialogue.user_turns) - self._answered
+        turns = self.dialogue.user_turns
+        return 0 if self._turn is None else len(turns) - turns.index(self._turn)
 
     def answer(self, answer: Answer) -> Prediction:
         """Takes the answer to :attr:`prompt` and moves on.
@@ -280,7 +280,6 @@ class Session:
         )
 
     def _record(self, prediction: Prediction) -> None:
-        self._answered += 1
         if self._history == "none" or self._turn is None:
             return
         shown = self._turn.mask if self._history == "gold" else prediction.mask

@@ -208,14 +208,15 @@ def test_ctrl_c_keeps_the_answers_in_flight(tmp_path: Path) -> None:
 BARE = """
 import importlib.util, sys
 
+absent = {"openai", "anthropic", "aiohttp", "httpx2"}
+
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"openai", "anthropic", "aiohttp", "httpx2"}:
+        if name.partition(".")[0] in absent:
             raise ModuleNotFoundError(name)
 
 sys.meta_path.insert(0, Missing())
 found = importlib.util.find_spec
-absent = {"openai", "anthropic", "aiohttp", "httpx2"}
 importlib.util.find_spec = lambda name: None if name in absent else found(name)
 from cradle_lib.cli import main
 

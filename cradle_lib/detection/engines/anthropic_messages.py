@@ -40,7 +40,7 @@ class AnthropicMessages(Remote):
 
         return anthropic.AsyncAnthropic(
             api_key=key or "none",
-            base_url=self.model.base_url or self.endpoint,
+            base_url=self.base,
             max_retries=0,
             timeout=None,
             http_client=Wire(),

@@ -35,7 +35,7 @@ class OpenAIChat(Remote):
         account = ("OpenAI-Organization", "OpenAI-Project") if self.model.base_url else ()
         return openai.AsyncOpenAI(
             api_key=key or "none",
-            base_url=self.model.base_url or self.endpoint,
+            base_url=self.base,
             max_retries=0,
             timeout=None,
             http_client=Wire(),

@@ -83,8 +83,9 @@ class Remote(Engine):
         self.decoding = model.decoding or Decoding()
         self.patience = patience or Patience()
         self._options = options
+        self.base = (model.base_url or self.endpoint).rstrip("/")
         # Whole, so that the SDK need not put it together for every call.
-        self._address = (model.base_url or self.endpoint).rstrip("/") + self.path
+        self._address = self.base + self.path
         self._key = find_key(model)
         self._sdk = importlib.import_module(self.package)
         self._random = random.Random(0)

@@ -158,8 +158,8 @@ class Runner:
         done: list[int] = []
         budget = max(BUDGET, len(self._lanes))
         needs = [len(lane.target) - len(lane.cached) for lane in self._lanes]
-        # Answers go on; the rest of the budget goes to prompts, those of dialogues with most
-        # turns to come first, so that no dialogue is left to run alone at the end.
+        # Single tokens of answers go on; the rest of the budget goes to dialogues with most turns
+        # to come first, so that none is left to run alone at the end.
         order = sorted(
             range(len(self._lanes)),
             key=lambda slot: (needs[slot] > 1, -self._lanes[slot].session.remaining, slot),

@@ -69,9 +69,8 @@ class Window:
         """
         self.flying -= 1
         if began == self._round:
-            grown = self._size + 1.0 / self._size
-            if self._doubling:
-                grown = max(self._size + 1.0, FIRST)
+            steady = self._size + 1.0 / self._size
+            grown = max(self._size + 1.0, FIRST) if self._doubling else steady
             self._size = min(grown, float(self.limit))
 
     def overloaded(self, began: int, until: float = 0.0) -> None:

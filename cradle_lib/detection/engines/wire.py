@@ -8,10 +8,14 @@ processor time than the connection does. Both SDKs accept a client of one's own.
 from __future__ import annotations
 
 import urllib.request
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 import aiohttp
 import httpx2
+
+# A run has one address, which is taken apart once.
+_address: Final = lru_cache(maxsize=16)(httpx2.URL)
 
 
 class Connections(httpx2.AsyncBaseTransport):
@@ -22,7 +26,7 @@ class Connections(httpx2.AsyncBaseTransport):
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
-        self._proxies: dict[str, str | None] = {}
+        self._proxies: dict[tuple[str, str], str | None] = {}
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Sends a request and reads the whole reply.
@@ -71,12 +75,13 @@ class Connections(httpx2.AsyncBaseTransport):
 
     def _proxy(self, url: httpx2.URL) -> str | None:
         """Finds the environment's proxy for a host, once: aiohttp would ask for every call."""
-        if url.host not in self._proxies:
+        place = (url.scheme, url.host)
+        if place not in self._proxies:
             proxies = urllib.request.getproxies()
             direct = urllib.request.proxy_bypass(url.host)
             proxy = None if direct else proxies.get(url.scheme) or proxies.get("all")
-            self._proxies[url.host] = proxy
-        return self._proxies[url.host]
+            self._proxies[place] = proxy
+        return self._proxies[place]
 
 
 class Wire(httpx2.AsyncClient):
@@ -84,7 +89,6 @@ class Wire(httpx2.AsyncClient):
 
     def __init__(self) -> None:
         self._connections = Connections()
-        self._addresses: dict[str, httpx2.URL] = {}
         super().__init__(transport=self._connections, timeout=None)
 
     def build_request(
@@ -96,11 +100,8 @@ class Wire(httpx2.AsyncClient):
         headers: Any = None,
         **_: Any,
     ) -> httpx2.Request:
-        """Makes a request; an address is taken apart once."""
-        address = self._addresses.get(str(url))
-        if address is None:
-            address = self._addresses[str(url)] = httpx2.URL(url)
-        return httpx2.Request(method, address, headers=headers, content=content)
+        """Makes a request of just these parts."""
+        return httpx2.Request(method, _address(url), headers=headers, content=content)
 
     async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
         """Sends a request; raises what :meth:`Connections.handle_async_request` does."""
