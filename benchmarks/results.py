@@ -21,7 +21,7 @@ class Row:
     Attributes:
         name: What was measured.
         ratio: The measured ratio, in the direction in which more is better.
-        target: The least that it should be; ``None`` if it is only told.
+        target: The least that it should be.
         turns_per_second: Pace of the other contestant, or of ours where there is none.
         peak_mb: Its peak memory in millions of bytes.
         same_answers: Share of the turns that both were asked for which both said the same;
@@ -31,7 +31,7 @@ class Row:
 
     name: str
     ratio: float
-    target: float | None
+    target: float
     turns_per_second: float
     peak_mb: float
     same_answers: float | None
@@ -39,8 +39,8 @@ class Row:
 
     @property
     def met(self) -> bool:
-        """Whether the target was reached, if there is one."""
-        return self.target is None or self.ratio >= self.target
+        """Whether the target was reached."""
+        return self.ratio >= self.target
 
 
 def keep(name: str, rows: Sequence[Row], load: float) -> bool:
@@ -57,8 +57,7 @@ def keep(name: str, rows: Sequence[Row], load: float) -> bool:
     for row in rows:
         said = "" if row.same_answers is None else f"same answers {row.same_answers:.1%}"
         verdict = "yes" if row.met else "NO"
-        target = "told only" if row.target is None else f"at least {row.target:g}: {verdict}"
-        print(f"{row.name:<66} {row.ratio:7.2f}   {target}   {said}")
+        print(f"{row.name:<66} {row.ratio:7.2f}   at least {row.target:g}: {verdict}   {said}")
     machine = {
         "processor": platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
