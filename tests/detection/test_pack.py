@@ -1,27 +1,35 @@
-"""Dialogues with one new token each are grouped at the least cost: all partitions are tried."""
+"""Dialogues with few new tokens each are grouped at the least cost: all partitions are tried."""
 
 from __future__ import annotations
 
 from itertools import product
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cradle_lib.detection.engines import pack as module
-from cradle_lib.detection.engines.pack import Pack, pack
+from cradle_lib.detection.engines.pack import (
+    CALL,
+    QUERIES,
+    Group,
+    Piece,
+    cost,
+    neighbours,
+    pack,
+)
 
 CPU = torch.device("cpu")
 
+pieces_by_slot = st.dictionaries(
+    st.integers(0, 20),
+    st.tuples(st.integers(0, 3000), st.one_of(st.just(1), st.integers(1, 80))),
+    min_size=1,
+    max_size=7,
+).map(lambda found: [Piece(slot, *rest) for slot, rest in sorted(found.items())])
 
-def cost(groups: list[list[tuple[int, int]]]) -> int:
-    """Keys read, and what the calls cost beside it."""
-    return sum(
-        module.CALL + (g[-1][0] - g[0][0] + 1) * max(length for _, length in g) for g in groups
-    )
 
-
-def partitions(members: list[tuple[int, int]]) -> list[list[list[tuple[int, int]]]]:
+def partitions(members: list[Piece]) -> list[list[list[Piece]]]:
     found = []
     for cuts in product((False, True), repeat=len(members) - 1):
         groups = [[members[0]]]
@@ -34,39 +42,51 @@ def partitions(members: list[tuple[int, int]]) -> list[list[list[tuple[int, int]
     return found
 
 
-def grouped(made: Pack) -> list[list[tuple[int, int]]]:
-    """Slots and lengths of each call, in the order of the slots."""
-    groups = [[(slot, length)] for slot, _, count, length in made.runs if count == 1]
-    for group in made.singles:
-        lengths = group.seen_until.tolist()
-        groups.append([(group.first + i, lengths[i]) for i in sorted(group.slots.tolist())])
-    return sorted(groups)
+@settings(deadline=None, max_examples=150)
+@given(members=pieces_by_slot)
+def test_no_other_grouping_costs_less(members: list[Piece]) -> None:
+    groups = neighbours(members)
+    assert [piece for group in groups for piece in group] == members
+    least = min(sum(map(cost, other)) for other in partitions(members))
+    assert sum(map(cost, groups)) == pytest.approx(least, rel=1e-12)
+
+
+def test_a_call_costs_the_slots_it_reads_by_the_widest_and_the_longest() -> None:
+    # Slots 2 to 5, of which two ask: four slots as far as 110, for 4 queries each.
+    assert cost([Piece(2, 9, 1), Piece(5, 106, 4)]) == CALL + 4 * 110 * (1 + 4 / QUERIES)
+
+
+def told(group: Group, pieces: list[Piece]) -> list[tuple[Piece, list[int]]]:
+    """Pieces of a group, and what their tokens see, read from its tensors alone."""
+    columns = group.asked.shape[1]
+    flat = group.filled.tolist() if group.filled is not None else range(group.asked.numel())
+    found: dict[int, list[tuple[int, int]]] = {}
+    for place, token in zip(flat, group.tokens.tolist(), strict=True):
+        row, column = divmod(place, columns)
+        assert group.asked[row, column] == token
+        found.setdefault(group.first + row, []).append((token, int(group.seen_until[row, column])))
+    by_slot = {piece.slot: piece for piece in pieces}
+    return [(by_slot[slot], [seen for _, seen in sorted(rows)]) for slot, rows in found.items()]
 
 
 @settings(deadline=None, max_examples=150)
-@given(
-    lengths=st.dictionaries(st.integers(0, 20), st.integers(1, 3000), min_size=1, max_size=7),
-    order=st.randoms(use_true_random=False),
-)
-def test_no_other_grouping_costs_less(lengths: dict[int, int], order: object) -> None:
-    members = sorted(lengths.items())
-    pieces = [(slot, length - 1, 1) for slot, length in members]
+@given(members=pieces_by_slot, order=st.randoms(use_true_random=False))
+def test_every_token_asks_once_and_sees_itself_and_what_came_before(
+    members: list[Piece], order: object
+) -> None:
+    pieces = list(members)
     order.shuffle(pieces)  # type: ignore[attr-defined]
     made = pack(pieces, CPU)
-    groups = grouped(made)
-    assert [member for group in groups for member in group] == members
-    assert cost(groups) == min(cost(other) for other in partitions(members))
-    # Each call takes the tokens of its own slots.
-    for group in made.singles:
-        for token, place in zip(group.tokens.tolist(), group.slots.tolist(), strict=True):
-            assert pieces[token][0] == group.first + place
+    assert made.slot.tolist() == [p.slot for p in pieces for _ in range(p.tokens)]
+    assert made.place.tolist() == [p.start + i for p in pieces for i in range(p.tokens)]
+    assert made.furthest == max(p.end for p in pieces) - 1
+    asked = sorted(token for group in made.groups for token in group.tokens.tolist())
+    assert asked == list(range(len(made.slot)))
+    for group in made.groups:
+        for piece, seen in told(group, pieces):
+            assert seen == list(range(piece.start + 1, piece.end + 1))
         assert group.longest == int(group.seen_until.max())
-
-
-def test_a_longer_piece_is_a_run_and_keeps_its_place() -> None:
-    made = pack([(2, 5, 3), (0, 9, 1), (1, 7, 1)], CPU)
-    assert made.runs == ((2, 0, 3, 8),)
-    assert made.slot.tolist() == [2, 2, 2, 0, 1]
-    assert made.place.tolist() == [5, 6, 7, 9, 7]
-    assert made.furthest == 9
-    assert grouped(made) == [[(0, 10), (1, 8)]]
+        assert group.even == (len(set(group.seen_until.flatten().tolist())) == 1)
+        assert {int(made.slot[t]) for t in group.tokens} <= set(
+            range(group.first, group.first + len(group.asked))
+        )

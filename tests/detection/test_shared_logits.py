@@ -14,7 +14,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from cradle_lib.detection.engines.pack import pack
+from cradle_lib.detection.engines.pack import Piece, pack
 from cradle_lib.detection.engines.shared_attention import Store, attach, detach
 
 from .tiny_models import FAMILIES, make_weights
@@ -23,7 +23,6 @@ SERVED = [name for name in FAMILIES if name != "gemma2"]
 SLOTS = 4
 VOCABULARY = 400
 WINDOW = 8
-Piece = tuple[int, int, int]
 
 
 @pytest.fixture(scope="module", params=SERVED)
@@ -46,7 +45,8 @@ class Shared:
         attach(lm, self.store)
         self.seen = [
             self.forward(
-                [(0, start, len(prefix[start : start + piece]))], [prefix[start : start + piece]]
+                [Piece(0, start, len(prefix[start : start + piece]))],
+                [prefix[start : start + piece]],
             )
             for start in range(0, len(prefix), piece)
         ]
@@ -104,7 +104,7 @@ def test_logits_are_those_of_a_plain_forward_pass_over_the_whole_prompt(
                 length = len(shared.cached[slot])
                 back = chance.randint(1, length) if length and chance.random() < 0.3 else 0
                 count = 1 if chance.random() < 0.5 else chance.randint(2, 13)
-                pieces.append((slot, length - back, count))
+                pieces.append(Piece(slot, length - back, count))
                 new.append(tokens(chance, count))
                 kinds.add("rolled back" if back else "went on")
             sizes = {count == 1 for *_, count in pieces}
@@ -133,11 +133,13 @@ def test_a_slot_that_moved_goes_on_as_if_nothing_had_happened(models: Any) -> No
     own = lm.config._attn_implementation
     shared = Shared(lm, prefix, piece=20)
     try:
-        shared.forward([(slot, 0, 12) for slot in range(SLOTS)], [tokens(chance, 12)] * SLOTS)
-        shared.forward([(3, 12, 5)], [tokens(chance, 5)])
+        shared.forward([Piece(slot, 0, 12) for slot in range(SLOTS)], [tokens(chance, 12)] * SLOTS)
+        shared.forward([Piece(3, 12, 5)], [tokens(chance, 5)])
         shared.store.move(3, 1, 17)
         shared.cached[1] = shared.cached.pop()
-        logits = shared.forward([(1, 17, 1), (0, 12, 3)], [tokens(chance, 1), tokens(chance, 3)])
+        logits = shared.forward(
+            [Piece(1, 17, 1), Piece(0, 12, 3)], [tokens(chance, 1), tokens(chance, 3)]
+        )
         assert_same(logits[0], plain(twin, prefix + shared.cached[1])[-1], "moved")
         assert_same(logits[1:], plain(twin, prefix + shared.cached[0])[-3:], "not moved")
     finally:

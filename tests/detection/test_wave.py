@@ -19,6 +19,7 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Answer, Options, Outcome, Prediction, Session, read_journal, run
 from cradle_lib.detection.answers import first_line
 from cradle_lib.detection.engines import wave_runner
+from cradle_lib.detection.engines.draft import END, Drafts
 from cradle_lib.detection.engines.local import load_local
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import LABELS, NONE, labels_of
@@ -110,6 +111,56 @@ def test_the_size_of_the_wave_changes_no_answer(
     usual = run(model, ragged, out=tmp_path / "usual", options=Options(batch=3))
     other = run(model, ragged, out=tmp_path / "other", options=Options(batch=batch))
     assert essence(other) == essence(usual)
+
+
+@pytest.mark.parametrize("mode", [None, "constrained"])
+@pytest.mark.parametrize("family", EXACT)
+def test_no_guess_changes_an_answer_and_right_ones_save_passes(
+    family: str,
+    mode: str | None,
+    ragged: Corpus,
+    weights: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = make_model(weights[family], engine="wave", mode=mode)
+    chance, passes, written = random.Random(3), list[int](), set[tuple[int, ...]]()
+    forward, usual, learn = wave_runner.Runner._forward, Drafts.guess, Drafts.learn
+
+    def counted(self: Any, pieces: Any, ids: Any, keep: Any) -> Any:
+        passes.append(len(ids))
+        return forward(self, pieces, ids, keep)
+
+    def remembered(self: Drafts, answer: list[int], begin: int = 0) -> None:
+        if answer[-1] == END:
+            written.add(tuple(answer[:-1]))
+        learn(self, answer, begin)
+
+    def prophet(self: Drafts, answer: list[int], sure: float, most: int) -> list[int]:
+        right = [told for told in sorted(written) if told[: len(answer)] == tuple(answer)]
+        return list(chance.choice(right)[len(answer) :][:most]) if right else []
+
+    def liar(self: Drafts, answer: list[int], sure: float, most: int) -> list[int]:
+        wrong = [chance.randrange(100) for _ in range(chance.randint(0, 5))]
+        return [*prophet(self, answer, sure, chance.randint(0, 4)), *wrong][:most]
+
+    monkeypatch.setattr(wave_runner.Runner, "_forward", counted)
+    monkeypatch.setattr(Drafts, "learn", remembered)
+    made, taken = {}, {}
+    guessers = {"none": lambda *_: [], "usual": usual, "prophet": prophet, "liar": liar}
+    for name, guess in guessers.items():
+        monkeypatch.setattr(Drafts, "guess", guess)
+        passes.clear()
+        found = answers(run(model, ragged, out=tmp_path / name, options=Options(batch=3)))
+        made[name] = {
+            place: (p.answer, p.outcome, p.mask, p.tokens_in, p.tokens_cached, p.tokens_out)
+            for place, p in found.items()
+        }
+        taken[name] = len(passes)
+    assert made["usual"] == made["prophet"] == made["liar"] == made["none"]
+    assert taken["prophet"] < taken["none"]
+    assert taken["usual"] <= taken["none"]
+    assert taken["liar"] <= taken["none"]
 
 
 def test_with_the_append_only_layout_nothing_is_computed_twice(

@@ -60,7 +60,7 @@ class Local:
             logits_processor=[],
         )
 
-    def encode(self, prompt: Prompt) -> torch.Tensor:
+    def ids(self, prompt: Prompt) -> list[int]:
         """Turns a prompt into token ids.
 
         Args:
@@ -68,22 +68,30 @@ class Local:
 
         Returns:
             Ids through the model's chat template, or, for a model that has none, of the
-            text followed by :data:`CONTINUATION`. int64, shape (1, tokens), on the
-            device of the embedding.
+            text followed by :data:`CONTINUATION`.
         """
         if self.tokenizer.chat_template:
-            ids = self.tokenizer.apply_chat_template(
-                prompt.messages,
-                add_generation_prompt=True,
-                return_tensors="pt",
-                return_dict=True,
-                **self.decoding.chat,
-            )["input_ids"]
+            found = self.tokenizer.apply_chat_template(
+                prompt.messages, add_generation_prompt=True, return_dict=True, **self.decoding.chat
+            )
         else:
-            ids = self.tokenizer(prompt.text + CONTINUATION, return_tensors="pt")["input_ids"]
+            found = self.tokenizer(prompt.text + CONTINUATION)
+        ids: list[int] = found["input_ids"]
+        return ids
+
+    def encode(self, prompt: Prompt) -> torch.Tensor:
+        """Turns a prompt into a row of token ids.
+
+        Args:
+            prompt: The prompt.
+
+        Returns:
+            What :meth:`ids` gives. int64, shape (1, tokens), on the device of the embedding.
+        """
+        import torch
+
         device = self.lm.get_input_embeddings().weight.device
-        tensor: torch.Tensor = ids.to(device)
-        return tensor
+        return torch.tensor([self.ids(prompt)], device=device)
 
     def generate(self, ids: torch.Tensor, **more: Any) -> list[int]:
         """Decodes greedily with Transformers' own ``generate``.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,26 +14,54 @@ from cradle_lib.detection.engines.attend import Mask
 
 # What a call of an attention kernel costs beside its work, in keys that it reads meanwhile.
 CALL: Final = 800
+# How many queries of a slot cost as much as reading its keys and values.
+QUERIES: Final = 12
+# No call takes more slots: the search for the best grouping looks no further.
+SPAN: Final = 64
+
+
+class Piece(NamedTuple):
+    """What a dialogue needs next: tokens that follow each other in its slot.
+
+    Attributes:
+        slot: The slot.
+        start: Place of the first new token in it.
+        tokens: How many there are.
+    """
+
+    slot: int
+    start: int
+    tokens: int
+
+    @property
+    def end(self) -> int:
+        """How many tokens the slot holds afterwards."""
+        return self.start + self.tokens
 
 
 @dataclass(frozen=True)
-class Singles:
-    """Neighbouring slots that are attended to in one call, with one new token each at most.
+class Group:
+    """Neighbouring slots that are attended to in one call, padded to the widest of them.
 
     Attributes:
         first: The first slot.
-        tokens: Indices of the new tokens. Shape (singles,).
-        slots: Their slots, counted from the first. Shape (singles,).
-        seen_until: For each slot, how many of its tokens the new one sees, itself included; 1
-            where it has none. Shape (slots,).
-        longest: The greatest of these.
+        asked: Index of the new token at each slot and column; of any token where there is
+            none. Shape (slots, columns).
+        seen_until: How many of its slot's tokens each sees, itself included; 1 where there
+            is none. Shape (slots, columns).
+        filled: Which of them, counted row by row, are new tokens; ``None`` if all are.
+        tokens: Their indices. Shape (new tokens,).
+        longest: The most tokens that one of them sees.
+        even: Whether all see as many.
     """
 
     first: int
-    tokens: Tensor
-    slots: Tensor
+    asked: Tensor
     seen_until: Tensor
+    filled: Tensor | None
+    tokens: Tensor
     longest: int
+    even: bool
 
 
 @dataclass(frozen=True)
@@ -42,17 +71,14 @@ class Pack:
     Attributes:
         slot: Slot of each token. Shape (tokens,).
         place: Place of each token in its slot, from 0. Shape (tokens,).
-        runs: For dialogues that are attended to by themselves: ``(slot, first token, tokens,
-            length)``, where length counts the slot's tokens including the new ones.
-        singles: Groups of dialogues that have one new token each.
+        groups: The calls in which dialogues attend to what is their own.
         furthest: The greatest place of all tokens.
         masks: Masks that were made for this pass: all layers of a kind use the same.
     """
 
     slot: Tensor
     place: Tensor
-    runs: tuple[tuple[int, int, int, int], ...]
-    singles: tuple[Singles, ...]
+    groups: tuple[Group, ...]
     furthest: int
     masks: dict[tuple[object, ...], Mask] = field(default_factory=dict)
 
@@ -69,11 +95,11 @@ class Pack:
         return self.masks[key]
 
 
-def pack(pieces: list[tuple[int, int, int]], device: torch.device) -> Pack:
+def pack(pieces: Sequence[Piece], device: torch.device) -> Pack:
     """Lays out one forward pass.
 
     Args:
-        pieces: ``(slot, place of the first new token, new tokens)`` for each dialogue.
+        pieces: What each dialogue needs; one at least, no slot twice.
         device: Where the tensors live.
 
     Returns:
@@ -81,64 +107,78 @@ def pack(pieces: list[tuple[int, int, int]], device: torch.device) -> Pack:
     """
     slots: list[int] = []
     places: list[int] = []
-    runs: list[tuple[int, int, int, int]] = []
-    single: list[tuple[int, int, int]] = []
-    for slot, start, count in pieces:
-        if count == 1:
-            single.append((slot, len(slots), start + 1))
-        else:
-            runs.append((slot, len(slots), count, start + count))
-        slots += [slot] * count
-        places += range(start, start + count)
-
-    def vector(values: list[int]) -> Tensor:
-        return torch.tensor(values, dtype=torch.long, device=device)
-
-    groups: list[Singles] = []
-    for members in _neighbours(sorted(single)):
-        if len(members) == 1:
-            slot, token, length = members[0]
-            runs.append((slot, token, 1, length))
-            continue
-        first = members[0][0]
-        seen_until = [1] * (members[-1][0] - first + 1)
-        for slot, _, length in members:
-            seen_until[slot - first] = length
-        groups.append(
-            Singles(
-                first=first,
-                tokens=vector([token for _, token, _ in members]),
-                slots=vector([slot - first for slot, _, _ in members]),
-                seen_until=vector(seen_until),
-                longest=max(seen_until),
-            )
-        )
+    firsts: dict[int, int] = {}
+    for piece in pieces:
+        firsts[piece.slot] = len(slots)
+        slots += [piece.slot] * piece.tokens
+        places += range(piece.start, piece.end)
+    groups = [_group(members, firsts, device) for members in neighbours(sorted(pieces))]
     return Pack(
-        slot=vector(slots),
-        place=vector(places),
-        runs=tuple(runs),
-        singles=tuple(groups),
+        slot=_vector(slots, device),
+        place=_vector(places, device),
+        groups=tuple(groups),
         furthest=max(places),
     )
 
 
-def _neighbours(single: list[tuple[int, int, int]]) -> list[list[tuple[int, int, int]]]:
-    """Groups ``(slot, token, length)``, sorted, so that least is read that nobody sees.
+def cost(members: Sequence[Piece]) -> float:
+    """What one call for neighbours costs, in keys that it reads meanwhile.
 
-    A call reads every slot between its first and its last as far as the longest of them.
+    It reads every slot between its first and its last as far as the longest of them, for as many
+    queries as the widest has.
+    """
+    slots = members[-1].slot - members[0].slot + 1
+    read = slots * max(piece.end for piece in members)
+    return CALL + read * (1 + max(piece.tokens for piece in members) / QUERIES)
+
+
+def neighbours(pieces: Sequence[Piece]) -> list[Sequence[Piece]]:
+    """Groups pieces so that their calls cost least together.
+
+    Args:
+        pieces: The pieces by slot.
+
+    Returns:
+        The groups, by slot.
     """
     # Least cost of the first so many, and where the last group of them begins.
-    best: list[tuple[int, int]] = [(0, 0)]
-    for end, (last, _, _) in enumerate(single, start=1):
-        longest, found = 0, []
-        for begin in range(end - 1, -1, -1):
-            first, _, length = single[begin]
-            longest = max(longest, length)
-            found.append((best[begin][0] + CALL + (last - first + 1) * longest, begin))
+    best: list[tuple[float, int]] = [(0.0, 0)]
+    for end, (last, _, _) in enumerate(pieces, start=1):
+        longest = widest = 0
+        found = []
+        for begin in range(end - 1, max(end - SPAN, 0) - 1, -1):
+            piece = pieces[begin]
+            longest, widest = max(longest, piece.end), max(widest, piece.tokens)
+            read = (last - piece.slot + 1) * longest * (1 + widest / QUERIES)
+            found.append((best[begin][0] + CALL + read, begin))
         best.append(min(found))
-    groups, end = [], len(single)
-    while end:
-        begin = best[end][1]
-        groups.append(single[begin:end])
-        end = begin
-    return groups
+    cuts = [len(pieces)]
+    while cuts[-1]:
+        cuts.append(best[cuts[-1]][1])
+    return [pieces[begin:end] for begin, end in pairwise(reversed(cuts))]
+
+
+def _group(members: Sequence[Piece], firsts: dict[int, int], device: torch.device) -> Group:
+    first, columns = members[0].slot, max(piece.tokens for piece in members)
+    size = (members[-1].slot - first + 1) * columns
+    asked, seen_until = [firsts[first]] * size, [1] * size
+    filled: list[int] = []
+    for piece in members:
+        row = (piece.slot - first) * columns
+        here = slice(row, row + piece.tokens)
+        asked[here] = range(firsts[piece.slot], firsts[piece.slot] + piece.tokens)
+        seen_until[here] = range(piece.start + 1, piece.end + 1)
+        filled += range(row, row + piece.tokens)
+    return Group(
+        first=first,
+        asked=_vector(asked, device).view(-1, columns),
+        seen_until=_vector(seen_until, device).view(-1, columns),
+        filled=None if len(filled) == size else _vector(filled, device),
+        tokens=_vector([asked[i] for i in filled], device),
+        longest=max(seen_until),
+        even=min(seen_until) == max(seen_until),
+    )
+
+
+def _vector(values: list[int], device: torch.device) -> Tensor:
+    return torch.tensor(values, dtype=torch.long, device=device)

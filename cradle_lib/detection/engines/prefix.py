@@ -36,6 +36,6 @@ def shared_prefix(local: Local, prompt: Prompt | None) -> list[int]:
     if prompt is None:
         return []
     static = prompt.text[: prompt.static]
-    encoded: list[int] = local.encode(prompt)[0].tolist()
-    others = (local.encode(replace(prompt, text=static + probe))[0].tolist() for probe in _PROBES)
+    encoded = local.ids(prompt)
+    others = (local.ids(replace(prompt, text=static + probe)) for probe in _PROBES)
     return encoded[: min(common(encoded, other) for other in others)]

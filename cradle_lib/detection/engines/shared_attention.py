@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, PreTrainedModel
 
 from cradle_lib.detection.engines.attend import attend
-from cradle_lib.detection.engines.pack import Pack, Singles
+from cradle_lib.detection.engines.pack import Group, Pack
 
 NAME: Final = "cradle_shared_prefix"
 _STORE: Final = "cradle_store"
@@ -176,20 +176,21 @@ def _attention(
         shared, shared_lse = _shared(query, store, layer, now, scale, sliding_window)
         # A query that sees nothing of one side has a log-sum-exp of minus infinity there.
         total = torch.logaddexp(lse, shared_lse)
-        out = out * (lse - total).exp().unsqueeze(-1)
-        out = out + shared * (shared_lse - total).exp().unsqueeze(-1)
+        # The two weights add up to one.
+        share = (shared_lse - total).exp().unsqueeze(-1)
+        out = torch.lerp(out.float(), shared.float(), share)
         lse = total
     if s_aux is not None:
-        out = out * torch.sigmoid(lse - s_aux.view(1, -1, 1)).unsqueeze(-1)
-    return out.transpose(1, 2).to(query.dtype), None
+        out = out * torch.sigmoid(lse - s_aux).unsqueeze(-1)
+    return out.unsqueeze(0).to(query.dtype), None
 
 
 def _shared(
     query: Tensor, store: Store, layer: int, now: Pack, scale: float, window: int | None
 ) -> tuple[Tensor, Tensor]:
     key, value = store.prefix[layer]
-    heads, tokens = query.shape[1], query.shape[2]
-    group = heads // key.shape[1]
+    heads, tokens, few = query.shape[1], query.shape[2], key.shape[1]
+    group = heads // few
     mask = None
     if window is not None and store.prefix_length + now.furthest >= window:
         # A token at position p sees positions greater than p - window.
@@ -200,70 +201,54 @@ def _shared(
             return seen.repeat(group, 1).view(1, 1, group * tokens, -1)
 
         mask = now.mask(("prefix", window, group), query.dtype, see)
-    folded = query.reshape(1, key.shape[1], group * tokens, -1)
+    folded = query.reshape(1, few, group * tokens, -1)
     out, lse = attend(folded, key, value, scale, mask)
-    return out.reshape(1, heads, tokens, -1), lse.reshape(1, heads, tokens)
+    out = out.reshape(heads, tokens, -1).transpose(0, 1)
+    return out, lse.reshape(heads, tokens).transpose(0, 1)
 
 
 def _own(
     query: Tensor, keys: Tensor, values: Tensor, now: Pack, scale: float, window: int | None
 ) -> tuple[Tensor, Tensor]:
-    heads, tokens = query.shape[1], query.shape[2]
+    heads, tokens, size = query.shape[1:]
     few = keys.shape[1]
     group = heads // few
-    out = query.new_empty(1, heads, tokens, values.shape[-1])
-    lse = torch.empty(1, heads, tokens, dtype=torch.float32, device=query.device)
-    for singles in now.singles:
+    by_token = query[0].transpose(0, 1)
+    out = query.new_empty(tokens, heads, values.shape[-1])
+    lse = torch.empty(tokens, heads, dtype=torch.float32, device=query.device)
+    for index, part in enumerate(now.groups):
+        slots, columns = part.asked.shape
 
-        def see_singles(singles: Singles = singles) -> Tensor:
-            places = torch.arange(singles.longest, device=query.device)
-            ends = singles.seen_until.unsqueeze(1)
+        def see(part: Group = part) -> Tensor:
+            places = torch.arange(part.longest, device=query.device)
+            ends = part.seen_until.unsqueeze(-1)
             seen = places < ends
             if window is not None:
                 seen &= places >= ends - window
-            return seen.view(len(ends), 1, 1, -1).expand(-1, -1, group, -1)
+            # Rows are folded heads first; of one column they are all alike.
+            seen = seen.unsqueeze(1).expand(-1, group, -1, -1)
+            return seen.reshape(len(seen), 1, -1, part.longest)
 
-        # Neighbouring slots are a view; slots among them without a new token ask nothing.
-        used = len(singles.seen_until)
-        here = slice(singles.first, singles.first + used)
-        asked = query.new_zeros(used, few, group, query.shape[-1])
-        picked = query[0, :, singles.tokens].transpose(0, 1)
-        asked[singles.slots] = picked.reshape(-1, few, group, query.shape[-1])
-        part, part_lse = attend(
-            asked,
-            keys[here, :, : singles.longest],
-            values[here, :, : singles.longest],
-            scale,
-            now.mask(("singles", singles.first, window, group), query.dtype, see_singles),
-        )
-        part = part.reshape(used, heads, -1)[singles.slots]
-        part_lse = part_lse.reshape(used, heads)[singles.slots]
-        out[0, :, singles.tokens] = part.transpose(0, 1)
-        lse[0, :, singles.tokens] = part_lse.transpose(0, 1)
-    for slot, first, count, length in now.runs:
-
-        def see_run(count: int = count, length: int = length) -> Tensor:
-            ends = torch.arange(length - count, length, device=query.device).unsqueeze(1)
-            places = torch.arange(length, device=query.device)
-            seen = places <= ends
-            if window is not None:
-                seen &= places > ends - window
-            return seen.repeat(group, 1).view(1, 1, group * count, length)
-
-        asked = query[:, :, first : first + count].reshape(1, few, group * count, -1)
-        # A single token sees all of its slot, unless a window is shorter.
         mask = None
-        if count > 1 or (window is not None and length > window):
-            mask = now.mask((count, length, window, group), query.dtype, see_run)
-        part, part_lse = attend(
-            asked,
-            keys[slot : slot + 1, :, :length],
-            values[slot : slot + 1, :, :length],
+        if not part.even or (window is not None and part.longest > window):
+            mask = now.mask((index, window, group), query.dtype, see)
+        asked = by_token[part.asked.view(-1)].view(slots, columns, few, group, size)
+        # Neighbouring slots are a view; slots among them without a new token ask for nothing.
+        here = slice(part.first, part.first + slots)
+        found, found_lse = attend(
+            asked.permute(0, 2, 3, 1, 4).reshape(slots, few, group * columns, size),
+            keys[here, :, : part.longest],
+            values[here, :, : part.longest],
             scale,
             mask,
         )
-        out[:, :, first : first + count] = part.reshape(1, heads, count, -1)
-        lse[:, :, first : first + count] = part_lse.reshape(1, heads, count)
+        found = found.reshape(slots, few, group, columns, -1).permute(0, 3, 1, 2, 4)
+        found = found.reshape(slots * columns, heads, -1)
+        found_lse = found_lse.reshape(slots, heads, columns).transpose(1, 2).reshape(-1, heads)
+        if part.filled is not None:
+            found, found_lse = found[part.filled], found_lse[part.filled]
+        out[part.tokens] = found
+        lse[part.tokens] = found_lse
     return out, lse
 
 

@@ -19,7 +19,7 @@ from cradle_lib.detection.registry import Model
 from cradle_lib.detection.session import Session
 from cradle_lib.errors import EngineError
 
-LARGEST_WAVE: Final = 64
+LARGEST_WAVE: Final = 96
 
 
 class Wave(Engine):
