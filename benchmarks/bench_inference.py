@@ -1,8 +1,8 @@
 """Turn-by-turn inference: the wave engine against five other ways to ask the same model.
 
 Run with ``python -m benchmarks.bench_inference``: it takes about forty-five minutes on two cores
-that do nothing else. Each contestant runs in a process of its own, one after the other; slow ones ask
-fewer dialogues, because their pace does not depend on how many there are. The wave engine's
+that do nothing else. Each contestant runs in a process of its own, one after the other; slow ones
+ask fewer dialogues, because their pace does not depend on how many there are. The wave engine's
 depends on it, and is given at 60 and at 600. Results go to ``benchmarks/results/inference.json``,
 which the book shows.
 """
