@@ -76,7 +76,7 @@ def measure() -> list[Row]:
     few, some = f"another sample of {FEW} dialogues", f"another sample of {SOME} dialogues"
     wave, appended = outing("wave", MANY), outing("wave", MANY, layout="append")
     constrained = outing("wave", MANY, mode="constrained")
-    # Two runs that fill a wave, one of them five times.
+    # Both fill a wave, the second one several times over.
     more, everyone = outing("wave", MORE), outing("wave", ALL)
     long = outing("wave", 1, long=True)
     reference, plain = outing("reference", FEW), outing("reference", FEW, layout="append")

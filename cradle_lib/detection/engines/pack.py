@@ -121,15 +121,15 @@ def pack(pieces: Sequence[Piece], device: torch.device) -> Pack:
     )
 
 
-def cost(members: Sequence[Piece]) -> float:
-    """What one call for neighbours costs, in keys that it reads meanwhile.
+def cost(slots: int, longest: int, widest: int) -> float:
+    """What one call for neighbouring slots costs, in keys that it reads meanwhile.
 
-    It reads every slot between its first and its last as far as the longest of them, for as many
-    queries as the widest has.
+    Args:
+        slots: Slots from its first to its last: all of them are read.
+        longest: As far as the longest piece ends.
+        widest: Queries of each, as many as the widest piece has.
     """
-    slots = members[-1].slot - members[0].slot + 1
-    read = slots * max(piece.end for piece in members)
-    return CALL + read * (1 + max(piece.tokens for piece in members) / QUERIES)
+    return CALL + slots * longest * (1 + widest / QUERIES)
 
 
 def neighbours(pieces: Sequence[Piece]) -> list[Sequence[Piece]]:
@@ -149,8 +149,8 @@ def neighbours(pieces: Sequence[Piece]) -> list[Sequence[Piece]]:
         for begin in range(end - 1, max(end - SPAN, 0) - 1, -1):
             piece = pieces[begin]
             longest, widest = max(longest, piece.end), max(widest, piece.tokens)
-            read = (last - piece.slot + 1) * longest * (1 + widest / QUERIES)
-            found.append((best[begin][0] + CALL + read, begin))
+            call = cost(last - piece.slot + 1, longest, widest)
+            found.append((best[begin][0] + call, begin))
         best.append(min(found))
     cuts = [len(pieces)]
     while cuts[-1]:
