@@ -21,7 +21,12 @@ FEW, SOME, MANY, MORE, ALL = 4, 12, 60, 120, 600
 
 
 def outing(
-    name: str, dialogues: int, *, layout: str = "turn", mode: str | None = None, long: bool = False
+    name: str,
+    dialogues: int,
+    *,
+    layout: str = "turn",
+    mode: str | None = None,
+    which: str = "sample",
 ) -> Outing:
     """Runs one contestant in a process of its own.
 
@@ -30,7 +35,7 @@ def outing(
     """
     told = [name, "--dialogues", str(dialogues), "--layout", layout]
     told += ["--mode", mode] if mode else []
-    told += ["--long"] if long else []
+    told += ["--which", which] if which != "sample" else []
     command = [sys.executable, "-m", "benchmarks.contestants", *told]
     # Every core, also where another benchmark has asked for one thread.
     surroundings = {**os.environ, "OMP_NUM_THREADS": str(os.cpu_count())}
@@ -66,7 +71,7 @@ def roofline(one: Outing, decoding: str) -> Row:
         one.pace,
         one.peak_mb,
         None,
-        f"{one.rate / 1e9:.0f} billion operations a second sustained beside it; "
+        f"{one.rate / 1e9:.0f} billion operations a second sustained in between; "
         f"{one.computed:,} tokens computed",
     )
 
@@ -76,9 +81,10 @@ def measure() -> list[Row]:
     few, some = f"another sample of {FEW} dialogues", f"another sample of {SOME} dialogues"
     wave, appended = outing("wave", MANY), outing("wave", MANY, layout="append")
     constrained = outing("wave", MANY, mode="constrained")
-    # Both fill a wave, the second one several times over.
-    more, everyone = outing("wave", MORE), outing("wave", ALL)
-    long = outing("wave", 1, long=True)
+    # Both fill a wave, the second one several times over. Slots grow with the longest dialogues:
+    # they are the same in both, so that only the number of dialogues differs.
+    more, everyone = outing("wave", MORE, which="longest"), outing("wave", ALL)
+    long = outing("wave", 1, which="joined")
     reference, plain = outing("reference", FEW), outing("reference", FEW, layout="append")
     cached = outing("per-dialogue", SOME)
     llama = max((outing(f"llama-{n}", SOME) for n in (1, 2)), key=lambda other: other.pace)
@@ -102,7 +108,7 @@ def measure() -> list[Row]:
             f"{everyone.turns:,} and {wave.turns:,} turns",
         ),
         Row(
-            f"memory over {MORE} dialogues to memory over {ALL}",
+            f"memory over the {MORE} longest dialogues to memory over {ALL}",
             more.peak_mb / everyone.peak_mb,
             0.8,
             everyone.pace,

@@ -50,7 +50,7 @@ class Outing:
         peak_mb: Peak memory of the process in millions of bytes.
         computed: New tokens, each once: what the wave engine computed; 0 for the others.
         operations: Floating-point operations that these need; 0 likewise.
-        rate: Operations per second of a float32 matrix product in the same process; 0 likewise.
+        rate: Operations per second of float32 matrix products in between; 0 likewise.
         answers: First line of each turn's answer, by dialogue and turn.
     """
 
@@ -68,23 +68,44 @@ class Outing:
         return self.turns / self.seconds
 
 
-def product_rate() -> float:
-    """Measures what the machine sustains in float32 matrix products of the model's shapes.
+class Products:
+    """What the machine sustains in float32 matrix products, measured in between a run.
 
-    Returns:
-        Operations per second over two seconds of one product after the other: of the faster
-        of the two that take most of the model's time.
+    A machine that others share is faster at one moment than at another. So the products are not
+    measured before or after the run, but during it: a tenth of a second every two seconds, of
+    the two shapes that take most of the model's time in turn.
+
+    Attributes:
+        seconds: Time that was spent on measuring.
     """
-    rates = []
-    for rows, inner, columns in ((512, 576, 1536), (512, 1536, 576)):
+
+    def __init__(self) -> None:
+        self._shapes = ((512, 576, 1536), (512, 1536, 576))
+        self._made = [[0.0, 0.0] for _ in self._shapes]
+        self._next, self._last, self.seconds = 0, 0.0, 0.0
+
+    def measure(self, every: float = 2.0) -> None:
+        """Measures, if the last time was long enough ago."""
+        begin = time.perf_counter()
+        if begin - self._last < every:
+            return
+        rows, inner, columns = self._shapes[self._next]
         a, b = torch.randn(rows, inner), torch.randn(inner, columns)
         torch.mm(a, b)
         products, start = 0, time.perf_counter()
-        while (passed := time.perf_counter() - start) < 2.0:
+        while (passed := time.perf_counter() - start) < 0.1:
             torch.mm(a, b)
             products += 1
-        rates.append(2 * rows * inner * columns * products / passed)
-    return max(rates)
+        self._made[self._next][0] += 2 * rows * inner * columns * products
+        self._made[self._next][1] += passed
+        self._next = (self._next + 1) % len(self._shapes)
+        self._last = time.perf_counter()
+        self.seconds += self._last - begin
+
+    @property
+    def rate(self) -> float:
+        """Operations per second: of the shape that is faster."""
+        return max(operations / seconds for operations, seconds in self._made if seconds)
 
 
 def shape(local: Local) -> Decoder:
@@ -103,9 +124,11 @@ def shape(local: Local) -> Decoder:
     )
 
 
-def chosen(dialogues: int) -> list[Dialogue]:
-    """A stratified sample of the surrogate test split."""
+def chosen(dialogues: int, which: str) -> list[Dialogue]:
+    """Dialogues of the surrogate test split: a stratified sample, or those of most turns."""
     corpus = load_corpus("surrogate")
+    if which == "longest":
+        return sorted(corpus.dialogues, key=lambda d: -sum(t.asked for t in d.turns))[:dialogues]
     return [corpus.dialogues[i] for i in sample_dialogues(corpus, dialogues)]
 
 
@@ -210,6 +233,13 @@ def race(name: str, dialogues: Sequence[Dialogue], layout: str, mode: str | None
     sessions = [Session(dialogue, template) for dialogue in dialogues]
     predictions: list[Prediction] = []
     computed, operations, rate = 0, 0.0, 0.0
+    products = Products()
+
+    def emit(prediction: Prediction) -> None:
+        predictions.append(prediction)
+        if name == "wave":
+            products.measure()
+
     with ExitStack() as stack:
         engine: Any
         local = None if name.startswith("llama-") else load_local(model, Options())
@@ -217,16 +247,16 @@ def race(name: str, dialogues: Sequence[Dialogue], layout: str, mode: str | None
             threads = int(name.removeprefix("llama-"))
             engine = LlamaServer(stack.enter_context(serving(0, slots=SLOTS, threads=threads)))
         elif name == "wave":
-            engine, rate = Wave(model, Options(), local), product_rate()
+            engine = Wave(model, Options(), local)
         elif name == "reference":
             engine = Reference(model, Options(), local)
         else:
             engine = PerDialogue(local)
         start = time.perf_counter()
-        engine.answer_all(sessions, predictions.append)
-        seconds = time.perf_counter() - start
+        engine.answer_all(sessions, emit)
+        seconds = time.perf_counter() - start - products.seconds
     if name == "wave" and local is not None:
-        rate = max(rate, product_rate())
+        rate = products.rate
         computed, operations = needed(workload(predictions), shape(local))
     return Outing(
         turns=len(predictions),
@@ -246,9 +276,10 @@ def main() -> None:
     parser.add_argument("--dialogues", type=int, default=4)
     parser.add_argument("--layout", default="turn")
     parser.add_argument("--mode")
-    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--which", choices=["sample", "longest", "joined"], default="sample")
     told = parser.parse_args()
-    dialogues = [long_dialogue()] if told.long else chosen(told.dialogues)
+    joined = told.which == "joined"
+    dialogues = [long_dialogue()] if joined else chosen(told.dialogues, told.which)
     json.dump(asdict(race(told.name, dialogues, told.layout, told.mode)), sys.stdout)
 
 

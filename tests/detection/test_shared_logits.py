@@ -14,6 +14,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from cradle_lib.detection.engines import shared_attention
 from cradle_lib.detection.engines.pack import Piece, pack
 from cradle_lib.detection.engines.shared_attention import Store, attach, detach
 
@@ -32,6 +33,13 @@ def models(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return [load(folder, how) for how in ("sdpa" if request.param != "gpt-oss" else "eager",) * 2]
 
 
+@pytest.fixture(params=["compiled", "plain"])
+def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attention by the compiled kernels where they fit, and by PyTorch's own."""
+    if request.param == "plain":
+        monkeypatch.setattr(shared_attention, "compiled", lambda *_: None)
+
+
 def load(folder: Path, how: str) -> Any:
     lm = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation=how)
     return lm.eval()
@@ -41,7 +49,7 @@ class Shared:
     """A model under shared attention, with nothing of the engine around it."""
 
     def __init__(self, lm: Any, prefix: list[int], piece: int) -> None:
-        self.lm, self.store, self.cached = lm, Store(SLOTS, capacity=4), [[] for _ in range(SLOTS)]
+        self.lm, self.store, self.cached = lm, Store(SLOTS, step=4), [[] for _ in range(SLOTS)]
         attach(lm, self.store)
         self.seen = [
             self.forward(
@@ -84,6 +92,7 @@ def tokens(chance: random.Random, count: int) -> list[int]:
     return [chance.randrange(VOCABULARY) for _ in range(count)]
 
 
+@pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("prefix_length", [0, 3, 45])
 def test_logits_are_those_of_a_plain_forward_pass_over_the_whole_prompt(
     models: Any, prefix_length: int
@@ -126,6 +135,7 @@ def test_logits_are_those_of_a_plain_forward_pass_over_the_whole_prompt(
     assert max(map(len, shared.cached)) + prefix_length > 2 * WINDOW
 
 
+@pytest.mark.usefixtures("kernels")
 def test_a_slot_that_moved_goes_on_as_if_nothing_had_happened(models: Any) -> None:
     lm, twin = models
     chance = random.Random(4)
@@ -135,7 +145,8 @@ def test_a_slot_that_moved_goes_on_as_if_nothing_had_happened(models: Any) -> No
     try:
         shared.forward([Piece(slot, 0, 12) for slot in range(SLOTS)], [tokens(chance, 12)] * SLOTS)
         shared.forward([Piece(3, 12, 5)], [tokens(chance, 5)])
-        shared.store.move(3, 1, 17)
+        with torch.inference_mode():
+            shared.store.move(3, 1, 17)
         shared.cached[1] = shared.cached.pop()
         logits = shared.forward(
             [Piece(1, 17, 1), Piece(0, 12, 3)], [tokens(chance, 1), tokens(chance, 3)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 
 import torch
@@ -18,6 +19,8 @@ CALL: Final = 800
 QUERIES: Final = 12
 # No call takes more slots: the search for the best grouping looks no further.
 SPAN: Final = 64
+# Tokens that one thread of the compiled kernel takes at once, so that all have something to do.
+PORTION: Final = 32
 
 
 class Piece(NamedTuple):
@@ -71,16 +74,42 @@ class Pack:
     Attributes:
         slot: Slot of each token. Shape (tokens,).
         place: Place of each token in its slot, from 0. Shape (tokens,).
-        groups: The calls in which dialogues attend to what is their own.
         furthest: The greatest place of all tokens.
+        pieces: What each dialogue needs, in the order of the tokens.
         masks: Masks that were made for this pass: all layers of a kind use the same.
     """
 
     slot: Tensor
     place: Tensor
-    groups: tuple[Group, ...]
     furthest: int
+    pieces: tuple[Piece, ...]
     masks: dict[tuple[object, ...], Mask] = field(default_factory=dict)
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The calls of PyTorch's kernels in which dialogues attend to what is their own."""
+        firsts = dict(zip((p.slot for p in self.pieces), self._firsts(), strict=True))
+        device = self.slot.device
+        return tuple(_group(m, firsts, device) for m in neighbours(sorted(self.pieces)))
+
+    @cached_property
+    def work(self) -> Tensor:
+        """The same for the compiled kernel: slot, start, tokens and index of the first token.
+
+        Shape (portions, 4), the most expensive first.
+        """
+        portions = [
+            (slot, start + done, min(PORTION, tokens - done), first + done)
+            for (slot, start, tokens), first in zip(self.pieces, self._firsts(), strict=True)
+            for done in range(0, tokens, PORTION)
+        ]
+        # A portion costs the reading of its keys, and their product with each query.
+        portions.sort(key=lambda p: -(p[1] + p[2]) * (QUERIES + p[2]))
+        return torch.tensor(portions, dtype=torch.long, device=self.slot.device)
+
+    def _firsts(self) -> list[int]:
+        """Index of each piece's first token."""
+        return [0, *accumulate(piece.tokens for piece in self.pieces)][:-1]
 
     def mask(self, key: tuple[object, ...], dtype: torch.dtype, see: Callable[[], Tensor]) -> Mask:
         """Makes a mask once.
@@ -105,20 +134,9 @@ def pack(pieces: Sequence[Piece], device: torch.device) -> Pack:
     Returns:
         The pack; its tokens are in the order of the pieces.
     """
-    slots: list[int] = []
-    places: list[int] = []
-    firsts: dict[int, int] = {}
-    for piece in pieces:
-        firsts[piece.slot] = len(slots)
-        slots += [piece.slot] * piece.tokens
-        places += range(piece.start, piece.end)
-    groups = [_group(members, firsts, device) for members in neighbours(sorted(pieces))]
-    return Pack(
-        slot=_vector(slots, device),
-        place=_vector(places, device),
-        groups=tuple(groups),
-        furthest=max(places),
-    )
+    slots = [piece.slot for piece in pieces for _ in range(piece.tokens)]
+    places = [place for piece in pieces for place in range(piece.start, piece.end)]
+    return Pack(_vector(slots, device), _vector(places, device), max(places), tuple(pieces))
 
 
 def cost(slots: int, longest: int, widest: int) -> float:

@@ -10,8 +10,10 @@ linear layers see no padding. In each attention layer
    over prefix and slot together.
 
 Sliding windows are masks in steps 2 and 3, and an attention sink is one more term in the
-denominator of step 4. What else an architecture may ask of attention is refused, so that
-the engine can fall back to the model's own.
+denominator of step 4. Steps 2 to 4 are compiled for the processor where that is possible
+(``compiled``), and made of PyTorch's kernels where it is not (``plain_attention``). What else an
+architecture may ask of attention is refused, so that the engine can fall back to the model's
+own.
 
 References:
     The joining of partial softmaxes: Milakov and Gimelshein 2018 (arXiv 1805.02867);
@@ -26,8 +28,9 @@ import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface, PreTrainedModel
 
-from cradle_lib.detection.engines.attend import attend
-from cradle_lib.detection.engines.pack import Group, Pack
+from cradle_lib.detection.engines.compiled import Compiled, Found, compiled
+from cradle_lib.detection.engines.pack import Pack
+from cradle_lib.detection.engines.plain_attention import attend_own, attend_prefix, join
 
 NAME: Final = "cradle_shared_prefix"
 _STORE: Final = "cradle_store"
@@ -47,14 +50,16 @@ class Store:
     Args:
         slots: How many dialogues advance together. Until the prefix is frozen there is one
             slot, in which it is computed.
-        capacity: Tokens that a slot holds at first; it grows by itself.
+        step: Tokens that a slot holds at first, and by which it grows. Steps are small: what
+            lies unused in every slot of every layer costs more than copying now and then.
     """
 
-    def __init__(self, slots: int, capacity: int = 256) -> None:
-        self._wave, self._first_capacity = slots, capacity
-        self.slots, self.capacity = 1, capacity
+    def __init__(self, slots: int, step: int = 128) -> None:
+        self._wave, self._step = slots, step
+        self.slots, self.capacity = 1, step
         self.prefix: dict[int, tuple[Tensor, Tensor]] = {}
         self.own: dict[int, tuple[Tensor, Tensor]] = {}
+        self.turned: dict[int, Tensor] = {}
         self.prefix_length = 0
         self.pack: Pack | None = None
 
@@ -76,13 +81,13 @@ class Store:
             self.prefix[layer] = (key[:1, :, :length].clone(), value[:1, :, :length].clone())
         self.own.clear()
         self.prefix_length = length
-        self.slots, self.capacity = self._wave, self._first_capacity
+        self.slots, self.capacity = self._wave, self._step
 
     def reserve(self, length: int) -> None:
         """Makes every slot hold at least so many tokens."""
         if length <= self.capacity:
             return
-        self.capacity = max(length, self.capacity * 3 // 2)
+        self.capacity = -(-length // self._step) * self._step
         for layer, (key, value) in self.own.items():
             self.own[layer] = (self._grown(key), self._grown(value))
 
@@ -93,8 +98,11 @@ class Store:
             value[target, :, :length] = value[source, :, :length]
 
     def _grown(self, old: Tensor) -> Tensor:
-        new = old.new_zeros(old.shape[0], old.shape[1], self.capacity, old.shape[3])
-        new[:, :, : old.shape[2]] = old
+        held = old.shape[2]
+        new = old.new_empty(old.shape[0], old.shape[1], self.capacity, old.shape[3])
+        new[:, :, :held] = old
+        # What is masked must still be a number.
+        new[:, :, held:] = 0
         return new
 
     def write(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
@@ -171,85 +179,39 @@ def _attention(
     layer: int = module.layer_idx  # type: ignore[assignment]
     scale = scaling if scaling is not None else query.shape[-1] ** -0.5
     keys, values = store.write(layer, key, value)
-    out, lse = _own(query, keys, values, now, scale, sliding_window)
-    if store.prefix_length:
-        shared, shared_lse = _shared(query, store, layer, now, scale, sliding_window)
-        # A query that sees nothing of one side has a log-sum-exp of minus infinity there.
-        total = torch.logaddexp(lse, shared_lse)
-        # The two weights add up to one.
-        share = (shared_lse - total).exp().unsqueeze(-1)
-        out = torch.lerp(out.float(), shared.float(), share)
-        lse = total
+    kernels = compiled(query, keys, values)
+    if kernels is not None:
+        out, lse = _compiled(kernels, store, layer, query, scale, sliding_window)
+    else:
+        out, lse = attend_own(query, keys, values, now, scale, sliding_window)
+        if store.prefix_length:
+            prefix = attend_prefix(query, *store.prefix[layer], now, scale, sliding_window)
+            out, lse = join(out, lse, *prefix)
     if s_aux is not None:
         out = out * torch.sigmoid(lse - s_aux).unsqueeze(-1)
     return out.unsqueeze(0).to(query.dtype), None
 
 
-def _shared(
-    query: Tensor, store: Store, layer: int, now: Pack, scale: float, window: int | None
-) -> tuple[Tensor, Tensor]:
-    key, value = store.prefix[layer]
-    heads, tokens, few = query.shape[1], query.shape[2], key.shape[1]
-    group = heads // few
-    mask = None
-    if window is not None and store.prefix_length + now.furthest >= window:
-        # A token at position p sees positions greater than p - window.
-        first = store.prefix_length + now.place - window + 1
-
-        def see() -> Tensor:
-            seen = torch.arange(store.prefix_length, device=query.device) >= first.unsqueeze(1)
-            return seen.repeat(group, 1).view(1, 1, group * tokens, -1)
-
-        mask = now.mask(("prefix", window, group), query.dtype, see)
-    folded = query.reshape(1, few, group * tokens, -1)
-    out, lse = attend(folded, key, value, scale, mask)
-    out = out.reshape(heads, tokens, -1).transpose(0, 1)
-    return out, lse.reshape(heads, tokens).transpose(0, 1)
-
-
-def _own(
-    query: Tensor, keys: Tensor, values: Tensor, now: Pack, scale: float, window: int | None
-) -> tuple[Tensor, Tensor]:
-    heads, tokens, size = query.shape[1:]
-    few = keys.shape[1]
-    group = heads // few
-    by_token = query[0].transpose(0, 1)
-    out = query.new_empty(tokens, heads, values.shape[-1])
-    lse = torch.empty(tokens, heads, dtype=torch.float32, device=query.device)
-    for index, part in enumerate(now.groups):
-        slots, columns = part.asked.shape
-
-        def see(part: Group = part) -> Tensor:
-            places = torch.arange(part.longest, device=query.device)
-            ends = part.seen_until.unsqueeze(-1)
-            seen = places < ends
-            if window is not None:
-                seen &= places >= ends - window
-            # Rows are folded heads first; of one column they are all alike.
-            seen = seen.unsqueeze(1).expand(-1, group, -1, -1)
-            return seen.reshape(len(seen), 1, -1, part.longest)
-
-        mask = None
-        if not part.even or (window is not None and part.longest > window):
-            mask = now.mask((index, window, group), query.dtype, see)
-        asked = by_token[part.asked.view(-1)].view(slots, columns, few, group, size)
-        # Neighbouring slots are a view; slots among them without a new token ask for nothing.
-        here = slice(part.first, part.first + slots)
-        found, found_lse = attend(
-            asked.permute(0, 2, 3, 1, 4).reshape(slots, few, group * columns, size),
-            keys[here, :, : part.longest],
-            values[here, :, : part.longest],
-            scale,
-            mask,
-        )
-        found = found.reshape(slots, few, group, columns, -1).permute(0, 3, 1, 2, 4)
-        found = found.reshape(slots * columns, heads, -1)
-        found_lse = found_lse.reshape(slots, heads, columns).transpose(1, 2).reshape(-1, heads)
-        if part.filled is not None:
-            found, found_lse = found[part.filled], found_lse[part.filled]
-        out[part.tokens] = found
-        lse[part.tokens] = found_lse
-    return out, lse
+def _compiled(
+    kernels: Compiled, store: Store, layer: int, query: Tensor, scale: float, window: int | None
+) -> Found:
+    now = store.pack
+    assert now is not None
+    keys, values = store.own[layer]
+    tokens, size = query.shape[2:]
+    asked = query.contiguous() if query.stride(-1) != 1 else query
+    asked = asked.view(keys.shape[1], -1, tokens, size)
+    prefix = None
+    if store.prefix_length and window is not None and store.prefix_length + now.furthest >= window:
+        # Some token does not see all of it.
+        prefix = attend_prefix(query, *store.prefix[layer], now, scale, window)
+    elif store.prefix_length:
+        if layer not in store.turned:
+            store.turned[layer] = kernels.turn(store.prefix[layer][0][0])
+        value = store.prefix[layer][1][0]
+        prefix = kernels.prefix(asked, store.turned[layer], value, scale)
+    out, lse = kernels.own(asked, keys, values, now.work, scale, window, prefix)
+    return out.permute(2, 0, 1, 3).flatten(1, 2), lse.permute(2, 0, 1).flatten(1)
 
 
 AttentionInterface.register(NAME, _attention)
