@@ -81,8 +81,8 @@ def measure() -> list[Row]:
     few, some = f"another sample of {FEW} dialogues", f"another sample of {SOME} dialogues"
     wave, appended = outing("wave", MANY), outing("wave", MANY, layout="append")
     constrained = outing("wave", MANY, mode="constrained")
-    # Both fill a wave, the second one several times over. Slots grow with the longest dialogues:
-    # they are the same in both, so that only the number of dialogues differs.
+    # Both fill a wave, the second one several times over. Slots grow with the longest dialogues;
+    # those of most turns are in both, so that little but the number of dialogues differs.
     more, everyone = outing("wave", MORE, which="longest"), outing("wave", ALL)
     long = outing("wave", 1, which="joined")
     reference, plain = outing("reference", FEW), outing("reference", FEW, layout="append")

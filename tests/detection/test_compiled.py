@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import random
-import shutil
+import tempfile
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from cradle_lib.detection.engines import compiled as module
 from cradle_lib.detection.engines.compiled import Compiled, compiled
 from cradle_lib.detection.engines.pack import PORTION, Piece, pack
 
-pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on this machine")
+pytestmark = pytest.mark.usefixtures("any_processor")
 
 CAPACITY = 150
 SLOTS = 5
@@ -124,6 +125,18 @@ def test_each_token_sees_the_whole_prefix(shape: dict[str, int], length: int, to
                 assert_close(out[here], lse[here], expected)
 
 
+def test_without_a_folder_for_the_result_there_are_no_kernels(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "is not there"))
+    module._for_size.cache_clear()
+    tensor = torch.zeros(1, 16)
+    try:
+        assert compiled(tensor, tensor, tensor) is None
+    finally:
+        module._for_size.cache_clear()
+
+
 def test_a_number_that_is_none_is_not_hidden() -> None:
     query, keys = torch.ones(1, 1, 3, 16), torch.ones(1, 4, 16)
     query[0, 0, 1, 5] = math.nan
@@ -132,7 +145,10 @@ def test_a_number_that_is_none_is_not_hidden() -> None:
     assert out.isnan().all(-1).tolist() == [[[False, True, False]]]
 
 
-@pytest.mark.parametrize("compiler", ["false", "a-compiler-that-is-not-there", "cc --no-such-option"])
+@pytest.mark.parametrize(
+    "compiler",
+    ["false", "a-compiler-that-is-not-there", "gcc --no-such-option", "gcc -D__clang__", "gcc '"],
+)
 def test_without_a_compiler_there_are_no_kernels(
     monkeypatch: pytest.MonkeyPatch, compiler: str
 ) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cradle_lib.detection.engines.pack import (
     CALL,
+    PORTION,
     QUERIES,
     Group,
     Piece,
@@ -97,3 +98,22 @@ def test_every_token_asks_once_and_sees_itself_and_what_came_before(
         assert {int(made.slot[t]) for t in group.tokens} <= set(
             range(group.first, group.first + len(group.asked))
         )
+
+
+@settings(deadline=None, max_examples=150)
+@given(members=pieces_by_slot, order=st.randoms(use_true_random=False))
+def test_portions_for_the_compiled_kernel_are_all_tokens_once(
+    members: list[Piece], order: object
+) -> None:
+    pieces = list(members)
+    order.shuffle(pieces)  # type: ignore[attr-defined]
+    made = pack(pieces, CPU)
+    found = {
+        first + i: (slot, start + i)
+        for slot, start, tokens, first in made.work.tolist()
+        for i in range(tokens)
+    }
+    assert sum(tokens for _, _, tokens, _ in made.work.tolist()) == len(found)
+    everything = zip(made.slot.tolist(), made.place.tolist(), strict=True)
+    assert found == dict(enumerate(everything))
+    assert max(tokens for _, _, tokens, _ in made.work.tolist()) <= PORTION

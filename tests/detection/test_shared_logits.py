@@ -15,6 +15,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from cradle_lib.detection.engines import shared_attention
+from cradle_lib.detection.engines.compiled import LANES, Compiled, compiled
 from cradle_lib.detection.engines.pack import Piece, pack
 from cradle_lib.detection.engines.shared_attention import Store, attach, detach
 
@@ -38,6 +39,15 @@ def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """Attention by the compiled kernels where they fit, and by PyTorch's own."""
     if request.param == "plain":
         monkeypatch.setattr(shared_attention, "compiled", lambda *_: None)
+        return
+    request.getfixturevalue("any_processor")
+
+    def used(query: torch.Tensor, *more: torch.Tensor) -> Compiled | None:
+        found = compiled(query, *more)
+        assert (found is None) == (query.shape[-1] % LANES != 0)
+        return found
+
+    monkeypatch.setattr(shared_attention, "compiled", used)
 
 
 def load(folder: Path, how: str) -> Any:

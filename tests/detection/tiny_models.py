@@ -50,7 +50,7 @@ def make_tokenizer(folder: Path, chat: str | None) -> None:
 
 #: The families that the wave engine must serve exactly, and what is special about each.
 FAMILIES: dict[str, tuple[type[PreTrainedConfig], dict[str, Any]]] = {
-    "llama": (LlamaConfig, {}),
+    "llama": (LlamaConfig, {"head_dim": 64}),
     "qwen2": (Qwen2Config, {}),
     "qwen3": (Qwen3Config, {"head_dim": 16}),
     # Sliding windows far shorter than the prompts, between layers of full attention.

@@ -1,16 +1,15 @@
 """Attention of a wave, compiled on the machine that runs it.
 
 On a processor this is what the wave engine spends most time on beside matrix products. The source
-lies beside this file in C; a compiler (``cc``, or what the variable ``CC`` says) fits it to the
-processor and the model's head size in about half a second. Where there is no compiler, on a GPU,
-and in other number formats, ``shared_attention`` does the same with PyTorch's kernels.
+lies beside this file in C; GCC (``gcc``, or what the variable ``CC`` says) fits it to the processor
+and the model's head size in about half a second. Without GCC or AVX-512, on a GPU, and in other
+number formats, ``plain_attention`` does the same with PyTorch's kernels.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import shlex
 import subprocess
 import tempfile
@@ -23,8 +22,11 @@ import torch
 from torch import Tensor
 
 SOURCE: Final = Path(__file__).with_name("wave_attention.c")
-# What GCC and Clang both take; nothing that changes the order of sums.
-OPTIONS: Final = ("-O3", "-ffp-contract=fast", "-fno-math-errno", "-fopenmp", "-shared", "-fPIC")
+# Nothing that changes the order of sums.
+OPTIONS: Final = (
+    *("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno"),
+    *("-fopenmp", "-shared", "-fPIC"),
+)
 # Numbers of a vector: head sizes are multiples of it.
 LANES: Final = 16
 
@@ -70,8 +72,9 @@ _SIGNATURES: Final[dict[str, tuple[Any, Sequence[Any]]]] = {
 class Compiled:
     """The kernels for one head size.
 
-    Queries have shape (key heads, query heads of each, tokens, size). All tensors are float32, on
-    the processor, and without gaps in their last dimension.
+    Queries have shape (key heads, query heads of each, tokens, size). They, and results, may lie in
+    any order in memory but for the last dimension, which has no gaps. All numbers are float32, on
+    the processor.
 
     Args:
         library: The compiled source.
@@ -137,8 +140,8 @@ class Compiled:
 
         Args:
             query: The queries.
-            keys: All slots' keys. Shape (slots, key heads, capacity, size).
-            values: Their values. The same shape.
+            keys: All slots' keys, contiguous. Shape (slots, key heads, capacity, size).
+            values: Their values, contiguous. The same shape.
             work: What there is to do: see ``Pack.work``.
             scale: Factor of the scores.
             window: How many tokens one sees at most, itself included; ``None`` for all.
@@ -150,6 +153,7 @@ class Compiled:
         Raises:
             MemoryError: If there is no room for one dialogue's keys a second time.
         """
+        assert all(tensor.is_contiguous() for tensor in (keys, values, work))
         few, sharers = query.shape[:2]
         found = _empty(query)
         _check(
@@ -173,8 +177,7 @@ def compiled(query: Tensor, keys: Tensor, values: Tensor) -> Compiled | None:
         values: Values. Shape (..., value size).
 
     Returns:
-        The kernels; ``None`` where there is no compiler, or nothing to be compiled for such
-        tensors.
+        The kernels; ``None`` where they can't be compiled, or not for such tensors.
     """
     size = query.shape[-1]
     fits = query.device.type == "cpu" and size % LANES == 0 and values.shape[-1] == size
@@ -185,17 +188,16 @@ def compiled(query: Tensor, keys: Tensor, values: Tensor) -> Compiled | None:
 
 @cache
 def _for_size(size: int) -> Compiled | None:
-    compiler = shlex.split(os.environ.get("CC", "cc"))
-    native = "-mcpu=native" if platform.machine() in {"arm64", "aarch64"} else "-march=native"
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        made = Path(folder) / "wave_attention.so"
-        command = [*compiler, *OPTIONS, native, f"-DSIZE={size}", str(SOURCE), "-o", str(made)]
-        try:
-            subprocess.run([*command, "-lm"], capture_output=True, check=True, timeout=120)
+    try:
+        compiler = shlex.split(os.environ.get("CC") or "gcc")
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            made = Path(folder) / "wave_attention.so"
+            command = [*compiler, *OPTIONS, f"-DSIZE={size}", str(SOURCE), "-o", str(made), "-lm"]
+            subprocess.run(command, capture_output=True, check=True, timeout=120)
             # A library stays loaded when its file is gone.
             return Compiled(ctypes.CDLL(str(made)))
-        except (OSError, subprocess.SubprocessError):
-            return None
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
 
 
 def _empty(query: Tensor) -> Found:

@@ -19,7 +19,7 @@ CALL: Final = 800
 QUERIES: Final = 12
 # No call takes more slots: the search for the best grouping looks no further.
 SPAN: Final = 64
-# Tokens that one thread of the compiled kernel takes at once, so that all have something to do.
+# New tokens of a dialogue that one thread takes at once, so that all have something to do.
 PORTION: Final = 32
 
 

@@ -5,9 +5,15 @@
  * Kernels made for large matrices spend most of that time on packing and padding. Here each
  * dialogue is read at its own length, with its own number of queries.
  *
- * compiled.py compiles it with -DSIZE=<head size>, a multiple of 16. The vector types are those
- * of GCC and Clang, which turn them into whatever instructions the processor has.
+ * compiled.py compiles it with -DSIZE=<head size>, a multiple of 16. The vector types are GCC's,
+ * which turns them into whatever instructions the processor has.
  */
+#if defined(__clang__) || !defined(__GNUC__)
+#error "PyTorch brings GCC's OpenMP; another one in the same process may stop it"
+#endif
+#if !defined(__AVX512F__) && !defined(ANY_PROCESSOR)
+#error "with fewer or shorter registers the sums leave them: no faster than PyTorch's kernels"
+#endif
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -84,8 +90,8 @@ static inline vector power(vector x)
     for (int i = 0; i < LANES; i++)                                  \
         if (!(i & step)) {                                           \
             vector a = m[i], b = m[i + step];                        \
-            m[i] = __builtin_shufflevector(a, b, low);               \
-            m[i + step] = __builtin_shufflevector(a, b, high);       \
+            m[i] = __builtin_shuffle(a, b, (whole){low});            \
+            m[i + step] = __builtin_shuffle(a, b, (whole){high});    \
         }
 static inline void transpose(vector m[LANES])
 {
@@ -214,10 +220,10 @@ weigh(int rows, const struct tile *t, const vector *weights, int64_t wide, const
         for (int r = 0; r < rows; r++)
             for (int i = 0; i < here; i++) {
                 int64_t d = (part + i) * LANES;
-                vector whole_sum = sum[r][i] * share[r];
+                vector joined = sum[r][i] * share[r];
                 if (t->other[r] != NULL)
-                    whole_sum += *(const vector *)(t->other[r] + d) * rest[r];
-                *(vector *)(t->out[r] + d) = whole_sum;
+                    joined += *(const vector *)(t->other[r] + d) * rest[r];
+                *(vector *)(t->out[r] + d) = joined;
             }
     }
 }
