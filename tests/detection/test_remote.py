@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +180,15 @@ def test_a_service_that_keeps_failing_stops_the_run_and_a_later_start_goes_on(
     assert [p.outcome for p in predictions] == [Outcome.OK] * 8
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C as in a terminal, also where the tests were started in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_keeps_the_answers_in_flight(tmp_path: Path) -> None:
     long = long_corpus(10, 9)
     told: list[str] = []

@@ -196,7 +196,9 @@ class Runner:
             ids += new
         began = time.perf_counter()
         logits = self._forward(pieces, ids, rows)
-        likeliest = logits.argmax(-1).tolist()
+        # On a processor NumPy finds the greatest of a long row several times faster.
+        found: Any = logits.numpy() if logits.device.type == "cpu" else logits
+        likeliest = found.argmax(-1).tolist()
         passed = time.perf_counter() - began
         row = 0
         for slot, start, count in pieces:
