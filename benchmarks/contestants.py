@@ -84,10 +84,10 @@ class Products:
         self._made = [[0.0, 0.0] for _ in self._shapes]
         self._next, self._last, self.seconds = 0, 0.0, 0.0
 
-    def measure(self, every: float = 2.0) -> None:
+    def measure(self) -> None:
         """Measures, if the last time was long enough ago."""
         begin = time.perf_counter()
-        if begin - self._last < every:
+        if begin - self._last < 2.0:
             return
         rows, inner, columns = self._shapes[self._next]
         a, b = torch.randn(rows, inner), torch.randn(inner, columns)

@@ -29,6 +29,16 @@ def kernels(size: int) -> Compiled:
     return found
 
 
+def assert_no_kernels() -> None:
+    """Compiles anew, as a process does that begins now."""
+    tensor = torch.zeros(1, 16)
+    module._for_size.cache_clear()
+    try:
+        assert compiled(tensor, tensor, tensor) is None
+    finally:
+        module._for_size.cache_clear()
+
+
 def by_definition(
     query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, scale: float
 ) -> torch.Tensor:
@@ -129,12 +139,7 @@ def test_without_a_folder_for_the_result_there_are_no_kernels(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "is not there"))
-    module._for_size.cache_clear()
-    tensor = torch.zeros(1, 16)
-    try:
-        assert compiled(tensor, tensor, tensor) is None
-    finally:
-        module._for_size.cache_clear()
+    assert_no_kernels()
 
 
 def test_a_number_that_is_none_is_not_hidden() -> None:
@@ -153,12 +158,7 @@ def test_without_a_compiler_there_are_no_kernels(
     monkeypatch: pytest.MonkeyPatch, compiler: str
 ) -> None:
     monkeypatch.setenv("CC", compiler)
-    module._for_size.cache_clear()
-    tensor = torch.zeros(1, 16)
-    try:
-        assert compiled(tensor, tensor, tensor) is None
-    finally:
-        module._for_size.cache_clear()
+    assert_no_kernels()
 
 
 @pytest.mark.parametrize(

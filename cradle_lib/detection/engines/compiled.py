@@ -111,6 +111,9 @@ class Compiled:
             values: Shape (key heads, keys, size).
             scale: Factor of the scores.
 
+        Returns:
+            What they found.
+
         Raises:
             MemoryError: If there is no room for the scores of six queries.
         """

@@ -111,6 +111,15 @@ class Pack:
         """Index of each piece's first token."""
         return [0, *accumulate(piece.tokens for piece in self.pieces)][:-1]
 
+    def loses(self, length: int, window: int | None) -> bool:
+        """Tells whether some token does not see all of a prefix.
+
+        Args:
+            length: Tokens of the prefix.
+            window: How many tokens one sees at most, itself included; ``None`` for all.
+        """
+        return window is not None and length + self.furthest >= window
+
     def mask(self, key: tuple[object, ...], dtype: torch.dtype, see: Callable[[], Tensor]) -> Mask:
         """Makes a mask once.
 

@@ -34,7 +34,7 @@ def attend_prefix(
     heads, tokens = query.shape[1:3]
     group = heads // few
     mask = None
-    if window is not None and length + now.furthest >= window:
+    if window is not None and now.loses(length, window):
         # A token at position p sees positions greater than p - window.
         first = length + now.place - window + 1
 

@@ -202,8 +202,7 @@ def _compiled(
     asked = query.contiguous() if query.stride(-1) != 1 else query
     asked = asked.view(keys.shape[1], -1, tokens, size)
     prefix = None
-    if store.prefix_length and window is not None and store.prefix_length + now.furthest >= window:
-        # Some token does not see all of it.
+    if store.prefix_length and now.loses(store.prefix_length, window):
         prefix = attend_prefix(query, *store.prefix[layer], now, scale, window)
     elif store.prefix_length:
         if layer not in store.turned:

@@ -238,6 +238,21 @@ weigh(int rows, const struct tile *t, const vector *weights, int64_t wide, const
     default: { enum { n = ROWS }; call; break; }                     \
     }
 
+/* The queries from `row` on, of so many, counted token by token; what they see is left open. */
+static inline struct tile tile_at(const struct strided *query, const struct strided *out,
+                                  const struct strided *lse, int64_t head, int64_t sharers,
+                                  int64_t row, int64_t rows)
+{
+    struct tile t = {.rows = rows - row < ROWS ? (int)(rows - row) : ROWS};
+    for (int r = 0; r < t.rows; r++) {
+        int64_t token = (row + r) / sharers, sharer = (row + r) % sharers;
+        t.query[r] = at(query, head, sharer, token);
+        t.out[r] = at(out, head, sharer, token);
+        t.lse[r] = at(lse, head, sharer, token);
+    }
+    return t;
+}
+
 /* Attention of a tile to keys and their values, and the joining. */
 static void attend(const struct tile *t, const vector *turned, const float *values, float scale,
                    vector *scores)
@@ -294,15 +309,9 @@ int prefix_attention(const struct strided *query, const float *turned, const flo
             int64_t head = i / portions, first = i % portions * PORTION;
             int64_t last = first + PORTION < tokens ? first + PORTION : tokens;
             for (int64_t row = first * sharers; row < last * sharers && !failed; row += ROWS) {
-                struct tile t = {.rows = last * sharers - row < ROWS
-                                             ? (int)(last * sharers - row) : ROWS};
-                for (int r = 0; r < t.rows; r++) {
-                    int64_t token = (row + r) / sharers, sharer = (row + r) % sharers;
-                    t.query[r] = at(query, head, sharer, token);
-                    t.out[r] = at(out, head, sharer, token);
-                    t.lse[r] = at(lse, head, sharer, token);
+                struct tile t = tile_at(query, out, lse, head, sharers, row, last * sharers);
+                for (int r = 0; r < t.rows; r++)
                     t.end[r] = count;
-                }
                 attend(&t, (const vector *)turned + head * wide * SIZE,
                        values + head * count * SIZE, scale, scores);
             }
@@ -346,16 +355,12 @@ int own_attention(const struct strided *query, const float *keys, const float *v
             vector *scores = room + blocks_of(end - least) * SIZE;
             if (!failed)
                 turn(keys + here, end - least, room);
-            for (int64_t row = 0; row < w.tokens * sharers && !failed; row += ROWS) {
-                struct tile t = {.rows = w.tokens * sharers - row < ROWS
-                                             ? (int)(w.tokens * sharers - row) : ROWS};
+            int64_t rows = (w.first + w.tokens) * sharers;
+            for (int64_t row = w.first * sharers; row < rows && !failed; row += ROWS) {
+                struct tile t = tile_at(query, out, lse, head, sharers, row, rows);
                 for (int r = 0; r < t.rows; r++) {
-                    int64_t place = w.start + (row + r) / sharers;
-                    int64_t token = w.first + (row + r) / sharers, sharer = (row + r) % sharers;
-                    t.query[r] = at(query, head, sharer, token);
-                    t.out[r] = at(out, head, sharer, token);
-                    t.lse[r] = at(lse, head, sharer, token);
-                    t.end[r] = place + 1 - least;
+                    int64_t token = (row + r) / sharers, sharer = (row + r) % sharers;
+                    t.end[r] = w.start + token - w.first + 1 - least;
                     t.begin[r] = window > 0 && t.end[r] > window ? t.end[r] - window : 0;
                     if (prefix->data != NULL) {
                         t.other[r] = at(prefix, head, sharer, token);
