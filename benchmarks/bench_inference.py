@@ -62,17 +62,27 @@ def against(name: str, wave: Outing, other: Outing, target: float, note: str) ->
     )
 
 
-def roofline(one: Outing, decoding: str) -> Row:
-    """Compares a wave with what the machine sustains in matrix products alone."""
+def roofline(decoding: str, *runs: Outing) -> Row:
+    """Compares a wave with what the machine sustains in matrix products alone.
+
+    Args:
+        decoding: How the answers were decoded.
+        *runs: The same run, once or several times: the shares are taken over their joint time,
+            and the note gives each.
+    """
+    shares = [one.operations / one.seconds / one.rate for one in runs]
+    sustained = sum(one.seconds * one.rate for one in runs)
+    each = ", ".join(f"{share:.1%}" for share in shares)
     return Row(
-        f"share of the machine's matrix products, {len(one.answers):,} turns {decoding}",
-        one.operations / one.seconds / one.rate,
+        f"share of the machine's matrix products, {len(runs[0].answers):,} turns {decoding}",
+        sum(one.operations for one in runs) / sustained,
         0.6,
-        one.pace,
-        one.peak_mb,
+        sum(one.turns for one in runs) / sum(one.seconds for one in runs),
+        max(one.peak_mb for one in runs),
         None,
-        f"{one.rate / 1e9:.0f} billion operations a second sustained in between; "
-        f"{one.computed:,} tokens computed",
+        f"{sustained / sum(one.seconds for one in runs) / 1e9:.0f} billion operations a second "
+        f"sustained in between; {runs[0].computed:,} tokens computed"
+        + (f"; first and last run of the benchmark: {each}" if len(runs) > 1 else ""),
     )
 
 
@@ -95,9 +105,9 @@ def measure() -> list[Row]:
         against("one generate per prompt, append-only layout", appended, plain, 20, few),
         against("a cache per dialogue, no shared prefix", wave, cached, 2.5, some),
         against("llama.cpp's server, the better of 1 and 2 threads", wave, llama, 2, some),
-        roofline(everyone, "free"),
-        roofline(again, "free"),
-        roofline(constrained, "constrained"),
+        roofline("free", everyone),
+        roofline("free", wave, again),
+        roofline("constrained", constrained),
         Row(
             f"pace over {ALL} dialogues to pace over {MANY}",
             everyone.pace / wave.pace,
