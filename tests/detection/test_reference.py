@@ -79,6 +79,26 @@ def test_answers_are_those_of_a_plain_loop(
     assert len(texts) > 3, "the model must not say the same to everything"
 
 
+@pytest.mark.parametrize("chat", [True, False])
+def test_prompts_are_encoded_together_as_each_alone(
+    weights: Path, corpus: Corpus, tmp_path: Path, chat: bool
+) -> None:
+    from cradle_lib.detection import Session
+    from cradle_lib.prompts import load_template
+
+    folder = weights if chat else make_weights(tmp_path / "plain", chat=None)
+    local = load_local(make_model(folder), Options())
+    # A tokenizer that is told to make all texts of a batch equally long, as some are.
+    local.tokenizer.backend_tokenizer.enable_padding(pad_id=0, pad_token="<|end|>")
+    sessions = (Session(dialogue, load_template("short")) for dialogue in corpus)
+    prompts = [session.prompt for session in sessions if session.prompt is not None]
+    alone = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    frame = "<|user|>{}<|end|><|assistant|>" if chat else "{}" + CONTINUATION
+    expected = [alone.encode(frame.format(prompt.text.strip())).ids for prompt in prompts]
+    assert local.ids(prompts) == expected
+    assert len({len(ids) for ids in expected}) > 1
+
+
 def test_chat_switches_reach_the_template(weights: Path, corpus: Corpus) -> None:
     from cradle_lib.detection import Session
     from cradle_lib.prompts import load_template

@@ -69,9 +69,9 @@ def test_all_four_engines_send_the_same_messages(
     # The reference and the wave encode a prompt through the same object.
     seen: list[Any] = []
 
-    def apply_chat_template(messages: Any, **_: Any) -> dict[str, torch.Tensor]:
-        seen.append(messages)
-        return {"input_ids": torch.zeros(1, 1)}
+    def apply_chat_template(conversations: Any, **_: Any) -> dict[str, list[list[int]]]:
+        seen.extend(conversations)
+        return {"input_ids": [[0]]}
 
     embedding = SimpleNamespace(weight=torch.zeros(1))
     lm = SimpleNamespace(get_input_embeddings=lambda: embedding)

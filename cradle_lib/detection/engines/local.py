@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -60,23 +61,26 @@ class Local:
             logits_processor=[],
         )
 
-    def ids(self, prompt: Prompt) -> list[int]:
-        """Turns a prompt into token ids.
+    def ids(self, prompts: Sequence[Prompt]) -> list[list[int]]:
+        """Turns prompts into token ids.
 
         Args:
-            prompt: The prompt.
+            prompts: The prompts, one at least.
 
         Returns:
-            Ids through the model's chat template, or, for a model that has none, of the
-            text followed by :data:`CONTINUATION`.
+            The ids of each through the model's chat template, or, for a model that has none, of
+            the text followed by :data:`CONTINUATION`.
         """
         if self.tokenizer.chat_template:
             found = self.tokenizer.apply_chat_template(
-                prompt.messages, add_generation_prompt=True, return_dict=True, **self.decoding.chat
+                [prompt.messages for prompt in prompts],
+                add_generation_prompt=True,
+                return_dict=True,
+                **self.decoding.chat,
             )
         else:
-            found = self.tokenizer(prompt.text + CONTINUATION)
-        ids: list[int] = found["input_ids"]
+            found = self.tokenizer([prompt.text + CONTINUATION for prompt in prompts])
+        ids: list[list[int]] = found["input_ids"]
         return ids
 
     def encode(self, prompt: Prompt) -> torch.Tensor:
@@ -91,7 +95,7 @@ class Local:
         import torch
 
         device = self.lm.get_input_embeddings().weight.device
-        return torch.tensor([self.ids(prompt)], device=device)
+        return torch.tensor(self.ids([prompt]), device=device)
 
     def generate(self, ids: torch.Tensor, **more: Any) -> list[int]:
         """Decodes greedily with Transformers' own ``generate``.

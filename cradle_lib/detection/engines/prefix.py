@@ -36,6 +36,6 @@ def shared_prefix(local: Local, prompt: Prompt | None) -> list[int]:
     if prompt is None:
         return []
     static = prompt.text[: prompt.static]
-    encoded = local.ids(prompt)
-    others = (local.ids(replace(prompt, text=static + probe)) for probe in _PROBES)
+    probes = (replace(prompt, text=static + probe) for probe in _PROBES)
+    encoded, *others = local.ids([prompt, *probes])
     return encoded[: min(common(encoded, other) for other in others)]

@@ -14,15 +14,16 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import torch
 
 from cradle_lib.detection.answers import Outcome, is_cut
 from cradle_lib.detection.engines.base import Emit
-from cradle_lib.detection.engines.constrained import Grammar, Walk
+from cradle_lib.detection.engines.constrained import Grammar
 from cradle_lib.detection.engines.draft import END, Drafts, Habits
+from cradle_lib.detection.engines.lane import Lane
 from cradle_lib.detection.engines.local import Local
 from cradle_lib.detection.engines.pack import Piece, pack
 from cradle_lib.detection.engines.prefix import common, shared_prefix
@@ -42,35 +43,6 @@ PASS: Final = {"cpu": 20.0, "cuda": 150.0}
 LEAP: Final = 24
 
 
-@dataclass
-class _Lane:
-    """One dialogue of the wave.
-
-    Attributes:
-        session: Its session.
-        prompt: The question that is being answered.
-        target: Token ids to be computed: the prompt after the shared prefix, then the answer.
-        asked: How many of them are the prompt.
-        cached: Token ids whose keys and values are in the slot.
-        reused: Prompt tokens that were cached when the question came.
-        answer: Ids of the answer so far.
-        seconds: Time of the forward passes, by this dialogue's share of their tokens.
-        walk: Where in the grammar the answer is, if decoding is constrained.
-        drafts: Guesses how its answers go on.
-    """
-
-    session: Session
-    prompt: Prompt
-    drafts: Drafts
-    target: list[int] = field(default_factory=list)
-    asked: int = 0
-    cached: list[int] = field(default_factory=list)
-    reused: int = 0
-    answer: list[int] = field(default_factory=list)
-    seconds: float = 0.0
-    walk: Walk | None = None
-
-
 class Runner:
     """One wave at one size, from the first forward pass to the last."""
 
@@ -78,7 +50,7 @@ class Runner:
         self, model: Model, local: Local, size: int, waiting: deque[Session], emit: Emit
     ) -> None:
         self._model, self._local, self._waiting, self._emit = model, local, waiting, emit
-        self._lanes: list[_Lane] = []
+        self._lanes: list[Lane] = []
         self._implementation = local.lm.config._attn_implementation
         self._store: Store = Store(size)
         self._ends = local.ends
@@ -111,40 +83,42 @@ class Runner:
             self._forward([Piece(0, start, len(piece))], piece, [])
         self._store.freeze_prefix(len(self._prefix), self._local.lm)
         while self._waiting or self._lanes:
+            full = len(self._lanes)
             while self._waiting and len(self._lanes) < self._size:
                 session = self._waiting.popleft()
                 if session.prompt is not None:
-                    self._lanes.append(_Lane(session, session.prompt, Drafts(self._habits)))
-                    self._ask(self._lanes[-1])
+                    self._lanes.append(Lane(session, session.prompt, Drafts(self._habits)))
+            self._ask(self._lanes[full:])
             self._retire()
             if self._lanes:
                 self._step()
 
-    def _ask(self, lane: _Lane) -> None:
-        """Starts the lane's next question; questions that can't be computed are settled here."""
-        while (prompt := lane.session.prompt) is not None:
-            ids = self._local.ids(prompt)
-            lane.prompt, lane.answer, lane.seconds = prompt, [], 0.0
-            if self._local.context is not None and len(ids) >= self._local.context:
-                reason = (
-                    f"the prompt has {len(ids)} tokens, the model's context {self._local.context}"
-                )
-                failed = Answer("", Outcome.FAILED, reason, tokens_in=len(ids))
-                self._emit(lane.session.answer(failed))
-                continue
-            shared = len(self._prefix)
-            if ids[:shared] != self._prefix:
-                raise EngineError(
-                    f"{self._model.name}: a prompt of {prompt.dialogue} does not start with the "
-                    "tokens of the static part. Run this model with the reference engine."
-                )
-            lane.target, lane.asked = ids[shared:], len(ids) - shared
-            # The last token is always computed: its logits are the first of the answer.
-            keep = min(common(lane.cached, lane.target), lane.asked - 1)
-            del lane.cached[keep:]
-            lane.reused = shared + keep
-            lane.walk = None if self._grammar is None else self._grammar.start()
-            return
+    def _ask(self, lanes: Sequence[Lane]) -> None:
+        """Starts the lanes' next questions; those that can't be computed are settled here."""
+        # Together, because tokenizers take several texts to several cores.
+        while asked := [(lane, p) for lane in lanes if (p := lane.session.prompt) is not None]:
+            settled = []
+            encoded = self._local.ids([prompt for _, prompt in asked])
+            for (lane, prompt), ids in zip(asked, encoded, strict=True):
+                limit = self._local.context
+                if limit is not None and len(ids) >= limit:
+                    reason = f"the prompt has {len(ids)} tokens, the model's context {limit}"
+                    failed = Answer("", Outcome.FAILED, reason, tokens_in=len(ids))
+                    self._emit(lane.session.answer(failed))
+                    settled.append(lane)
+                else:
+                    self._start(lane, prompt, ids)
+            lanes = settled
+
+    def _start(self, lane: Lane, prompt: Prompt, ids: list[int]) -> None:
+        shared = len(self._prefix)
+        if ids[:shared] != self._prefix:
+            raise EngineError(
+                f"{self._model.name}: a prompt of {prompt.dialogue} does not start with the "
+                "tokens of the static part. Run this model with the reference engine."
+            )
+        grammar = self._grammar
+        lane.start(prompt, ids[shared:], shared, None if grammar is None else grammar.start())
 
     def _retire(self) -> None:
         """Takes finished dialogues out, and keeps the slots of the others without gaps.
@@ -200,15 +174,17 @@ class Runner:
         found: Any = logits.numpy() if logits.device.type == "cpu" else logits
         likeliest = found.argmax(-1).tolist()
         passed = time.perf_counter() - began
-        row = 0
+        row, finished = 0, []
         for slot, start, count in pieces:
             lane = self._lanes[slot]
             lane.cached += lane.target[start : start + count]
             lane.seconds += passed * count / len(ids)
             if slot in guesses:
                 here = slice(row, row + len(guesses[slot]) + 1)
-                self._take(lane, guesses[slot], logits[here], likeliest[here])
+                if self._take(lane, guesses[slot], logits[here], likeliest[here]):
+                    finished.append(lane)
                 row = here.stop
+        self._ask(finished)
 
     def _forward(
         self, pieces: Sequence[Piece], ids: Sequence[int], keep: Sequence[int]
@@ -226,8 +202,8 @@ class Runner:
         return logits
 
     def _take(
-        self, lane: _Lane, guess: list[int], logits: torch.Tensor, likeliest: list[int]
-    ) -> None:
+        self, lane: Lane, guess: list[int], logits: torch.Tensor, likeliest: list[int]
+    ) -> bool:
         """Appends to the lane's answer what the logits say, and finishes it if it is whole.
 
         Args:
@@ -236,6 +212,9 @@ class Runner:
             logits: What the model says after the last token of the answer and after each of the
                 guess. Shape (1 + guessed tokens, vocabulary).
             likeliest: The greatest of each row.
+
+        Returns:
+            Whether it is whole.
         """
         begin, right, finished, ended = len(lane.answer), 0, False, False
         while not finished:
@@ -249,7 +228,7 @@ class Runner:
         if not finished:
             lane.drafts.learn(lane.answer, begin)
             lane.target = lane.target[: lane.asked] + lane.answer
-            return
+            return False
         # Nothing is asked after the tokens that make an answer whole: no use to guess them.
         lane.drafts.learn([*lane.answer[: len(lane.answer) - len(new)], END], begin)
         answer = self._local.answer(
@@ -261,10 +240,10 @@ class Runner:
         choices = lane.walk.choices if lane.walk is not None else None
         answer = replace(answer, seconds=round(lane.seconds, 4), choices=choices)
         self._emit(lane.session.answer(answer))
-        self._ask(lane)
+        return True
 
     def _next(
-        self, lane: _Lane, logits: torch.Tensor, likeliest: int
+        self, lane: Lane, logits: torch.Tensor, likeliest: int
     ) -> tuple[list[int], bool, bool]:
         """Decides what follows an answer: tokens, whether it is whole, and ended by itself."""
         if lane.walk is not None:
