@@ -2,8 +2,9 @@
 
 Run with ``python -m benchmarks.bench_inference``: it takes about forty-five minutes on two cores
 that do nothing else. Each contestant runs in a process of its own, one after the other; slow ones
-ask fewer dialogues, because their pace does not depend on how many there are. The wave engine's
-depends on it, and is given at 60 and at 600. Results go to ``benchmarks/results/inference.json``,
+ask fewer dialogues, because their pace does not depend on how many there are; these are some of
+the wave's, and the answers to them are compared. The wave engine's pace does depend on it, and is
+given at 60 and at 600. Results go to ``benchmarks/results/inference.json``,
 which the book shows.
 """
 
@@ -14,10 +15,10 @@ import os
 import subprocess
 import sys
 
-from benchmarks.contestants import LONG, Outing
+from benchmarks.contestants import LONG, SAMPLE, Outing
 from benchmarks.results import Row, keep
 
-FEW, SOME, MANY, MORE, ALL = 4, 12, 60, 120, 600
+FEW, SOME, MANY, MORE, ALL = 4, 12, SAMPLE, 120, 600
 
 
 def outing(
@@ -88,7 +89,7 @@ def roofline(decoding: str, *runs: Outing) -> Row:
 
 def measure() -> list[Row]:
     """Runs all contestants, the wave engine first and last, so that drift would show."""
-    few, some = f"another sample of {FEW} dialogues", f"another sample of {SOME} dialogues"
+    few, some = f"{FEW} of the {MANY} dialogues", f"{SOME} of the {MANY} dialogues"
     wave, appended = outing("wave", MANY), outing("wave", MANY, layout="append")
     constrained = outing("wave", MANY, mode="constrained")
     # Both fill a wave, the second one several times over. Slots grow with the longest dialogues;

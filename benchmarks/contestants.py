@@ -37,6 +37,8 @@ from cradle_lib.prompts import load_template
 
 MODEL: Final = "smollm2-135m"
 LONG: Final = 200
+# Dialogues of the sample; smaller samples are parts of it, so that answers can be compared.
+SAMPLE: Final = 60
 SLOTS: Final = 4
 
 
@@ -129,7 +131,8 @@ def chosen(dialogues: int, which: str) -> list[Dialogue]:
     corpus = load_corpus("surrogate")
     if which == "longest":
         return sorted(corpus.dialogues, key=lambda d: -sum(t.asked for t in d.turns))[:dialogues]
-    return [corpus.dialogues[i] for i in sample_dialogues(corpus, dialogues)]
+    places = sample_dialogues(corpus, max(dialogues, SAMPLE))
+    return [corpus.dialogues[i] for i in places[:: len(places) // dialogues][:dialogues]]
 
 
 def long_dialogue() -> Dialogue:
