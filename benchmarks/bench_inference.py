@@ -88,7 +88,10 @@ def roofline(decoding: str, *runs: Outing) -> Row:
 
 
 def measure() -> list[Row]:
-    """Runs all contestants, the wave engine first and last, so that drift would show."""
+    """Runs all contestants, the wave engine first and last, so that drift would show.
+
+    Of its two runs the less favourable one counts in each ratio of paces.
+    """
     few, some = f"{FEW} of the {MANY} dialogues", f"{SOME} of the {MANY} dialogues"
     wave, appended = outing("wave", MANY), outing("wave", MANY, layout="append")
     constrained = outing("wave", MANY, mode="constrained")
@@ -99,24 +102,28 @@ def measure() -> list[Row]:
     reference, plain = outing("reference", FEW), outing("reference", FEW, layout="append")
     cached = outing("per-dialogue", SOME)
     llama = max((outing(f"llama-{n}", SOME) for n in (1, 2)), key=lambda other: other.pace)
+    once = f"{few}; the wave ran once, near the beginning"
+    rounding = f"{some}; it multiplies quantized weights with rounded inputs"
     again = outing("wave", MANY)
+    # A machine that others share may have been faster at one end of the benchmark.
+    slower, faster = sorted((wave, again), key=lambda one: one.pace)
     drift = again.pace / wave.pace
     return [
-        against("one generate per prompt, the paper's layout", wave, reference, 12, few),
-        against("one generate per prompt, append-only layout", appended, plain, 20, few),
-        against("a cache per dialogue, no shared prefix", wave, cached, 2.5, some),
-        against("llama.cpp's server, the better of 1 and 2 threads", wave, llama, 2, some),
+        against("one generate per prompt, the paper's layout", slower, reference, 12, few),
+        against("one generate per prompt, append-only layout", appended, plain, 20, once),
+        against("a cache per dialogue, no shared prefix", slower, cached, 2.5, some),
+        against("llama.cpp's server, the better of 1 and 2 threads", slower, llama, 2, rounding),
         roofline("free", everyone),
         roofline("free", wave, again),
         roofline("constrained", constrained),
         Row(
             f"pace over {ALL} dialogues to pace over {MANY}",
-            everyone.pace / wave.pace,
+            everyone.pace / faster.pace,
             0.8,
             everyone.pace,
             everyone.peak_mb,
-            same(everyone, wave),
-            f"{everyone.turns:,} and {wave.turns:,} turns",
+            same(everyone, faster),
+            f"{everyone.turns:,} and {faster.turns:,} turns",
         ),
         Row(
             f"memory over the {MORE} longest dialogues to memory over {ALL}",
