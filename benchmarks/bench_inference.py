@@ -71,18 +71,18 @@ def roofline(decoding: str, *runs: Outing) -> Row:
         *runs: The same run, once or several times: the shares are taken over their joint time,
             and the note gives each.
     """
-    shares = [one.operations / one.seconds / one.rate for one in runs]
+    seconds = sum(one.seconds for one in runs)
     sustained = sum(one.seconds * one.rate for one in runs)
-    each = ", ".join(f"{share:.1%}" for share in shares)
+    each = ", ".join(f"{one.operations / one.seconds / one.rate:.1%}" for one in runs)
     return Row(
         f"share of the machine's matrix products, {len(runs[0].answers):,} turns {decoding}",
         sum(one.operations for one in runs) / sustained,
         0.6,
-        sum(one.turns for one in runs) / sum(one.seconds for one in runs),
+        sum(one.turns for one in runs) / seconds,
         max(one.peak_mb for one in runs),
         None,
-        f"{sustained / sum(one.seconds for one in runs) / 1e9:.0f} billion operations a second "
-        f"sustained in between; {runs[0].computed:,} tokens computed"
+        f"{sustained / seconds / 1e9:.0f} billion operations a second sustained in between; "
+        f"{runs[0].computed:,} tokens computed"
         + (f"; first and last run of the benchmark: {each}" if len(runs) > 1 else ""),
     )
 
@@ -93,6 +93,8 @@ def measure() -> list[Row]:
     Of its two runs the less favourable one counts in each ratio of paces.
     """
     few, some = f"{FEW} of the {MANY} dialogues", f"{SOME} of the {MANY} dialogues"
+    once = f"{few}; the wave ran once, near the beginning"
+    rounding = f"{some}; it multiplies quantized weights with rounded inputs"
     wave, appended = outing("wave", MANY), outing("wave", MANY, layout="append")
     constrained = outing("wave", MANY, mode="constrained")
     # Both fill a wave, the second one several times over. Slots grow with the longest dialogues;
@@ -102,8 +104,6 @@ def measure() -> list[Row]:
     reference, plain = outing("reference", FEW), outing("reference", FEW, layout="append")
     cached = outing("per-dialogue", SOME)
     llama = max((outing(f"llama-{n}", SOME) for n in (1, 2)), key=lambda other: other.pace)
-    once = f"{few}; the wave ran once, near the beginning"
-    rounding = f"{some}; it multiplies quantized weights with rounded inputs"
     again = outing("wave", MANY)
     # A machine that others share may have been faster at one end of the benchmark.
     slower, faster = sorted((wave, again), key=lambda one: one.pace)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from cradle_lib.detection.engines.constrained import Walk
 from cradle_lib.detection.engines.draft import Drafts
 from cradle_lib.detection.engines.prefix import common
-from cradle_lib.detection.session import Prompt, Session
+from cradle_lib.detection.session import Session
 
 
 @dataclass
@@ -16,7 +16,6 @@ class Lane:
 
     Attributes:
         session: Its session.
-        prompt: The question that is being answered.
         target: Token ids to be computed: the prompt after the shared prefix, then the answer.
         asked: How many of them are the prompt.
         cached: Token ids whose keys and values are in the slot.
@@ -28,7 +27,6 @@ class Lane:
     """
 
     session: Session
-    prompt: Prompt
     drafts: Drafts
     target: list[int] = field(default_factory=list)
     asked: int = 0
@@ -38,16 +36,15 @@ class Lane:
     seconds: float = 0.0
     walk: Walk | None = None
 
-    def start(self, prompt: Prompt, own: list[int], shared: int, walk: Walk | None) -> None:
-        """Begins with a question, and rolls back what is cached of another text.
+    def start(self, own: list[int], shared: int, walk: Walk | None) -> None:
+        """Begins with the session's question, and rolls back what is cached of another text.
 
         Args:
-            prompt: The question.
-            own: Its token ids after the shared prefix.
+            own: The question's token ids after the shared prefix.
             shared: Tokens of the prefix.
             walk: The beginning of the grammar, if decoding is constrained.
         """
-        self.prompt, self.answer, self.seconds, self.walk = prompt, [], 0.0, walk
+        self.answer, self.seconds, self.walk = [], 0.0, walk
         self.target, self.asked = own, len(own)
         # The last token is always computed: its logits are the first of the answer.
         keep = min(common(self.cached, own), self.asked - 1)

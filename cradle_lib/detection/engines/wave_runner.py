@@ -87,7 +87,7 @@ class Runner:
             while self._waiting and len(self._lanes) < self._size:
                 session = self._waiting.popleft()
                 if session.prompt is not None:
-                    self._lanes.append(Lane(session, session.prompt, Drafts(self._habits)))
+                    self._lanes.append(Lane(session, Drafts(self._habits)))
             self._ask(self._lanes[full:])
             self._retire()
             if self._lanes:
@@ -118,7 +118,7 @@ class Runner:
                 "tokens of the static part. Run this model with the reference engine."
             )
         grammar = self._grammar
-        lane.start(prompt, ids[shared:], shared, None if grammar is None else grammar.start())
+        lane.start(ids[shared:], shared, None if grammar is None else grammar.start())
 
     def _retire(self) -> None:
         """Takes finished dialogues out, and keeps the slots of the others without gaps.
