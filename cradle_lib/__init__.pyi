@@ -4,6 +4,9 @@ from .corpus.disclosure import labels_by_scenario as labels_by_scenario
 from .corpus.disclosure import positions_by_timing as positions_by_timing
 from .corpus.load import load_corpus as load_corpus
 from .corpus.statistics import corpus_statistics as corpus_statistics
+from .detection.runs import run_histories as run_histories
+from .detection.runs import run_model as run_model
+from .detection.runs import stored_runs as stored_runs
 from .reporting.adjudication_tables import decision_table as decision_table
 from .reporting.adjudication_tables import outcome_counts_table as outcome_counts_table
 from .reporting.adjudication_tables import slip_table as slip_table
@@ -55,13 +58,10 @@ from .reporting.examples import error_examples as error_examples
 from .reporting.examples import first_turns as first_turns
 from .reporting.flip_tables import flip_tables as flip_tables
 from .reporting.flip_tables import journal_pair as journal_pair
-from .reporting.inference import run_histories as run_histories
-from .reporting.inference import run_model as run_model
 from .reporting.money_tables import cost_table as cost_table
 from .reporting.money_tables import price_table as price_table
 from .reporting.money_tables import usage_table as usage_table
 from .reporting.range_tables import ranges_table as ranges_table
-from .reporting.runs import stored_runs as stored_runs
 from .reporting.runs import whole_runs as whole_runs
 from .reporting.runs import with_same_dialogues as with_same_dialogues
 from .reporting.score_figures import confusion_figure as confusion_figure

@@ -52,6 +52,18 @@ class JournalError(CradleError, ValueError):
     """A journal that does not fit the run, the corpus, or its own format."""
 
 
+class OtherRunError(JournalError):
+    """A journal with answers that were given under other settings."""
+
+
+class NoJournalError(JournalError):
+    """A run that was never made."""
+
+
+class NothingAnsweredError(JournalError):
+    """A run that has answered no dialogue completely yet."""
+
+
 class EngineError(CradleError, RuntimeError):
     """An engine that can't start: missing weights, package, key or memory."""
 

@@ -38,6 +38,8 @@ _IDENTITY: Final = (
     "history",
     "corpus",
 )
+# Part of it only where there is one, so that the identity of all other runs is what it was.
+_IF_SET: Final = ("endpoint", "code")
 
 
 @cache
@@ -101,6 +103,12 @@ class Record(BaseModel):
         packages: Versions of the packages that matter, where installed.
         remote: Whether the text of the dialogues left the machine.
         endpoint: Where an API model was asked, if not at its provider's own address.
+        code: Checksum of the code that answered, and its version if it has one, for a function
+            or an engine that does not ship with this library.
+        source: The text of that function.
+        agreed: Ids of the dialogues whose text was agreed to be sent; ``None`` if none was.
+        max_cost: Most dollars that the run may cost, all its starts together; ``None`` for no
+            limit.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -128,6 +136,10 @@ class Record(BaseModel):
     packages: dict[str, str]
     remote: bool = False
     endpoint: str | None = None
+    code: str | None = None
+    source: str | None = None
+    agreed: list[str] | None = None
+    max_cost: float | None = None
 
     @classmethod
     def create(cls, **fields: Any) -> Record:
@@ -163,7 +175,9 @@ class Record(BaseModel):
     def settings(self) -> dict[str, Any]:
         """The fields that two parts of one run must share."""
         settings = {name: getattr(self, name) for name in _IDENTITY}
-        return settings if self.endpoint is None else {**settings, "endpoint": self.endpoint}
+        return settings | {
+            name: value for name in _IF_SET if (value := getattr(self, name)) is not None
+        }
 
     @property
     def identity(self) -> str:

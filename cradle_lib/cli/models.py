@@ -7,6 +7,7 @@ from threading import Event
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from cradle_lib import paths
@@ -28,15 +29,18 @@ def show() -> None:
     table.add_column("id", no_wrap=True)
     for column in ("name", "group", "engine", "default"):
         table.add_column(column, overflow="fold")
-    for model in load_registry().values():
+    registry = load_registry()
+    for model in registry.sound:
         table.add_row(
             model.id,
-            model.name,
+            escape(model.name),
             model.group,
             model.engine,
             "yes" if model.default else "",
         )
     out.print(table)
+    for fault in registry.faults.values():
+        err.print(f"Can't be used: {fault}", markup=False)
 
 
 @app.command()

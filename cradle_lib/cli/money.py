@@ -10,16 +10,21 @@ from rich.table import Table
 
 from cradle_lib.cli.console import err, out
 from cradle_lib.cli.options import (
+    BaseUrlOption,
     CorpusOption,
+    DecodingOption,
+    EngineOption,
     HistoryOption,
+    KeyOption,
     LimitOption,
     ModelOption,
     SampleOption,
     SplitOption,
+    choose_model,
     parse_history,
 )
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.detection import Model, estimate_cost, find_model, load_registry
+from cradle_lib.detection import Model, estimate_cost
 from cradle_lib.detection.estimate import Estimate
 from cradle_lib.detection.journal import read_answers
 from cradle_lib.detection.money import dollars, told, total
@@ -29,6 +34,10 @@ from cradle_lib.record import History
 
 def estimate(
     model: ModelOption,
+    engine: EngineOption = None,
+    base_url: BaseUrlOption = None,
+    key: KeyOption = None,
+    decoding: DecodingOption = None,
     corpus: CorpusOption = "surrogate",
     split: SplitOption = "test",
     limit: LimitOption = None,
@@ -36,7 +45,7 @@ def estimate(
     history: HistoryOption = "self",
 ) -> None:
     """Say what a run would use and cost. Nothing is sent, and no key is needed."""
-    entry = find_model(model, load_registry())
+    entry = choose_model(model, engine, base_url, key, decoding)
     found = estimate_cost(
         entry,
         load_corpus(corpus, split),

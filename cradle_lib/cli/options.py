@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated, get_args
+from typing import Annotated, Any, get_args
 
 import typer
+import yaml
 
-from cradle_lib.errors import CradleError
+from cradle_lib.detection import Model, resolve
+from cradle_lib.errors import CradleError, RegistryError
 from cradle_lib.record import History
 
-ModelOption = Annotated[str, typer.Option("--model", help="Id of the model in models.yml.")]
+ModelOption = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        help="Id of the model in models.yml, or hf:ORG/NAME, hf:./folder, openai:NAME, "
+        "anthropic:NAME.",
+    ),
+]
+EngineOption = Annotated[
+    str | None, typer.Option(help="What drives the model: for weights, wave or reference.")
+]
+BaseUrlOption = Annotated[
+    str | None, typer.Option(help="Address of a service, if it is not the provider's own.")
+]
+KeyOption = Annotated[
+    str | None, typer.Option(help="Environment variable that holds the service's key.")
+]
+DecodingOption = Annotated[
+    list[str] | None,
+    typer.Option(help="A decoding setting, such as temperature=0.7; may be given several times."),
+]
 CorpusOption = Annotated[
     str, typer.Option("--corpus", help="surrogate, hub, or a file in the release's format.")
 ]
@@ -21,6 +43,31 @@ LimitOption = Annotated[int | None, typer.Option(min=1, help="Only the first N d
 SampleOption = Annotated[
     int | None, typer.Option(min=1, help="Only N dialogues, stratified by scenario and timing.")
 ]
+
+
+def choose_model(
+    model: str,
+    engine: str | None,
+    base_url: str | None,
+    key: str | None,
+    decoding: list[str] | None,
+    **more: str | None,
+) -> Model:
+    """Finds the model that a command is about, with the settings that it was given.
+
+    Raises:
+        CradleError: If there is no such model, or a setting does not fit it.
+    """
+    settings: dict[str, Any] = dict(more)
+    for setting in decoding or ():
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise RegistryError(f"--decoding {setting}: expected name=value")
+        try:
+            settings[name] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            settings[name] = value
+    return resolve(model, engine=engine, base_url=base_url, key=key, **settings)
 
 
 def parse_history(name: str) -> History:

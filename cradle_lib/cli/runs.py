@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -21,17 +22,31 @@ from cradle_lib import detection, paths
 from cradle_lib.cli.console import err, out
 from cradle_lib.cli.money import ask, show_usage
 from cradle_lib.cli.options import (
+    BaseUrlOption,
     CorpusOption,
+    DecodingOption,
+    EngineOption,
     HistoryOption,
+    KeyOption,
     LimitOption,
     ModelOption,
     SampleOption,
     SplitOption,
+    choose_model,
     parse_history,
 )
 from cradle_lib.cli.pace import Pace
-from cradle_lib.corpus import load_corpus
-from cradle_lib.detection import Options, find_model, in_format, load_predictions, load_registry
+from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.detection import (
+    OUTCOMES,
+    Options,
+    Outcome,
+    corpus_flags,
+    journal_path,
+    load_predictions,
+    read_journal,
+)
+from cradle_lib.errors import CradleError
 from cradle_lib.scoring.conventions import LEVELS
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.scores import OVERALL
@@ -39,6 +54,10 @@ from cradle_lib.scoring.scores import OVERALL
 
 def infer(
     model: ModelOption,
+    engine: EngineOption = None,
+    base_url: BaseUrlOption = None,
+    key: KeyOption = None,
+    decoding: DecodingOption = None,
     corpus: CorpusOption = "surrogate",
     split: SplitOption = "test",
     limit: LimitOption = None,
@@ -69,9 +88,12 @@ def infer(
         bool, typer.Option("--yes", help="Agree that text is sent to a remote model.")
     ] = False,
 ) -> None:
-    """Ask a model about every user turn. Stopped or killed, the same command resumes."""
-    entry = find_model(model, load_registry())
-    entry = entry if dtype is None else in_format(entry, dtype)
+    """Ask a model about every user turn. Stopped or killed, the same command resumes.
+
+    The exit status is 0 if every question got an answer and at least one could be read, and 1
+    if a question failed or no answer could be read.
+    """
+    entry = choose_model(model, engine, base_url, key, decoding, dtype=dtype)
     loaded = load_corpus(corpus, split)
     chosen_history = parse_history(history)
     columns = (
@@ -85,10 +107,16 @@ def infer(
         TextColumn("{task.fields[pace]}"),
     )
     pace = Pace()
+    journal = journal_path(entry, loaded, chosen_history, shard, folder)
+    if folder.suffix == ".jsonl":
+        journal = folder
+    started = False
     with Progress(*columns, console=err, transient=True) as bar:
         task = bar.add_task(entry.name, total=None, pace="")
 
         def show(progress: detection.Progress) -> None:
+            nonlocal started
+            started = True
             pace.update(progress, time.monotonic())
             bar.update(task, completed=progress.done, total=progress.total, pace=str(pace))
 
@@ -98,28 +126,69 @@ def infer(
             bar.start()
             return agreed
 
-        journal = detection.run(
-            entry,
-            loaded,
-            out=folder,
-            history=chosen_history,
-            limit=limit,
-            sample=sample,
-            shard=shard,
-            options=Options(
-                device=device,
-                device_map=device_map,
-                concurrency=concurrency,
-                batch=batch,
-                notice=err.print,
-            ),
-            progress=show,
-            consent=agree,
-            max_cost=max_cost,
-        )
-    out.print(f"Journal: {paths.shown(journal)}")
+        try:
+            detection.run(
+                entry,
+                loaded,
+                out=folder,
+                history=chosen_history,
+                limit=limit,
+                sample=sample,
+                shard=shard,
+                options=Options(
+                    device=device,
+                    device_map=device_map,
+                    concurrency=concurrency,
+                    batch=batch,
+                    notice=lambda sentence: err.print(sentence, markup=False),
+                ),
+                progress=show,
+                consent=agree,
+                max_cost=max_cost,
+            )
+        except CradleError:
+            bar.stop()
+            if started:
+                _show_outcomes(journal)
+            raise
+    fine = _show_outcomes(journal)
     if entry.is_service:
         show_usage(entry, journal, loaded, chosen_history)
+    if fine:
+        _show_next(journal, loaded, shard, whole=limit is None and sample is None)
+    else:
+        raise typer.Exit(1)
+
+
+def _show_next(journal: Path, corpus: Corpus, shard: str | None, *, whole: bool) -> None:
+    when = ""
+    if shard is not None:
+        journal = journal.with_name(f"{journal.name.partition('.shard-')[0]}.jsonl")
+        when = f", when all {shard.partition('/')[2]} shards are made"
+    partial = "" if whole else " --partial"
+    command = f"cradle score {paths.shown(journal)}{corpus_flags(corpus)}{partial}"
+    out.print(f"Next{when}: {command}", markup=False)
+
+
+def _show_outcomes(journal: Path) -> bool:
+    """Prints what became of the questions in a journal; gives whether that is a success."""
+    answers = read_journal(journal)[1]
+    counts = Counter(prediction.outcome for prediction in answers)
+    out.print(f"Journal: {paths.shown(journal)}", markup=False)
+    told = ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in OUTCOMES)
+    out.print(f"{len(answers):,} user turns: {told}.")
+    reasons = Counter(p.reason for p in answers if p.outcome is Outcome.FAILED and p.reason)
+    if reasons:
+        [(reason, number)] = reasons.most_common(1)
+        err.print(f"Failed {number:,} times: {reason}", markup=False)
+    if counts[Outcome.FAILED]:
+        err.print("The same command asks the questions that failed again.")
+    if answers and not counts[Outcome.OK]:
+        err.print(
+            "No answer could be read. `answer` in the journal holds what the model wrote; "
+            "a model that can't keep to the labels may need `mode: constrained`."
+        )
+    return not counts[Outcome.FAILED] and (counts[Outcome.OK] > 0 or not answers)
 
 
 def score(

@@ -1,15 +1,17 @@
 """Detection: dialogues and a model in, predictions out. Knows no score."""
 
 from cradle_lib.detection.answers import OUTCOMES, Outcome, read_answer
-from cradle_lib.detection.engines import Engine, Options, make_engine
+from cradle_lib.detection.engine import Engine, Options, make_engine
 from cradle_lib.detection.estimate import estimate_cost
 from cradle_lib.detection.journal import Journal, read_journal
 from cradle_lib.detection.places import journal_path
 from cradle_lib.detection.predictions import Predictions, load_predictions
-from cradle_lib.detection.registry import Decoding, Model, find_model, in_format, load_registry
+from cradle_lib.detection.registry import Decoding, Model, find_model, load_registry
 from cradle_lib.detection.run import Progress, run
+from cradle_lib.detection.runs import corpus_flags, find_journal, load_run, run_model, stored_runs
 from cradle_lib.detection.sampling import sample_dialogues
 from cradle_lib.detection.session import Answer, Prediction, Prompt, Session
+from cradle_lib.detection.specs import resolve
 
 __all__ = [
     "OUTCOMES",
@@ -25,15 +27,20 @@ __all__ = [
     "Progress",
     "Prompt",
     "Session",
+    "corpus_flags",
     "estimate_cost",
+    "find_journal",
     "find_model",
-    "in_format",
     "journal_path",
     "load_predictions",
     "load_registry",
+    "load_run",
     "make_engine",
     "read_answer",
     "read_journal",
+    "resolve",
     "run",
+    "run_model",
     "sample_dialogues",
+    "stored_runs",
 ]

@@ -7,7 +7,9 @@ within a second, which matters only when the machine itself goes down. A last li
 was torn is dropped on resume. Where a turn stands twice, the later line counts.
 
 A run that goes on under changed circumstances (another commit, another version of the
-corpus) writes a further header: the last one says what holds now.
+corpus) writes a further header: the last one says what holds now. A header with other settings
+may follow only where no question was answered before it: a start that failed, because of a
+mistyped name for instance, is no run, and what stands before the new header is void.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -25,7 +27,7 @@ from pydantic import ValidationError
 from cradle_lib import paths
 from cradle_lib.detection.answers import Outcome
 from cradle_lib.detection.session import Prediction
-from cradle_lib.errors import JournalError, LabelError
+from cradle_lib.errors import JournalError, LabelError, OtherRunError
 from cradle_lib.labels import format_mask, parse
 from cradle_lib.record import Record
 
@@ -78,7 +80,9 @@ class Journal:
             # A file that is no journal is refused here, before anything is cut off it.
             fresh = not whole and content[: len(_START)] == _START[: len(content)]
             before, stored = (None, []) if fresh else _read_lines(whole, path)
-            _require_same(before, record, path)
+            if before is not None and before.identity != record.identity:
+                _require_void(stored, before, record, path)
+                before, stored = None, []
             if len(whole) < len(content):
                 os.ftruncate(descriptor, len(whole))
             journal = cls(path, descriptor, stored)
@@ -182,7 +186,10 @@ def _read_lines(content: bytes, path: Path) -> tuple[Record, list[Prediction]]:
     stored: list[Prediction] = []
     for number, line in _numbered(content, path):
         if "record" in line:
-            record = _to_record(line, path, number, record)
+            before, record = record, _to_record(line, path, number)
+            if before is not None and before.identity != record.identity:
+                _require_void(stored, before, record, path)
+                stored = []
         elif record is None:
             break
         else:
@@ -206,7 +213,7 @@ def _numbered(content: bytes, path: Path) -> Iterator[tuple[int, dict[str, Any]]
         yield number, line
 
 
-def _to_record(line: dict[str, Any], path: Path, number: int, before: Record | None) -> Record:
+def _to_record(line: dict[str, Any], path: Path, number: int) -> Record:
     try:
         record = Record.model_validate(line["record"])
     except ValidationError as error:
@@ -215,7 +222,6 @@ def _to_record(line: dict[str, Any], path: Path, number: int, before: Record | N
         raise _damaged(path, number, f"has a record whose {where} is wrong") from error
     if line.get("identity") != record.identity:
         raise _damaged(path, number, "has a record that does not match its identity")
-    _require_same(before, record, path)
     return record
 
 
@@ -251,13 +257,16 @@ def _circumstances(record: Record) -> dict[str, Any]:
     return record.model_dump(exclude={"started"})
 
 
-def _require_same(before: Record | None, now: Record, path: Path) -> None:
-    if before is None or before.identity == now.identity:
+def _require_void(stored: Sequence[Prediction], before: Record, now: Record, path: Path) -> None:
+    """Refuses other settings, unless every question before them failed."""
+    if all(prediction.outcome is Outcome.FAILED for prediction in stored):
         return
     there, here = before.settings, now.settings
-    differing = [name for name in here if there.get(name) != here[name]]
-    details = "; ".join(f"{n} is {there.get(n)!r} there and {here[n]!r} here" for n in differing)
-    raise JournalError(
+    differing = [name for name in there | here if there.get(name) != here.get(name)]
+    details = "; ".join(
+        f"{n} is {there.get(n)!r} there and {here.get(n)!r} here" for n in differing
+    )
+    raise OtherRunError(
         f"{paths.shown(path)}: this journal belongs to another run: {details}. "
         "Choose another place for this run, or move the file away."
     )

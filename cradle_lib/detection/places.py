@@ -5,7 +5,9 @@ A module of its own, so that what only reads journals does not depend on engines
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Final
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
@@ -13,13 +15,16 @@ from cradle_lib.detection.registry import Model
 from cradle_lib.errors import JournalError
 from cradle_lib.record import History
 
+# Set in the environment of a page that is executed, so that building the book starts no model.
+PAGE: Final = "CRADLE_PAGE"
+
 
 def journal_path(
     model: Model,
     corpus: Corpus,
     history: History = "self",
     shard: str | None = None,
-    out: Path = paths.RUNS,
+    out: Path | None = None,
 ) -> Path:
     """Chooses the place of a run's journal: ``OUT/CORPUS/MODEL[.HISTORY][.shard-I-of-N].jsonl``.
 
@@ -28,7 +33,7 @@ def journal_path(
         corpus: The corpus.
         history: Whose tags the history shows; the paper's ``self`` is not named.
         shard: ``i/n``, if the run is one of several parts.
-        out: Folder for runs.
+        out: Folder for runs; by default :data:`.paths.RUNS`.
 
     Returns:
         The path, whether there is a journal or not.
@@ -38,7 +43,65 @@ def journal_path(
         parts.append(f"history-{history}")
     if shard is not None:
         parts.append("shard-{}-of-{}".format(*parse_shard(shard)))
-    return out / corpus.name / f"{'.'.join(parts)}.jsonl"
+    return runs_folder(corpus, out) / f"{'.'.join(parts)}.jsonl"
+
+
+def runs_folder(corpus: Corpus, out: Path | None = None) -> Path:
+    """Gives the folder of all runs over a corpus, in ``out`` or :data:`.paths.RUNS`."""
+    return (paths.RUNS if out is None else out) / corpus.name
+
+
+def stored_as(path: Path) -> list[Path]:
+    """Finds the files that hold a run: its journal, or else what there is of its shards.
+
+    Args:
+        path: Where :func:`journal_path` puts the run's one journal.
+
+    Returns:
+        The files, shards in order; none if there is no such run.
+    """
+    return [path] if path.exists() else [file for _, _, file in _shards(path)]
+
+
+def journal_files(path: Path, *, partial: bool = False) -> list[Path]:
+    """Finds the files that hold a run, and makes sure that they are all there.
+
+    Args:
+        path: Where :func:`journal_path` puts the run's one journal.
+        partial: Whether some shards may be missing.
+
+    Returns:
+        The journal; if it does not exist, its shards in order; if there are none either, still
+        the journal, so that whoever reads it says that it is missing.
+
+    Raises:
+        JournalError: If shards are missing, or those of two divisions lie there.
+    """
+    shards = [] if path.exists() else _shards(path)
+    counts = sorted({count for _, count, _ in shards})
+    if len(counts) > 1:
+        raise JournalError(
+            f"{paths.shown(path)}: there are shards of {' and of '.join(map(str, counts))}. "
+            "Move those that you don't want away."
+        )
+    if not shards:
+        return [path]
+    missing = sorted(set(range(counts[0])) - {index for index, _, _ in shards})
+    if missing and not partial:
+        names = ", ".join(f"{index}/{counts[0]}" for index in missing)
+        raise JournalError(
+            f"{paths.shown(path)}: of its {counts[0]} shards, {names} "
+            f"{'is' if len(missing) == 1 else 'are'} missing. Make "
+            f"{'it' if len(missing) == 1 else 'them'} with `cradle infer --shard`."
+        )
+    return [file for _, _, file in shards]
+
+
+def _shards(path: Path) -> list[tuple[int, int, Path]]:
+    """Finds the shards of a journal: number, number of all, and file."""
+    name = re.compile(re.escape(path.stem) + r"\.shard-(\d+)-of-(\d+)\.jsonl")
+    found = ((name.fullmatch(file.name), file) for file in path.parent.glob("*.jsonl"))
+    return sorted((int(match[1]), int(match[2]), file) for match, file in found if match)
 
 
 def parse_shard(shard: str) -> tuple[int, int]:

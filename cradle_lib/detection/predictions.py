@@ -14,8 +14,9 @@ from cradle_lib import paths
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection.answers import OUTCOMES, Outcome
 from cradle_lib.detection.journal import read_journal
+from cradle_lib.detection.places import journal_files
 from cradle_lib.detection.session import Prediction, Session
-from cradle_lib.errors import JournalError, PromptError
+from cradle_lib.errors import JournalError, NothingAnsweredError, PromptError
 from cradle_lib.prompts import Template, load_template
 from cradle_lib.record import Record
 
@@ -46,6 +47,14 @@ class Predictions:
     answers: tuple[str, ...]
     of_turns: int
     choices: tuple[list[dict[str, float]] | None, ...] = ()
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all dialogues that the run chose are answered completely."""
+        chosen = self.record.dialogues
+        if chosen is None:
+            return len(self.masks) == self.of_turns
+        return len(self.corpus) >= len(chosen)
 
     @property
     def ok(self) -> NDArray[np.bool_]:
@@ -98,7 +107,8 @@ def load_predictions(
     """Loads a run's predictions for a corpus, from one journal or from those of its shards.
 
     Args:
-        journals: The journal, or one per shard; the later one wins where two overlap.
+        journals: The journal, or one per shard; the later one wins where two overlap. The
+            name of a journal that does not exist stands for its shards.
         corpus: The corpus that the run was over.
         partial: Whether to accept a run that does not cover the corpus. The result is
             then aligned to the dialogues that are covered completely.
@@ -107,11 +117,13 @@ def load_predictions(
         The predictions, aligned to ``corpus`` or, if partial, to the part of it.
 
     Raises:
+        NothingAnsweredError: If no dialogue is covered completely.
         JournalError: If the journals belong to different runs, answer another version of
             the corpus, or cover only a part of it and ``partial`` was not asked for (the
-            message says n of N), or none of it.
+            message says n of N), or if shards are missing.
     """
-    files = [journals] if isinstance(journals, Path) else list(journals)
+    named = [journals] if isinstance(journals, Path) else journals
+    files = [file for path in named for file in journal_files(path, partial=partial)]
     record, stored = _merged(files, corpus)
     found = {(p.dialogue, p.turn): p for p in stored}
     chosen = [
@@ -128,7 +140,10 @@ def load_predictions(
             "`cradle score --partial`, `cradle compare --common`."
         )
     if not chosen:
-        raise JournalError(f"{_names(files)}: covers no dialogue of {corpus.name} completely")
+        raise NothingAnsweredError(
+            f"{_names(files)}: covers no dialogue of {corpus.name} completely. "
+            "Go on with `cradle infer`."
+        )
     part = corpus
     if len(chosen) < len(corpus):
         part = corpus.subset(chosen, f"{corpus.name}[{len(chosen)}]")
@@ -157,6 +172,10 @@ def _merged(files: Sequence[Path], corpus: Corpus) -> tuple[Record, list[Predict
                 "Only the shards of one run can be read together."
             )
         merged += _still_true(record, stored, corpus, path)
+    if len(files) > 1:
+        covered = sorted({p.dialogue for p in merged})
+        whole = None if len(covered) == len(corpus) else covered
+        first = first.model_copy(update={"shard": None, "dialogues": whole})
     return first, merged
 
 

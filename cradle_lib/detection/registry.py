@@ -1,7 +1,11 @@
-"""The registry of models: what ``models.yml`` may say, and how it is read."""
+"""The registry of models: what ``models.yml`` may say, and how it is read.
+
+An entry is checked when it is asked for, so that a mistake in one stops only what needs it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from datetime import date as Date  # noqa: N812 - a field is called date
 from difflib import get_close_matches
 from ipaddress import ip_address
@@ -10,19 +14,36 @@ from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from cradle_lib import paths
-from cradle_lib.errors import RegistryError
+from cradle_lib.detection.engine import engine_names, find_engine
+from cradle_lib.errors import EngineError, RegistryError
 
-Group = Literal["baseline", "embedded", "open", "fine-tuned", "proprietary"]
-EngineName = Literal[
-    "always-none", "keyword", "tfidf", "reference", "wave", "replay", "openai", "anthropic"
-]
-GROUPS: Final[tuple[Group, ...]] = ("baseline", "embedded", "open", "fine-tuned", "proprietary")
+# `own` is what a user brings without an entry: a function, or a model named by a spec.
+Group = Literal["baseline", "embedded", "open", "fine-tuned", "proprietary", "own"]
 
-_NEEDS_WEIGHTS: Final = frozenset({"reference", "wave", "replay", "openai", "anthropic"})
 Dollars = Annotated[float, Field(ge=0)]
+# Options of a call that have a field of their own, or that the protocol itself sets.
+_NOT_EXTRA: Final = frozenset(
+    {
+        "max_completion_tokens",
+        "max_tokens",
+        "messages",
+        "model",
+        "n",
+        "seed",
+        "stream",
+        "temperature",
+    }
+)
 
 
 class _Strict(BaseModel):
@@ -36,13 +57,15 @@ class Decoding(_Strict):
         max_new_tokens: Upper limit of the answer's length.
         mode: ``constrained`` lets the model write only answers that parse; the wave engine
             can do it, and ``max_new_tokens`` has no effect then. ``None`` lets it write freely.
-        temperature: Sampling temperature of an API model; ``None`` leaves it to the
-            provider. Local models decode greedily.
-        seed: Seed of an API model's sampling, for services that know one.
+        temperature: Sampling temperature. ``None`` leaves it to the provider of a service; the
+            reference engine is then greedy.
+        seed: Seed of the sampling, for the reference engine and services that know one.
         dtype: Number format of local weights, such as ``bfloat16``.
         chat: Switches of the model's chat template, such as ``enable_thinking: false``.
         answer_after: A control text after which the answer proper begins, for models
             that write their reasoning in a channel of its own.
+        extra: Further options of a service's calls, sent as they stand, such as ``top_p`` or
+            ``reasoning_effort``.
     """
 
     max_new_tokens: Annotated[int, Field(ge=1)] = 512
@@ -52,6 +75,14 @@ class Decoding(_Strict):
     dtype: Literal["float32", "bfloat16", "float16"] | None = None
     chat: dict[str, bool | str] = {}
     answer_after: str | None = None
+    extra: dict[str, Any] = {}
+
+    @field_validator("extra")
+    @classmethod
+    def _says_nothing_twice(cls, extra: dict[str, Any]) -> dict[str, Any]:
+        if taken := sorted(_NOT_EXTRA & extra.keys()):
+            raise ValueError(f"{', '.join(taken)}: set outside 'extra', or not to be changed")
+        return extra
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -131,7 +162,7 @@ class Model(_Strict):
     id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
     name: str
     group: Group
-    engine: EngineName
+    engine: str
     weights: str | None = None
     revision: str | None = None
     prompt: str = "turn"
@@ -148,26 +179,42 @@ class Model(_Strict):
     hardware: str | None = None
 
     @property
+    def kind(self) -> Literal["baseline", "local", "service"]:
+        """What an answer costs: see :class:`~cradle_lib.detection.engines.Engine`."""
+        return find_engine(self.engine).kind
+
+    @property
     def computes_here(self) -> bool:
         """Whether it is a language model that this machine computes."""
-        return self.engine in ("reference", "wave")
+        return self.kind == "local"
 
     @property
     def is_service(self) -> bool:
         """Whether it is asked through an API, be it next door or remote."""
-        return self.engine in ("openai", "anthropic")
+        return self.kind == "service"
+
+    @field_validator("engine")
+    @classmethod
+    def _engine_exists(cls, name: str) -> str:
+        try:
+            find_engine(name)
+        except EngineError as error:
+            raise ValueError(str(error)) from None
+        return name
 
     @model_validator(mode="after")
     def _fits_its_engine(self) -> Model:
-        if self.engine in _NEEDS_WEIGHTS and not self.weights:
+        engine = find_engine(self.engine)
+        if engine.needs_weights and not self.weights:
             raise ValueError(f"engine {self.engine} needs 'weights'")
-        if self.decoding and self.decoding.mode and self.engine != "wave":
-            raise ValueError(f"engine {self.engine} can't decode constrained: use 'wave'")
+        for setting in self.decoding.model_dump(exclude_defaults=True) if self.decoding else ():
+            if setting not in engine.uses:
+                raise ValueError(_not_used(self.engine, setting))
         if "@" in urlsplit(self.base_url or "").netloc:
             raise ValueError("'base_url' holds a user name or password; keys come from 'key' only")
         if self.is_service and self.base_url is None and not self.remote:
             raise ValueError("a provider's own endpoint is remote: say 'remote: true'")
-        if self.is_service and not self.remote and not _is_here(self.base_url):
+        if self.is_service and not self.remote and not is_here(self.base_url):
             raise ValueError(
                 f"{self.base_url} is not on this machine or network: say 'remote: true'"
             )
@@ -178,7 +225,7 @@ class Model(_Strict):
         return self
 
 
-def _is_here(url: str | None) -> bool:
+def is_here(url: str | None) -> bool:
     """Whether an address is this machine's or a private network's, by its form alone."""
     host = urlsplit(url or "").hostname or ""
     try:
@@ -188,18 +235,87 @@ def _is_here(url: str | None) -> bool:
     return address.is_loopback or address.is_private
 
 
-def load_registry(path: Path = paths.REGISTRY) -> dict[str, Model]:
+def _not_used(engine: str, setting: str) -> str:
+    able = [name for name in engine_names() if setting in _uses(name)]
+    return f"engine {engine} does not use 'decoding.{setting}', which would do nothing. " + (
+        f"Leave it out, or use {' or '.join(able)}" if able else "Leave it out"
+    )
+
+
+def _uses(name: str) -> frozenset[str]:
+    try:
+        return find_engine(name).uses
+    except EngineError:
+        return frozenset()
+
+
+class Registry(Mapping[str, Model]):
+    """The models by id, in the file's order.
+
+    An entry is checked when it is looked up, and then raises a :class:`RegistryError` that
+    names all its faults.
+
+    Args:
+        entries: Fields of each entry, as they were read.
+        path: Where they were read, for messages.
+    """
+
+    def __init__(self, entries: Mapping[str, object], path: Path = paths.REGISTRY) -> None:
+        self._entries, self._path = entries, path
+        self._checked: dict[str, Model] = {}
+
+    def __getitem__(self, name: str) -> Model:
+        """Looks up an entry and checks it."""
+        if name not in self._checked:
+            self._checked[name] = _entry(name, self._entries[name], self._path)
+        return self._checked[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Walks over the ids."""
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        """Counts the entries."""
+        return len(self._entries)
+
+    @property
+    def default(self) -> list[Model]:
+        """The models of the default book; the other entries are not checked."""
+        chosen = [
+            name
+            for name, entry in self._entries.items()
+            if isinstance(entry, dict) and entry.get("default")
+        ]
+        return [self[name] for name in chosen]
+
+    @property
+    def sound(self) -> list[Model]:
+        """The models whose entries have no fault."""
+        return [self[name] for name in self if name not in self.faults]
+
+    @property
+    def faults(self) -> dict[str, str]:
+        """What is wrong, for each entry that has a fault."""
+        found = {}
+        for name in self:
+            try:
+                self[name]
+            except RegistryError as error:
+                found[name] = str(error)
+        return found
+
+
+def load_registry(path: Path = paths.REGISTRY) -> Registry:
     """Reads the registry.
 
     Args:
         path: A YAML file: one mapping of ids to entries.
 
     Returns:
-        The models by id, in the file's order.
+        The registry; its entries are checked when they are looked up.
 
     Raises:
-        RegistryError: If the file is missing, is not YAML, or has an entry with a
-            missing, unknown or impossible field; the message names entry and field.
+        RegistryError: If the file is missing, or is not YAML with a mapping.
     """
     try:
         entries = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -210,14 +326,15 @@ def load_registry(path: Path = paths.REGISTRY) -> dict[str, Model]:
         raise RegistryError(f"{paths.shown(path)}: is not YAML ({summary})") from error
     if not isinstance(entries, dict):
         raise RegistryError(f"{paths.shown(path)}: expected a mapping of ids to models")
-    return {str(name): _entry(str(name), entry, path) for name, entry in entries.items()}
+    return Registry({str(name): entry for name, entry in entries.items()}, path)
 
 
-def find_model(name: str, registry: dict[str, Model]) -> Model:
+def find_model(name: str, registry: Mapping[str, Model]) -> Model:
     """Looks up a model by id.
 
     Raises:
-        RegistryError: If there is none; the message suggests the nearest.
+        RegistryError: If there is none, where the message suggests the nearest; or its entry
+            has faults, where it names all of them.
     """
     if name in registry:
         return registry[name]
@@ -226,36 +343,17 @@ def find_model(name: str, registry: dict[str, Model]) -> Model:
     raise RegistryError(f"no model {name!r} in the registry. {advice}")
 
 
-def in_format(model: Model, dtype: str) -> Model:
-    """Gives an entry that computes in another number format: another run, by its record.
-
-    Args:
-        model: An entry of the registry, for weights on this machine.
-        dtype: ``float32``, ``bfloat16`` or ``float16``.
-
-    Raises:
-        RegistryError: If there is no such format, or the model runs elsewhere.
-    """
-    if not model.computes_here:
-        raise RegistryError(f"{model.id}: engine {model.engine} has no number format to choose")
-    settings = (model.decoding or Decoding()).model_dump()
-    try:
-        decoding = Decoding(**{**settings, "dtype": dtype})
-    except ValidationError:
-        raise RegistryError(
-            f"no number format {dtype!r}. Choose float32, bfloat16 or float16."
-        ) from None
-    return model.model_copy(update={"decoding": decoding})
-
-
 def _entry(name: str, entry: object, path: Path) -> Model:
     if not isinstance(entry, dict):
         raise RegistryError(f"{paths.shown(path)}, model {name}: expected fields, found {entry!r}")
     try:
         return Model.model_validate({**entry, "id": name})
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        place = f", field {field}" if field else ""
-        problem = first["msg"].removeprefix("Value error, ")
-        raise RegistryError(f"{paths.shown(path)}, model {name}{place}: {problem}") from error
+        faults = "; ".join(map(_fault, error.errors()))
+        raise RegistryError(f"{paths.shown(path)}, model {name}{faults}") from error
+
+
+def _fault(error: Any) -> str:
+    field = ".".join(str(part) for part in error["loc"])
+    problem = error["msg"].removeprefix("Value error, ")
+    return f", field {field}: {problem}" if field else f": {problem}"

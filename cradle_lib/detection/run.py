@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from cradle_lib import paths
-from cradle_lib.corpus import Corpus, Dialogue
+from cradle_lib.corpus import Corpus
 from cradle_lib.detection.answers import Outcome
-from cradle_lib.detection.engines import Options, make_engine
+from cradle_lib.detection.engine import Options, code_of, find_engine, make_engine
+from cradle_lib.detection.engines.function import UserFunction
 from cradle_lib.detection.engines.remote import Remote
 from cradle_lib.detection.estimate import longest_prompt
-from cradle_lib.detection.journal import Journal, read_answers, read_journal
+from cradle_lib.detection.journal import Journal, read_answers
 from cradle_lib.detection.money import Budget
 from cradle_lib.detection.places import journal_path
 from cradle_lib.detection.registry import Model
@@ -25,7 +25,6 @@ from cradle_lib.prompts import load_template
 from cradle_lib.record import History, Record
 
 Consent = Callable[[str], bool]
-_HOSTS = {"openai": "api.openai.com", "anthropic": "api.anthropic.com"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +70,7 @@ def run(
     progress: Callable[[Progress], None] | None = None,
     consent: Consent | None = None,
     max_cost: float | None = None,
+    function: UserFunction | None = None,
 ) -> Path:
     """Runs a model over a corpus, or goes on where an earlier start stopped.
 
@@ -89,11 +89,13 @@ def run(
             (i from 0), so that n processes can share a run.
         options: How this machine runs the model.
         progress: Called at the start and after every answer.
-        consent: Asked once, with a sentence that says which text goes where, before the
-            text of a corpus leaves the machine for the first time; a run that has a
-            journal with answers has been agreed to.
+        consent: Asked, with a sentence that says which text goes where, before the text of
+            dialogues leaves the machine for the first time. What was agreed to is kept in the
+            record: only further dialogues, or changed ones, are asked about again.
         max_cost: Most dollars for this run, all its starts together; it stops before a call
-            that could cost more. ``None`` for no limit.
+            that could cost more. It is kept in the record and binds later starts that name no
+            other; ``None`` for what is recorded, or no limit.
+        function: What answers, if the entry's engine is ``function``.
 
     Returns:
         The journal's path.
@@ -104,13 +106,14 @@ def run(
     chosen = choose_dialogues(corpus, limit, sample, seed, shard)
     template = load_template(model.prompt)
     path = out if out.suffix == ".jsonl" else journal_path(model, corpus, history, shard, out)
+    before, answered = _begun(path)
     options, budget = options or Options(), None
+    max_cost = before.max_cost if max_cost is None and before is not None else max_cost
     if max_cost is not None:
-        spent = read_answers(path)[1] if path.exists() else []
-        budget = Budget(model, max_cost, longest_prompt(chosen, template, history), spent)
+        budget = Budget(model, max_cost, longest_prompt(chosen, template, history), answered)
         options = replace(options, concurrency=budget.concurrency(options.concurrency))
-    model = _as_begun(model, path)
-    engine = make_engine(model, corpus, options)
+    model = _as_begun(model, before)
+    engine = make_engine(model, corpus, options) if function is None else function.engine
     record = Record.create(
         model=model.id,
         name=model.name,
@@ -128,9 +131,15 @@ def run(
         shard=shard,
         remote=model.remote,
         endpoint=model.base_url,
+        code=code_of(engine) if function is None else function.code,
+        source=None if function is None else function.source,
+        max_cost=max_cost,
     )
-    if model.remote and not (path.exists() and read_journal(path)[1]):
-        _require_consent(model, corpus, chosen, consent)
+    if model.remote:
+        agreed = _agreed(before, record)
+        if more := [dialogue.id for dialogue in chosen if dialogue.id not in agreed]:
+            _require_consent(model, corpus, len(more), consent)
+        record = record.model_copy(update={"agreed": [*agreed, *more]})
     with Journal.open(path, record) as journal:
         sessions = [
             Session(
@@ -164,25 +173,38 @@ def run(
     return path
 
 
-def _as_begun(model: Model, path: Path) -> Model:
+def _begun(path: Path) -> tuple[Record | None, list[Prediction]]:
+    """Reads what earlier starts left; what is wrong with a journal is said where it is opened."""
+    try:
+        return read_answers(path)
+    except JournalError:
+        return None, []
+
+
+def _as_begun(model: Model, before: Record | None) -> Model:
     """Goes on with the commit that a journal was begun with: a branch moves, a run must not."""
-    if not model.computes_here or model.revision or not path.exists():
+    if not model.computes_here or model.revision or before is None:
         return model
-    with suppress(JournalError):
-        # What is wrong with the journal is said where it is opened.
-        before = read_journal(path)[0]
-        if before.weights == model.weights:
-            return model.model_copy(update={"revision": before.revision})
+    if before.weights == model.weights:
+        return model.model_copy(update={"revision": before.revision})
     return model
 
 
-def _require_consent(
-    model: Model, corpus: Corpus, chosen: Sequence[Dialogue], consent: Consent | None
-) -> None:
-    host = urlsplit(model.base_url).hostname if model.base_url else _HOSTS[model.engine]
+def _agreed(before: Record | None, now: Record) -> list[str]:
+    """Lists the dialogues whose text, as it is now, was agreed to be sent to the same place."""
+    if before is None or before.identity != now.identity:
+        return []
+    return (before.agreed or []) if before.corpus_fingerprint == now.corpus_fingerprint else []
+
+
+def _require_consent(model: Model, corpus: Corpus, number: int, consent: Consent | None) -> None:
+    host = urlsplit(model.base_url or find_engine(model.engine).endpoint).hostname
     question = (
-        f"The text of {len(chosen)} dialogues of {corpus.name} will be sent to {host} "
+        f"The text of {number} dialogues of {corpus.name} will be sent to {host} "
         f"({model.name}). Send it?"
     )
     if consent is None or not consent(question):
-        raise EngineError(f"{model.name} is remote, and sending {corpus.name} was not agreed to")
+        raise EngineError(
+            f"{model.name} is remote, and sending {number} dialogues of {corpus.name} to {host} "
+            "was not agreed to. Agree with --yes, or in Python with `consent=lambda _: True`."
+        )

@@ -6,6 +6,7 @@ import numpy as np
 
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection.places import parse_shard
+from cradle_lib.errors import JournalError
 
 
 def choose_dialogues(
@@ -15,7 +16,7 @@ def choose_dialogues(
     seed: int = 0,
     shard: str | None = None,
 ) -> list[Dialogue]:
-    """Chooses dialogues: first a sample, of it a limit, of that a shard.
+    """Chooses dialogues: a sample or the first ones, and of these a shard.
 
     Args:
         corpus: The corpus.
@@ -28,8 +29,14 @@ def choose_dialogues(
         The dialogues, in the corpus's order.
 
     Raises:
-        JournalError: If the shard is not of that form.
+        JournalError: If the shard is not of that form, or both a sample and a limit are asked
+            for.
     """
+    if sample is not None and limit is not None:
+        raise JournalError(
+            "a sample and a limit exclude each other: a sample is drawn from all dialogues, a "
+            "limit takes the first ones. Give one of --sample and --limit."
+        )
     positions = list(range(len(corpus)))
     if sample is not None:
         positions = sample_dialogues(corpus, sample, seed)

@@ -48,6 +48,8 @@ class Prompt:
         static: ``text[:static]`` is the same in every prompt of a run.
         current: What the user says in this turn, made harmless, without the speaker.
         tagged: Mask of all tags that the history shows.
+        history: The dialogue before this turn, as the prompt shows it: one line for what was
+            said and, after a user's line, one for its tags.
         ends: Where the history of each question of the dialogue so far ended, this one's
             last. What stands before such a place stands there in all later questions.
     """
@@ -59,6 +61,7 @@ class Prompt:
     current: str
     tagged: int
     ends: tuple[int, ...] = ()
+    history: str = ""
 
     @property
     def blocks(self) -> list[str]:
@@ -277,6 +280,7 @@ class Session:
             current=said.removeprefix(f"{turn.speaker}: "),
             tagged=self._tagged,
             ends=self._ends,
+            history=history,
         )
 
     def _record(self, prediction: Prediction) -> None:

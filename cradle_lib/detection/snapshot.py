@@ -6,6 +6,7 @@ records the commit, and loads that very one.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,8 @@ from cradle_lib.detection.weights import PREFIX
 from cradle_lib.errors import EngineError
 
 _NAME: Final = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
+# Weights, configuration, chat template and vocabulary: what Transformers reads from a folder.
+_SHAPES_ANSWERS: Final = frozenset({".safetensors", ".json", ".jinja", ".txt", ".model"})
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 
 
@@ -34,14 +37,45 @@ def hub_commit(model: Model) -> str | None:
         EngineError: If that can't be found out.
     """
     weights = str(model.weights)
-    if weights.startswith(PREFIX) or Path(weights).is_dir() or not _NAME.fullmatch(weights):
+    if weights.startswith(PREFIX) or Path(weights).is_dir():
         return None
+    if not _NAME.fullmatch(weights):
+        raise EngineError(
+            f"{model.name}: there is no folder {weights} (from {Path.cwd()}), and a repository "
+            "on the Hub is called ORG/NAME. Check the path."
+        )
     if model.revision is not None and _COMMIT.fullmatch(model.revision):
         return model.revision
     try:
         return _resolved(weights, model.revision or "main")
     except (OSError, ValueError) as error:
         raise unloadable(model, weights, error) from error
+
+
+def weights_pin(model: Model) -> str | None:
+    """Finds what pins a model's weights: the commit on the Hub, or the content of a folder.
+
+    Args:
+        model: An entry of the registry.
+
+    Returns:
+        What :func:`hub_commit` gives; for a folder, the SHA-256 of its weights, configuration
+        and tokenizer; ``None`` for embedded weights, which the registry pins.
+
+    Raises:
+        EngineError: As :func:`hub_commit`.
+    """
+    folder = Path(str(model.weights))
+    if not folder.is_dir():
+        return hub_commit(model)
+    digest = hashlib.sha256()
+    for file in sorted(folder.iterdir()):
+        if file.suffix in _SHAPES_ANSWERS:
+            digest.update(f"{file.name}\0{file.stat().st_size}\0".encode())
+            with file.open("rb") as handle:
+                while piece := handle.read(1 << 24):
+                    digest.update(piece)
+    return f"sha256:{digest.hexdigest()}"
 
 
 def unloadable(model: Model, source: str, error: Exception) -> EngineError:

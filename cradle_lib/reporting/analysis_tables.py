@@ -10,10 +10,10 @@ import numpy as np
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.predictions import Predictions, load_predictions
 from cradle_lib.detection.registry import load_registry
+from cradle_lib.detection.runs import find_journal
 from cradle_lib.labels import ALERT_MASK, CRISIS_TYPES, LABELS, short
 from cradle_lib.record import History
 from cradle_lib.reporting.estimate_cells import share
-from cradle_lib.reporting.runs import find_journal
 from cradle_lib.reporting.tables import (
     MISSING,
     Cell,

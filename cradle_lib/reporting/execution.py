@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from cradle_lib.detection.places import PAGE
 from cradle_lib.reporting.plan import Page, Project
 from cradle_lib.reporting.staleness import METADATA, Key, artefacts
 
@@ -113,6 +114,9 @@ def execute(job: Job) -> Failure | None:
 
 def _run(job: Job, ran: Path) -> None:
     import papermill
+
+    # Inherited by the kernel: there, models are read and not run.
+    os.environ[PAGE] = job.page.name
     from jupyter_client.kernelspec import KernelSpec
     from jupyter_client.manager import AsyncKernelManager
 

@@ -11,10 +11,10 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection.journal import read_journal
 from cradle_lib.detection.places import journal_path
 from cradle_lib.detection.registry import find_model, load_registry
+from cradle_lib.detection.runs import find_journal
 from cradle_lib.detection.session import Prediction
 from cradle_lib.record import Record
 from cradle_lib.reporting.notice import Notice
-from cradle_lib.reporting.runs import find_journal
 from cradle_lib.reporting.tables import (
     MISSING,
     Column,

@@ -8,9 +8,10 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection.estimate import estimate_cost
 from cradle_lib.detection.journal import read_answers
 from cradle_lib.detection.money import Usage, dollars, told, total
+from cradle_lib.detection.places import journal_files
 from cradle_lib.detection.registry import Model, find_model, load_registry
+from cradle_lib.detection.runs import find_journal
 from cradle_lib.record import History
-from cradle_lib.reporting.runs import find_journal
 from cradle_lib.reporting.tables import MISSING, Cell, Column, Row, Table, count, percent, text
 
 
@@ -119,7 +120,8 @@ def usage_table(model: str, corpus: Corpus, history: History = "self") -> Table 
     """
     entry = find_model(model, load_registry())
     path = find_journal(entry, corpus, history)
-    answers = read_answers(path)[1] if path else []
+    files = journal_files(path, partial=True) if path else []
+    answers = [answer for file in files for answer in read_answers(file)[1]]
     used = told(answers)
     if not used:
         return None
@@ -155,7 +157,7 @@ def usage_table(model: str, corpus: Corpus, history: History = "self") -> Table 
 
 def _priced(models: Sequence[str]) -> list[Model]:
     registry = load_registry()
-    chosen = [find_model(name, registry) for name in models] or list(registry.values())
+    chosen = [find_model(name, registry) for name in models] or registry.sound
     return [model for model in chosen if model.prices]
 
 

@@ -161,16 +161,16 @@ def default_models(project: Project, corpus: BookCorpus) -> tuple[dict[str, str]
         Id to canonical JSON of the entry, for the default models that have a page, in order;
         and the ids of the others.
     """
+    from cradle_lib.detection.places import stored_as
     from cradle_lib.detection.registry import load_registry
 
     shown: dict[str, str] = {}
     lacking: list[str] = []
-    for name, model in load_registry(project.root / "models.yml").items():
-        if not model.default:
-            continue
+    for model in load_registry(project.root / "models.yml").default:
+        name = model.id
         journals = (f"{folder}/{corpus.name}/{name}.jsonl" for folder in ("data/runs", "runs"))
-        runs_here = model.group == "baseline" and (corpus.has_training or model.engine != "tfidf")
-        if runs_here or any((project.root / journal).is_file() for journal in journals):
+        runs_here = model.kind == "baseline" and (corpus.has_training or model.engine != "tfidf")
+        if runs_here or any(stored_as(project.root / journal) for journal in journals):
             shown[name] = json.dumps(model.model_dump(mode="json"), sort_keys=True)
         else:
             lacking.append(name)

@@ -1,52 +1,13 @@
-"""The runs that a page shows: found where they lie, and grouped into what can be compared.
-
-A journal that ships with the repository comes before one of the same model under ``runs/``.
-Nothing is run from here, so that a page of results depends on journals and not on engines.
-"""
+"""The runs that a page shows, grouped into what can be compared."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TypeVar
 
-from cradle_lib import paths
-from cradle_lib.corpus import Corpus
-from cradle_lib.detection.places import journal_path
-from cradle_lib.detection.predictions import Predictions, load_predictions
-from cradle_lib.detection.registry import Model, find_model, load_registry
-from cradle_lib.errors import JournalError
-from cradle_lib.record import History
+from cradle_lib.detection.predictions import Predictions
 
 _T = TypeVar("_T")
-
-
-def stored_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]:
-    """Loads runs that were made before.
-
-    Args:
-        corpus: The corpus that they were over.
-        models: Ids in the registry; if none is named, those of the default set that have
-            been run.
-
-    Returns:
-        The predictions in the order of the models. A run over a sample is aligned to its
-        own part of the corpus.
-
-    Raises:
-        JournalError: If there is no journal for one that is named, or for any of the default
-            set, or one does not fit.
-    """
-    registry = load_registry()
-    entries = [find_model(name, registry) for name in models]
-    if not entries:
-        entries = [e for e in registry.values() if e.default and find_journal(e, corpus)]
-    if not entries:
-        raise JournalError(
-            f"no model of the default set has been run over {corpus.name}. "
-            "Make a run with `cradle infer --model keyword`."
-        )
-    return [load_run(entry, corpus) for entry in entries]
 
 
 def whole_runs(runs: Sequence[Predictions]) -> list[Predictions]:
@@ -105,48 +66,6 @@ def _heading(run: Predictions) -> str:
     if is_whole(run):
         return f"{run.corpus.name}: {size}"
     return (
-        f"A sample of {run.record.corpus}: {size} of {run.of_turns:,}. "
+        f"A part of {run.record.corpus}: {size} of {run.of_turns:,}. "
         "Compare only under this heading"
     )
-
-
-def find_journal(entry: Model, corpus: Corpus, history: History = "self") -> Path | None:
-    """Finds the journal of a model over a corpus; ``None`` if it has not been run."""
-    folders = (paths.SHIPPED_RUNS, paths.RUNS)
-    places = (journal_path(entry, corpus, history, out=folder) for folder in folders)
-    return next((path for path in places if path.exists()), None)
-
-
-def load_run(
-    entry: Model, corpus: Corpus, history: History = "self", *, partial: bool = False
-) -> Predictions:
-    """Loads a model's run over a corpus, or over the sample that the registry asks for.
-
-    Args:
-        entry: The model.
-        corpus: The corpus that it was run over.
-        history: Whose tags it saw.
-        partial: Whether to accept a run that is not complete.
-
-    Returns:
-        The predictions, aligned to the dialogues that are covered.
-
-    Raises:
-        JournalError: If there is no journal, or it does not fit.
-    """
-    path = find_journal(entry, corpus, history)
-    if path is None:
-        wanted = paths.shown(journal_path(entry, corpus, history))
-        raise JournalError(
-            f"{wanted}: there is no run of {entry.name} over {corpus.name}. "
-            f"Make it with `cradle infer --model {entry.id}`."
-        )
-    predictions = load_predictions(path, corpus, partial=partial or entry.sample is not None)
-    chosen = predictions.record.dialogues
-    wanted_size = len(corpus) if chosen is None else len(chosen)
-    if not partial and len(predictions.corpus) < wanted_size:
-        raise JournalError(
-            f"{paths.shown(path)}: {len(predictions.corpus)} of the run's {wanted_size} dialogues "
-            f"are complete. Finish it with `cradle infer --model {entry.id}`, as it was started."
-        )
-    return predictions

@@ -10,9 +10,10 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection.engines.faults import Fault, fault_of_status
 from cradle_lib.detection.journal import read_journal
 from cradle_lib.detection.money import told, total
+from cradle_lib.detection.places import journal_files
 from cradle_lib.detection.registry import Model, find_model, load_registry
+from cradle_lib.detection.runs import find_journal
 from cradle_lib.detection.session import Prediction
-from cradle_lib.reporting.runs import find_journal
 from cradle_lib.reporting.tables import (
     MISSING,
     Cell,
@@ -154,7 +155,9 @@ def _runs(corpus: Corpus, models: Sequence[str]) -> list[_Run]:
     for name in models:
         model = find_model(name, registry)
         if (path := find_journal(model, corpus)) is not None:
-            runs.append((model, {(p.dialogue, p.turn): p for p in read_journal(path)[1]}))
+            files = journal_files(path, partial=True)
+            found = [prediction for file in files for prediction in read_journal(file)[1]]
+            runs.append((model, {(p.dialogue, p.turn): p for p in found}))
     return runs
 
 

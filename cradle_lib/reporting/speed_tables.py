@@ -26,9 +26,9 @@ from cradle_lib.detection.arithmetic import (
 )
 from cradle_lib.detection.journal import read_journal
 from cradle_lib.detection.registry import find_model, load_registry
+from cradle_lib.detection.runs import find_journal
 from cradle_lib.errors import BookError, compose
 from cradle_lib.reporting.notice import Notice
-from cradle_lib.reporting.runs import find_journal
 from cradle_lib.reporting.tables import (
     MISSING,
     Cell,

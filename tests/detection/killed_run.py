@@ -15,7 +15,7 @@ from pathlib import Path
 from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.detection import Answer, Model, Prompt, journal, run
 from cradle_lib.detection import run as run_function
-from cradle_lib.detection.engines import Sequential
+from cradle_lib.detection.engine import Sequential
 
 CORPUS = Corpus(
     "tiny",

@@ -18,7 +18,7 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, Outcome, Prediction, Session, make_engine
 from cradle_lib.detection.engines import remote
 from cradle_lib.detection.engines.remote import Patience, Remote
-from cradle_lib.detection.registry import Decoding, EngineName
+from cradle_lib.detection.registry import Decoding
 from cradle_lib.prompts import parse_template
 
 from .dialogues import make_corpus
@@ -27,7 +27,7 @@ from .fault_server import Reply, chat, message
 KEY = "sk-planted-0123456789"
 # Where nobody listens; imagined services need an address too.
 NOWHERE = "http://127.0.0.1:9"
-SDKS: list[EngineName] = ["openai", "anthropic"]
+SDKS: list[str] = ["openai", "anthropic"]
 TEMPLATE = parse_template("short", "Label.\n{history}\n{current_turn}")
 GOOD: dict[str, Callable[..., Reply]] = {"openai": chat, "anthropic": message}
 # No waiting in tests; a call that hangs is given up soon.
@@ -35,7 +35,7 @@ HURRY = Patience(attempts=3, deadline=20.0, base=0.0, cap=0.0, failures=4)
 HELLO = make_corpus([[("User", "Hello.", "none")]])
 
 
-def make_model(engine: EngineName, url: str | None, **decoding: Any) -> Model:
+def make_model(engine: str, url: str | None, **decoding: Any) -> Model:
     """Makes a model that is asked at ``url``; ``None`` is the provider's own endpoint."""
     return Model.model_validate(
         {

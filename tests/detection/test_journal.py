@@ -136,7 +136,8 @@ def test_the_later_line_of_a_turn_counts(tmp_path: Path) -> None:
 
 def test_a_journal_of_other_settings_is_refused_and_the_settings_are_named(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
-    Journal.open(path, make_record()).close()
+    with Journal.open(path, make_record()) as journal:
+        journal.append(make_prediction())
     before = path.read_bytes()
     other = make_record(decoding={"max_new_tokens": 8}, prompt_hash="1" * 16)
     with pytest.raises(JournalError, match=r"prompt_hash is .*decoding is .*'max_new_tokens': 4"):

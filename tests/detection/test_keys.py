@@ -12,7 +12,7 @@ import yaml
 from cradle_lib.detection import Options, Session, load_registry, run
 from cradle_lib.detection.engines.keys import find_key
 from cradle_lib.detection.engines.remote import Patience
-from cradle_lib.detection.registry import EngineName, Model
+from cradle_lib.detection.registry import Model, str
 from cradle_lib.errors import CradleError, EngineError, RegistryError
 
 from .dialogues import make_corpus
@@ -86,7 +86,7 @@ def test_credentials_in_an_address_are_refused_without_showing_them(
     assert KEY not in str(refused.value)
 
 
-def echoes(engine: EngineName) -> dict[str, Reply]:
+def echoes(engine: str) -> dict[str, Reply]:
     """Replies of a service that puts the caller's key wherever it can."""
     said = f"{KEY} and Bearer {KEY}"
     answer = {"openai": lambda t: chat(message={"content": t}), "anthropic": message}[engine]
@@ -119,7 +119,7 @@ def echoes(engine: EngineName) -> dict[str, Reply]:
 @pytest.mark.parametrize("engine", SDKS)
 @pytest.mark.parametrize("place", ["environment", "dotenv"])
 def test_a_planted_key_is_in_nothing_that_a_run_writes_or_says(
-    engine: EngineName,
+    engine: str,
     place: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

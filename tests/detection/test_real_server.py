@@ -15,7 +15,7 @@ import pytest
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Outcome, read_journal, run
 from cradle_lib.detection.engines.anthropic_messages import AnthropicMessages
-from cradle_lib.detection.registry import EngineName
+from cradle_lib.detection.registry import str
 from cradle_lib.detection.serving import serving
 from cradle_lib.detection.weights import gguf_file
 from cradle_lib.errors import EngineError
@@ -69,7 +69,7 @@ def test_a_real_server_answers_alike_through_both_sdks_at_any_concurrency(
             *([("User", w, "none")] for w in words),
         ]
     )
-    made: dict[tuple[EngineName, int], list[dict[str, Any]]] = {}
+    made: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for engine in SDKS:
         for concurrency in (1, 4, 8):
             model = make_model(engine, server, temperature=0.0, max_new_tokens=4)
@@ -94,7 +94,7 @@ def test_a_real_server_answers_alike_through_both_sdks_at_any_concurrency(
 
 @pytest.mark.parametrize("engine", SDKS)
 def test_an_answer_that_ends_by_itself_is_whole_and_one_at_the_limit_is_cut(
-    server: str, engine: EngineName
+    server: str, engine: str
 ) -> None:
     ended = ask(make_model(engine, server, temperature=0.0, max_new_tokens=24))
     assert ended.tokens_out is not None
@@ -108,7 +108,7 @@ def test_an_answer_that_ends_by_itself_is_whole_and_one_at_the_limit_is_cut(
 
 @pytest.mark.parametrize("engine", SDKS)
 def test_tokens_that_a_real_server_had_cached_are_counted(
-    caching_server: str, corpus: Corpus, tmp_path: Path, engine: EngineName
+    caching_server: str, corpus: Corpus, tmp_path: Path, engine: str
 ) -> None:
     model = make_model(engine, caching_server, temperature=0.0, max_new_tokens=2)
     path = run(model, corpus.subset([0], "one"), out=tmp_path, options=Options(concurrency=1))
@@ -136,7 +136,7 @@ def test_a_real_server_takes_marks_for_its_cache(
 
 @pytest.mark.parametrize("engine", SDKS)
 def test_a_real_server_refuses_a_wrong_key_and_an_over_long_prompt(
-    server: str, corpus: Corpus, tmp_path: Path, engine: EngineName, monkeypatch: pytest.MonkeyPatch
+    server: str, corpus: Corpus, tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long = make_corpus([[("User", "word " * 9000, "none")]], name="long")
     found = read_journal(run(make_model(engine, server), long, out=tmp_path))[1]

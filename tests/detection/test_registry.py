@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cradle_lib.detection import Model, find_model, in_format, load_registry
+from cradle_lib.detection import Model, find_model, load_registry, resolve
 from cradle_lib.detection.serving import PORT
 from cradle_lib.errors import RegistryError
 from cradle_lib.prompts import load_template
@@ -132,7 +132,7 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, message: s
     path = tmp_path / "models.yml"
     path.write_text(text)
     with pytest.raises(RegistryError, match=message) as error:
-        load_registry(path)
+        list(load_registry(path).values())
     assert "\n" not in str(error.value)
 
 
@@ -175,11 +175,65 @@ def test_another_endpoint_is_another_run() -> None:
 def test_another_number_format_is_another_run_and_only_for_weights_on_this_machine() -> None:
     registry = load_registry()
     local = registry["smollm2-135m"]
-    half = in_format(local, "bfloat16")
+    half = resolve(local, dtype="bfloat16")
     assert local.decoding
     assert half.decoding
     assert half.decoding.settings == {**local.decoding.settings, "dtype": "bfloat16"}
-    with pytest.raises(RegistryError, match="Choose float32, bfloat16 or float16"):
-        in_format(local, "int3")
-    with pytest.raises(RegistryError, match=r"gpt-5\.1: engine openai has no number format"):
-        in_format(registry["gpt-5.1"], "bfloat16")
+    with pytest.raises(RegistryError, match="'float32', 'bfloat16' or 'float16'"):
+        resolve(local, dtype="int3")
+    with pytest.raises(RegistryError, match=r"engine openai does not use 'decoding\.dtype'"):
+        resolve(registry["gpt-5.1"], dtype="bfloat16")
+
+
+def test_a_bad_entry_stops_only_what_needs_it_and_names_all_its_faults(tmp_path: Path) -> None:
+    path = tmp_path / "models.yml"
+    path.write_text(
+        "good: {name: Good, group: baseline, engine: keyword, default: true}\n"
+        "bad: {name: 3, group: open, engine: magic, colour: red}\n"
+    )
+    registry = load_registry(path)
+    assert [model.id for model in registry.default] == ["good"]
+    assert [model.id for model in registry.sound] == ["good"]
+    assert list(registry) == ["good", "bad"]
+    with pytest.raises(RegistryError) as error:
+        find_model("bad", registry)
+    for fault in ("field name: ", "field engine: no engine 'magic'", "field colour: "):
+        assert fault in str(error.value)
+    assert "\n" not in str(error.value)
+    assert registry.faults == {"bad": str(error.value)}
+
+
+@pytest.mark.parametrize(
+    ("engine", "setting", "able"),
+    [
+        ("wave", "temperature: 0.7", "anthropic or openai or reference"),
+        ("wave", "seed: 1", "anthropic or openai or reference"),
+        ("wave", "extra: {top_p: 0.9}", "anthropic or openai"),
+        ("reference", "mode: constrained", "wave"),
+        ("keyword", "temperature: 0.7", "anthropic or openai or reference"),
+        ("anthropic", "dtype: bfloat16", "reference or wave"),
+        ("anthropic", "chat: {enable_thinking: false}", "openai or reference or wave"),
+    ],
+)
+def test_a_setting_that_would_do_nothing_is_refused_with_engines_that_use_it(
+    tmp_path: Path, engine: str, setting: str, able: str
+) -> None:
+    path = tmp_path / "models.yml"
+    path.write_text(
+        f"a: {{name: A, group: open, engine: {engine}, weights: w, decoding: {{{setting}}}, "
+        "base_url: 'http://127.0.0.1:1'}\n"
+    )
+    with pytest.raises(RegistryError, match="which would do nothing") as error:
+        find_model("a", load_registry(path))
+    assert str(error.value).endswith(f"use {able}")
+
+
+def test_options_of_a_provider_are_recorded_and_can_not_replace_the_protocol() -> None:
+    fields = {"id": "m", "name": "M", "group": "open", "engine": "openai", "weights": "w"}
+    fields["base_url"] = "http://127.0.0.1:1/v1"
+    options = {"top_p": 0.9, "reasoning_effort": "low"}
+    model = Model(**fields, decoding={"extra": options})
+    assert model.decoding
+    assert model.decoding.settings["extra"] == options
+    with pytest.raises(ValueError, match="messages, temperature: set outside 'extra'"):
+        Model(**fields, decoding={"extra": {"temperature": 1, "messages": []}})

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from cradle_lib.detection import Options, Outcome, Prediction, Session, read_journal, run
 from cradle_lib.detection.engines.remote import Patience
-from cradle_lib.detection.registry import EngineName
+from cradle_lib.detection.registry import str
 from cradle_lib.errors import EngineError
 
 from .dialogues import make_corpus
@@ -43,9 +43,7 @@ pytestmark = pytest.mark.usefixtures("api")
 
 
 @pytest.mark.parametrize("engine", SDKS)
-def test_a_run_finds_what_a_service_bears(
-    engine: EngineName, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_finds_what_a_service_bears(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     capacity, refused = 8, 0
 
     async def handler(request: httpx2.Request) -> httpx2.Response:
@@ -261,7 +259,7 @@ def test_an_error_of_ours_ends_the_run_and_keeps_what_was_in_flight() -> None:
 
 # ---- Any sequence of faults and answers ----------------------------------------------
 
-MOVES: dict[str, Callable[[EngineName], Reply | str]] = {
+MOVES: dict[str, Callable[[str], Reply | str]] = {
     "answer": lambda engine: GOOD[engine](),
     "429": lambda engine: error(429),
     "429-wait": lambda engine: error(429, headers={"retry-after": "7"}),
@@ -295,7 +293,7 @@ MOVES: dict[str, Callable[[EngineName], Reply | str]] = {
     deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_after_any_faults_every_turn_is_there_once_and_none_was_asked_for_twice(
-    engine: EngineName,
+    engine: str,
     moves: list[str],
     concurrency: int,
     shape: list[int],

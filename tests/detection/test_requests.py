@@ -16,7 +16,7 @@ from cradle_lib.detection import Options, Outcome, Prediction, Session, read_jou
 from cradle_lib.detection.engines.anthropic_messages import AnthropicMessages
 from cradle_lib.detection.engines.local import Local
 from cradle_lib.detection.engines.openai_chat import OpenAIChat
-from cradle_lib.detection.registry import Decoding, EngineName
+from cradle_lib.detection.registry import Decoding
 
 from .fault_server import FaultServer, Reply, as_json, chat, error, message
 from .services import (
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("api")
 
 
 @pytest.mark.parametrize("engine", SDKS)
-def test_the_request_holds_the_sessions_text_and_the_papers_settings(engine: EngineName) -> None:
+def test_the_request_holds_the_sessions_text_and_the_papers_settings(engine: str) -> None:
     with FaultServer({"ok": lambda n: GOOD[engine]()}) as server:
         ask(make_model(engine, f"{server.url}/ok", temperature=0.0, seed=3))
         ask(make_model(engine, f"{server.url}/ok"))
@@ -148,7 +148,7 @@ def test_openai_gets_one_cache_key_for_a_run_and_the_limit_under_its_newer_name(
 
 @pytest.mark.parametrize("engine", SDKS)
 def test_tokens_mean_the_same_whoever_counts_them_and_what_was_served_is_kept(
-    engine: EngineName,
+    engine: str,
 ) -> None:
     with FaultServer({"ok": lambda n: GOOD[engine]()}) as server:
         found = ask(make_model(engine, f"{server.url}/ok"))
@@ -160,7 +160,7 @@ def test_tokens_mean_the_same_whoever_counts_them_and_what_was_served_is_kept(
 
 
 @pytest.mark.parametrize("engine", SDKS)
-def test_tokens_that_nobody_told_are_unknown_and_not_none_at_all(engine: EngineName) -> None:
+def test_tokens_that_nobody_told_are_unknown_and_not_none_at_all(engine: str) -> None:
     body = json.loads(GOOD[engine]()[2])
     bare = body | {"usage": None, "model": None, "system_fingerprint": None}
     with FaultServer({"ok": lambda n: as_json(bare)}) as server:
@@ -182,7 +182,7 @@ def test_reasoning_that_only_the_total_counts_is_counted() -> None:
 # ---- Parameters that a service does not take -----------------------------------------
 
 
-def picky(engine: EngineName, **rejected: str) -> tuple[Callable[[int], Reply], list[Any], Any]:
+def picky(engine: str, **rejected: str) -> tuple[Callable[[int], Reply], list[Any], Any]:
     """A service that refuses some parameters with a message, and counts how often."""
     refusals: list[str] = []
     seen: list[Any] = []
@@ -202,7 +202,7 @@ def picky(engine: EngineName, **rejected: str) -> tuple[Callable[[int], Reply], 
 @pytest.mark.parametrize("engine", SDKS)
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_a_parameter_that_is_not_taken_is_dropped_once_a_run_and_recorded(
-    engine: EngineName, concurrency: int, tmp_path: Path
+    engine: str, concurrency: int, tmp_path: Path
 ) -> None:
     many = long_corpus(6, 3)
     reply, refusals, seen = picky(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -24,7 +25,9 @@ from cradle_lib.detection import (
     run,
     sample_dialogues,
 )
-from cradle_lib.detection.engines import Sequential
+from cradle_lib.detection.engine import Engine, Sequential
+from cradle_lib.detection.registry import Decoding, Prices
+from cradle_lib.detection.run import Consent
 from cradle_lib.errors import EngineError, JournalError
 from cradle_lib.labels import BITS
 
@@ -45,7 +48,10 @@ class Asked(Sequential):
 
 def use(monkeypatch: pytest.MonkeyPatch, *answers: Answer) -> Asked:
     engine = Asked(*answers)
-    monkeypatch.setattr(sys.modules[run.__module__], "make_engine", lambda *_: engine)
+    module = sys.modules[run.__module__]
+    monkeypatch.setattr(module, "make_engine", lambda *_: engine)
+    # As if it shipped with the library: these runs go on from one engine to the other.
+    monkeypatch.setattr(module, "code_of", lambda _: None)
     return engine
 
 
@@ -226,6 +232,124 @@ def test_text_leaves_the_machine_only_after_consent(
     assert len(engine.asked) == 6
     run(REMOTE, corpus, out=tmp_path, consent=refuse)
     assert len(questions) == 1
+
+
+def test_consent_is_for_the_dialogues_that_it_was_given_for(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = use(monkeypatch)
+    questions: list[str] = []
+
+    def answer(agreed: bool) -> Consent:
+        return lambda question: bool(questions.append(question)) or agreed
+
+    path = run(REMOTE, corpus, out=tmp_path, limit=1, consent=answer(True))
+    assert read_journal(path)[0].agreed == ["d0000"]
+    run(REMOTE, corpus, out=tmp_path, limit=1, consent=answer(False))
+    assert len(questions) == 1
+    with pytest.raises(EngineError, match=r"sending 2 dialogues of tiny to far\.example"):
+        run(REMOTE, corpus, out=tmp_path, consent=answer(False))
+    assert "The text of 2 dialogues of tiny" in questions[1]
+    assert {dialogue for dialogue, _ in engine.asked} == {"d0000"}
+    run(REMOTE, corpus, out=tmp_path, consent=answer(True))
+    run(REMOTE, corpus, out=tmp_path, consent=answer(False))
+    assert len(questions) == 3
+    # What was agreed to is the text as it was then.
+    first = corpus.dialogues[0]
+    turns = (replace(first.turns[0], text="Something new."), *first.turns[1:])
+    edited = Corpus("tiny", (replace(first, turns=turns), *corpus.dialogues[1:]))
+    with pytest.raises(EngineError, match="not agreed"):
+        run(REMOTE, edited, out=tmp_path, consent=answer(False))
+
+
+PRICED = REMOTE.model_copy(
+    update={
+        "prices": Prices(input=1.0, output=1.0, date="2026-01-01", source="here"),
+        "decoding": Decoding(max_new_tokens=10),
+    }
+)
+
+
+def test_the_limit_of_a_run_binds_every_later_start(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(monkeypatch, Answer("none", tokens_in=40_000, tokens_out=1))
+    yes: Consent = lambda _: True  # noqa: E731 - as short as it is used
+    path = run(PRICED, corpus, out=tmp_path, limit=1, consent=yes, max_cost=0.5)
+    assert read_journal(path)[0].max_cost == 0.5
+    engine = use(monkeypatch, *[Answer("none", tokens_in=900_000, tokens_out=1)] * 2)
+    monkeypatch.setattr(sys.modules[run.__module__], "Remote", Asked)
+    engine.stop = lambda why: engine.answers.clear() or (_ for _ in ()).throw(EngineError(why))
+    with pytest.raises(EngineError, match=r"of --max-cost \$0\.5 are spent"):
+        run(PRICED, corpus, out=tmp_path, consent=yes)
+    assert len(engine.asked) == 1
+    with pytest.raises(EngineError, match="Give a higher limit"):
+        run(PRICED, corpus, out=tmp_path, consent=yes)
+    # A limit that is named replaces the one that was recorded.
+    use(monkeypatch)
+    run(PRICED, corpus, out=tmp_path, consent=yes, max_cost=5.0)
+    assert read_journal(path)[0].max_cost == 5.0
+
+
+def test_a_start_that_failed_does_not_stand_in_the_way_of_the_corrected_entry(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mistyped = Model(
+        id="m", name="M", group="open", engine="openai", weights="w",
+        base_url="http://127.0.0.1:1/v1",
+    )  # fmt: skip
+    right = mistyped.model_copy(update={"base_url": "http://127.0.0.1:2/v1"})
+    failed = Answer("", Outcome.FAILED, "no connection")
+    use(monkeypatch, *[failed] * 6)
+    path = run(mistyped, corpus, out=tmp_path)
+    use(monkeypatch, Answer("alert_past"))
+    run(right, corpus, out=tmp_path)
+    record, stored = read_journal(path)
+    assert record.endpoint == "http://127.0.0.1:2/v1"
+    assert [p.outcome for p in stored] == [Outcome.OK] * 6
+    assert load_predictions(path, corpus).masks[0] == BITS["alert_past"]
+    before = path.read_bytes()
+    with pytest.raises(JournalError, match=r"endpoint is 'http://127\.0\.0\.1:2/v1' there"):
+        run(mistyped, corpus, out=tmp_path)
+    assert path.read_bytes() == before
+
+
+def test_the_code_of_an_engine_of_ones_own_is_part_of_its_runs_identity(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(answer: str) -> type[Engine]:
+        file = tmp_path / "own_engine.py"
+        file.write_text(
+            "from cradle_lib.detection import Answer\n"
+            "from cradle_lib.detection.engine import Sequential\n"
+            "class Own(Sequential):\n"
+            f"    def reply(self, prompt):\n        return Answer({answer!r})\n"
+        )
+        spec = importlib.util.spec_from_file_location("own_engine", file)
+        assert spec
+        assert spec.loader
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "own_engine", module)
+        spec.loader.exec_module(module)
+        found: type[Engine] = module.Own
+        return found
+
+    model = Model(id="own", name="Own", group="own", engine="keyword")
+    module = sys.modules[run.__module__]
+    monkeypatch.setattr(module, "make_engine", lambda *_: load("none")())
+    path = run(model, corpus, out=tmp_path)
+    code = read_journal(path)[0].code
+    assert run(model, corpus, out=tmp_path) == path
+    monkeypatch.setattr(module, "make_engine", lambda *_: load("alert_past")())
+    with pytest.raises(JournalError, match=f"code is '{code}' there"):
+        run(model, corpus, out=tmp_path)
+
+
+def test_a_sample_and_a_limit_exclude_each_other(
+    corpus: Corpus, always_none: Model, tmp_path: Path
+) -> None:
+    with pytest.raises(JournalError, match="one of --sample and --limit"):
+        run(always_none, corpus, out=tmp_path, sample=2, limit=1)
 
 
 def test_a_missing_key_is_one_line_that_names_the_variable(

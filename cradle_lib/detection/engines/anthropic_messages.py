@@ -28,6 +28,7 @@ _CUT: Final = {
 class AnthropicMessages(Remote):
     """Asks any server that speaks the Messages API."""
 
+    uses = frozenset({"max_new_tokens", "temperature", "seed", "extra"})
     package = "anthropic"
     endpoint = "https://api.anthropic.com"
     path = "/v1/messages"
@@ -60,7 +61,8 @@ class AnthropicMessages(Remote):
             "seed": self.decoding.seed,
             "cache_control": {"type": "ephemeral"} if self.model.base_url is None else None,
         }
-        return {name: value for name, value in settings.items() if value is not None}
+        told = {name: value for name, value in settings.items() if value is not None}
+        return told | self.decoding.extra
 
     def body(self, prompt: Prompt, settings: dict[str, Any]) -> dict[str, Any]:
         """Makes the body of a call, with the marks of the cache where they belong."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from cradle_lib import paths
-from cradle_lib.detection.engines.base import Sequential, checksum
+from cradle_lib.detection.engine import Sequential, checksum
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import ALERT_MASK, BITS, CONFIRM_MASK, CRISIS_TYPES, format_mask
@@ -47,6 +47,8 @@ class Keyword(Sequential):
     Raises:
         EngineError: If the lexicon can't be read, or lacks or doubles a section.
     """
+
+    kind = "baseline"
 
     def __init__(self, lexicon: Path = LEXICON) -> None:
         sections = _read(lexicon)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from cradle_lib.detection.answers import Outcome, is_cut
-from cradle_lib.detection.engines.base import Options
+from cradle_lib.detection.engine import Options
 from cradle_lib.detection.quiet import quiet
 from cradle_lib.detection.registry import Decoding, Model
 from cradle_lib.detection.session import Answer, Prompt
@@ -97,11 +97,15 @@ class Local:
         device = self.lm.get_input_embeddings().weight.device
         return torch.tensor(self.ids([prompt]), device=device)
 
-    def generate(self, ids: torch.Tensor, **more: Any) -> list[int]:
-        """Decodes greedily with Transformers' own ``generate``.
+    def generate(self, ids: torch.Tensor, seed: int = 0, **more: Any) -> list[int]:
+        """Decodes with Transformers' own ``generate``.
+
+        Greedily, or sampled from the whole distribution where the settings have a temperature
+        above 0.
 
         Args:
             ids: The prompt. Shape (1, tokens).
+            seed: Seed of the sampling.
             **more: Further arguments of ``generate``, such as a cache.
 
         Returns:
@@ -109,17 +113,20 @@ class Local:
         """
         import torch
 
-        with torch.inference_mode():
+        temperature = self.decoding.temperature
+        sampling: dict[str, Any] = {"do_sample": bool(temperature)}
+        # What a model brings along to cut the distribution is not in the record, and void.
+        sampling |= {"temperature": temperature, "top_p": 1.0, "top_k": 0} if temperature else {}
+        sampling = dict.fromkeys(("temperature", "top_p", "top_k")) | sampling
+        with torch.inference_mode(), torch.random.fork_rng(enabled=bool(temperature)):
+            if temperature:
+                torch.manual_seed(seed)
             output = self.lm.generate(
                 input_ids=ids,
                 attention_mask=torch.ones_like(ids),
                 max_new_tokens=self.decoding.max_new_tokens,
                 pad_token_id=self.tokenizer.pad_token_id or self.tokenizer.eos_token_id,
-                # Sampling settings that a model brings along are void when greedy.
-                do_sample=False,
-                temperature=None,
-                top_p=None,
-                top_k=None,
+                **sampling,
                 **more,
             )
         generated: list[int] = output[0, ids.shape[1] :].tolist()
@@ -195,7 +202,7 @@ def load_local(model: Model, options: Options) -> Local:
         source = str(embedded_weights(source.removeprefix(PREFIX)))
     commit = hub_commit(model)
     where = {} if commit is None else {"revision": commit}
-    device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    device = _device(options.device)
     spread = {"device_map": options.device_map} if options.device_map else {}
     try:
         with quiet():
@@ -217,5 +224,27 @@ def load_local(model: Model, options: Options) -> Local:
     except (OSError, ValueError, RuntimeError, ImportError, KeyError) as error:
         raise unloadable(model, source, error) from error
     lm.eval()
+    if not tokenizer.chat_template:
+        options.notice(
+            f"{model.name} has no chat template: it is shown the plain prompt and, after it, "
+            f"{CONTINUATION.strip()!r}."
+        )
     text_config = lm.config.get_text_config()
     return Local(lm, tokenizer, decoding, getattr(text_config, "max_position_embeddings", None))
+
+
+def _device(asked: str | None) -> str:
+    """Chooses where to compute.
+
+    Raises:
+        EngineError: If PyTorch does not know or does not see the device that is asked for.
+    """
+    import torch
+
+    if asked is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    seen = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
+    seen += ["mps"] * torch.backends.mps.is_available()
+    if asked in seen or (asked == "cuda" and len(seen) > 1 and "cuda:0" in seen):
+        return asked
+    raise EngineError(f"no device {asked!r} here. PyTorch sees: {', '.join(seen)}.")

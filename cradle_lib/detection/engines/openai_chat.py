@@ -21,6 +21,7 @@ from cradle_lib.detection.session import Answer, Prompt
 class OpenAIChat(Remote):
     """Asks any server that speaks Chat Completions."""
 
+    uses = frozenset({"max_new_tokens", "temperature", "seed", "chat", "extra"})
     package = "openai"
     endpoint = "https://api.openai.com/v1"
     path = "/chat/completions"
@@ -58,7 +59,8 @@ class OpenAIChat(Remote):
             "chat_template_kwargs": self.decoding.chat or None,
             "prompt_cache_key": "" if own else None,
         }
-        return {name: value for name, value in settings.items() if value is not None}
+        told = {name: value for name, value in settings.items() if value is not None}
+        return told | self.decoding.extra
 
     def body(self, prompt: Prompt, settings: dict[str, Any]) -> dict[str, Any]:
         """Makes the body of a call; the cache key is the same for all calls of a run."""

@@ -22,10 +22,11 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Self
 
+from cradle_lib.corpus import Corpus
 from cradle_lib.detection.answers import Outcome
-from cradle_lib.detection.engines.base import Emit, Engine, Options
+from cradle_lib.detection.engine import Emit, Engine, Options
 from cradle_lib.detection.engines.faults import HOPELESS_HINT, Fault, fault_of_error
 from cradle_lib.detection.engines.gate import Gate
 from cradle_lib.detection.engines.keys import find_key
@@ -73,9 +74,15 @@ class Remote(Engine):
         EngineError: If the SDK is not installed or the key is not in the environment.
     """
 
+    kind = "service"
+    needs_weights = True
     package: str
-    endpoint: str
     path: str
+
+    @classmethod
+    def create(cls, model: Model, corpus: Corpus, options: Options) -> Self:
+        """Makes the engine; the package and the key must be there."""
+        return cls(model, options)
 
     def __init__(self, model: Model, options: Options, patience: Patience | None = None) -> None:
         require_packages(self.package, "aiohttp", extra="api", model=model)

@@ -6,9 +6,11 @@ import hashlib
 from pathlib import Path
 
 from cradle_lib import paths
+from cradle_lib.corpus import Corpus
 from cradle_lib.detection.answers import Outcome
-from cradle_lib.detection.engines.base import Sequential
+from cradle_lib.detection.engine import Options, Sequential
 from cradle_lib.detection.journal import read_journal
+from cradle_lib.detection.registry import Model
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError, JournalError
 
@@ -24,6 +26,14 @@ class Replay(Sequential):
     Raises:
         EngineError: If the journal can't be read.
     """
+
+    kind = "baseline"
+    needs_weights = True
+
+    @classmethod
+    def create(cls, model: Model, corpus: Corpus, options: Options) -> Replay:
+        """Makes the engine; the entry's weights are the journal."""
+        return cls(Path(str(model.weights)))
 
     def __init__(self, path: Path) -> None:
         self.path = paths.ROOT / path

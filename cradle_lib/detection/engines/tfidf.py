@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.detection.engines.base import Sequential, checksum
+from cradle_lib.detection.engine import Options, Sequential, checksum
+from cradle_lib.detection.registry import Model
 from cradle_lib.detection.session import Answer, Prompt, harmless
 from cradle_lib.errors import CorpusError, EngineError
 from cradle_lib.labels import LABELS, format_mask
@@ -34,6 +35,13 @@ class Tfidf(Sequential):
     Raises:
         EngineError: If there is no train split beside it.
     """
+
+    kind = "baseline"
+
+    @classmethod
+    def create(cls, model: Model, corpus: Corpus, options: Options) -> Tfidf:
+        """Makes the engine; it finds its train split beside the corpus."""
+        return cls(corpus)
 
     def __init__(self, corpus: Corpus) -> None:
         self._train = _train_split(corpus)

@@ -13,10 +13,12 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from cradle_lib.detection.engines.base import Emit, Engine, Options
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection.engine import Emit, Engine, Options
 from cradle_lib.detection.engines.local import Local, load_local, require_packages
 from cradle_lib.detection.registry import Model
 from cradle_lib.detection.session import Session
+from cradle_lib.detection.snapshot import weights_pin
 from cradle_lib.errors import EngineError
 
 LARGEST_WAVE: Final = 96
@@ -33,6 +35,17 @@ class Wave(Engine):
     Raises:
         EngineError: If PyTorch or Transformers is not installed.
     """
+
+    kind = "local"
+    uses = frozenset({"max_new_tokens", "mode", "dtype", "chat", "answer_after"})
+    needs_weights = True
+
+    @classmethod
+    def create(cls, model: Model, corpus: Corpus, options: Options) -> Wave:
+        """Makes the engine, for the weights as they are now."""
+        engine = cls(model, options)
+        engine.revision = weights_pin(model)
+        return engine
 
     def __init__(self, model: Model, options: Options, local: Local | None = None) -> None:
         require_packages("torch", "transformers", extra="local", model=model)

@@ -20,7 +20,7 @@ from typing import Any, Final
 import torch
 
 from cradle_lib.detection.answers import Outcome, is_cut
-from cradle_lib.detection.engines.base import Emit
+from cradle_lib.detection.engine import Emit
 from cradle_lib.detection.engines.constrained import Grammar
 from cradle_lib.detection.engines.draft import END, Drafts, Habits
 from cradle_lib.detection.engines.lane import Lane

@@ -1,0 +1,194 @@
+"""What an engine is: it carries prompts to a model and answers back, and knows no protocol.
+
+Engines are found by name among the entry points of the group ``cradle.engines``: the ones that
+ship, and those of other packages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
+
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection.session import Answer, Prediction, Prompt, Session
+from cradle_lib.errors import EngineError
+
+if TYPE_CHECKING:
+    from cradle_lib.detection.registry import Model
+
+ENTRY_POINTS: Final = "cradle.engines"
+
+Emit = Callable[[Prediction], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How this machine runs a model: nothing here may change an answer.
+
+    Attributes:
+        device: For instance ``cpu`` or ``cuda:1``; ``None`` for a GPU if there is one.
+        device_map: How to spread weights over several GPUs, such as ``auto``.
+        concurrency: How many dialogues an API engine drives at once, at most.
+        batch: How many dialogues the wave engine advances together; ``None`` for as many as
+            the free memory allows.
+        notice: Takes a sentence that the user should know, such as why a run is slower.
+    """
+
+    device: str | None = None
+    device_map: str | None = None
+    concurrency: int = 8
+    batch: int | None = None
+    notice: Callable[[str], None] = lambda _: None
+
+
+def checksum(*files: Path | str) -> str:
+    """Pins an engine that is code and text: twelve digits of its files' SHA-256."""
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(Path(file).read_bytes())
+    return digest.hexdigest()[:12]
+
+
+class Engine(ABC):
+    """Drives sessions to their end.
+
+    Another package adds an engine by an entry point in the group ``cradle.engines`` that names
+    its class.
+
+    Attributes:
+        kind: What an answer costs. ``baseline``: code on this machine that answers at once,
+            which building the book may run. ``local``: a model that this machine computes.
+            ``service``: a model behind an API.
+        uses: The decoding settings that it obeys; an entry that sets another is refused.
+        needs_weights: Whether an entry must name weights.
+        endpoint: The address of the provider, if an entry need not name one.
+        revision: What pins this engine's answers, if it knows better than the registry.
+    """
+
+    kind: ClassVar[Literal["baseline", "local", "service"]] = "local"
+    uses: ClassVar[frozenset[str]] = frozenset()
+    needs_weights: ClassVar[bool] = False
+    endpoint: ClassVar[str] = ""
+    revision: str | None = None
+
+    @classmethod
+    def create(cls, model: Model, corpus: Corpus, options: Options) -> Self:
+        """Makes the engine of an entry; heavy things are loaded when the first question comes.
+
+        Args:
+            model: An entry of the registry.
+            corpus: The corpus of the run; a trained baseline finds its train split beside it.
+            options: How this machine runs it.
+
+        Raises:
+            EngineError: If the engine can't start: a missing key, file or package.
+        """
+        return cls()
+
+    @abstractmethod
+    def answer_all(self, sessions: Iterable[Session], emit: Emit) -> None:
+        """Asks every session's prompts until all are finished.
+
+        Args:
+            sessions: The sessions, perhaps made on demand; finished ones may be among them.
+            emit: Takes each prediction as soon as there is one.
+
+        Raises:
+            EngineError: If the model can't be used at all.
+        """
+
+
+class Sequential(Engine):
+    """An engine that asks one question at a time, dialogue by dialogue."""
+
+    @abstractmethod
+    def reply(self, prompt: Prompt) -> Answer:
+        """Answers one prompt."""
+
+    def answer_all(self, sessions: Iterable[Session], emit: Emit) -> None:
+        """Asks one dialogue after the other, one turn after the other; times each answer."""
+        for session in sessions:
+            while (prompt := session.prompt) is not None:
+                started = time.perf_counter()
+                answer = self.reply(prompt)
+                seconds = time.perf_counter() - started
+                emit(session.answer(replace(answer, seconds=seconds)))
+
+
+def code_of(engine: Engine) -> str | None:
+    """Gives the checksum of the code of an engine that does not ship with this library.
+
+    Args:
+        engine: Any engine.
+
+    Returns:
+        Such as ``sha256:0123456789ab``, over every Python file of the package that its class is
+        in, or of the module alone if that is in no package; ``None`` for the engines that ship,
+        whose answers do not change between versions without a word in the changelog.
+    """
+    kind = type(engine)
+    if kind.__module__.partition(".")[0] == __name__.partition(".")[0]:
+        return None
+    file = Path(inspect.getfile(kind))
+    package = file.parent if (file.parent / "__init__.py").is_file() else None
+    while package is not None and (package.parent / "__init__.py").is_file():
+        package = package.parent
+    files = [file] if package is None else sorted(package.rglob("*.py"))
+    return f"sha256:{checksum(*files)}"
+
+
+def make_engine(model: Model, corpus: Corpus, options: Options) -> Engine:
+    """Makes the engine of a model: see :meth:`Engine.create`."""
+    return find_engine(model.engine).create(model, corpus, options)
+
+
+def engine_names() -> list[str]:
+    """Lists the engines that are installed, in alphabetical order."""
+    return sorted(_installed())
+
+
+@cache
+def find_engine(name: str) -> type[Engine]:
+    """Loads the class of an engine.
+
+    Args:
+        name: Name of its entry point, such as ``wave``.
+
+    Returns:
+        The class.
+
+    Raises:
+        EngineError: If no installed package has such an entry point, or it can't be loaded.
+    """
+    entry = _installed().get(name)
+    if entry is None:
+        known = ", ".join(engine_names()) or "none: run `make book` to install this package"
+        raise EngineError(f"no engine {name!r}; there are: {known}")
+    package = entry.dist.name if entry.dist else "a package"
+    try:
+        found = entry.load()
+    except Exception as error:  # Whatever the code of another package raises.
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise EngineError(
+            f"engine {name!r} ({entry.value}, of {package}) can't be loaded: {reason}. "
+            f"Mend or remove {package}"
+        ) from error
+    if not (isinstance(found, type) and issubclass(found, Engine)):
+        raise EngineError(
+            f"engine {name!r} ({entry.value}, of {package}) is no subclass of Engine. "
+            f"Mend or remove {package}"
+        )
+    return found
+
+
+@cache
+def _installed() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}

@@ -1,0 +1,157 @@
+"""A Python function as a model: it takes a prompt and gives the text of an answer."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection.answers import Outcome
+from cradle_lib.detection.engine import Options, Sequential
+from cradle_lib.detection.registry import Model
+from cradle_lib.detection.session import Answer, Prompt
+from cradle_lib.errors import EngineError
+
+# Calls in a row that may raise: a function that always does is broken, and says so soon.
+PATIENCE: Final = 3
+_LONGEST_REASON: Final = 300
+_NOT_IN_IDS: Final = re.compile(r"[^a-z0-9.]+")
+
+
+class Function(Sequential):
+    """Calls a function with each :class:`~cradle_lib.detection.Prompt`.
+
+    What it returns is read like a model's answer. If it raises, the turn has failed, with the
+    error as its reason, and the run goes on; if it returns no text, the turn is unparsed.
+
+    Args:
+        function: Takes a prompt, returns text.
+        name: What pages call it.
+    """
+
+    kind = "baseline"
+
+    @classmethod
+    def create(cls, model: Model, corpus: Corpus, options: Options) -> Function:
+        """Refuses: a registry can't hold a function.
+
+        Raises:
+            EngineError: Always.
+        """
+        raise EngineError(
+            f"{model.id}: the engine `function` is for functions that are given to `run_model`. "
+            "Name another engine."
+        )
+
+    def __init__(self, function: Callable[[Prompt], object], name: str) -> None:
+        self._function, self._name = function, name
+        self._raised = 0
+
+    def reply(self, prompt: Prompt) -> Answer:
+        """Asks the function.
+
+        Raises:
+            EngineError: If it raised for several questions in a row.
+        """
+        try:
+            text = self._function(prompt)
+        except Exception as error:  # Whatever the function of a user raises.
+            self._raised += 1
+            said = f"{type(error).__name__}: {error}".rstrip(": ")
+            reason = " ".join(said.split())[:_LONGEST_REASON]
+            if self._raised >= PATIENCE:
+                raise EngineError(
+                    f"{self._name}: {self._raised} questions in a row raised an error, at last "
+                    f"dialogue {prompt.dialogue}, turn {prompt.turn}: {reason}. The answers so "
+                    "far are kept: mend the function and run it again."
+                ) from error
+            return Answer("", Outcome.FAILED, reason)
+        self._raised = 0
+        if not isinstance(text, str):
+            reason = f"the function returned {type(text).__name__}, expected text"
+            return Answer("", Outcome.UNPARSED, reason)
+        return Answer(text)
+
+
+@dataclass(frozen=True)
+class UserFunction:
+    """A function with what tells its answers from those of another one.
+
+    Attributes:
+        function: Takes a :class:`~cradle_lib.detection.Prompt`, returns text.
+        name: What pages call it.
+        source: Its text, or that of the class of another callable object, without indentation;
+            ``None`` if Python does not know it.
+        code: The checksum of the source, and the version if there is one, such as
+            ``sha256:0123456789ab version:2``.
+    """
+
+    function: Callable[[Prompt], object]
+    name: str
+    source: str | None
+    code: str
+
+    @classmethod
+    def of(
+        cls,
+        function: Callable[[Prompt], object],
+        name: str | None = None,
+        version: str | None = None,
+    ) -> UserFunction:
+        """Takes a function as it is now.
+
+        Args:
+            function: The function, or another callable object.
+            name: What pages call it; its own name by default.
+            version: What its author calls this state of it: the text does not hold the data
+                and the weights that a function uses.
+
+        Raises:
+            EngineError: If there is neither a source nor a version, or the name holds no letter
+                or digit.
+        """
+        name = name or str(getattr(function, "__name__", type(function).__name__))
+        if not id_of(name):
+            raise EngineError(f"the function's name {name!r} makes no id. Give `name=`.")
+        source = _source(function)
+        if source is None and version is None:
+            raise EngineError(
+                f"{name}: Python does not know its source, by which its answers are kept apart "
+                "from those of a changed one. Give `version=`."
+            )
+        parts = []
+        if source is not None:
+            parts.append(f"sha256:{hashlib.sha256(source.encode()).hexdigest()[:12]}")
+        if version is not None:
+            parts.append(f"version:{version}")
+        return cls(function, name, source, " ".join(parts))
+
+    @property
+    def model(self) -> Model:
+        """The function as an entry of a registry."""
+        fields = {"id": id_of(self.name), "name": self.name, "group": "own", "engine": "function"}
+        return Model.model_validate(fields)
+
+    @property
+    def engine(self) -> Function:
+        """The function as an engine."""
+        return Function(self.function, self.name)
+
+
+def id_of(name: str) -> str:
+    """Turns a name into an id, as in ``models.yml``; an empty text where nothing is left."""
+    parts = (part.strip(".") for part in _NOT_IN_IDS.split(name.lower()))
+    return "-".join(filter(None, parts))
+
+
+def _source(function: Callable[..., Any]) -> str | None:
+    named = inspect.isroutine(function) or inspect.isclass(function)
+    try:
+        return textwrap.dedent(inspect.getsource(function if named else type(function)))
+    except (OSError, TypeError):
+        return None

@@ -1,0 +1,253 @@
+"""Runs by the name of their model: found where they lie, or made where that may be done.
+
+A journal that ships with the repository comes before one of the same model under ``runs/``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection.engine import Options
+from cradle_lib.detection.engines.function import UserFunction
+from cradle_lib.detection.places import PAGE, journal_path, runs_folder, stored_as
+from cradle_lib.detection.predictions import Predictions, load_predictions
+from cradle_lib.detection.registry import Model, Registry, find_model, load_registry
+from cradle_lib.detection.run import Consent, Progress, run
+from cradle_lib.detection.session import Prompt
+from cradle_lib.detection.specs import resolve
+from cradle_lib.errors import (
+    JournalError,
+    NoJournalError,
+    NothingAnsweredError,
+    OtherRunError,
+    RegistryError,
+)
+from cradle_lib.record import History
+
+
+def run_model(
+    model: str | Model | Callable[[Prompt], object],
+    corpus: Corpus,
+    history: History = "self",
+    *,
+    name: str | None = None,
+    version: str | None = None,
+    limit: int | None = None,
+    sample: int | None = None,
+    device: str | None = None,
+    concurrency: int = 8,
+    consent: Consent | None = None,
+    max_cost: float | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    **settings: Any,
+) -> Predictions:
+    """Runs a model over a corpus, or goes on where an earlier start stopped.
+
+    While the book is built, only baselines and functions are run. Of every other model the
+    journal is read, as far as it goes: it may have cost hours or money, and only ``cradle infer``
+    or a call of one's own makes it longer.
+
+    Args:
+        model: An id in ``models.yml``; a spec such as ``hf:./folder``, ``hf:ORG/NAME``,
+            ``openai:NAME`` or ``anthropic:NAME``; or a function that takes a
+            :class:`~cradle_lib.detection.Prompt` and returns the text of an answer.
+        corpus: The corpus.
+        history: Whose tags the history shows.
+        name: What pages call a function or a spec.
+        version: What you call this state of a function, whose source says nothing of the data
+            and the weights that it uses.
+        limit: Only this many dialogues, from the start.
+        sample: Only this many dialogues, drawn evenly from scenarios and timings.
+        device: For instance ``cpu`` or ``cuda:1``, for a model that this machine computes.
+        concurrency: Dialogues at once, for a service.
+        consent: Asked before text leaves the machine, with a sentence that says where to.
+        max_cost: Most dollars for this run, all its starts together.
+        progress: Called at the start and after every answer.
+        **settings: For a spec: ``engine``, ``base_url``, ``key``, and any decoding setting.
+
+    Returns:
+        The predictions, aligned to the dialogues that are answered completely.
+
+    Raises:
+        CradleError: If there is no such model, it can't run here, its journal was made with
+            other settings, or text may not be sent.
+    """
+    function = None
+    if isinstance(model, str | Model):
+        entry = resolve(model, name=name, **settings)
+    else:
+        function = UserFunction.of(model, name, version)
+        entry = function.model
+        if settings:
+            raise RegistryError(f"{entry.name}: a function takes no {', '.join(settings)}")
+    shipped = journal_path(entry, corpus, history, out=paths.SHIPPED_RUNS)
+    at_once = entry.kind == "baseline"
+    if not shipped.exists() and (at_once or not os.environ.get(PAGE)):
+        path = journal_path(entry, corpus, history, out=paths.RUNS)
+        sample = sample if sample is not None or limit is not None else entry.sample
+
+        def start() -> None:
+            run(
+                entry,
+                corpus,
+                out=path,
+                history=history,
+                limit=limit,
+                sample=sample,
+                options=Options(device=device, concurrency=concurrency, notice=_tell),
+                progress=progress,
+                consent=consent,
+                max_cost=max_cost,
+                function=function,
+            )
+
+        try:
+            start()
+        except OtherRunError as changed:
+            if not at_once:
+                raise
+            aside = _set_aside(path)
+            _tell(f"{changed} It is at once made anew; the old one is now {paths.shown(aside)}.")
+            start()
+    return load_run(entry, corpus, history, partial=True)
+
+
+def run_histories(models: Sequence[str], corpus: Corpus) -> None:
+    """Runs models with the gold tags, and with no tags, in the history.
+
+    A model that may not be run here, and was not run elsewhere, is passed over.
+
+    Args:
+        models: Ids in the registry.
+        corpus: The corpus.
+
+    Raises:
+        CradleError: As :func:`run_model`.
+    """
+    histories: tuple[History, ...] = ("gold", "none")
+    for model in models:
+        for history in histories:
+            with suppress(NoJournalError, NothingAnsweredError):
+                run_model(model, corpus, history)
+
+
+def stored_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]:
+    """Loads runs that were made before; nothing is run.
+
+    Args:
+        corpus: The corpus that they were over.
+        models: Ids in the registry; if none is named, those of the default set that have
+            been run, and after them the functions and specs that have been, by name.
+
+    Returns:
+        The predictions in the order of the models. A run over a sample, or one that is not
+        finished, is aligned to its own part of the corpus.
+
+    Raises:
+        JournalError: If there is no journal for one that is named, or for any of the default
+            set, or one does not fit.
+    """
+    registry = load_registry()
+    own = _journals_without_entry(corpus, registry)
+    if models:
+        named = [find_model(name, registry) for name in models]
+        return [load_run(entry, corpus, partial=True) for entry in named]
+    found = []
+    for path in [*filter(None, (find_journal(e, corpus) for e in registry.default)), *own]:
+        with suppress(NothingAnsweredError):
+            found.append(load_predictions(path, corpus, partial=True))
+    if not found:
+        raise NoJournalError(
+            f"no model of the default set has been run over {corpus.name}. "
+            f"Make a run with `cradle infer --model keyword{corpus_flags(corpus)}`."
+        )
+    return found
+
+
+def load_run(
+    entry: Model, corpus: Corpus, history: History = "self", *, partial: bool = False
+) -> Predictions:
+    """Loads a model's run over a corpus, from one journal or its shards.
+
+    Args:
+        entry: The model.
+        corpus: The corpus that it was run over.
+        history: Whose tags it saw.
+        partial: Whether to accept a run that is not complete.
+
+    Returns:
+        The predictions, aligned to the dialogues that are covered.
+
+    Raises:
+        NoJournalError: If the model has not been run over the corpus.
+        JournalError: If the journal does not fit.
+    """
+    path = find_journal(entry, corpus, history)
+    if path is None:
+        wanted = paths.shown(journal_path(entry, corpus, history))
+        raise NoJournalError(
+            f"{wanted}: there is no run of {entry.name} over {corpus.name}. "
+            f"Make it with `cradle infer --model {entry.id}{corpus_flags(corpus, history)}`."
+        )
+    predictions = load_predictions(path, corpus, partial=partial or entry.sample is not None)
+    chosen = predictions.record.dialogues
+    wanted_size = len(corpus) if chosen is None else len(chosen)
+    if not partial and len(predictions.corpus) < wanted_size:
+        raise JournalError(
+            f"{paths.shown(path)}: {len(predictions.corpus)} of the run's {wanted_size} dialogues "
+            f"are complete. Finish it with `cradle infer --model {entry.id}"
+            f"{corpus_flags(corpus, history)}`, as it was started."
+        )
+    return predictions
+
+
+def find_journal(entry: Model, corpus: Corpus, history: History = "self") -> Path | None:
+    """Finds where a model's run over a corpus lies.
+
+    Returns:
+        The path of its journal, which for a run in shards does not exist itself; ``None`` if
+        the model has not been run.
+    """
+    folders = (paths.SHIPPED_RUNS, paths.RUNS)
+    places = (journal_path(entry, corpus, history, out=folder) for folder in folders)
+    return next((path for path in places if stored_as(path)), None)
+
+
+def _journals_without_entry(corpus: Corpus, registry: Registry) -> list[Path]:
+    """Finds the runs of functions and specs over a corpus, in the order of their names."""
+    found = set()
+    for file in runs_folder(corpus).glob("*.jsonl"):
+        name = file.name.partition(".shard-")[0].removesuffix(".jsonl")
+        if name not in registry and ".history-" not in name:
+            found.add(file.with_name(f"{name}.jsonl"))
+    return sorted(found)
+
+
+def corpus_flags(corpus: Corpus, history: History = "self") -> str:
+    """Writes the options by which a command finds a corpus again."""
+    flags = "" if history == "self" else f" --history {history}"
+    for known in ("surrogate", "hub"):
+        for split in ("train", "dev", "test"):
+            if corpus.name == f"{known}-{split}":
+                flags += "" if known == "surrogate" else f" --corpus {known}"
+                return flags + ("" if split == "test" else f" --split {split}")
+    return flags + (f" --corpus {paths.shown(corpus.path)}" if corpus.path else "")
+
+
+def _set_aside(path: Path) -> Path:
+    """Renames a journal, so that nothing is lost, and gives the new name."""
+    names = (path.with_suffix(f".outdated-{number}") for number in count(1))
+    aside = next(name for name in names if not name.exists())
+    return path.replace(aside)
+
+
+def _tell(sentence: str) -> None:
+    sys.stderr.write(f"{sentence}\n")

@@ -1,0 +1,98 @@
+"""Models named without an entry in the registry: ``hf:ORG/NAME``, ``openai:NAME`` and the like.
+
+A spec becomes an entry of the registry like any other, so that journal, identity, outcomes and
+consent are the same for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from cradle_lib.detection.engines.function import id_of
+from cradle_lib.detection.registry import Decoding, Model, find_model, is_here, load_registry
+from cradle_lib.errors import RegistryError
+
+_ENGINES: Final = {"hf": "wave", "openai": "openai", "anthropic": "anthropic"}
+_KEYS: Final = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+_FORMS: Final = "hf:ORG/NAME, hf:./folder, openai:NAME or anthropic:NAME"
+
+
+def resolve(
+    model: str | Model,
+    registry: Mapping[str, Model] | None = None,
+    *,
+    name: str | None = None,
+    engine: str | None = None,
+    base_url: str | None = None,
+    key: str | None = None,
+    **decoding: Any,
+) -> Model:
+    """Finds the entry that a name or a spec stands for.
+
+    Args:
+        model: An entry, its id in the registry, or a spec: ``hf:`` for weights in a folder or
+            on the Hub, ``openai:`` and ``anthropic:`` for a model behind an API.
+        registry: The registry; by default the project's own.
+        name: What pages call a spec's model.
+        engine: What drives it instead of the spec's own engine: ``reference`` for ``hf:``.
+        base_url: Address of a service, if it is not the provider's own.
+        key: Environment variable that holds the service's key; by default the provider's, and
+            none for an address on this machine or network.
+        **decoding: Settings of :class:`~cradle_lib.detection.registry.Decoding`.
+
+    Returns:
+        The entry. Settings that are given replace those of an entry of the registry.
+
+    Raises:
+        RegistryError: If there is no such entry, a spec can't be read, or a setting does not
+            fit the engine.
+    """
+    if isinstance(model, str) and ":" in model:
+        fields = _fields(model, name, engine, base_url, key)
+    else:
+        entry = find_model(model, registry or load_registry()) if isinstance(model, str) else model
+        changed: dict[str, Any] = {"engine": engine, "base_url": base_url, "name": name}
+        changed["key"] = None if key is None else {"variable": key}
+        given = {field: value for field, value in changed.items() if value is not None}
+        fields = entry.model_dump() | given
+    if wrong := sorted(decoding.keys() - Decoding.model_fields.keys()):
+        raise RegistryError(
+            f"{model}: no setting {', '.join(wrong)}. "
+            f"There are: {', '.join(Decoding.model_fields)}."
+        )
+    settings = {setting: value for setting, value in decoding.items() if value is not None}
+    if settings:
+        fields["decoding"] = (fields.get("decoding") or {}) | settings
+    try:
+        return Model.model_validate(fields)
+    except ValidationError as error:
+        problem = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise RegistryError(f"{model}: {problem}") from error
+
+
+def _fields(
+    spec: str, name: str | None, engine: str | None, base_url: str | None, key: str | None
+) -> dict[str, Any]:
+    scheme, _, weights = spec.partition(":")
+    if scheme not in _ENGINES or not weights.strip() or not id_of(weights):
+        raise RegistryError(f"no model {spec!r}. Expected {_FORMS}, or an id in models.yml.")
+    fields: dict[str, Any] = {
+        "id": id_of(f"{scheme}-{weights}"),
+        "name": name or weights,
+        "group": "own",
+        "engine": engine or _ENGINES[scheme],
+        "weights": weights,
+        "decoding": {},
+    }
+    if scheme == "hf":
+        if base_url or key:
+            raise RegistryError(f"{spec}: weights of one's own have no base_url and no key")
+        return fields
+    fields["base_url"] = base_url
+    fields["remote"] = base_url is None or not is_here(base_url)
+    if key or fields["remote"]:
+        fields["key"] = {"variable": key or _KEYS[scheme]}
+    return fields

@@ -1,0 +1,191 @@
+"""Functions and specs as models: what they see, how answers are kept apart, what goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import (
+    OUTCOMES,
+    Prompt,
+    read_journal,
+    resolve,
+    run_model,
+)
+from cradle_lib.detection.engines.function import id_of
+from cradle_lib.errors import EngineError, RegistryError
+from cradle_lib.labels import BITS
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(paths, "SHIPPED_RUNS", tmp_path / "shipped")
+    return tmp_path
+
+
+def make(text: str) -> Callable[[Prompt], object]:
+    """Defines a function in a file, so that its source can be read."""
+    scope: dict[str, Callable[[Prompt], object]] = {}
+    exec(text, scope)
+    return scope["answer"]
+
+
+def test_a_function_sees_the_prompt_and_its_parts_and_is_run_like_any_model(
+    corpus: Corpus, home: Path
+) -> None:
+    seen: list[Prompt] = []
+
+    def careful(prompt: Prompt) -> str:
+        seen.append(prompt)
+        return "confirm_SI_passive_ongoing" if "wish" in prompt.current else "none"
+
+    predictions = run_model(careful, corpus)
+    first = corpus.dialogues[0]
+    assert predictions.masks.tolist()[:3] == [0, 0, BITS["confirm_SI_passive_ongoing"]]
+    last = seen[2]
+    assert last.current == first.turns[4].text
+    assert last.history.splitlines() == [
+        f"User: {first.turns[0].text}",
+        "MODEL_TAG: none",
+        f"Listener: {first.turns[1].text}",
+        f"User: {first.turns[2].text}",
+        "MODEL_TAG: none",
+        f"Listener: {first.turns[3].text}",
+    ]
+    assert last.history in last.text
+    assert last.messages == [{"role": "user", "content": last.text}]
+    record = predictions.record
+    assert (record.model, record.group, record.engine) == ("careful", "own", "function")
+    assert record.source is not None
+    assert record.source.startswith("def careful(prompt: Prompt) -> str:")
+    asked = len(seen)
+    run_model(careful, corpus)
+    assert len(seen) == asked
+
+
+def test_a_changed_function_or_version_is_asked_again(
+    corpus: Corpus, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = run_model(lambda prompt: "none", corpus, name="One")
+    again = run_model(lambda prompt: "alert_past", corpus, name="One")
+    assert first.record.code != again.record.code
+    assert (first.masks == 0).all()
+    assert (again.masks == BITS["alert_past"]).all()
+    assert "the old one is now" in capsys.readouterr().err
+    versioned = run_model(lambda prompt: "alert_past", corpus, name="One", version="2")
+    assert str(versioned.record.code).endswith(" version:2")
+    kept = sorted(file.name for file in (paths.RUNS / corpus.name).iterdir())
+    assert kept == ["one.jsonl", "one.outdated-1", "one.outdated-2"]
+
+
+def test_an_error_fails_its_turn_and_no_text_is_unparsed(corpus: Corpus) -> None:
+    answers = iter(["none", ValueError("odd\nturn"), 7, None, "alert_past", KeyError("k")])
+
+    def moody(prompt: Prompt) -> object:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    run_model(moody, corpus)
+    [path] = (paths.RUNS / corpus.name).glob("*.jsonl")
+    stored = read_journal(path)[1]
+    assert [str(p.outcome) for p in stored] == [
+        "ok", "failed", "unparsed", "unparsed", "ok", "failed",
+    ]  # fmt: skip
+    assert stored[1].reason == "ValueError: odd turn"
+    assert stored[2].reason == "the function returned int, expected text"
+    assert len(OUTCOMES) == 4
+
+
+def test_three_errors_in_a_row_stop_the_run_with_one_line(corpus: Corpus) -> None:
+    asked = []
+
+    def broken(prompt: Prompt) -> str:
+        asked.append(prompt.turn)
+        raise RuntimeError("no weights")
+
+    with pytest.raises(EngineError, match=r"broken: 3 questions in a row .*no weights") as error:
+        run_model(broken, corpus)
+    assert "\n" not in str(error.value)
+    assert len(asked) == 3
+
+
+def test_a_function_without_a_source_needs_a_version(corpus: Corpus) -> None:
+    blind = make("def answer(prompt):\n    return 'none'\n")
+    with pytest.raises(EngineError, match="answer: Python does not know its source"):
+        run_model(blind, corpus)
+    assert run_model(blind, corpus, version="3").record.code == "version:3"
+
+
+def test_an_object_that_can_be_called_is_known_by_its_class(corpus: Corpus) -> None:
+    class Lexicon:
+        def __call__(self, prompt: Prompt) -> str:
+            return "none"
+
+    record = run_model(Lexicon(), corpus).record
+    assert record.name == "Lexicon"
+    assert record.source
+    assert record.source.startswith("class Lexicon:")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("My Model 8B!", "my-model-8b"),
+        ("hf-./out/best", "hf-out-best"),
+        ("gpt-5.1", "gpt-5.1"),
+        ("..", ""),
+        ("<lambda>", "lambda"),
+    ],
+)
+def test_a_name_becomes_an_id(name: str, expected: str) -> None:
+    assert id_of(name) == expected
+
+
+def test_a_spec_becomes_an_entry() -> None:
+    folder = resolve("hf:./out/best", engine="reference", temperature=0.7, seed=3)
+    assert (folder.id, folder.engine, folder.weights) == ("hf-out-best", "reference", "./out/best")
+    assert folder.decoding
+    assert folder.decoding.settings == {"max_new_tokens": 512, "temperature": 0.7, "seed": 3}
+    provider = resolve("openai:gpt-5.1")
+    assert provider.remote
+    assert provider.key
+    assert provider.key.variable == "OPENAI_API_KEY"
+    here = resolve("anthropic:mine", base_url="http://127.0.0.1:8000")
+    assert not here.remote
+    assert here.key is None
+    there = resolve("openai:mine", base_url="https://far.example/v1", key="FAR_KEY")
+    assert there.remote
+    assert there.key
+    assert there.key.variable == "FAR_KEY"
+
+
+@pytest.mark.parametrize(
+    ("spec", "settings", "message"),
+    [
+        ("magic:x", {}, "Expected hf:ORG/NAME"),
+        ("hf:", {}, "Expected hf:ORG/NAME"),
+        ("hf:x", {"temprature": 1}, "no setting temprature. There are: max_new_tokens"),
+        ("hf:x", {"temperature": 0.7}, "engine wave does not use 'decoding.temperature'"),
+        ("hf:x", {"base_url": "http://127.0.0.1:1"}, "no base_url"),
+        ("hf:x", {"engine": "none"}, "no engine 'none'"),
+        ("nobody", {}, "no model 'nobody' in the registry"),
+    ],
+)
+def test_a_spec_that_can_not_be_read_is_one_clear_line(
+    spec: str, settings: dict[str, object], message: str
+) -> None:
+    with pytest.raises(RegistryError, match=message) as error:
+        resolve(spec, **settings)  # type: ignore[arg-type]
+    assert "\n" not in str(error.value)
+
+
+def test_a_function_takes_no_settings(corpus: Corpus) -> None:
+    with pytest.raises(RegistryError, match="a function takes no temperature"):
+        run_model(lambda prompt: "none", corpus, name="F", temperature=1)

@@ -1,0 +1,267 @@
+"""Where the runs of a page come from: shipped, made, or asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import (
+    Answer,
+    Journal,
+    Model,
+    Prompt,
+    Session,
+    journal_path,
+    load_predictions,
+    load_registry,
+    load_run,
+    read_journal,
+    run,
+    run_model,
+    runs,
+    specs,
+    stored_runs,
+)
+from cradle_lib.detection.places import PAGE
+from cradle_lib.detection.registry import Registry
+from cradle_lib.errors import JournalError, NoJournalError, NothingAnsweredError, RegistryError
+from cradle_lib.prompts import load_template
+from cradle_lib.record import Record
+from cradle_lib.reporting.runs import is_whole, with_same_dialogues
+
+from .dialogues import make_corpus
+
+
+@pytest.fixture
+def corpus() -> Corpus:
+    """Forty dialogues in which a listener and a user take turns, four of these each."""
+    rows = [
+        [(("Listener", "User")[turn % 2], f"{index}.{turn} Well.", "none") for turn in range(8)]
+        for index in range(40)
+    ]
+    return replace(make_corpus(rows), name="surrogate-test")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Empty folders for journals, and a registry in which the keyword model has a sample."""
+    monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(paths, "SHIPPED_RUNS", tmp_path / "shipped")
+    entries = {model.id: model.model_dump(exclude={"id"}) for model in load_registry().sound}
+    entries["keyword"]["sample"] = 5
+    for module in (runs, specs):
+        monkeypatch.setattr(module, "load_registry", lambda: Registry(entries))
+    return tmp_path
+
+
+def test_a_model_is_run_once_and_its_journal_used_after_that(home: Path, corpus: Corpus) -> None:
+    first = run_model("always-none", corpus)
+    journal = home / "runs" / "surrogate-test" / "always-none.jsonl"
+    content = journal.read_bytes()
+    again = run_model("always-none", corpus)
+    assert journal.read_bytes() == content
+    assert first.masks.tolist() == again.masks.tolist() == [0] * 160
+    assert is_whole(first)
+
+
+def test_a_model_with_a_sample_is_aligned_to_it(home: Path, corpus: Corpus) -> None:
+    run = run_model("keyword", corpus)
+    assert len(run.corpus) == 5
+    assert len(run.masks) == 20
+    assert run.of_turns == 160
+    assert not is_whole(run)
+    assert set(run.record.dialogues or ()) == {dialogue.id for dialogue in run.corpus}
+
+
+def test_a_journal_that_ships_is_used_and_nothing_is_run(home: Path, corpus: Corpus) -> None:
+    run_model("keyword", corpus)
+    (home / "runs").rename(home / "shipped")
+    assert len(run_model("keyword", corpus).corpus) == 5
+    assert not (home / "runs").exists()
+    assert [run.record.model for run in stored_runs(corpus, ["keyword"])] == ["keyword"]
+
+
+def test_a_missing_run_says_how_to_make_it(home: Path, corpus: Corpus) -> None:
+    with pytest.raises(JournalError, match=r"Always none.*surrogate-test.*--model always-none"):
+        stored_runs(corpus, ["always-none"])
+
+
+def test_an_unknown_model_is_refused_with_the_nearest_name(home: Path, corpus: Corpus) -> None:
+    with pytest.raises(RegistryError, match="keyword"):
+        run_model("keywrod", corpus)
+
+
+def test_whole_runs_come_first_and_are_restricted_to_each_sample(
+    home: Path, corpus: Corpus
+) -> None:
+    made = [run_model("keyword", corpus), run_model("always-none", corpus)]
+    extended = with_same_dialogues(made)
+    assert [(run.record.model, len(run.corpus)) for run in extended] == [
+        ("always-none", 40),
+        ("always-none", 5),
+        ("keyword", 5),
+    ]
+
+
+def test_two_samples_of_the_same_dialogues_meet_the_whole_runs_once(
+    home: Path, corpus: Corpus
+) -> None:
+    sample, whole = run_model("keyword", corpus), run_model("always-none", corpus)
+    extended = with_same_dialogues([sample, whole, sample])
+    assert [(run.record.model, len(run.corpus)) for run in extended] == [
+        ("always-none", 40),
+        ("always-none", 5),
+        ("keyword", 5),
+        ("keyword", 5),
+    ]
+
+
+def test_without_names_the_default_models_that_were_run_are_loaded(
+    home: Path, corpus: Corpus
+) -> None:
+    with pytest.raises(JournalError, match="no model of the default set has been run"):
+        stored_runs(corpus)
+    run_model("keyword", corpus)
+    run_model("always-none", corpus)
+    # In the registry's order, not in that of the runs; tfidf has not been run.
+    assert [run.record.model for run in stored_runs(corpus)] == ["always-none", "keyword"]
+
+
+def change_the_lexicon(journal: Path) -> bytes:
+    """Writes a journal anew as if another lexicon had made it."""
+    record, stored = read_journal(journal)
+    journal.unlink()
+    other = record.model_copy(update={"revision": "lexicon:0123456789ab"})
+    with Journal.open(journal, other) as opened:
+        for prediction in stored:
+            opened.append(prediction)
+    return journal.read_bytes()
+
+
+def test_a_baseline_that_changed_is_run_anew_and_its_old_journal_set_aside(
+    home: Path, corpus: Corpus, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = run_model("keyword", corpus)
+    journal = home / "runs" / "surrogate-test" / "keyword.jsonl"
+    changed = [change_the_lexicon(journal)]
+    assert run_model("keyword", corpus).record.revision == first.record.revision
+    assert "belongs to another run: revision is 'lexicon:0123456789ab'" in capsys.readouterr().err
+    changed.append(change_the_lexicon(journal))
+    run_model("keyword", corpus)
+    # Nothing that was set aside before is lost.
+    kept = [journal.with_suffix(f".outdated-{number}").read_bytes() for number in (1, 2)]
+    assert kept == changed
+
+
+def test_a_damaged_journal_is_never_set_aside(home: Path, corpus: Corpus) -> None:
+    run_model("keyword", corpus)
+    journal = home / "runs" / "surrogate-test" / "keyword.jsonl"
+    damaged = journal.read_bytes().replace(b'"outcome": "ok"', b'"outcome": "fine"', 1)
+    journal.write_bytes(damaged)
+    with pytest.raises(JournalError, match="line 2"):
+        run_model("keyword", corpus)
+    assert journal.read_bytes() == damaged
+
+
+def test_a_run_that_is_not_finished_is_shown_as_far_as_it_goes(home: Path, corpus: Corpus) -> None:
+    run_model("keyword", corpus)
+    journal = home / "runs" / "surrogate-test" / "keyword.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:-1]))
+    [part] = stored_runs(corpus, ["keyword"])
+    assert (len(part.corpus), part.is_finished, is_whole(part)) == (4, False, False)
+    with pytest.raises(JournalError, match="4 of the run's 5 dialogues are complete"):
+        load_run(Model.model_validate(SAMPLED), corpus)
+    # Nothing complete at all: it is left out of the default set, and named if it is asked for.
+    journal.write_bytes(b"".join(lines[:2]))
+    run_model("always-none", corpus)
+    assert [run.record.model for run in stored_runs(corpus)] == ["always-none"]
+    with pytest.raises(NothingAnsweredError, match="no dialogue of surrogate-test completely"):
+        stored_runs(corpus, ["keyword"])
+
+
+SAMPLED = {"id": "keyword", "name": "K", "group": "baseline", "engine": "keyword", "sample": 5}
+LOCAL = Model.model_validate(
+    {"id": "own", "name": "Own", "group": "open", "engine": "reference", "weights": "org/own"}
+)
+
+
+def test_a_page_never_runs_a_model_or_makes_its_journal_longer(
+    home: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PAGE, "any")
+    monkeypatch.setattr(runs, "run", lambda *_, **__: pytest.fail("a page ran a model"))
+    with pytest.raises(NoJournalError, match="cradle infer --model own`"):
+        run_model(LOCAL, corpus)
+    journal = journal_path(LOCAL, corpus)
+    fields = {"model": "own", "name": "Own", "group": "open", "engine": "reference"}
+    text = load_template("turn")
+    record = Record.create(
+        **fields,
+        prompt="turn",
+        prompt_hash=text.hash,
+        decoding={},
+        corpus=corpus.name,
+        corpus_fingerprint=corpus.fingerprint,
+    )
+    session = Session(corpus.dialogues[0], text)
+    with Journal.open(journal, record) as opened:
+        while session.prompt is not None:
+            opened.append(session.answer(Answer("none")))
+    before = journal.read_bytes()
+    part = run_model(LOCAL, corpus)
+    assert (len(part.corpus), part.is_finished) == (1, False)
+    assert journal.read_bytes() == before
+
+
+def test_shards_are_found_joined_and_missing_ones_named(home: Path, corpus: Corpus) -> None:
+    keyword = load_registry()["keyword"]
+    whole = load_predictions(run(keyword, corpus, out=home / "whole"), corpus)
+    for index in (0, 2, 3):
+        run(keyword, corpus, out=home / "runs", shard=f"{index}/4")
+    with pytest.raises(JournalError, match=r"of its 4 shards, 1/4 is missing\. Make it with"):
+        load_run(keyword, corpus)
+    # A page shows what is there.
+    assert len(stored_runs(corpus)[0].corpus) == 30
+    run(keyword, corpus, out=home / "runs", shard="1/4")
+    for joined in (load_run(keyword, corpus), *stored_runs(corpus)):
+        np.testing.assert_array_equal(joined.masks, whole.masks)
+        assert (joined.record.shard, joined.record.dialogues) == (None, None)
+    run(keyword, corpus, out=home / "runs", shard="0/2")
+    with pytest.raises(JournalError, match="shards of 2 and of 4"):
+        load_run(keyword, corpus)
+
+
+def test_runs_without_an_entry_stand_after_those_of_the_default_set(
+    home: Path, corpus: Corpus
+) -> None:
+    def shy(prompt: Prompt) -> str:
+        return "none"
+
+    run_model(shy, corpus)
+    run_model("always-none", corpus)
+    run_model("always-none", corpus, "gold")
+    assert [run.record.model for run in stored_runs(corpus)] == ["always-none", "shy"]
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "flags"),
+    [
+        ("surrogate-test", "surrogate/test.parquet", ""),
+        ("surrogate-dev", "surrogate/dev.parquet", " --split dev"),
+        ("hub-test", "release/test.parquet", " --corpus hub"),
+        ("mine", "elsewhere/mine.csv", " --corpus elsewhere/mine.csv"),
+    ],
+)
+def test_the_advice_for_a_missing_run_names_its_corpus(
+    home: Path, corpus: Corpus, name: str, path: str, flags: str
+) -> None:
+    other = replace(corpus, name=name, path=Path(path))
+    with pytest.raises(NoJournalError) as error:
+        load_run(LOCAL, other, "gold")
+    assert f"`cradle infer --model own --history gold{flags}`" in str(error.value)
