@@ -33,6 +33,74 @@ def cradle(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+def infer(engine: str, corpus: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Runs ``cradle infer`` with an engine that the code of a test defines."""
+    code = (
+        "from cradle_lib.detection import Answer, Outcome\n"
+        "from cradle_lib.detection.engine import Sequential\n"
+        "from cradle_lib.detection.engines.always_none import AlwaysNone\n"
+        f"AlwaysNone.reply = lambda self, prompt: {engine}\n"
+        "from cradle_lib.cli import main; main()"
+    )
+    command = ["infer", "--model", "always-none", "--corpus", str(corpus)]
+    return subprocess.run(
+        [sys.executable, "-c", code, *command, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=paths.ROOT,
+        env={"PATH": "/usr/bin:/bin", "COLUMNS": "200", "OMP_NUM_THREADS": "1"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "told"),
+    [
+        ("Answer('none')", 0, "3 user turns: 3 ok, 0 unparsed, 0 refused, 0 failed."),
+        ("Answer('Well, hm.')", 1, "0 ok, 3 unparsed, 0 refused, 0 failed."),
+        ("Answer('', Outcome.FAILED, 'HTTP 500')", 1, "0 ok, 0 unparsed, 0 refused, 3 failed."),
+        (
+            "Answer('', Outcome.FAILED, 'HTTP 500') if prompt.turn else Answer('none')",
+            1,
+            "2 ok, 0 unparsed, 0 refused, 1 failed.",
+        ),
+        ("Answer('', Outcome.REFUSED) if prompt.turn else Answer('none')", 0, "1 refused"),
+    ],
+)
+def test_a_run_ends_with_its_outcomes_and_is_a_success_only_if_it_was_one(
+    tiny: Path, tmp_path: Path, answer: str, status: int, told: str
+) -> None:
+    done = infer(answer, tiny, "--out", tmp_path)
+    assert done.returncode == status, done.stderr
+    assert told in done.stdout
+    journal = tmp_path / "tiny" / "always-none.jsonl"
+    if status == 0:
+        assert f"Next: cradle score {journal} --corpus {tiny}" in done.stdout
+        scored = cradle(*done.stdout.partition("Next: cradle ")[2].split())
+        assert scored.returncode == 0, scored.stderr
+    if "failed" in told and "0 failed" not in told:
+        assert "The same command asks the questions that failed again." in done.stderr
+        assert "HTTP 500" in done.stderr
+
+
+def test_the_next_command_of_a_shard_and_of_a_part_is_one_that_works(
+    tiny: Path, tmp_path: Path
+) -> None:
+    for shard in ("0/2", "1/2"):
+        done = infer("Answer('none')", tiny, "--out", tmp_path, "--shard", shard)
+        assert "Next, when all 2 shards are made: cradle score" in done.stdout
+    scored = cradle(*done.stdout.partition("are made: cradle ")[2].split())
+    assert "3 of 3 user turns" in scored.stdout
+    part = infer("Answer('none')", tiny, "--out", tmp_path / "part", "--limit", "1")
+    scored = cradle(*part.stdout.partition("Next: cradle ")[2].split())
+    assert "2 of 3 user turns" in scored.stdout
+    whole = tmp_path / "part" / "tiny" / "always-none.jsonl"
+    infer("Answer('none')", tiny, "--out", tmp_path / "part")
+    shards = tmp_path / "tiny" / "always-none.jsonl"
+    joined = cradle("compare", whole, shards, "--corpus", tiny)
+    assert joined.returncode == 0, joined.stderr
+
+
 @pytest.fixture
 def tiny(tmp_path: Path) -> Path:
     path = tmp_path / "tiny.parquet"

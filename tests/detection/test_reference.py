@@ -15,7 +15,7 @@ from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Outcome, load_predictions, read_journal, run
 from cradle_lib.detection.engines.local import CONTINUATION, Local, load_local
-from cradle_lib.errors import EngineError
+from cradle_lib.errors import EngineError, JournalError
 
 from .tiny_models import LIMIT, make_model, make_weights
 
@@ -157,7 +157,7 @@ def test_missing_weights_and_packages_are_one_clear_line(
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     absent = make_model(tmp_path / "absent-folder")
-    with pytest.raises(EngineError, match=r"weights of Tiny \(.*absent-folder\)") as error:
+    with pytest.raises(EngineError, match=r"Tiny: there is no folder .*absent-folder") as error:
         run(absent, corpus, out=tmp_path)
     assert "\n" not in str(error.value)
     found = importlib.util.find_spec
@@ -176,3 +176,61 @@ def test_a_finished_run_needs_no_weights(weights: Path, corpus: Corpus, tmp_path
     folder.unlink()
     assert run(model, corpus, out=tmp_path) == path
     assert len(load_predictions(path, corpus).masks) == 6
+
+
+def test_sampling_is_the_same_after_a_restart_and_differs_between_seeds(
+    corpus: Corpus, weights: Path, tmp_path: Path
+) -> None:
+    def answers(name: str, seed: int, *limits: int | None) -> list[str]:
+        model = make_model(weights, temperature=1.0, seed=seed)
+        for limit in limits:
+            path = run(model, corpus, out=tmp_path / f"{name}.jsonl", limit=limit)
+        return [p.answer for p in read_journal(path)[1]]
+
+    whole = answers("whole", 1, None)
+    assert answers("resumed", 1, 1, None) == whole
+    assert answers("other", 2, None) != whole
+    greedy = run(make_model(weights), corpus, out=tmp_path / "greedy.jsonl")
+    assert [p.answer for p in read_journal(greedy)[1]] != whole
+
+
+def test_a_temperature_of_nearly_nothing_is_greedy(
+    corpus: Corpus, weights: Path, tmp_path: Path
+) -> None:
+    paths = [
+        run(make_model(weights, **decoding), corpus, out=tmp_path / f"{name}.jsonl")
+        for name, decoding in (("cold", {"temperature": 1e-4}), ("greedy", {}))
+    ]
+    cold, greedy = ([p.answer for p in read_journal(path)[1]] for path in paths)
+    assert cold == greedy
+
+
+def test_a_device_that_is_not_there_is_one_line_with_those_that_are(
+    corpus: Corpus, weights: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(EngineError, match=r"no device 'cuda:77' here. PyTorch sees: cpu"):
+        run(make_model(weights), corpus, out=tmp_path, options=Options(device="cuda:77"))
+
+
+@pytest.mark.parametrize("engine", ["reference", "wave"])
+def test_a_model_without_a_chat_template_says_so_once(
+    corpus: Corpus, tmp_path: Path, engine: str
+) -> None:
+    plain = make_weights(tmp_path / "plain", chat=None)
+    said: list[str] = []
+    run(make_model(plain, engine), corpus, out=tmp_path, options=Options(notice=said.append))
+    assert [sentence for sentence in said if "no chat template" in sentence] == [
+        "Tiny has no chat template: it is shown the plain prompt and, after it, 'Answer:'."
+    ]
+
+
+def test_changed_weights_in_a_folder_are_another_run(corpus: Corpus, tmp_path: Path) -> None:
+    folder = make_weights(tmp_path / "mine")
+    path = run(make_model(folder), corpus, out=tmp_path / "runs", limit=1)
+    revision = read_journal(path)[0].revision
+    assert revision is not None
+    assert revision.startswith("sha256:")
+    run(make_model(folder), corpus, out=tmp_path / "runs")
+    make_weights(folder, family="qwen2")
+    with pytest.raises(JournalError, match=f"revision is '{revision}' there"):
+        run(make_model(folder), corpus, out=tmp_path / "runs")

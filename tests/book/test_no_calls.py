@@ -1,0 +1,140 @@
+"""Building the book asks no service anything, whatever was agreed to before."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from cradle_lib import paths
+
+PLAN = """
+pages:
+  - page: inference-{model}
+    for_each: models
+    notebook: inference.ipynb
+    parameters: {model: "{model}", corpus: "{corpus}", excerpts: 1}
+    provides: ["runs/{corpus_name}/{model}.jsonl"]
+"""
+TOC = "format: jb-book\nroot: intro\nchapters:\n  - glob: sections/inference-*\n"
+MODELS = """
+keyword: {{name: Keyword, group: baseline, engine: keyword, default: true}}
+near: &near
+  name: Near
+  group: open
+  engine: openai
+  weights: any
+  base_url: {url}/v1
+  decoding: {{max_new_tokens: 8}}
+  prices: {{input: 1, output: 1, date: 2026-01-01, source: here}}
+  default: true
+far:
+  <<: *near
+  remote: true
+  key: {{variable: FAR_KEY}}
+# Called a baseline, and a service all the same.
+disguised:
+  <<: *near
+  group: baseline
+"""
+
+
+class Counting(BaseHTTPRequestHandler):
+    """Answers every question with ``none`` and counts them."""
+
+    calls = 0
+
+    def do_POST(self) -> None:
+        type(self).calls += 1
+        self.rfile.read(int(self.headers["Content-Length"]))
+        message = {"role": "assistant", "content": "none"}
+        reply = {
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10},
+        }
+        body = json.dumps(reply).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    Counting.calls = 0
+    with ThreadingHTTPServer(("127.0.0.1", 0), Counting) as service:
+        threading.Thread(target=service.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{service.server_port}"
+        service.shutdown()
+
+
+@pytest.fixture
+def place(tmp_path: Path, server: str) -> Path:
+    """A checkout of one notebook and its own registry, with the library as it is."""
+    shutil.copytree(
+        paths.ROOT / "cradle_lib",
+        tmp_path / "cradle_lib",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    (tmp_path / "data").symlink_to(paths.DATA)
+    for folder in ("notebooks", "book"):
+        (tmp_path / folder).mkdir()
+    shutil.copy(paths.NOTEBOOKS / "inference.ipynb", tmp_path / "notebooks")
+    (tmp_path / "notebooks" / "pages.yml").write_text(PLAN)
+    (tmp_path / "book" / "_toc.yml").write_text(TOC)
+    (tmp_path / "models.yml").write_text(MODELS.format(url=server))
+    rows = "".join(f"0,User: Hello {n}.,none\n1,User: Bye.,alert_ongoing\n" for n in range(12))
+    (tmp_path / "mine.csv").write_text(f"turn_id,text,labels\n{rows}")
+    return tmp_path
+
+
+def python(place: Path, code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=place,
+        env={
+            "PATH": "/usr/bin:/bin",
+            "PYTHONPATH": str(place),
+            "FAR_KEY": "sk-planted-0123456789",
+            "CRADLE_CORPUS": "mine.csv",
+        },
+    )
+
+
+def test_building_the_book_calls_no_service_and_shows_what_there_is(place: Path) -> None:
+    for model in ("near", "far", "disguised"):
+        command = f"infer --model {model} --corpus mine.csv --sample 5 --max-cost 0.5 --yes"
+        done = python(place, "from cradle_lib.cli import main; main()", *command.split())
+        assert done.returncode == 0, done.stderr
+    assert Counting.calls == 30
+    journals = {path: path.read_bytes() for path in (place / "runs" / "mine").glob("*.jsonl")}
+    assert len(journals) == 3
+    code = (
+        "from pathlib import Path\n"
+        "from cradle_lib.reporting.book import update\n"
+        "from cradle_lib.reporting.plan import Project\n"
+        "print(*update(Project(Path.cwd())).executed)"
+    )
+    built = python(place, code)
+    assert built.returncode == 0, built.stderr
+    pages = ["inference-disguised", "inference-far", "inference-keyword", "inference-near"]
+    assert sorted(built.stdout.split()) == pages
+    assert Counting.calls == 30
+    for path, content in journals.items():
+        assert path.read_bytes() == content
+    far = (place / "book" / "sections" / "inference-far.ipynb").read_text()
+    assert "5 dialogues chosen" in far
