@@ -11,7 +11,12 @@ import typer
 from rich.table import Table
 
 from cradle_lib.cli.console import out
-from cradle_lib.cli.options import CorpusOption, SplitOption
+from cradle_lib.cli.options import (
+    ConventionOption,
+    CorpusOption,
+    SplitOption,
+    parse_conventions,
+)
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Predictions, find_model, load_predictions, load_registry
 from cradle_lib.detection.runs import load_run
@@ -35,6 +40,7 @@ def compare(
         list[str] | None,
         typer.Option(help="Part of the signature that may differ, such as history."),
     ] = None,
+    convention: ConventionOption = None,
     labels: Annotated[bool, typer.Option(help="Show the F1 of each label too.")] = False,
     draws: Annotated[int, typer.Option(min=0, help="Bootstrap draws of dialogues.")] = 10_000,
     permutations: Annotated[int, typer.Option(min=1, help="Swaps behind each p-value.")] = 10_000,
@@ -49,6 +55,7 @@ def compare(
     comparison = compare_runs(
         found,
         names=_names(runs, found),
+        conventions=parse_conventions(convention),
         draws=draws,
         permutations=permutations,
         seed=seed,

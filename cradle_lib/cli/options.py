@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Annotated, Any, get_args
 
 import typer
 import yaml
 
 from cradle_lib.detection import Model, resolve
-from cradle_lib.errors import CradleError, RegistryError
+from cradle_lib.errors import CradleError, RegistryError, ScoringError
 from cradle_lib.record import History
+from cradle_lib.scoring.conventions import Conventions
 
 ModelOption = Annotated[
     str,
@@ -27,6 +29,13 @@ BaseUrlOption = Annotated[
 ]
 KeyOption = Annotated[
     str | None, typer.Option(help="Environment variable that holds the service's key.")
+]
+ConventionOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A choice that the paper leaves open, such as unparsed=none; may be given several "
+        "times."
+    ),
 ]
 DecodingOption = Annotated[
     list[str] | None,
@@ -68,6 +77,27 @@ def choose_model(
         except yaml.YAMLError:
             settings[name] = value
     return resolve(model, engine=engine, base_url=base_url, key=key, **settings)
+
+
+def parse_conventions(given: list[str] | None) -> Conventions:
+    """Reads ``name=value`` pairs into scoring conventions.
+
+    Raises:
+        CradleError: If there is no such convention, or it can't have the value.
+    """
+    known = {field.name: field.type for field in fields(Conventions)}
+    chosen: dict[str, Any] = {}
+    for pair in given or ():
+        name, _, value = pair.partition("=")
+        if name not in known:
+            raise ScoringError(
+                f"no convention {pair!r}. Give name=value with one of {', '.join(known)}."
+            )
+        try:
+            chosen[name] = float(value) if known[name] == "float" else value
+        except ValueError:
+            raise ScoringError(f"{name} is {value!r}. It must lie between 0 and 1.") from None
+    return Conventions(**chosen)
 
 
 def parse_history(name: str) -> History:

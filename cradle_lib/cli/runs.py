@@ -23,6 +23,7 @@ from cradle_lib.cli.console import err, out
 from cradle_lib.cli.money import ask, show_usage
 from cradle_lib.cli.options import (
     BaseUrlOption,
+    ConventionOption,
     CorpusOption,
     DecodingOption,
     EngineOption,
@@ -33,6 +34,7 @@ from cradle_lib.cli.options import (
     SampleOption,
     SplitOption,
     choose_model,
+    parse_conventions,
     parse_history,
 )
 from cradle_lib.cli.pace import Pace
@@ -198,14 +200,17 @@ def score(
     partial: Annotated[
         bool, typer.Option(help="Score the dialogues that are complete, and say n of N.")
     ] = False,
+    convention: ConventionOption = None,
     draws: Annotated[int, typer.Option(min=0, help="Bootstrap draws of dialogues.")] = 10_000,
     seed: Annotated[int, typer.Option(help="Their seed.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Score a run at turn and dialogue level, and with confirms only."""
     predictions = load_predictions(journals, load_corpus(corpus, split), partial=partial)
+    conventions = parse_conventions(convention)
     results = {
-        level: evaluate(predictions, level=level, draws=draws, seed=seed) for level in LEVELS
+        level: evaluate(predictions, level=level, conventions=conventions, draws=draws, seed=seed)
+        for level in LEVELS
     }
     if as_json:
         typer.echo(json.dumps({k: v.as_dict() for k, v in results.items()}, indent=2))

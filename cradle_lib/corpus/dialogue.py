@@ -15,7 +15,10 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+
+from cradle_lib.labels import format_mask
 
 Speaker = Literal["User", "Listener"]
 
@@ -140,6 +143,42 @@ class Corpus:
                 row = f"{turn.turn_id}\x1f{speaker}\x1f{turn.text}\x1f{turn.mask}\x1e"
                 digest.update(row.encode("utf-8", "surrogatepass"))
         return digest.hexdigest()[:12]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Gives the corpus as a tidy data frame.
+
+        Returns:
+            One row for each turn.
+
+            - ``dialogue`` (str): the dialogue's id; ``turn`` (int): ``turn_id``, from 0.
+            - ``position`` (Int64): which of the dialogue's user turns it is, from 1; missing
+              for rows about which no model is asked.
+            - ``row`` (int): row in the file, from 0.
+            - ``speaker`` (str): ``User`` or ``Listener``; ``text`` (str): what is said.
+            - ``labels`` (str): gold labels joined by ``; ``, or ``none``; ``mask`` (uint16): the
+              same as bits.
+            - ``scenario``, ``timing`` (str): those of the dialogue, where the corpus has them.
+        """
+        turns = [(i, dialogue, turn) for i, dialogue in enumerate(self) for turn in dialogue.turns]
+        asked = pd.Series([turn.asked for _, _, turn in turns], dtype=bool)
+        ids = pd.Series([dialogue.id for _, dialogue, _ in turns], dtype=str)
+        masks = [turn.mask for _, _, turn in turns]
+        frame = pd.DataFrame(
+            {
+                "dialogue": ids,
+                "turn": np.array([turn.turn_id for _, _, turn in turns], dtype=np.int64),
+                "position": asked.astype("Int64").groupby(ids).cumsum().where(asked),
+                "row": np.array([turn.row for _, _, turn in turns], dtype=np.int64),
+                "speaker": pd.Series([turn.speaker for _, _, turn in turns], dtype=str),
+                "text": pd.Series([turn.text for _, _, turn in turns], dtype=str),
+                "labels": pd.Series([format_mask(mask) for mask in masks], dtype=str),
+                "mask": np.array(masks, dtype=np.uint16),
+            }
+        )
+        of = [i for i, _, _ in turns]
+        for name, column in self.meta.items():
+            frame[name] = pd.Series([column[i] for i in of], dtype=str)
+        return frame
 
     def subset(self, indices: Sequence[int], name: str) -> Corpus:
         """Picks dialogues, keeping their own ``index`` and rows.

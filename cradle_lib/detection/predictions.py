@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib import paths
@@ -17,6 +18,7 @@ from cradle_lib.detection.journal import read_journal
 from cradle_lib.detection.places import journal_files
 from cradle_lib.detection.session import Prediction, Session
 from cradle_lib.errors import JournalError, NothingAnsweredError, PromptError
+from cradle_lib.labels import format_mask
 from cradle_lib.prompts import Template, load_template
 from cradle_lib.record import Record
 
@@ -66,6 +68,38 @@ class Predictions:
         """How many turns ended in each of the four outcomes."""
         counts = np.bincount(self.outcomes, minlength=len(OUTCOMES))
         return {outcome: int(counts[code]) for code, outcome in enumerate(OUTCOMES)}
+
+    def to_frame(self) -> pd.DataFrame:
+        """Gives the run as a tidy data frame.
+
+        Returns:
+            One row for each user turn, in the order of the corpus.
+
+            - ``dialogue`` (str): the dialogue's id.
+            - ``turn`` (int): its ``turn_id``, from 0; ``position`` (int): which of the dialogue's
+              user turns it is, from 1.
+            - ``gold``, ``tagged`` (str): labels joined by ``; ``, or ``none``; ``gold_mask``,
+              ``tagged_mask`` (uint16): the same as bits.
+            - ``outcome`` (str): ``ok``, ``unparsed``, ``refused`` or ``failed``.
+            - ``answer`` (str): the model's raw text.
+            - ``scenario``, ``timing`` (str): those of the dialogue, where the corpus has them.
+
+            ``attrs["system"]`` is the model's name.
+        """
+        frame = self.corpus.to_frame()
+        frame = frame[frame["position"].notna()].reset_index(drop=True)
+        frame = frame.astype({"position": int}).rename(
+            columns={"labels": "gold", "mask": "gold_mask"}
+        )
+        answers: dict[str, Any] = {
+            "tagged": [format_mask(mask) for mask in self.masks.tolist()],
+            "tagged_mask": self.masks,
+            "outcome": [str(OUTCOMES[code]) for code in self.outcomes],
+            "answer": list(self.answers),
+        }
+        frame = frame.drop(columns=["row", "speaker", "text"]).assign(**answers)
+        frame.attrs["system"] = self.record.name
+        return frame
 
     def subset(self, corpus: Corpus) -> Predictions:
         """Restricts the predictions to some of the dialogues.

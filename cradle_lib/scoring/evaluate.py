@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pandas as pd
+
 from cradle_lib.errors import ScoringError
 from cradle_lib.record import library_version
 from cradle_lib.scoring.conventions import Conventions, Level, Rows, align
@@ -36,6 +38,7 @@ class Evaluation:
     """The scores of one run at one level.
 
     Attributes:
+        system: Name of the model that made the run.
         signature: What the scores depend on.
         scores: The scores, each without leading axes.
         bounds: Lower and upper ends of the 95 % intervals; ``None`` without draws.
@@ -46,6 +49,7 @@ class Evaluation:
             or a sample.
     """
 
+    system: str
     signature: Signature
     scores: Scores
     bounds: tuple[Scores, Scores] | None
@@ -103,6 +107,41 @@ class Evaluation:
 
         low, high = (number(b) for b in self.bounds) if self.bounds else (None, None)
         return Estimate(number(self.scores), low, high)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Gives the scores as a tidy data frame.
+
+        Returns:
+            One row for each overall score, and then one for each score of each label.
+
+            - ``system`` (str): the model's name.
+            - ``level`` (str): ``turn``, ``dialogue`` or ``confirm``.
+            - ``label`` (str): the label; missing for overall scores.
+            - ``score`` (str): a name of :data:`.OVERALL` or :data:`.PER_LABEL`.
+            - ``value``, ``low``, ``high`` (float): the score and its 95 % interval, shares from
+              0 to 1; NaN for what is undefined or was not computed.
+            - ``support``, ``tp``, ``fp``, ``fn`` (Int64): counts of the label: gold, found,
+              tagged without being gold, missed; missing for overall scores.
+
+            ``attrs["signature"]`` is the signature.
+        """
+        rows: list[dict[str, Any]] = [
+            {"label": None, "score": name, **self.estimate(name)._asdict()} for name in OVERALL
+        ]
+        for label, (tp, fp, fn) in self.tallies.items():
+            counts = {"support": tp + fn, "tp": tp, "fp": fp, "fn": fn}
+            rows += [
+                {"label": label, "score": name, **self.estimate(name, label)._asdict(), **counts}
+                for name in PER_LABEL
+            ]
+        frame = pd.DataFrame(rows)
+        frame.insert(0, "system", self.system)
+        frame.insert(1, "level", self.counts.level)
+        estimates, counted = ["value", "low", "high"], ["support", "tp", "fp", "fn"]
+        frame[estimates] = frame[estimates].astype(float)
+        frame[counted] = frame[counted].astype("Int64")
+        frame.attrs["signature"] = str(self.signature)
+        return frame
 
     def as_dict(self) -> dict[str, Any]:
         """Everything but the per-dialogue counts, ready for strict JSON.
@@ -165,6 +204,7 @@ def evaluate(
     counts = count_rows(rows, len(predictions.corpus), level, conventions)
     zero = conventions.zero_division
     return Evaluation(
+        system=predictions.record.name,
         signature=sign(predictions, conventions, level=level, draws=draws, seed=seed),
         scores=scores(counts.total, level=level, zero_division=zero),
         bounds=interval(counts, draws=draws, seed=seed, zero_division=zero) if draws else None,

@@ -101,6 +101,36 @@ def test_the_next_command_of_a_shard_and_of_a_part_is_one_that_works(
     assert joined.returncode == 0, joined.stderr
 
 
+def test_every_convention_can_be_chosen_and_stands_in_the_signature(
+    tiny: Path, tmp_path: Path
+) -> None:
+    infer("Answer('Well, hm.' if prompt.turn else 'none')", tiny, "--out", tmp_path)
+    journal = tmp_path / "tiny" / "always-none.jsonl"
+
+    def exact_match(*conventions: str) -> tuple[float, str]:
+        options = [part for pair in conventions for part in ("--convention", pair)]
+        done = cradle("score", journal, "--corpus", tiny, "--json", "--draws", "0", *options)
+        assert done.returncode == 0, done.stderr
+        turn = json.loads(done.stdout)["turn"]
+        return turn["scores"]["exact_match"]["value"], turn["signature"]
+
+    # Two of three turns were answered with `none`; both of them have no gold label. What could
+    # not be read has one, so that only leaving it out changes the score.
+    assert exact_match()[0] == pytest.approx(2 / 3)
+    excluded, signature = exact_match("unparsed=exclude", "empty_jaccard=0")
+    assert excluded == 1.0
+    assert "unparsed:exclude" in signature
+    assert "jaccard" in signature
+    for wrong, message in (
+        ("colour=red", "no convention 'colour=red'. Give name=value with one of empty_jaccard"),
+        ("unparsed=maybe", "Choose one of miss, none, exclude"),
+        ("zero_division=high", "It must lie between 0 and 1"),
+    ):
+        done = cradle("score", journal, "--corpus", tiny, "--convention", wrong)
+        assert done.returncode == 2
+        assert message in done.stderr
+
+
 @pytest.fixture
 def tiny(tmp_path: Path) -> Path:
     path = tmp_path / "tiny.parquet"

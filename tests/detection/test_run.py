@@ -79,6 +79,32 @@ def test_a_run_gives_predictions_aligned_to_the_user_turns(
     assert [(p.done, p.total, p.stored) for p in seen] == [(n, 6, 0) for n in range(7)]
 
 
+def test_a_run_is_a_frame_with_a_row_for_each_user_turn(
+    corpus: Corpus, always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(monkeypatch, Answer("none"), Answer("hm"), Answer("confirm_SI_passive_ongoing"))
+    known = replace(corpus, meta={"scenario": ["S1", "S2", "S1"]})
+    run_over = load_predictions(run(always_none, known, out=tmp_path), known)
+    frame = run_over.to_frame()
+    assert list(frame.columns) == [
+        "dialogue", "turn", "position", "gold", "gold_mask", "scenario",
+        "tagged", "tagged_mask", "outcome", "answer",
+    ]  # fmt: skip
+    assert frame["dialogue"].tolist() == ["d0000"] * 3 + ["d0001"] * 2 + ["d0002"]
+    assert frame["turn"].tolist() == [0, 2, 4, 1, 3, 0]
+    assert frame["position"].tolist() == [1, 2, 3, 1, 2, 1]
+    assert frame["outcome"].tolist() == ["ok", "unparsed", *["ok"] * 4]
+    assert frame["answer"].tolist()[:2] == ["none", "hm"]
+    assert frame["scenario"].tolist() == ["S1"] * 3 + ["S2"] * 2 + ["S1"]
+    assert frame["gold"].tolist()[1:3] == ["alert_ongoing", "confirm_SI_passive_ongoing"]
+    np.testing.assert_array_equal(frame["gold_mask"], known.gold)
+    np.testing.assert_array_equal(frame["tagged_mask"], run_over.masks)
+    assert frame.attrs["system"] == "Always none"
+    whole = known.to_frame()
+    assert len(whole) == len(known.turns)
+    assert whole["position"].isna().sum() == len(known.turns) - len(known.gold)
+
+
 def test_a_finished_run_asks_nothing_again(
     corpus: Corpus, always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,6 +56,28 @@ def test_scores_are_scikit_learns_and_stand_beside_their_intervals(run: Predicti
     }
 
 
+def test_an_evaluation_is_a_frame_of_its_scores(run: Predictions) -> None:
+    result = evaluate(run, draws=200)
+    frame = result.to_frame()
+    names = ["system", "level", "label", "score", "value", "low", "high"]
+    assert list(frame.columns) == [*names, "support", "tp", "fp", "fn"]
+    assert len(frame) == len(OVERALL) + 16 * len(PER_LABEL)
+    overall = frame[frame["label"].isna()].set_index("score")
+    truth, guess = (
+        (np.array(m)[:, None] >> np.arange(16)) & 1 for m in (run.corpus.gold, run.masks)
+    )
+    assert overall.loc["micro_f1", "value"] == f1_score(truth, guess, average="micro")
+    assert (overall["low"] <= overall["value"]).all()
+    assert (overall["value"] <= overall["high"]).all()
+    assert overall["support"].isna().all()
+    harm = frame[(frame["label"] == "confirm_SH_ongoing") & (frame["score"] == "f1")].iloc[0]
+    assert harm[["support", "tp", "fp", "fn", "value"]].tolist() == [1, 0, 1, 1, 0.0]
+    assert frame.dtypes[["value", "low", "high"]].tolist() == [float] * 3
+    assert frame.attrs["signature"] == str(result.signature)
+    without = evaluate(run, draws=0).to_frame()
+    assert without[["low", "high"]].isna().all(axis=None)
+
+
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_signature_names_the_settings(run: Predictions, level: Level) -> None:
     chosen = Conventions(empty_jaccard=0.5, zero_division=1.0, orphans="count", unparsed="exclude")
