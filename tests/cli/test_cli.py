@@ -120,7 +120,7 @@ def test_every_convention_can_be_chosen_and_stands_in_the_signature(
     excluded, signature = exact_match("unparsed=exclude", "empty_jaccard=0")
     assert excluded == 1.0
     assert "unparsed:exclude" in signature
-    assert "jaccard" in signature
+    assert "empty:0" in signature
     for wrong, message in (
         ("colour=red", "no convention 'colour=red'. Give name=value with one of empty_jaccard"),
         ("unparsed=maybe", "Choose one of miss, none, exclude"),
