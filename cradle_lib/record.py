@@ -92,6 +92,8 @@ class Record(BaseModel):
         history: Whose tags the history showed.
         corpus: Name of the corpus.
         corpus_fingerprint: Its :attr:`~cradle_lib.corpus.Corpus.fingerprint`.
+        corpus_file: Its :attr:`~cradle_lib.corpus.Corpus.file_key`: which of several files of that
+            name it was read from; ``None`` if it was read from none, or that was not noted.
         dialogues: Ids of the dialogues chosen; ``None`` for all.
         shard: ``i/n`` if the run is one of several parts.
         started: UTC time of the first start.
@@ -125,6 +127,7 @@ class Record(BaseModel):
     history: History = "self"
     corpus: str
     corpus_fingerprint: str
+    corpus_file: str | None = None
     dialogues: list[str] | None = None
     shard: str | None = None
     started: str
@@ -170,6 +173,10 @@ class Record(BaseModel):
                 **fields,
             }
         )
+
+    def is_of_another_file(self, key: str | None) -> bool:
+        """Whether the corpus is known to come from another place than the one with this key."""
+        return None not in (self.corpus_file, key) and self.corpus_file != key
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from cradle_lib.annotation.voting import (
     outcome_of,
     union,
 )
-from cradle_lib.corpus.dialogue import Corpus, Dialogue
+from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.errors import AnnotationError
 from cradle_lib.labels import BITS, labels_of
 
@@ -170,9 +170,9 @@ class Adjudication:
                 f"{missing[0]}. Import the exports of all rounds."
             )
         dialogues = tuple(
-            Dialogue(
-                dialogue.index,
-                tuple(
+            replace(
+                dialogue,
+                turns=tuple(
                     replace(turn, mask=mask)
                     for turn, mask in zip(dialogue.turns, self.gold[dialogue.id], strict=True)
                 ),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from cradle_lib import corpus as corpora
 from cradle_lib import paths
@@ -19,31 +21,48 @@ app = typer.Typer(help="Check, fetch and build corpora.", no_args_is_help=True)
 @app.command()
 def check(
     path: Annotated[str, typer.Argument(help="A file in the release's format, or a corpus' name.")],
+    paper: Annotated[
+        bool | None,
+        typer.Option(
+            help="Compare with the published counts of the test split; default: if the corpus "
+            "claims to be that split (its name says so), or has all of its counts."
+        ),
+    ] = None,
 ) -> None:
-    """Compare a corpus with the published counts of the test split.
+    """Count what a corpus holds and say what is unusual about it.
 
-    Exits 1 if a corpus that claims to be the test split (its name says so) differs.
+    What claims to be the paper's test split is compared with it; exits 1 if a count differs.
     """
     corpus = corpora.load_corpus(path)
-    claims = corpora.is_test_split(corpus)
-    table = Table(title=f"{corpus.name} ({corpus.fingerprint})")
+    checks = corpora.check_counts(corpus)
+    differing = [item.name for item in checks if not item.equal]
+    if paper is None:
+        paper = corpora.is_test_split(corpus) or not differing
+    title = Text(f"{corpus.name} ({corpus.fingerprint})")
+    table = Table(title=title, caption="Each label is counted on user turns.")
     table.add_column("count")
     table.add_column("found", justify="right")
-    table.add_column("published", justify="right")
-    table.add_column("")
-    checks = corpora.check_counts(corpus)
+    if paper:
+        table.add_column("published", justify="right")
+        table.add_column("")
     for item in checks:
         verdict = "equal" if item.equal else f"differs by {item.found - item.published:+,}"
-        table.add_row(item.name, f"{item.found:,}", f"{item.published:,}", verdict)
+        compared = (f"{item.published:,}", verdict) if paper else ()
+        table.add_row(item.name, f"{item.found:,}", *compared)
+    for column, values in corpus.meta.items():
+        for value, count in sorted(Counter(values).items()):
+            table.add_row(Text(f"{column} {value}"), f"{count:,}", *(("", "") if paper else ()))
     out.print(table)
-    differing = [item.name for item in checks if not item.equal]
-    if not differing:
-        out.print("All counts are those of the published test split.")
-    elif claims:
+    for quirk in corpora.find_quirks(corpus):
+        out.print(Text(f"Worth a look: {quirk}."))
+    if not paper:
+        out.print("Not compared with the paper: this is a corpus of its own.")
+    elif differing:
         out.print(f"Not the published test split: {len(differing)} counts differ.")
+        out.print("If it never was that split, leave the comparison out with `--no-paper`.")
         raise typer.Exit(1)
     else:
-        out.print("Published counts are those of the test split; this corpus is another one.")
+        out.print("All counts are those of the published test split.")
 
 
 @app.command()

@@ -1,6 +1,6 @@
 """Corpora: the only room that reads or writes dialogues."""
 
-from cradle_lib.corpus.check import Check, check_counts, is_test_split
+from cradle_lib.corpus.check import Check, check_counts, find_quirks, is_test_split
 from cradle_lib.corpus.dialogue import Corpus, Dialogue, Turn
 from cradle_lib.corpus.hub import fetch_release
 from cradle_lib.corpus.load import load_corpus
@@ -13,6 +13,7 @@ __all__ = [
     "Turn",
     "check_counts",
     "fetch_release",
+    "find_quirks",
     "is_test_split",
     "load_corpus",
     "read_release",

@@ -1,7 +1,8 @@
-"""Compares a corpus with what the paper states about its test split.
+"""Checks a corpus: against what the paper states about its test split, and for quirks.
 
-A parser of an implicit format can be wrong without failing. If all of these counts come
-out, the dialogues, the speakers and the labels were read as the authors meant them.
+A parser of an implicit format can be wrong without failing. If all of the published counts
+come out, the dialogues, the speakers and the labels were read as the authors meant them. Of a
+corpus of one's own nothing is published; what is unusual about it is worth a look instead.
 """
 
 from __future__ import annotations
@@ -70,6 +71,44 @@ def check_counts(corpus: Corpus) -> list[Check]:
         for label, bit in labels.BITS.items()
     ]
     return checks
+
+
+def find_quirks(corpus: Corpus) -> list[str]:
+    """Finds what is allowed and yet often a slip of an export or of a hand.
+
+    Args:
+        corpus: Any corpus.
+
+    Returns:
+        A phrase for each kind that occurs, with how often and where first; nothing of what is
+        said.
+    """
+    places = [(dialogue, turn) for dialogue in corpus for turn in dialogue.turns]
+    texts: dict[tuple[str, ...], str] = {}
+    doubles = []
+    for dialogue in corpus:
+        first = texts.setdefault(tuple(turn.text for turn in dialogue.turns), dialogue.id)
+        if first != dialogue.id:
+            doubles.append(f"{dialogue.id}, like {first}")
+    found = {
+        "dialogues without a user turn, where no model is asked": [
+            dialogue.id for dialogue in corpus if not dialogue.user_turns
+        ],
+        "dialogues word for word like an earlier one": doubles,
+        "rows without a speaker, which continue the row above": [
+            f"{d.id}, turn {t.turn_id}" for d, t in places if t.continues
+        ],
+        "rows without any text": [f"{d.id}, turn {t.turn_id}" for d, t in places if not t.text],
+        "labels on rows where no model is asked": [
+            f"{d.id}, turn {t.turn_id}" for d, t in places if t.mask and not t.asked
+        ],
+    }
+    quirks = [
+        f"{what} ({len(where):,}, the first: {where[0]})" for what, where in found.items() if where
+    ]
+    if not any(turn.mask for turn in corpus.turns):
+        quirks.append("no label on any row")
+    return quirks
 
 
 def is_test_split(corpus: Corpus) -> bool:

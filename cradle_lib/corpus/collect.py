@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import re
+import csv
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 import pandas as pd
 
 from cradle_lib.corpus.dialogue import Corpus
-from cradle_lib.corpus.release import COLUMNS, build_corpus
+from cradle_lib.corpus.formats import COLUMNS, META, brief, not_utf8
+from cradle_lib.corpus.release import build_corpus, misspelt_speaker
 from cradle_lib.errors import CorpusError
 from cradle_lib.files import replacing
 from cradle_lib.labels import format_mask
 
 _ENDINGS: Final = (".parquet", ".csv")
-_NEARLY: Final = re.compile(r"\s*(?!(?:User|Listener):)((?i:user|listener)\s*:)")
 
 
 def read_folder(folder: Path) -> Corpus:
@@ -46,9 +47,7 @@ def read_folder(folder: Path) -> Corpus:
         try:
             lines = file.read_text(encoding="utf-8-sig").split("\n")
         except UnicodeDecodeError as error:
-            raise CorpusError(
-                f"byte {error.start} is not UTF-8", path=file, hint="Save the file as UTF-8."
-            ) from None
+            raise not_utf8(file, error) from None
         except OSError as error:
             raise CorpusError(
                 f"can't be read ({error.strerror})",
@@ -56,9 +55,9 @@ def read_folder(folder: Path) -> Corpus:
                 hint="Each .txt in the folder must be a readable text file.",
             ) from None
         for number, line in enumerate(lines, start=1):
-            if nearly := _NEARLY.match(line):
+            if slip := misspelt_speaker(line):
                 raise CorpusError(
-                    f"found {nearly[1]!r}, expected 'User:' or 'Listener:'",
+                    f"found {brief(slip)}, expected 'User:' or 'Listener:'",
                     path=f"{file}:{number}",
                     hint="Correct the line; as it is it would continue the turn above.",
                 )
@@ -71,6 +70,8 @@ def read_folder(folder: Path) -> Corpus:
 
 def write_release(corpus: Corpus, path: Path) -> None:
     """Writes a corpus in the release's format, to a temporary name first.
+
+    Ids of the dialogues' own, and scenarios and timings that are known, become columns too.
 
     Args:
         corpus: What to write.
@@ -93,8 +94,14 @@ def write_release(corpus: Corpus, path: Path) -> None:
         for turn in corpus.turns
     ]
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    about: dict[str, list[str]] = {name: corpus.meta[name] for name in META if name in corpus.meta}
+    if any(dialogue.own_id is not None for dialogue in corpus):
+        about = {"dialogue_id": [dialogue.id for dialogue in corpus], **about}
+    for name, values in about.items():
+        frame[name] = np.repeat(values, [len(dialogue.turns) for dialogue in corpus])
     with replacing(path) as part:
         if path.suffix == ".parquet":
             frame.to_parquet(part, index=False, compression="zstd")
         else:
-            frame.to_csv(part, index=False, lineterminator="\n")
+            # Quotes around all texts: csv leaves out those of a text with a lone carriage return.
+            frame.to_csv(part, index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cradle_lib import paths
 from cradle_lib.labels import format_mask
 
 Speaker = Literal["User", "Listener"]
@@ -48,6 +49,14 @@ class Turn:
         """Whether a model is asked about this turn: a user turn that starts an utterance."""
         return self.speaker == "User" and not self.continues
 
+    def __repr__(self) -> str:
+        """Says which turn it is; never what is said."""
+        more = ", continued" if self.continues else ""
+        return (
+            f"<Turn {self.turn_id} of the {self.speaker}{more}: {len(self.text):,} characters, "
+            f"{format_mask(self.mask)}>"
+        )
+
 
 @dataclass(frozen=True)
 class Dialogue:
@@ -56,15 +65,21 @@ class Dialogue:
     Attributes:
         index: Zero-based position in the corpus.
         turns: All rows, in order.
+        own_id: Its ``dialogue_id`` in the file, if the file has that column.
     """
 
     index: int
     turns: tuple[Turn, ...]
+    own_id: str | None = None
+
+    def __repr__(self) -> str:
+        """Says which dialogue it is; never what is said."""
+        return f"<Dialogue {self.id}: {len(self.turns)} turns, {len(self.user_turns)} user turns>"
 
     @property
     def id(self) -> str:
-        """A stable name within the corpus, such as ``d0007``."""
-        return f"d{self.index:04d}"
+        """A stable name within the corpus: its own, or by its order, such as ``d0007``."""
+        return f"d{self.index:04d}" if self.own_id is None else self.own_id
 
     @cached_property
     def user_turns(self) -> tuple[Turn, ...]:
@@ -98,7 +113,8 @@ class Corpus:
         dialogues: All dialogues.
         path: The file it was read from, if any.
         meta: What is known about each dialogue beyond the release's columns
-            (``scenario``, ``timing``), one list per column, or empty.
+            (``scenario``, ``timing``), one list with an entry per dialogue for each column that
+            is known, or empty.
         synthetic: Whether this is (a part of) the surrogate that the project wrote itself;
             only such text is ever shown on a page.
     """
@@ -108,6 +124,13 @@ class Corpus:
     path: Path | None = None
     meta: dict[str, list[str]] = field(default_factory=dict)
     synthetic: bool = False
+
+    def __repr__(self) -> str:
+        """Says what it is called and how large it is; never any text of a dialogue."""
+        return (
+            f"<Corpus {self.name}: {len(self):,} dialogues, {len(self.turns):,} turns, "
+            f"{len(self.gold):,} user turns, fingerprint {self.fingerprint}>"
+        )
 
     def __len__(self) -> int:
         """Counts the dialogues."""
@@ -179,6 +202,18 @@ class Corpus:
         for name, column in self.meta.items():
             frame[name] = pd.Series([column[i] for i in of], dtype=str)
         return frame
+
+    @property
+    def file_key(self) -> str | None:
+        """Twelve hexadecimal digits for the place of the file, ``None`` without one.
+
+        They stay when the file is edited, and tell files of the same name apart. Inside the
+        repository the place is relative to it, so that a copy of the whole has the same key.
+        """
+        if self.path is None:
+            return None
+        place = paths.shown(self.path.resolve())
+        return hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:12]
 
     def subset(self, indices: Sequence[int], name: str) -> Corpus:
         """Picks dialogues, keeping their own ``index`` and rows.

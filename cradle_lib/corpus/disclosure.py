@@ -1,12 +1,12 @@
 """In which scenarios, and on which turns, crises are disclosed (Tables 1 and 8 of the paper).
 
 The release has no column for the scenario or the reveal timing of a dialogue. The
-surrogate knows both; of any other corpus nothing is assumed.
+surrogate knows both, and a corpus of one's own may; of any other nothing is assumed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -22,15 +22,22 @@ ANY_TIMING: Final = "any timing"
 _TIMINGS: Final = ("early", "mid", "late")
 
 
-def scenario_names() -> Mapping[str, str]:
-    """Gives the names of the paper's scenarios by id, ``S1`` to ``S7``."""
-    return MappingProxyType(
-        {
-            key.removeprefix("scenario."): value.note
-            for key, value in published_table().items()
-            if key.startswith("scenario.")
-        }
-    )
+def scenario_names(found: Iterable[str] = ()) -> Mapping[str, str]:
+    """Gives the names of scenarios by id.
+
+    Args:
+        found: Ids that a corpus has; those that are not the paper's come last.
+
+    Returns:
+        The paper's ``S1`` to ``S7`` with their names, then the corpus' own, which are their
+        own names.
+    """
+    names = {
+        key.removeprefix("scenario."): value.note
+        for key, value in published_table().items()
+        if key.startswith("scenario.")
+    }
+    return MappingProxyType(names | {own: own for own in found if own not in names})
 
 
 def labels_by_scenario(corpus: Corpus) -> dict[str, dict[str, int]] | None:

@@ -10,12 +10,12 @@ import pandas as pd
 
 from cradle_lib import paths
 from cradle_lib.corpus.dialogue import Corpus
+from cradle_lib.corpus.formats import META
 from cradle_lib.corpus.hub import release_file
 from cradle_lib.corpus.release import read_release
 from cradle_lib.errors import CorpusError
 
 SPLIT_NAMES: Final = ("train", "dev", "test")
-_META: Final = ("scenario", "timing")
 
 
 def load_corpus(corpus: str | Path = "surrogate", split: str = "test") -> Corpus:
@@ -27,7 +27,8 @@ def load_corpus(corpus: str | Path = "surrogate", split: str = "test") -> Corpus
         split: ``train``, ``dev`` or ``test``; a path is one split already.
 
     Returns:
-        The corpus. The surrogate knows each dialogue's scenario and reveal timing.
+        The corpus. The surrogate knows each dialogue's scenario and reveal timing; a file does
+        if it has the columns ``scenario`` and ``timing``.
 
     Raises:
         CorpusError: If there is no such corpus or split, or it can't be read.
@@ -65,4 +66,4 @@ def _surrogate(split: str) -> Corpus:
             path=paths.shown(paths.SURROGATE),
             hint="Run `cradle data build-surrogate`.",
         )
-    return replace(corpus, meta={name: meta[name].tolist() for name in _META}, synthetic=True)
+    return replace(corpus, meta={name: meta[name].tolist() for name in META}, synthetic=True)

@@ -3,27 +3,33 @@
 The columns are ``turn_id``, ``text`` and ``labels``. A dialogue starts where ``turn_id``
 is 0; the speaker stands at the start of ``text``; a row without one continues the row
 above. Labels may stand on any row. Every row becomes one turn, in order.
+
+A corpus of one's own may have the columns ``dialogue_id``, ``scenario`` and ``timing`` as well,
+each the same on all rows of a dialogue.
 """
 
 from __future__ import annotations
 
-import json
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from cradle_lib import labels
 from cradle_lib.corpus.dialogue import Corpus, Dialogue, Speaker, Turn
+from cradle_lib.corpus.formats import ABOUT, COLUMNS, Columns, brief, read_columns
 from cradle_lib.errors import CorpusError, LabelError
 
-COLUMNS: Final = ("turn_id", "text", "labels")
 LONGEST_TEXT: Final = 100_000
+LONGEST_NAME: Final = 64
 _SPEAKER: Final = re.compile(r"\s*(User|Listener):[ \t]*(.*)", re.DOTALL)
+_MISSPELT: Final = ("user:", "listener:")
+# What NFKC leaves as it is and reads as a colon; and letters that show nothing.
+_COLONS: Final = str.maketrans(dict.fromkeys("\u02d0\u02f8\u0589\u05c3\u2236\ua789", ":"))
+_BLANK: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+# Markup in HTML, Markdown, LaTeX or on a terminal.
+_MARKUP: Final = frozenset('<>"`$\\|*[]{}~^')
 _Row = tuple[Any, Any, Any]
 
 
@@ -42,31 +48,57 @@ def read_release(path: str | Path, name: str | None = None) -> Corpus:
             has a row that can't be a turn. The message names the row.
     """
     path = Path(path)
-    reader = _READERS.get(path.suffix.lower())
-    if reader is None:
-        raise CorpusError(
-            f"unknown ending {path.suffix!r}, expected one of {', '.join(_READERS)}", path=path
-        )
-    if not path.is_file():
-        raise CorpusError("no such file", path=path, hint="Check the path.")
-    if path.stat().st_size == 0:
-        raise CorpusError("the file is empty", path=path, hint="Fetch or export it again.")
-    return build_corpus(reader(path), name or path.stem, path)
+    columns = read_columns(path)
+    rows = zip(*(columns[column] for column in COLUMNS), strict=True)
+    return build_corpus(rows, name or path.stem, path, columns)
 
 
-def build_corpus(rows: Iterable[_Row], name: str, path: Path | None = None) -> Corpus:
+def misspelt_speaker(text: str) -> str | None:
+    """Finds a speaker that is not spelt as one, so that the row would continue the one above.
+
+    Case, width, blanks, invisible characters and the kind of colon are set aside: ``user:``,
+    ``User :``, a full-width colon or a zero-width space all read as a speaker.
+
+    Args:
+        text: What a row or a line holds.
+
+    Returns:
+        The start of the text up to the colon, as it stands there; ``None`` if there is none, or
+        it is exactly ``User:`` or ``Listener:``, perhaps after white space.
+    """
+    if _SPEAKER.match(text):
+        return None
+    seen = ""
+    for end, character in enumerate(text, start=1):
+        if character in _BLANK or unicodedata.category(character)[0] in "CMZ":
+            continue
+        seen += unicodedata.normalize("NFKC", character).translate(_COLONS).casefold()
+        if seen in _MISSPELT:
+            return text[:end].lstrip()
+        if not any(name.startswith(seen) for name in _MISSPELT):
+            return None
+    return None
+
+
+def build_corpus(
+    rows: Iterable[_Row], name: str, path: Path | None = None, about: Columns | None = None
+) -> Corpus:
     """Assembles dialogues from rows.
 
     Args:
         rows: ``(turn_id, text, labels)`` in file order.
         name: What to call the corpus.
         path: Where the rows came from, for messages.
+        about: For each row its ``dialogue_id``, ``scenario`` and ``timing``, by column; what is
+            not there is not known, and other columns are ignored.
 
     Returns:
-        The corpus.
+        The corpus. Dialogues without a ``dialogue_id`` are named by their order.
 
     Raises:
-        CorpusError: If there is no row, or one of them can't be a turn.
+        CorpusError: If there is no row, one of them can't be a turn, or what is said about a
+            dialogue is missing, not the same on all of its rows, or no name; or if two
+            dialogues have the same id.
     """
     dialogues: list[list[Turn]] = []
     for row, (turn_id, text, cell) in enumerate(rows):
@@ -88,10 +120,19 @@ def build_corpus(rows: Iterable[_Row], name: str, path: Path | None = None) -> C
         dialogues[-1].append(_turn(row, number, text, cell, above, path))
     if not dialogues:
         raise CorpusError("there are no rows", path=path, hint="Fetch or export it again.")
+    known = {
+        column: _by_dialogue(column, about[column], dialogues, path)
+        for column in ABOUT
+        if about is not None and column in about
+    }
+    ids = known.pop("dialogue_id", None)
     return Corpus(
         name=name,
-        dialogues=tuple(Dialogue(i, tuple(turns)) for i, turns in enumerate(dialogues)),
+        dialogues=tuple(
+            Dialogue(i, tuple(turns), ids[i] if ids else None) for i, turns in enumerate(dialogues)
+        ),
         path=path,
+        meta=known,
     )
 
 
@@ -106,7 +147,7 @@ def _turn_id(value: Any, path: Path | None, row: int) -> int:
         number = int(value)
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:
         raise CorpusError(
-            f"turn_id is {_brief(value)}, expected a whole number from 0", path=path, row=row
+            f"turn_id is {brief(value)}, expected a whole number from 0", path=path, row=row
         )
     return number
 
@@ -115,7 +156,7 @@ def _turn(
     row: int, turn_id: int, text: Any, cell: Any, above: Turn | None, path: Path | None
 ) -> Turn:
     if not isinstance(text, str):
-        raise CorpusError(f"text is {_brief(text)}, expected text", path=path, row=row)
+        raise CorpusError(f"text is {brief(text)}, expected text", path=path, row=row)
     if len(text) > LONGEST_TEXT:
         raise CorpusError(
             f"the text has {len(text):,} characters, expected at most {LONGEST_TEXT:,}",
@@ -128,9 +169,16 @@ def _turn(
     if said:
         speaker = "User" if said[1] == "User" else "Listener"
         words = said[2]
+    elif slip := misspelt_speaker(text):
+        raise CorpusError(
+            f"found {brief(slip)}, expected 'User:' or 'Listener:'",
+            path=path,
+            row=row,
+            hint="Correct the row; as it is it would continue the turn above.",
+        )
     elif above is None:
         raise CorpusError(
-            f"a dialogue starts with {_brief(text)}, which names no speaker",
+            f"a dialogue starts with {brief(text)}, which names no speaker",
             path=path,
             row=row,
             hint="The first row of a dialogue starts with 'User:' or 'Listener:'.",
@@ -157,127 +205,59 @@ def _mask(cell: Any, path: Path | None, row: int) -> int:
             return labels.parse(";".join(cell))
     except LabelError as error:
         raise CorpusError(str(error), path=path, row=row) from None
-    raise CorpusError(f"labels is {_brief(cell)}, expected text", path=path, row=row)
+    raise CorpusError(f"labels is {brief(cell)}, expected text", path=path, row=row)
 
 
-def _brief(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _parquet(path: Path) -> list[_Row]:
-    try:
-        table = pq.read_table(path)
-        columns = {name: table.column(name).to_pylist() for name in table.column_names}
-    except UnicodeDecodeError as error:
-        raise _not_utf8(path, error) from None
-    except (pa.ArrowInvalid, OSError) as error:
-        raise CorpusError(
-            f"not a complete parquet file ({str(error).splitlines()[0][:120]})",
-            path=path,
-            hint="Fetch it again.",
-        ) from None
-    _require(table.column_names, path)
-    return list(zip(*(columns[name] for name in COLUMNS), strict=True))
-
-
-def _csv(path: Path) -> list[_Row]:
-    # pandas would read the texts `None`, `NA` and `null`, which people do type, as missing.
-    try:
-        table = pd.read_csv(
-            path, dtype=str, keep_default_na=False, na_filter=False, index_col=False
-        )
-    except UnicodeDecodeError as error:
-        raise _not_utf8(path, error) from None
-    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise CorpusError(f"not a readable CSV file ({error})", path=path) from None
-    _require(list(table.columns), path)
-    return list(zip(*(table[name].tolist() for name in COLUMNS), strict=True))
-
-
-def _json(path: Path) -> list[_Row]:
-    text = _text(path)
-    try:
-        content = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise CorpusError(
-            f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}",
-            path=path,
-            hint="One object a line needs the ending .jsonl.",
-        ) from None
-    except (ValueError, RecursionError) as error:
-        raise CorpusError(f"not JSON that can be a corpus ({str(error)[:80]})", path=path) from None
-    if isinstance(content, dict):
-        _require(list(content), path)
-        if not all(isinstance(content[name], list) for name in COLUMNS):
-            raise CorpusError("the columns are not lists", path=path)
-        if len({len(content[name]) for name in COLUMNS}) != 1:
-            raise CorpusError("the columns differ in length", path=path)
-        return list(zip(*(content[name] for name in COLUMNS), strict=True))
-    if not isinstance(content, list):
-        raise CorpusError("expected a list of objects, one a turn", path=path)
-    return [_record(item, path, row) for row, item in enumerate(content)]
-
-
-def _jsonl(path: Path) -> list[_Row]:
-    rows: list[_Row] = []
-    # Not splitlines(): U+2028 and its like may stand inside a JSON text.
-    for line in _text(path).split("\n"):
-        if not line.strip():
-            continue
-        try:
-            item = json.loads(line)
-        except json.JSONDecodeError as error:
+def _by_dialogue(
+    column: str, cells: Sequence[Any], dialogues: Sequence[Sequence[Turn]], path: Path | None
+) -> list[str]:
+    """Reads what is said about each dialogue: the same on all of its rows, ids only once."""
+    found: list[str] = []
+    seen: dict[str, int] = {}
+    for turns in dialogues:
+        first = turns[0].row
+        name = _name(column, cells[first], path, first)
+        for turn in turns[1:]:
+            if cells[turn.row] == cells[first]:
+                continue
+            if (here := _name(column, cells[turn.row], path, turn.row)) != name:
+                raise CorpusError(
+                    f"{column} is {here!r}, and {name!r} in row {first} of the same dialogue",
+                    path=path,
+                    row=turn.row,
+                    hint="A new dialogue starts at turn_id 0.",
+                )
+        if column == "dialogue_id" and name in seen:
             raise CorpusError(
-                f"not JSON: {error.msg} in a line of {len(line):,} characters",
+                f"dialogue_id {name!r} is that of the dialogue from row {seen[name]} on too",
                 path=path,
-                row=len(rows),
-            ) from None
-        except (ValueError, RecursionError) as error:
-            raise CorpusError(
-                f"not JSON that can be a turn ({str(error)[:80]})", path=path, row=len(rows)
-            ) from None
-        rows.append(_record(item, path, len(rows)))
-    return rows
+                row=first,
+                hint="Give every dialogue an id of its own.",
+            )
+        seen[name] = first
+        found.append(name)
+    return found
 
 
-def _record(item: Any, path: Path, row: int) -> _Row:
-    if not isinstance(item, dict):
-        raise CorpusError(f"found {_brief(item)}, expected an object", path=path, row=row)
-    _require(list(item), path, row)
-    return item["turn_id"], item["text"], item["labels"]
-
-
-def _require(found: Sequence[str], path: Path, row: int | None = None) -> None:
-    missing = [name for name in COLUMNS if name not in found]
-    if missing:
+def _name(column: str, value: Any, path: Path | None, row: int) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str) or not value.strip():
         raise CorpusError(
-            f"column {', '.join(missing)} is missing; found {', '.join(map(str, found)) or 'none'}",
+            f"{column} is {brief(value)}, expected a name",
             path=path,
             row=row,
-            hint=f"The release's columns are {', '.join(COLUMNS)}.",
+            hint=f"Fill it in on every row, or leave out the column {column}.",
         )
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise _not_utf8(path, error) from None
-
-
-def _not_utf8(path: Path, error: UnicodeDecodeError) -> CorpusError:
-    return CorpusError(
-        f"byte {error.start} is not UTF-8",
-        path=path,
-        hint="Save the file as UTF-8.",
+    name = value.strip()
+    if len(name) > LONGEST_NAME or not name.isprintable() or not name[0].isalnum():
+        problem = f"expected up to {LONGEST_NAME} printable characters from a letter or digit on"
+    elif markup := sorted(_MARKUP.intersection(name)):
+        problem = f"expected a name without {' '.join(markup)}"
+    else:
+        return name
+    raise CorpusError(
+        f"{column} is {brief(value)}, {problem}", path=path, row=row, hint="Rename it in the file."
     )
-
-
-_READERS: Final = {
-    ".parquet": _parquet,
-    ".csv": _csv,
-    ".json": _json,
-    ".jsonl": _jsonl,
-    ".ndjson": _jsonl,
-}

@@ -27,7 +27,7 @@ from pydantic import ValidationError
 from cradle_lib import paths
 from cradle_lib.detection.answers import Outcome
 from cradle_lib.detection.session import Prediction
-from cradle_lib.errors import JournalError, LabelError, OtherRunError
+from cradle_lib.errors import CorpusError, JournalError, LabelError, OtherRunError
 from cradle_lib.labels import format_mask, parse
 from cradle_lib.record import Record
 
@@ -70,6 +70,7 @@ class Journal:
         Raises:
             JournalError: If the file belongs to a run with other settings (the message
                 names them), if another process is writing it, or if it is damaged.
+            CorpusError: If it holds answers about another file of the same name.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
@@ -83,6 +84,8 @@ class Journal:
             if before is not None and before.identity != record.identity:
                 _require_void(stored, before, record, path)
                 before, stored = None, []
+            if before is not None and stored:
+                record = _of_same_file(before, record, path)
             if len(whole) < len(content):
                 os.ftruncate(descriptor, len(whole))
             journal = cls(path, descriptor, stored)
@@ -269,6 +272,21 @@ def _require_void(stored: Sequence[Prediction], before: Record, now: Record, pat
     raise OtherRunError(
         f"{paths.shown(path)}: this journal belongs to another run: {details}. "
         "Choose another place for this run, or move the file away."
+    )
+
+
+def _of_same_file(before: Record, now: Record, path: Path) -> Record:
+    """Keeps files of the same name apart; an equal copy goes on, in the name of the first."""
+    if not before.is_of_another_file(now.corpus_file):
+        return now
+    if before.corpus_fingerprint == now.corpus_fingerprint:
+        return now.model_copy(update={"corpus_file": before.corpus_file})
+    # No JournalError, which would let a baseline's journal be set aside and made anew.
+    raise CorpusError(
+        f"this journal is about another file called {now.corpus!r} (then "
+        f"{before.corpus_fingerprint}, now {now.corpus_fingerprint})",
+        path=paths.shown(path),
+        hint="Rename this one, run it with another `--out`, or move it back if it is that file.",
     )
 
 

@@ -28,6 +28,9 @@ def journal_path(
 ) -> Path:
     """Chooses the place of a run's journal: ``OUT/CORPUS/MODEL[.HISTORY][.shard-I-of-N].jsonl``.
 
+    Files of the same name share the place, so that it can be typed; the journal knows which of
+    them it is about and refuses the other.
+
     Args:
         model: An entry of the registry.
         corpus: The corpus.

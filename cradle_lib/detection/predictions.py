@@ -50,6 +50,13 @@ class Predictions:
     of_turns: int
     choices: tuple[list[dict[str, float]] | None, ...] = ()
 
+    def __repr__(self) -> str:
+        """Says whose they are and how many; no answer, which may quote a dialogue."""
+        turns = f"{len(self.masks):,} of {self.of_turns:,} user turns"
+        counts = ", ".join(f"{n:,} {outcome}" for outcome, n in self.outcome_counts.items() if n)
+        run = f"{self.record.model} over {self.record.corpus}, run {self.record.identity}"
+        return f"<Predictions of {run}: {turns}{f', {counts}' if counts else ''}>"
+
     @property
     def is_finished(self) -> bool:
         """Whether all dialogues that the run chose are answered completely."""
@@ -235,9 +242,10 @@ def _still_true(
         for prediction in _matching(dialogue, template, record, by_dialogue.get(dialogue.id, []))
     ]
     if by_dialogue and not kept:
+        other = "another file called " if record.is_of_another_file(corpus.file_key) else ""
         raise JournalError(
             f"{paths.shown(path)}: none of its answers is to a question that {corpus.name} "
-            f"({corpus.fingerprint}) asks; it was made for {record.corpus} "
+            f"({corpus.fingerprint}) asks; it was made for {other}{record.corpus} "
             f"({record.corpus_fingerprint}). Name the corpus that the run was over."
         )
     return kept

@@ -127,6 +127,7 @@ def run(
         history=history,
         corpus=corpus.name,
         corpus_fingerprint=corpus.fingerprint,
+        corpus_file=corpus.file_key,
         dialogues=None if len(chosen) == len(corpus) else [d.id for d in chosen],
         shard=shard,
         remote=model.remote,

@@ -63,6 +63,10 @@ class Prompt:
     ends: tuple[int, ...] = ()
     history: str = ""
 
+    def __repr__(self) -> str:
+        """Says which question it is; never any text of the dialogue."""
+        return f"<Prompt {self.dialogue}, turn {self.turn}: {len(self.text):,} characters>"
+
     @property
     def blocks(self) -> list[str]:
         """The text in pieces: the static part, what each question added, and the rest.
@@ -125,6 +129,11 @@ class Answer:
     served: str | None = None
     dropped: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        """Says how long it is; never what it says, which may quote the dialogue."""
+        outcome = f", {self.outcome}" if self.outcome else ""
+        return f"<Answer of {len(self.text):,} characters{outcome}>"
+
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
@@ -163,6 +172,11 @@ class Prediction:
     tokens_written: int | None = None
     served: str | None = None
     dropped: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Says what was tagged where; never the answer, which may quote the dialogue."""
+        place = f"{self.dialogue}, turn {self.turn}"
+        return f"<Prediction {place}: {self.outcome}, {format_mask(self.mask)}>"
 
 
 class Session:

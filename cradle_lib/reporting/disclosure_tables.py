@@ -31,11 +31,12 @@ def scenario_table(statistics: Statistics, corpus: str) -> Table:
         corpus: Name of the corpus.
 
     Returns:
-        One row for each scenario of the paper; a dash where the corpus does not say.
+        One row for each scenario of the paper, then for the corpus' own; a dash where the corpus
+        does not say.
     """
     found = statistics.scenarios
     rows = []
-    for scenario, name in scenario_names().items():
+    for scenario, name in scenario_names(found or ()).items():
         here = (found or {}).get(scenario, 0)
         rows.append(
             Row(
@@ -75,7 +76,7 @@ def mapping_table(found: Mapping[str, Mapping[str, int]] | None, corpus: str) ->
     Returns:
         One row for each confirm, ongoing ones first.
     """
-    scenarios = list(scenario_names())
+    scenarios = list(scenario_names(found or ()))
     rows = [
         Row(
             (

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +16,8 @@ from cradle_lib.annotation.adjudication import adjudicate
 from cradle_lib.annotation.study import next_assignments, plan_study
 from cradle_lib.annotation.table import Annotation, Annotations
 from cradle_lib.annotation.voting import Outcome, decide, open_between, outcome_of, vote
-from cradle_lib.corpus import Corpus, Dialogue, Turn
+from cradle_lib.corpus import Corpus, Dialogue, Turn, read_release
+from cradle_lib.corpus.collect import write_release
 from cradle_lib.errors import AnnotationError
 from cradle_lib.labels import BITS, labels_of
 
@@ -113,6 +115,20 @@ def corpus_of(length: int, count: int = 1) -> Corpus:
             for i in range(count)
         ),
     )
+
+
+def test_gold_keeps_the_names_of_the_dialogues_and_what_is_known_of_them(tmp_path: Path) -> None:
+    file = tmp_path / "mine.csv"
+    file.write_text(
+        "turn_id,text,labels,dialogue_id,scenario\n0,User: Hm.,none,talk-7,S3\n", encoding="utf-8"
+    )
+    corpus = read_release(file)
+    entries = [Annotation("talk-7", name, "1", 1, "annotator", (A,)) for name in "AB"]
+    gold = adjudicate(Annotations.of(corpus, entries)).corpus()
+    write_release(gold, tmp_path / "gold.csv")
+    again = read_release(tmp_path / "gold.csv")
+    assert [(d.id, d.mask) for d in again] == [("talk-7", A)]
+    assert again.meta == {"scenario": ["S3"]}
 
 
 def study_of(*votes: Sequence[int]) -> Annotations:

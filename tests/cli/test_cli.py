@@ -160,6 +160,56 @@ def test_a_corpus_that_claims_to_be_the_test_split_and_differs_exits_1(tiny: Pat
     assert "Not the published test split: 24 counts differ." in done.stdout
 
 
+def test_a_corpus_of_ones_own_is_counted_and_not_compared(tiny: Path) -> None:
+    own = tiny.with_name("mine.csv")
+    own.write_text(
+        "turn_id,text,labels,dialogue_id,scenario\n"
+        "0,User: Nobody may read this.,none,talk-1,S2\n"
+        "1,- never,alert_past,talk-1,S2\n"
+        "2,User: Hm.,confirm_SH_past,talk-1,S2\n"
+        "0,Listener: Well.,none,talk-2,S4\n",
+        encoding="utf-8",
+    )
+    done = cradle("data", "check", own)
+    assert done.returncode == 0, done.stderr
+    assert "published" not in done.stdout.lower()
+    assert "differs" not in done.stdout
+    found = {
+        name: count
+        for line in done.stdout.splitlines()
+        if line.count("│") == 3
+        for name, count in [[cell.strip() for cell in line.strip("│").split("│")]]
+    }
+    assert found.pop("dialogues") == "2"
+    assert found.pop("turns") == "4"
+    assert found.pop("user turns") == "2"
+    assert found.pop("labels") == "2"
+    assert (found.pop("dialogues with both"), found.pop("dialogues with neither")) == ("1", "1")
+    assert (found.pop("scenario S2"), found.pop("scenario S4")) == ("1", "1")
+    assert found.pop("confirm_SH_past") == "1"
+    assert set(found.values()) <= {"0", "1"}
+    for quirk in (
+        "dialogues without a user turn, where no model is asked (1, the first: talk-2)",
+        "rows without a speaker, which continue the row above (1, the first: talk-1, turn 1)",
+        "labels on rows where no model is asked (1, the first: talk-1, turn 1)",
+    ):
+        assert f"Worth a look: {quirk}." in done.stdout
+    assert "Nobody" not in done.stdout
+    assert "never" not in done.stdout
+
+    asked = cradle("data", "check", own, "--paper")
+    assert asked.returncode == 1
+    assert "differs by -598" in asked.stdout
+
+
+def test_what_claims_to_be_the_test_split_may_be_another_one(tiny: Path) -> None:
+    claims = tiny.rename(tiny.with_name("test.parquet"))
+    assert "`--no-paper`" in cradle("data", "check", claims).stdout
+    done = cradle("data", "check", claims, "--no-paper")
+    assert done.returncode == 0, done.stderr
+    assert "differs" not in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

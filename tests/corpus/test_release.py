@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,8 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cradle_lib import labels
-from cradle_lib.corpus import Corpus, is_test_split, read_release
+from cradle_lib.corpus import Corpus, is_test_split, load_corpus, read_release
+from cradle_lib.corpus.collect import read_folder
+from cradle_lib.corpus.disclosure import labels_by_scenario
 from cradle_lib.corpus.release import build_corpus
+from cradle_lib.corpus.statistics import corpus_statistics
+from cradle_lib.detection import sample_dialogues
 from cradle_lib.errors import CorpusError
 
 ROWS: list[tuple[int, str, str]] = [
@@ -193,6 +198,158 @@ def test_missing_labels_are_no_labels() -> None:
 def test_labels_may_come_as_a_list() -> None:
     corpus = build_corpus([(0, "User: a", ["alert_past", "confirm_CA_past"])], "x")
     assert labels.format_mask(corpus.turns[0].mask) == "alert_past; confirm_CA_past"
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "user:",
+        "User :",
+        "  LISTENER:",
+        "User\uff1a",
+        "\uff35\uff53\uff45\uff52:",
+        "User\u2236",
+        "\u200bUser:",
+        "\ufeffUser:",
+        "\u200eListener:",
+        "\u2067User\u2069:",
+        "Us\u00ader:",
+        "User\u200b:",
+        "User\u00a0:",
+        "Lis\u2060tener\u3000\ufe55",
+        "\u3164User:",
+    ],
+)
+@pytest.mark.parametrize("place", ["first", "later"])
+def test_what_reads_as_a_speaker_and_is_spelt_otherwise_is_refused_by_all_readers(
+    tmp_path: Path, start: str, place: str
+) -> None:
+    above = [] if place == "first" else ["User: Hm."]
+    said = [*above, f"{start} I hurt myself.", "Listener: Thank you."]
+    rows = [(i, text, "confirm_SH_ongoing") for i, text in enumerate(said)]
+    row = len(above)
+    for ending in ("csv", "json", "jsonl", "parquet"):
+        with pytest.raises(CorpusError, match=f"row {row}: found .*expected 'User:'") as caught:
+            read_release(write(tmp_path / f"x.{ending}", rows))
+        # What can't be seen is shown by its number.
+        assert str(caught.value).isprintable()
+        assert "hurt" not in str(caught.value)
+    folder = tmp_path / "talks"
+    folder.mkdir()
+    (folder / "a.txt").write_text("\n".join(said), encoding="utf-8")
+    if (place, start) == ("first", "\ufeffUser:"):
+        # At the very start of a text file it marks the encoding.
+        assert len(read_folder(folder).gold) == 1
+        return
+    with pytest.raises(CorpusError, match=rf"a\.txt:{row + 1}: found .*expected 'User:'"):
+        read_folder(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("\n \u00a0User: Hm.", True),
+        ("User:\u200bHm.", True),
+        ("Users: five of them", False),
+        ("user interfaces: I hate them", False),
+        ("User", False),
+        ("- user: my name there", False),
+        ("He typed user: me", False),
+        ("us", False),
+        ("\u200b", False),
+    ],
+)
+def test_other_texts_start_or_continue_an_utterance_as_before(text: str, asked: bool) -> None:
+    corpus = build_corpus([(0, "User: a", "none"), (1, text, "alert_past")], "x")
+    assert corpus.turns[1].asked is asked
+    assert corpus.turns[1].continues is not asked
+
+
+ABOUT = {
+    "dialogue_id": ["a", "a", " b-2", "c"],
+    "scenario": ["S1", "S1", "S2", "Peer conflict & worry"],
+    "timing": ["late", "late", "early", "late"],
+}
+FOUR = [
+    (0, "User: a", "alert_past"),
+    (1, "Listener: b", "none"),
+    (0, "User: c", "none"),
+    (0, "User: d", "none"),
+]
+
+
+def test_columns_of_ones_own_name_and_describe_the_dialogues() -> None:
+    corpus = build_corpus(FOUR, "x", about=ABOUT)
+    assert [d.id for d in corpus] == ["a", "b-2", "c"]
+    assert corpus.meta == {
+        "scenario": ["S1", "S2", "Peer conflict & worry"],
+        "timing": ["late", "early", "late"],
+    }
+    part = corpus.subset([2], "part")
+    assert ([d.id for d in part], part.meta["timing"]) == (["c"], ["late"])
+    # Names are about a corpus and not what is said in it.
+    assert corpus.fingerprint == build_corpus(FOUR, "x").fingerprint
+    found = corpus_statistics(corpus)
+    assert found.timings == {"early": 1, "mid": 0, "late": 2}
+    assert found.scenarios == {"Peer conflict & worry": 1, "S1": 1, "S2": 1}
+    assert labels_by_scenario(corpus) == {
+        "Peer conflict & worry": {},
+        "S1": {"alert_past": 1},
+        "S2": {},
+    }
+    assert len(sample_dialogues(corpus, 2)) == 2
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "json", "jsonl"])
+def test_they_come_from_each_format_and_numbers_are_names(tmp_path: Path, ending: str) -> None:
+    records: list[dict[str, Any]] = [
+        dict(zip(("turn_id", "text", "labels"), row, strict=True))
+        | {"dialogue_id": number, "timing": "mid", "annotator": None}
+        for row, number in zip(FOUR, (10, 10, 7, 8), strict=True)
+    ]
+    frame = pd.DataFrame(records)
+    path = tmp_path / f"x.{ending}"
+    if ending == "parquet":
+        frame.to_parquet(path)
+    elif ending == "csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_json(path, orient="records", lines=ending == "jsonl")
+    corpus = load_corpus(path)
+    assert [d.id for d in corpus] == ["10", "7", "8"]
+    assert corpus.meta == {"timing": ["mid"] * 3}
+
+
+@pytest.mark.parametrize(
+    ("column", "row", "value", "expected"),
+    [
+        ("dialogue_id", 1, "b-2", "row 1: dialogue_id is 'b-2', and 'a' in row 0 of the same"),
+        ("dialogue_id", 2, "a", "row 2: dialogue_id 'a' is that of the dialogue from row 0 on"),
+        ("dialogue_id", 3, "b-2 ", "row 3: dialogue_id 'b-2' is that of the dialogue from row 2"),
+        ("dialogue_id", 3, None, "row 3: dialogue_id is None, expected a name"),
+        ("dialogue_id", 3, "  ", "row 3: dialogue_id is '  ', expected a name"),
+        ("dialogue_id", 3, 1.5, "row 3: dialogue_id is 1.5, expected a name"),
+        ("dialogue_id", 3, True, "row 3: dialogue_id is True, expected a name"),
+        ("dialogue_id", 3, "<img src=x onerror=alert(1)>", "row 3: .*letter or digit"),
+        ("dialogue_id", 3, "a<b>", "row 3: .*a name without < >"),
+        ("dialogue_id", 3, "x" * 65, "row 3: .*up to 64"),
+        ("dialogue_id", 3, "a\nb", "row 3: .*printable"),
+        ("dialogue_id", 3, "=1+1", "row 3: .*letter or digit"),
+        ("dialogue_id", 3, "../a", "row 3: .*letter or digit"),
+        ("scenario", 1, "S2", "row 1: scenario is 'S2', and 'S1' in row 0"),
+        ("scenario", 2, float("nan"), "row 2: scenario is nan, expected a name"),
+        ("timing", 1, "", "row 1: timing is '', expected a name.*leave out the column timing"),
+        ("timing", 2, "$x$", "row 2: timing"),
+    ],
+)
+def test_what_is_no_name_or_changes_within_a_dialogue_is_refused(
+    column: str, row: int, value: object, expected: str
+) -> None:
+    cells: list[object] = list(ABOUT[column])
+    cells[row] = value
+    with pytest.raises(CorpusError, match=expected) as caught:
+        build_corpus(FOUR, "x", about={**ABOUT, column: cells})
+    assert "\n" not in str(caught.value)
 
 
 words = st.text(st.characters(codec="utf-8", exclude_characters="\r\x00"), max_size=30)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from cradle_lib.corpus import Corpus
+from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import (
     OUTCOMES,
     Answer,
@@ -28,8 +30,9 @@ from cradle_lib.detection import (
 from cradle_lib.detection.engine import Engine, Sequential
 from cradle_lib.detection.registry import Decoding, Prices
 from cradle_lib.detection.run import Consent
-from cradle_lib.errors import EngineError, JournalError
+from cradle_lib.errors import CorpusError, EngineError, JournalError
 from cradle_lib.labels import BITS
+from cradle_lib.scoring.cohorts import cohorts
 
 from .dialogues import make_corpus
 
@@ -153,6 +156,87 @@ def test_a_relabelled_corpus_keeps_its_answers(
     relabelled = Corpus("tiny", (replace(first, turns=turns), *corpus.dialogues[1:]))
     assert relabelled.fingerprint != corpus.fingerprint
     assert len(load_predictions(path, relabelled).masks) == 6
+
+
+def write_corpus(path: Path, *said: str) -> Corpus:
+    path.parent.mkdir(exist_ok=True)
+    rows = [
+        {"turn_id": i, "text": f"User: {text}", "labels": "none"} for i, text in enumerate(said)
+    ]
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        pd.DataFrame(rows).to_csv(path, index=False)
+    return load_corpus(path)
+
+
+def test_files_of_the_same_name_never_share_a_journal(
+    always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = write_corpus(tmp_path / "a" / "mine.csv", "one", "two")
+    two = write_corpus(tmp_path / "b" / "mine.jsonl", "three", "four", "five")
+    engine = use(monkeypatch)
+    path = run(always_none, one, out=tmp_path / "runs")
+    assert path == tmp_path / "runs" / "mine" / "always-none.jsonl"
+    before = path.read_bytes()
+    for out in (tmp_path / "runs", path):
+        with pytest.raises(CorpusError, match=r"another file called 'mine'.*Rename") as error:
+            run(always_none, two, out=out)
+        assert "\n" not in str(error.value)
+    assert path.read_bytes() == before
+    assert len(engine.asked) == 2
+    with pytest.raises(JournalError, match="it was made for another file called mine"):
+        load_predictions(path, two)
+    assert path != run(always_none, two, out=tmp_path / "elsewhere")
+
+
+def test_an_edited_file_goes_on_in_its_journal(
+    always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a" / "mine.csv"
+    run(always_none, write_corpus(file, "one", "two", "three"), out=tmp_path / "runs")
+    engine = use(monkeypatch)
+    edited = write_corpus(file, "one", "too", "three")
+    path = run(always_none, edited, out=tmp_path / "runs")
+    assert engine.asked == [("d0000", 1), ("d0000", 2)]
+    assert load_predictions(path, edited).ok.all()
+
+
+def test_an_equal_copy_goes_on_but_does_not_take_the_journal_over(
+    always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = write_corpus(tmp_path / "a" / "mine.csv", "one", "two")
+    run(always_none, first, out=tmp_path / "runs")
+    engine = use(monkeypatch)
+    copied = tmp_path / "b" / "mine.csv"
+    path = run(always_none, write_corpus(copied, "one", "two"), out=tmp_path / "runs")
+    assert engine.asked == []
+    with pytest.raises(CorpusError, match="another file called 'mine'"):
+        run(always_none, write_corpus(copied, "one", "2"), out=tmp_path / "runs")
+    # The first file is not shut out of its own journal.
+    run(always_none, write_corpus(tmp_path / "a" / "mine.csv", "one", "two", "three"), out=path)
+    assert engine.asked == [("d0000", 2)]
+
+
+def test_a_corpus_own_ids_name_its_dialogues_in_the_journal(
+    always_none: Model, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.csv"
+    file.write_text(
+        "dialogue_id,turn_id,text,labels,timing\ntalk/1,0,User: Hm.,none,late\n"
+        "talk 2,0,User: No.,none,early\ntalk 3,0,User: So.,none,early\nx,0,User: A.,none,late\n"
+    )
+    corpus = load_corpus(file)
+    path = run(always_none, corpus, out=tmp_path / "runs", sample=2)
+    record, stored = read_journal(path)
+    chosen = [corpus.dialogues[i].id for i in sample_dialogues(corpus, 2)]
+    assert record.dialogues == chosen
+    assert sorted(p.dialogue for p in stored) == sorted(chosen)
+    predictions = load_predictions(path, corpus, partial=True)
+    assert [d.id for d in predictions.corpus] == chosen
+    # One of each timing: the sample keeps their shares.
+    by_timing = cohorts(predictions, "timing", draws=0).cohorts
+    assert {cohort.name: cohort.dialogues for cohort in by_timing} == {"early": 1, "late": 1}
 
 
 def test_shards_cover_the_corpus_once_and_merge(

@@ -8,6 +8,7 @@ import pytest
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.disclosure import labels_by_scenario
+from cradle_lib.corpus.release import build_corpus
 from cradle_lib.corpus.statistics import Statistics, corpus_statistics
 from cradle_lib.published import published_table
 from cradle_lib.reporting.corpus_tables import (
@@ -81,6 +82,20 @@ def test_scenarios_have_name_count_and_published_count(statistics: Statistics) -
     assert column(table, "Published") == ["96", "97", "91", "67", "56", "97", "96"]
     assert sum(map(int, column(table, "Dialogues"))) == 40
     assert column(table, "Dialogues")[3:] == ["0", "0", "0", "0"]
+
+
+def test_scenarios_of_ones_own_stand_below_those_of_the_paper() -> None:
+    rows = [(0, "User: Hm.", "confirm_SH_past")] * 3
+    about = {"scenario": ["School", "S2", "School"], "timing": ["first week", "late", "late"]}
+    corpus = build_corpus(rows, "c", about=about)
+    table = scenario_table(corpus_statistics(corpus), "c")
+    assert column(table, "Scenario") == [f"S{n}" for n in range(1, 8)] + ["School"]
+    assert column(table, "Dialogues") == ["0", "1", "0", "0", "0", "0", "0", "2"]
+    assert column(table, "Published")[-1] == MISSING
+    mapping = mapping_table(labels_by_scenario(corpus), "c")
+    assert column(mapping, "School").count("2") == column(mapping, "S2").count("1") == 1
+    timings = timing_table(corpus_statistics(corpus), "c")
+    assert column(timings, "Timing")[-1] == "first week"
 
 
 def test_what_a_corpus_does_not_know_is_a_dash_and_said(statistics: Statistics) -> None:

@@ -1,0 +1,205 @@
+"""A file that lost something is refused, wherever it was cut; nothing is filled up in silence."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cradle_lib.corpus import Corpus, load_corpus, read_release
+from cradle_lib.corpus.collect import write_release
+from cradle_lib.corpus.release import build_corpus
+from cradle_lib.errors import CorpusError
+
+COLUMNS = ("turn_id", "text", "labels")
+ROWS: list[tuple[int, str, str]] = [
+    (0, 'User: I said "well", and\nleft, é, twice.', "alert_ongoing"),
+    (1, "- once more,\r\nand again", "alert_ongoing; confirm_SH_ongoing"),
+    (2, "Listener: Thank you.", "none"),
+    (0, "User: None", "confirm_DV_past"),
+    (1, "User: Hm.", "alert_past; confirm_DV_ongoing; confirm_DV_past"),
+]
+ABOUT = [("a-1", "S2", "early")] * 3 + [("b 2", "S1", "late")] * 2
+HEAD = b"turn_id,text,labels\n"
+
+
+def as_csv(order: tuple[str, ...], end: str = "\n", quoting: int = csv.QUOTE_MINIMAL) -> bytes:
+    records = [
+        dict(zip((*COLUMNS, "dialogue_id", "scenario", "timing"), (*row, *about), strict=True))
+        for row, about in zip(ROWS, ABOUT, strict=True)
+    ]
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, order, extrasaction="ignore", lineterminator=end, quoting=quoting)
+    writer.writeheader()
+    writer.writerows(records)
+    return text.getvalue().encode()
+
+
+def in_all_formats() -> dict[str, bytes]:
+    records = [dict(zip(COLUMNS, row, strict=True)) for row in ROWS]
+    parquet = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(records), parquet)
+    columns = dict(zip(COLUMNS, zip(*ROWS, strict=True), strict=True))
+    return {
+        "lines.csv": as_csv(COLUMNS),
+        "windows.csv": as_csv(COLUMNS, "\r\n"),
+        "quoted.csv": as_csv(COLUMNS, quoting=csv.QUOTE_ALL),
+        "text-last.csv": as_csv(("labels", "turn_id", "text")),
+        "about.csv": as_csv(("dialogue_id", *COLUMNS, "scenario", "timing")),
+        "bom.csv": b"\xef\xbb\xbf" + as_csv(COLUMNS),
+        "records.json": json.dumps(records).encode(),
+        "columns.json": json.dumps(columns, ensure_ascii=False, indent=1).encode(),
+        "lines.jsonl": "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in records).encode(),
+        "open.ndjson": "\n".join(map(json.dumps, records)).encode(),
+        "table.parquet": parquet.getvalue(),
+    }
+
+
+@pytest.mark.parametrize("name", in_all_formats())
+def test_a_file_cut_anywhere_is_refused_or_gives_whole_rows_only(tmp_path: Path, name: str) -> None:
+    content = in_all_formats()[name]
+    path = tmp_path / name
+    path.write_bytes(content)
+    whole = read_release(path)
+    assert [(t.turn_id, t.mask) for t in whole.turns] == [
+        (t.turn_id, t.mask) for t in build_corpus(ROWS, "x").turns
+    ]
+    loaded = 0
+    for end in range(len(content)):
+        path.write_bytes(content[:end])
+        try:
+            part = read_release(path)
+        except CorpusError:
+            continue
+        loaded += 1
+        assert part.turns == whole.turns[: len(part.turns)], content[:end]
+        for cut, full in zip(part, whole, strict=False):
+            assert cut.id == full.id
+        for column, values in part.meta.items():
+            assert values == whole.meta[column][: len(values)]
+    # Where rows have ends of their own, a file that stops at one of them can't be told from a
+    # shorter file; in the other formats every cut shows.
+    assert (loaded > 0) is name.endswith((".csv", "jsonl", "ndjson"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        # The comma is inside the text: `alert_ongoing` would be the labels, and a label lost.
+        (
+            b"0,User: well,alert_ongoing,confirm_SH_ongoing\n",
+            "row 0: line 2 has 4 fields, expected 3",
+        ),
+        (b"0,User: a,none\n\n1,User: b\n", "row 1: line 4 has 2 fields, expected 3"),
+        (b'0,"User: a\nb",none\n1,"User: c\nd"\n', "row 1: line 4 has 2 fields"),
+        (b'0,User: a,none\n1,"User: b,none\n', "row 1: not a readable CSV.* starts on line 3"),
+        (b'0,"User: a" b,none\n', "row 0: not a readable CSV.* starts on line 2"),
+        (b"0,User: a,alert_ongoing", r"last line \(2\) has no line break.*add a line break"),
+        (b"0,User: a,none\n1,User: b", r"last line \(3\) has no line break"),
+    ],
+)
+def test_a_row_without_exactly_the_headers_fields_is_named(
+    tmp_path: Path, rows: bytes, expected: str
+) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(HEAD + rows)
+    with pytest.raises(CorpusError, match=rf"x\.csv.*{expected}"):
+        read_release(path)
+
+
+def test_fields_that_do_not_matter_count_too(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(b",turn_id,text,labels,\n0,0,User: a,none,\n1,1,User: b,alert_past,\n")
+    assert [turn.mask for turn in read_release(path).turns] == [0, 2]
+    path.write_bytes(b",turn_id,text,labels,\n0,0,User: a,none,\n1,1,User: b,alert_past\n")
+    with pytest.raises(CorpusError, match="row 1: line 3 has 4 fields, expected 5"):
+        read_release(path)
+
+
+def test_names_that_stand_twice_are_refused(tmp_path: Path) -> None:
+    twice = '"labels": "alert_past", "labels": "none"'
+    table = pa.table([["none"], [0], ["User: a"], ["none"]], ["labels", *COLUMNS])
+    pq.write_table(table, tmp_path / "x.parquet")
+    files = {
+        "x.csv": "labels,turn_id,text,labels\nalert_past,0,User: a,none\n",
+        "x.json": f'[{{"turn_id": 0, "text": "User: a", {twice}}}]',
+        "x.jsonl": f'{{"turn_id": 0, "text": "User: a", {twice}}}\n',
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    for name in ("x.parquet", *files):
+        with pytest.raises(CorpusError, match=r"labels'? stands twice"):
+            read_release(tmp_path / name)
+
+
+def test_a_column_of_some_rows_only_is_refused(tmp_path: Path) -> None:
+    first = {"turn_id": 0, "text": "User: a", "labels": "none"}
+    for one, two, expected in (
+        (first, first | {"scenario": "S1"}, "row 1: scenario .* in this one, not in row 0"),
+        (first | {"timing": "late"}, first, "row 1: timing .* not in this one, in row 0"),
+    ):
+        path = tmp_path / "x.json"
+        path.write_text(json.dumps([one, two]), encoding="utf-8")
+        with pytest.raises(CorpusError, match=expected):
+            read_release(path)
+
+
+names = st.text(
+    st.characters(categories=("L", "N", "P", "S", "Zs"), exclude_characters='<>"`$\\|*[]{}~^'),
+    min_size=1,
+    max_size=20,
+).filter(lambda n: n.isprintable() and n[0].isalnum() and n == n.strip())
+# No speaker can begin with a hyphen; what the csv module calls a line end is part of the text.
+said = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=20).map(
+    lambda text: f"-{text}"
+)
+
+
+@given(
+    st.lists(st.lists(st.tuples(said, st.integers(0, 0xFFFF)), min_size=1), min_size=1, max_size=4),
+    st.lists(st.tuples(names, names, names), min_size=4, max_size=4, unique_by=lambda n: n[0]),
+    st.sampled_from([".csv", ".parquet"]),
+)
+def test_what_is_written_is_read_back_with_ids_scenarios_and_timings(
+    tmp_path_factory: pytest.TempPathFactory,
+    content: list[list[tuple[str, int]]],
+    about: list[tuple[str, str, str]],
+    ending: str,
+) -> None:
+    from cradle_lib.labels import format_mask
+
+    rows = [
+        (i, f"User: {text}" if i % 2 == 0 else text, format_mask(mask))
+        for turns in content
+        for i, (text, mask) in enumerate(turns)
+    ]
+    per_row = [about[d] for d, turns in enumerate(content) for _ in turns]
+    columns = dict(
+        zip(("dialogue_id", "scenario", "timing"), zip(*per_row, strict=True), strict=True)
+    )
+    corpus = build_corpus(rows, "x", about=columns)
+    path = tmp_path_factory.mktemp("written") / f"x{ending}"
+    write_release(corpus, path)
+    again = read_release(path)
+    assert [d.id for d in again] == [name for name, _, _ in about[: len(content)]]
+    assert again.meta == corpus.meta
+    assert again.meta["timing"] == [timing for _, _, timing in about[: len(content)]]
+    assert again.turns == corpus.turns
+
+
+def test_a_corpus_without_ids_of_its_own_is_written_in_the_releases_columns(
+    tmp_path: Path,
+) -> None:
+    write_release(build_corpus(ROWS, "x"), tmp_path / "x.parquet")
+    assert pq.read_schema(tmp_path / "x.parquet").names == list(COLUMNS)
+    surrogate = load_corpus("surrogate", "dev")
+    write_release(surrogate, tmp_path / "dev.csv")
+    again: Corpus = read_release(tmp_path / "dev.csv")
+    assert (again.fingerprint, again.meta) == (surrogate.fingerprint, surrogate.meta)

@@ -1,0 +1,81 @@
+"""The last line of a cell is printed by IPython, and what is printed may be published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from IPython.core.formatters import DisplayFormatter
+
+from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.corpus.release import build_corpus
+from cradle_lib.detection import (
+    Answer,
+    Model,
+    Outcome,
+    Prediction,
+    Predictions,
+    Session,
+    load_predictions,
+    run,
+)
+from cradle_lib.prompts import load_template
+from cradle_lib.scoring.errors import Case, ErrorKind
+
+SECRET = "nobody may read this"
+
+
+@pytest.fixture
+def private() -> Corpus:
+    rows = [(0, f"User: {SECRET}", "none"), (1, SECRET, "alert_past"), (2, "Listener: x", "none")]
+    return build_corpus(rows, "mine")
+
+
+@pytest.fixture
+def predictions(private: Corpus, tmp_path: Path) -> Predictions:
+    model = Model(id="always-none", name="Always none", group="baseline", engine="always-none")
+    return load_predictions(run(model, private, out=tmp_path), private)
+
+
+def test_what_holds_text_of_a_dialogue_prints_a_short_line_without_it(
+    private: Corpus, predictions: Predictions
+) -> None:
+    (dialogue,) = private
+    session = Session(dialogue, load_template("turn"))
+    prompt = session.prompt
+    assert prompt is not None
+    assert SECRET in prompt.text
+    prediction = Prediction("d0000", 0, "k", SECRET, 0, Outcome.UNPARSED, reason=SECRET)
+    show = DisplayFormatter().format
+    for thing in (
+        private,
+        dialogue,
+        dialogue.turns[1],
+        prompt,
+        Answer(SECRET),
+        prediction,
+        predictions,
+    ):
+        (shown,) = show(thing)[0].values()
+        assert shown == repr(thing) == str(thing)
+        assert SECRET not in shown
+        assert len(shown) < 160
+        assert "\n" not in shown
+    case = Case(ErrorKind.TYPE, dialogue, dialogue.turns[0], 0, {}, ())
+    for thing in ([private], private.dialogues, {"turns": private.turns}, case, session):
+        assert SECRET not in str(show(thing)) + repr(thing)
+
+
+def test_the_line_says_what_it_is(private: Corpus, predictions: Predictions) -> None:
+    surrogate = load_corpus("surrogate")
+    assert repr(surrogate) == (
+        "<Corpus surrogate-test: 600 dialogues, 8,975 turns, 4,527 user turns, "
+        f"fingerprint {surrogate.fingerprint}>"
+    )
+    (dialogue,) = private
+    assert repr(dialogue) == "<Dialogue d0000: 3 turns, 1 user turns>"
+    assert repr(dialogue.turns[1]) == "<Turn 1 of the User, continued: 20 characters, alert_past>"
+    assert repr(predictions) == (
+        f"<Predictions of always-none over mine, run {predictions.record.identity}: "
+        "1 of 1 user turns, 1 ok>"
+    )
