@@ -78,6 +78,7 @@ def infer(
         SpinnerColumn(),
         TextColumn(
             "{task.description}",
+            markup=False,
             table_column=Column(max_width=24, no_wrap=True, overflow="ellipsis"),
         ),
         BarColumn(bar_width=None),

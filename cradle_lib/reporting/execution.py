@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from cradle_lib.reporting.escaping import markdown
 from cradle_lib.reporting.plan import Page, Project
 from cradle_lib.reporting.staleness import METADATA, Key, artefacts
 
@@ -176,6 +177,7 @@ def _tidy(text: str, job: Job) -> str:
 
 def _retitle(cells: list[dict[str, Any]], title: str) -> None:
     """Puts a title in place of the first heading of the first level, or before everything."""
+    title = markdown(title)
     for cell in cells:
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown" and _HEADING.search(source):

@@ -22,6 +22,8 @@ from itertools import count as count_up
 from itertools import groupby
 from typing import Final, Literal
 
+from cradle_lib.reporting.escaping import markdown
+
 Kind = Literal["text", "num", "published"]
 DASH: Final = "\N{EN DASH}"
 MISSING: Final = DASH
@@ -146,15 +148,17 @@ class Table:
 
     def to_markdown(self) -> str:
         """Writes a pipe table, caption first; best values are bold."""
-        lines = [f"**{_escaped(self.caption)}**", ""]
-        lines.append("| " + " | ".join(_escaped(c.title) for c in self.columns) + " |")
+        lines = [f"**{markdown(self.caption)}**", ""]
+        lines.append("| " + " | ".join(markdown(c.title) for c in self.columns) + " |")
         marks = ("---" if c.kind == "text" else "---:" for c in self.columns)
         lines.append("| " + " | ".join(marks) + " |")
         for title, rows in self._groups():
             if title:
-                lines.append(f"| *{_escaped(title)}* |" + " |" * (len(self.columns) - 1))
+                lines.append(f"| *{markdown(title)}* |" + " |" * (len(self.columns) - 1))
             lines.extend("| " + " | ".join(map(_pipe_cell, row.cells)) + " |" for row in rows)
-        return "\n".join([*lines, *(f"\n{note}" for note in self.notes)]) + "\n"
+        return (
+            "\n".join([*lines, *(f"\n{markdown(note, code=True)}" for note in self.notes)]) + "\n"
+        )
 
     def to_csv(self) -> str:
         """Writes comma-separated values with unrounded numbers.
@@ -261,11 +265,6 @@ def _inline_code(note: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(note))
 
 
-def _escaped(content: str) -> str:
-    flat = " ".join(html.escape(content, quote=False).split())
-    return re.sub(r"([\\`*_\[\]|])", r"\\\1", flat)
-
-
 def _pipe_cell(cell: Cell) -> str:
-    shown = f"**{_escaped(cell.text)}**" if cell.best else _escaped(cell.text)
-    return f"{shown} ({_escaped(cell.interval_text)})" if cell.interval_text else shown
+    shown = f"**{markdown(cell.text)}**" if cell.best else markdown(cell.text)
+    return f"{shown} ({markdown(cell.interval_text)})" if cell.interval_text else shown
