@@ -4,6 +4,7 @@ from .corpus.disclosure import labels_by_scenario as labels_by_scenario
 from .corpus.disclosure import positions_by_timing as positions_by_timing
 from .corpus.load import load_corpus as load_corpus
 from .corpus.statistics import corpus_statistics as corpus_statistics
+from .reporting.ability import ability_table as ability_table
 from .reporting.adjudication_tables import decision_table as decision_table
 from .reporting.adjudication_tables import outcome_counts_table as outcome_counts_table
 from .reporting.adjudication_tables import slip_table as slip_table

@@ -8,6 +8,7 @@ A notebook that fails stops only the pages that need it.
 from __future__ import annotations
 
 import multiprocessing
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
@@ -67,10 +68,11 @@ def update(
     corpus = corpus or BookCorpus.chosen(project.root)
     if models is None:
         models, lacking = default_models(project, corpus)
+        chosen = "" if corpus.choice == "surrogate" else f" --corpus {shlex.quote(corpus.choice)}"
         for name in lacking:
             report(
                 f"no page for {name}: it has no journal over {corpus.name} "
-                f"(cradle infer --model {name})"
+                f"(cradle infer --model {name}{chosen})"
             )
     pages = load_plan(project, models, corpus)
     check_toc(project, pages)

@@ -1,11 +1,12 @@
 """Foreign text as plain text: names of models and corpora, which must never become markup.
 
-HTML has :func:`html.escape`, and figures take no text for mathematics (see
+Plain HTML has :func:`html.escape`, and figures take no text for mathematics (see
 :mod:`cradle_lib.reporting.figures`). What is left are Markdown and LaTeX.
 """
 
 from __future__ import annotations
 
+import html
 import re
 from typing import Final
 
@@ -44,6 +45,11 @@ def markdown(content: str, *, code: bool = False) -> str:
     return "".join(
         part if place % 2 else _MARKDOWN.sub(r"\\\1", part) for place, part in enumerate(parts)
     )
+
+
+def with_code(sentence: str) -> str:
+    """Writes a sentence for HTML; what stands between backticks is shown as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(sentence))
 
 
 def latex(content: str) -> str:

@@ -6,6 +6,7 @@ Nothing is run from here, so that a page of results depends on journals and not 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -44,7 +45,7 @@ def stored_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]
     if not entries:
         raise JournalError(
             f"no model of the default set has been run over {corpus.name}. "
-            "Make a run with `cradle infer --model keyword`."
+            f"Make a run with `{infer_command(registry['keyword'], corpus)}`."
         )
     return [load_run(entry, corpus) for entry in entries]
 
@@ -117,6 +118,32 @@ def find_journal(entry: Model, corpus: Corpus, history: History = "self") -> Pat
     return next((path for path in places if path.exists()), None)
 
 
+def infer_command(entry: Model, corpus: Corpus, history: History = "self") -> str:
+    """Gives the command that makes a run: over this corpus, and no other one.
+
+    Args:
+        entry: The model; its sample is asked for, if it has one.
+        corpus: A corpus that :func:`~cradle_lib.corpus.load_corpus` loaded.
+        history: Whose tags it sees.
+
+    Returns:
+        A line for a shell at the top of the repository.
+    """
+    words = ["cradle", "infer", "--model", entry.id]
+    path = corpus.path
+    named = {"surrogate": paths.SURROGATE, "hub": paths.RELEASE}
+    for name, folder in named.items():
+        if path is not None and corpus.name.startswith(f"{name}-") and path.parent == folder:
+            words += ["--corpus", name] if name != "surrogate" else []
+            words += ["--split", path.stem] if path.stem != "test" else []
+            break
+    else:
+        words += ["--corpus", paths.shown(path)] if path is not None else []
+    words += ["--history", history] if history != "self" else []
+    words += ["--sample", str(entry.sample)] if entry.sample is not None else []
+    return shlex.join(words)
+
+
 def load_run(
     entry: Model, corpus: Corpus, history: History = "self", *, partial: bool = False
 ) -> Predictions:
@@ -139,7 +166,7 @@ def load_run(
         wanted = paths.shown(journal_path(entry, corpus, history))
         raise JournalError(
             f"{wanted}: there is no run of {entry.name} over {corpus.name}. "
-            f"Make it with `cradle infer --model {entry.id}`."
+            f"Make it with `{infer_command(entry, corpus, history)}`."
         )
     predictions = load_predictions(path, corpus, partial=partial or entry.sample is not None)
     chosen = predictions.record.dialogues
@@ -147,6 +174,7 @@ def load_run(
     if not partial and len(predictions.corpus) < wanted_size:
         raise JournalError(
             f"{paths.shown(path)}: {len(predictions.corpus)} of the run's {wanted_size} dialogues "
-            f"are complete. Finish it with `cradle infer --model {entry.id}`, as it was started."
+            f"are complete. Finish it with `{infer_command(entry, corpus, history)}`, as it was "
+            "started."
         )
     return predictions

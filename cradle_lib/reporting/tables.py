@@ -15,14 +15,13 @@ import hashlib
 import html
 import io
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count as count_up
 from itertools import groupby
 from typing import Final, Literal
 
-from cradle_lib.reporting.escaping import markdown
+from cradle_lib.reporting.escaping import markdown, with_code
 
 Kind = Literal["text", "num", "published"]
 DASH: Final = "\N{EN DASH}"
@@ -112,7 +111,7 @@ class Table:
             for column in self.columns
         )
         body = "".join(self._group(title, list(rows)) for title, rows in self._groups())
-        notes = "".join(f"<p>{_inline_code(note)}</p>" for note in self.notes)
+        notes = "".join(f"<p>{with_code(note)}</p>" for note in self.notes)
         return (
             f'<div class="cradle-scroll" role="group" aria-labelledby="{name}" tabindex="0">'
             f'<table class="cradle-table"><caption id="{name}">'
@@ -259,10 +258,6 @@ def mark_best(rows: Sequence[Row], columns: Iterable[int]) -> list[Row]:
 def _css(*names: str) -> str:
     kept = " ".join(name for name in names if name and name != "text")
     return f' class="{kept}"' if kept else ""
-
-
-def _inline_code(note: str) -> str:
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(note))
 
 
 def _pipe_cell(cell: Cell) -> str:
