@@ -64,8 +64,9 @@ def ability_table(corpus: Corpus, models: Sequence[str]) -> Table | Notice:
             Column("Can't be read"),
             Column("Share of them (%)"),
             Column("Tags"),
-            Column("Tags that are a gold label of their turn"),
+            Column("Right tags"),
             Column("Gold labels"),
         ),
         tuple(rows),
+        ("A tag is right if it is a gold label of its turn.",),
     )

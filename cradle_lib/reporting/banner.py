@@ -15,8 +15,7 @@ from cradle_lib.scoring.signature import Signature
 SURROGATE_NOTICE: Final = (
     "These dialogues are a surrogate, written by this project so that everything runs. "
     "A score on them says nothing about a model's worth: what you see is how the analysis works. "
-    "For the same page on the real data run `cradle data fetch`, then "
-    "`CRADLE_CORPUS=hub make book`."
+    "For a book on the real data run `cradle data fetch`, then `CRADLE_CORPUS=hub make book`."
 )
 SIMULATED_NOTICE: Final = (
     "The annotators of the surrogate are simulated, and made to agree as far as the paper states: "
