@@ -7,6 +7,7 @@ from .corpus.statistics import corpus_statistics as corpus_statistics
 from .detection.runs import run_histories as run_histories
 from .detection.runs import run_model as run_model
 from .detection.runs import stored_runs as stored_runs
+from .reporting.ability import ability_table as ability_table
 from .reporting.adjudication_tables import decision_table as decision_table
 from .reporting.adjudication_tables import outcome_counts_table as outcome_counts_table
 from .reporting.adjudication_tables import slip_table as slip_table

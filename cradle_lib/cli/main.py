@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import typer
-from rich.markup import escape
+from rich.text import Text
 
 from cradle_lib.cli import annotate, compare, data, models, money, prompts, runs
 from cradle_lib.cli.console import err
@@ -38,12 +38,16 @@ def main() -> None:
     try:
         app()
     except CradleError as error:
-        err.print(f"[red]error:[/red] {escape(str(error))}")
+        _complain(str(error))
         sys.exit(2)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        err.print(f"[red]error:[/red] {escape(place)}{escape(error.strerror or str(error))}")
+        _complain(f"{place}{error.strerror or error}")
         sys.exit(2)
     except KeyboardInterrupt:
         err.print("interrupted; the same command resumes where it stopped")
         sys.exit(130)
+
+
+def _complain(message: str) -> None:
+    err.print(Text.assemble(("error:", "red"), " ", message))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections import Counter
 from pathlib import Path
@@ -43,7 +44,7 @@ from cradle_lib.detection import (
     OUTCOMES,
     Options,
     Outcome,
-    corpus_flags,
+    corpus_options,
     journal_path,
     load_predictions,
     read_journal,
@@ -102,6 +103,7 @@ def infer(
         SpinnerColumn(),
         TextColumn(
             "{task.description}",
+            markup=False,
             table_column=Column(max_width=24, no_wrap=True, overflow="ellipsis"),
         ),
         BarColumn(bar_width=None),
@@ -167,9 +169,9 @@ def _show_next(journal: Path, corpus: Corpus, shard: str | None, *, whole: bool)
     if shard is not None:
         journal = journal.with_name(f"{journal.name.partition('.shard-')[0]}.jsonl")
         when = f", when all {shard.partition('/')[2]} shards are made"
-    partial = "" if whole else " --partial"
-    command = f"cradle score {paths.shown(journal)}{corpus_flags(corpus)}{partial}"
-    out.print(f"Next{when}: {command}", markup=False)
+    words = ["cradle", "score", paths.shown(journal), *corpus_options(corpus)]
+    words += [] if whole else ["--partial"]
+    out.print(f"Next{when}: {shlex.join(words)}", markup=False)
 
 
 def _show_outcomes(journal: Path) -> bool:

@@ -8,7 +8,14 @@ from cradle_lib.detection.places import journal_path
 from cradle_lib.detection.predictions import Predictions, load_predictions
 from cradle_lib.detection.registry import Decoding, Model, find_model, load_registry
 from cradle_lib.detection.run import Progress, run
-from cradle_lib.detection.runs import corpus_flags, find_journal, load_run, run_model, stored_runs
+from cradle_lib.detection.runs import (
+    corpus_options,
+    find_journal,
+    infer_command,
+    load_run,
+    run_model,
+    stored_runs,
+)
 from cradle_lib.detection.sampling import sample_dialogues
 from cradle_lib.detection.session import Answer, Prediction, Prompt, Session
 from cradle_lib.detection.specs import resolve
@@ -27,10 +34,11 @@ __all__ = [
     "Progress",
     "Prompt",
     "Session",
-    "corpus_flags",
+    "corpus_options",
     "estimate_cost",
     "find_journal",
     "find_model",
+    "infer_command",
     "journal_path",
     "load_predictions",
     "load_registry",

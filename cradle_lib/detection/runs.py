@@ -6,6 +6,7 @@ A journal that ships with the repository comes before one of the same model unde
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -167,7 +168,7 @@ def stored_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]
     if not found:
         raise NoJournalError(
             f"no model of the default set has been run over {corpus.name}. "
-            f"Make a run with `cradle infer --model keyword{corpus_flags(corpus)}`."
+            f"Make a run with `{infer_command(registry['keyword'], corpus)}`."
         )
     return found
 
@@ -195,7 +196,7 @@ def load_run(
         wanted = paths.shown(journal_path(entry, corpus, history))
         raise NoJournalError(
             f"{wanted}: there is no run of {entry.name} over {corpus.name}. "
-            f"Make it with `cradle infer --model {entry.id}{corpus_flags(corpus, history)}`."
+            f"Make it with `{infer_command(entry, corpus, history)}`."
         )
     predictions = load_predictions(path, corpus, partial=partial or entry.sample is not None)
     chosen = predictions.record.dialogues
@@ -203,8 +204,8 @@ def load_run(
     if not partial and len(predictions.corpus) < wanted_size:
         raise JournalError(
             f"{paths.shown(path)}: {len(predictions.corpus)} of the run's {wanted_size} dialogues "
-            f"are complete. Finish it with `cradle infer --model {entry.id}"
-            f"{corpus_flags(corpus, history)}`, as it was started."
+            f"are complete. Finish it with `{infer_command(entry, corpus, history)}`, as it was "
+            "started."
         )
     return predictions
 
@@ -231,15 +232,33 @@ def _journals_without_entry(corpus: Corpus, registry: Registry) -> list[Path]:
     return sorted(found)
 
 
-def corpus_flags(corpus: Corpus, history: History = "self") -> str:
-    """Writes the options by which a command finds a corpus again."""
-    flags = "" if history == "self" else f" --history {history}"
-    for known in ("surrogate", "hub"):
-        for split in ("train", "dev", "test"):
-            if corpus.name == f"{known}-{split}":
-                flags += "" if known == "surrogate" else f" --corpus {known}"
-                return flags + ("" if split == "test" else f" --split {split}")
-    return flags + (f" --corpus {paths.shown(corpus.path)}" if corpus.path else "")
+def infer_command(entry: Model, corpus: Corpus, history: History = "self") -> str:
+    """Gives the command that makes a run: over this corpus, and no other one.
+
+    Args:
+        entry: The model; its sample is asked for, if it has one.
+        corpus: A corpus that :func:`~cradle_lib.corpus.load_corpus` loaded.
+        history: Whose tags it sees.
+
+    Returns:
+        A line for a shell at the top of the repository.
+    """
+    words = ["cradle", "infer", "--model", entry.id, *corpus_options(corpus)]
+    words += ["--history", history] if history != "self" else []
+    words += ["--sample", str(entry.sample)] if entry.sample is not None else []
+    return shlex.join(words)
+
+
+def corpus_options(corpus: Corpus) -> list[str]:
+    """Gives the options by which a command finds a corpus again; none for the default one."""
+    path = corpus.path
+    if path is None:
+        return []
+    for name, folder in {"surrogate": paths.SURROGATE, "hub": paths.RELEASE}.items():
+        if corpus.name.startswith(f"{name}-") and path.parent == folder:
+            words = ["--corpus", name] if name != "surrogate" else []
+            return words + (["--split", path.stem] if path.stem != "test" else [])
+    return ["--corpus", paths.shown(path)]
 
 
 def _set_aside(path: Path) -> Path:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure as Canvas
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.reporting.analysis_tables import CATEGORY_NAMES
 from cradle_lib.reporting.comparison_figures import MARKERS, colours
-from cradle_lib.reporting.figures import Figure, Theme, bare, legend, render, wrapped
+from cradle_lib.reporting.figures import Figure, Theme, bare, labelled, legend, render, wrapped
 from cradle_lib.reporting.runs import comparable
 from cradle_lib.scoring.burden import Burden
 from cradle_lib.scoring.categories import MISSED, SPARE, Category, analyse
@@ -68,7 +68,9 @@ def burden_figure(
                 still = [100 * recall.value if across else cost.value] * 2
                 axes.plot(*((ends, still) if across else (still, ends)), color=colour, lw=1.5)
             marker = MARKERS[place % len(MARKERS)]
-            axes.plot(cost.value, 100 * recall.value, marker, color=colour, ms=8, label=name)
+            axes.plot(
+                cost.value, 100 * recall.value, marker, color=colour, ms=8, label=labelled(name)
+            )
         # A silent run stands in the corner, and is seen whole.
         axes.set_xlim(left=-axes.get_xlim()[1] / 30)
         axes.set_ylim(bottom=-axes.get_ylim()[1] / 30)

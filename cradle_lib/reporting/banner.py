@@ -9,11 +9,17 @@ from typing import Final
 
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.record import Record, commit, library_version
+from cradle_lib.reporting.escaping import with_code
 from cradle_lib.scoring.signature import Signature
 
 SURROGATE_NOTICE: Final = (
     "These dialogues are a surrogate, written by this project so that everything runs. "
-    "A score on them says nothing about a model's worth."
+    "A score on them says nothing about a model's worth: what you see is how the analysis works. "
+    "For a book on the real data run `cradle data fetch`, then `CRADLE_CORPUS=hub make book`."
+)
+SIMULATED_NOTICE: Final = (
+    "The annotators of the surrogate are simulated, and made to agree as far as the paper states: "
+    "this shows the procedure at work, and not how clinicians agree."
 )
 
 
@@ -23,18 +29,16 @@ class Banner:
 
     Attributes:
         rows: Term and value, in the order shown; a value is text, never markup.
-        surrogate: Whether the corpus is the project's own.
+        notices: What must be said of them, by its name: of a surrogate, of simulated annotators.
     """
 
     rows: tuple[tuple[str, str], ...]
-    surrogate: bool
+    notices: tuple[tuple[str, str], ...] = ()
 
     def _repr_html_(self) -> str:
-        notice = (
-            f'<p class="cradle-surrogate"><strong>Surrogate.</strong> '
-            f"{html.escape(SURROGATE_NOTICE)}</p>"
-            if self.surrogate
-            else ""
+        notice = "".join(
+            f'<p class="cradle-surrogate"><strong>{name}.</strong> {with_code(said)}</p>'
+            for name, said in self.notices
         )
         rows = "".join(
             f"<div><dt>{html.escape(term)}</dt><dd>{html.escape(value)}</dd></div>"
@@ -45,7 +49,7 @@ class Banner:
     def __repr__(self) -> str:
         """The same as plain text."""
         lines = [f"{term}: {value}" for term, value in self.rows]
-        return "\n".join([SURROGATE_NOTICE, *lines] if self.surrogate else lines)
+        return "\n".join([*(said for _, said in self.notices), *lines])
 
 
 def banner(
@@ -53,6 +57,7 @@ def banner(
     corpus: Corpus,
     record: Record | None = None,
     signature: Signature | str | None = None,
+    simulated: bool = False,
 ) -> Banner:
     """Says what a page's numbers rest on.
 
@@ -60,6 +65,7 @@ def banner(
         corpus: The corpus of the page.
         record: The record of the run, on a page about one model.
         signature: The signature of its scores, on a page with scores.
+        simulated: Whether its annotations are those that ship with the surrogate.
 
     Returns:
         A banner, which a notebook shows as it is. The commit is that of the moment: a page
@@ -78,7 +84,9 @@ def banner(
     rows.append(("Page made at", f"commit {here}, cradle_lib {library_version()}"))
     if signature is not None:
         rows.append(("Signature", str(signature)))
-    return Banner(tuple(rows), surrogate=corpus.synthetic)
+    notices = [("Surrogate", SURROGATE_NOTICE)] * corpus.synthetic
+    notices += [("Simulated", SIMULATED_NOTICE)] * simulated
+    return Banner(tuple(rows), tuple(notices))
 
 
 def _dialogues(number: int) -> str:

@@ -8,6 +8,7 @@ A notebook that fails stops only the pages that need it.
 from __future__ import annotations
 
 import multiprocessing
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import Final
 
 from cradle_lib.errors import BookError, compose
 from cradle_lib.reporting.book_corpus import BookCorpus
-from cradle_lib.reporting.execution import Failure, Job, execute, failure, watch_parent
+from cradle_lib.reporting.execution import Done, Failure, Job, execute, failure, watch_parent
 from cradle_lib.reporting.plan import Page, Project, default_models, load_plan
 from cradle_lib.reporting.staleness import Key, Pantry, stored_state
 from cradle_lib.reporting.toc import check_toc
@@ -54,7 +55,8 @@ def update(
         models: Models that have a page, with their entries; by default the registry's.
         corpus: The book's corpus; by default the one that the environment names.
         workers: Notebooks that run at the same time.
-        report: Receives a line for each page that is executed or removed.
+        report: Receives a line for each page that is executed or removed, and what notebooks
+            wrote to standard error.
 
     Returns:
         What was done.
@@ -66,10 +68,11 @@ def update(
     corpus = corpus or BookCorpus.chosen(project.root)
     if models is None:
         models, lacking = default_models(project, corpus)
+        chosen = "" if corpus.choice == "surrogate" else f" --corpus {shlex.quote(corpus.choice)}"
         for name in lacking:
             report(
                 f"no page for {name}: it has no journal over {corpus.name} "
-                f"(cradle infer --model {name})"
+                f"(cradle infer --model {name}{chosen})"
             )
     pages = load_plan(project, models, corpus)
     check_toc(project, pages)
@@ -101,7 +104,7 @@ class _Run:
         self.failures: list[Failure] = []
         self._order = TopologicalSorter({page.name: page.after for page in pages})
         self._pool: ProcessPoolExecutor | None = None
-        self._running: dict[Future[Failure | None], Job] = {}
+        self._running: dict[Future[Done], Job] = {}
 
     def all(self) -> None:
         self._order.prepare()
@@ -141,18 +144,20 @@ class _Run:
         job = Job(self.project, page, key)
         self._running[self._pool.submit(execute, job)] = job
 
-    def _finish(self, future: Future[Failure | None]) -> None:
+    def _finish(self, future: Future[Done]) -> None:
         job = self._running.pop(future)
         try:
-            problem = future.result()
+            done = future.result()
         except Exception as error:  # The worker died, or could not send its answer.
-            problem = failure(job, "outside any cell", type(error).__name__, str(error))
-        if problem is None:
+            done = Done(failure(job, "outside any cell", type(error).__name__, str(error)))
+        for line in done.said:
+            self.report(f"{self.project.shown(job.page.notebook.path)} ({job.page.name}): {line}")
+        if done.failure is None:
             self.executed.append(job.page.name)
             self._order.done(job.page.name)
         else:
             self.report(f"{job.page.name} failed")
-            self.failures.append(problem)
+            self.failures.append(done.failure)
 
 
 def _remove_orphans(project: Project, pages: Sequence[Page]) -> tuple[str, ...]:

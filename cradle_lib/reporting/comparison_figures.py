@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure as Canvas
 
 from cradle_lib.reporting.comparison_tables import LEVEL_NAMES, SCORE_NAMES
-from cradle_lib.reporting.figures import Figure, Theme, bare, legend, render, wrapped
+from cradle_lib.reporting.figures import Figure, Theme, bare, labelled, legend, render, wrapped
 from cradle_lib.scoring.comparison import Comparison
 from cradle_lib.scoring.conventions import LEVELS
 from cradle_lib.scoring.sensitivity import Sensitivity
@@ -110,7 +110,7 @@ def sensitivity_figure(
                 colour = colours(theme)[run % len(colours(theme))]
                 axes.plot(
                     places[:, run], rows, MARKERS[run % len(MARKERS)], ls="-", lw=1.2,
-                    color=colour, ms=6, label=name,
+                    color=colour, ms=6, label=labelled(name),
                 )  # fmt: skip
             # Runs that tie have one score, which is written once.
             marks = {

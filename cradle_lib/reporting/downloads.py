@@ -14,18 +14,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final
 
-from cradle_lib.reporting.tables import DASH, Cell, Table
+from cradle_lib.reporting.escaping import latex
+from cradle_lib.reporting.tables import Cell, Table
 from cradle_lib.scoring.report import Report, report_schema
-
-_SPECIAL: Final = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    DASH: "--",
-    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
-}
 
 
 def to_latex(table: Table) -> str:
@@ -43,33 +35,28 @@ def to_latex(table: Table) -> str:
     lines = [
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{_escaped(table.caption)}}}",
+        rf"\caption{{{latex(table.caption)}}}",
         rf"\begin{{tabular}}{{{shape}}}",
         r"\toprule",
-        " & ".join(_escaped(column.title) for column in table.columns) + r" \\",
+        " & ".join(latex(column.title) for column in table.columns) + r" \\",
     ]
     for title, rows in groupby(table.rows, key=lambda row: row.group):
         lines.append(r"\midrule")
         if title:
-            lines.append(rf"\multicolumn{{{width}}}{{l}}{{\emph{{{_escaped(title)}}}}} \\")
+            lines.append(rf"\multicolumn{{{width}}}{{l}}{{\emph{{{latex(title)}}}}} \\")
         lines += [" & ".join(map(_cell, row.cells)) + r" \\" for row in rows]
     lines += [r"\bottomrule", r"\end{tabular}"]
-    lines += [rf"\par\footnotesize {_escaped(note)}" for note in table.notes]
+    lines += [rf"\par\footnotesize {latex(note)}" for note in table.notes]
     return "\n".join([*lines, r"\end{table}"]) + "\n"
 
 
 def _cell(cell: Cell) -> str:
-    shown = _escaped(cell.text)
+    shown = latex(cell.text)
     if cell.best:
         shown = rf"\textbf{{{shown}}}"
     if cell.interval_text:
-        shown += rf" {{\footnotesize {_escaped(cell.interval_text)}}}"
+        shown += rf" {{\footnotesize {latex(cell.interval_text)}}}"
     return shown
-
-
-def _escaped(content: str) -> str:
-    flat = " ".join(content.split())
-    return "".join(_SPECIAL.get(mark, mark) for mark in flat)
 
 
 @dataclass(frozen=True, slots=True)

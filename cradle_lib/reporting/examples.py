@@ -103,7 +103,7 @@ class Examples:
         place = f"dialogue {dialogue.id}, turns {excerpt.first + 1} to {excerpt.last + 1}"
         return (
             f'<details class="cradle-example"><summary>{html.escape(excerpt.title)} '
-            f"({place})</summary><p><small>{html.escape(origin)}</small></p>"
+            f"({html.escape(place)})</summary><p><small>{html.escape(origin)}</small></p>"
             f'<ol class="cradle-turns" start="{excerpt.first + 1}">{turns}</ol></details>'
         )
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib.detection.places import PAGE
+from cradle_lib.reporting.escaping import markdown
 from cradle_lib.reporting.plan import Page, Project
 from cradle_lib.reporting.staleness import METADATA, Key, artefacts
 
@@ -42,6 +43,19 @@ class Job:
     project: Project
     page: Page
     key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of an execution.
+
+    Attributes:
+        failure: Why the page could not be made; ``None`` if it was.
+        said: What was written to standard error while it ran, line by line.
+    """
+
+    failure: Failure | None
+    said: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +93,17 @@ def watch_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def execute(job: Job) -> Failure | None:
+def execute(job: Job) -> Done:
     """Runs a notebook and moves the result into place.
+
+    A warning or a progress bar of a library goes to standard error. It is no part of the page,
+    and no fault of it.
 
     Args:
         job: What to run.
 
     Returns:
-        ``None`` if the page was made, else why not; the output is left as it was.
+        Whether the page was made, and what was said; if it was not, the output is left as it was.
     """
     import papermill
 
@@ -99,17 +116,20 @@ def execute(job: Job) -> Failure | None:
             _run(job, ran)
         except papermill.PapermillExecutionError as error:
             story = "\n".join(error.traceback) or str(error)
-            return failure(job, _place(ran, error), error.ename, error.evalue, story)
+            problem = failure(job, _place(ran, error), error.ename, error.evalue, story)
+            return Done(problem, _said(ran))
         except Exception as error:  # A kernel that dies raises whatever its transport raises.
-            return failure(job, "outside any cell", type(error).__name__, str(error))
+            problem = failure(job, "outside any cell", type(error).__name__, str(error))
+            return Done(problem, _said(ran))
+        said = _said(ran)
         if page.provides and not artefacts(project, page.provides):
-            problem = f"it should provide {' or '.join(page.provides)}, and did not"
-            return failure(job, "after the last cell", "BookError", problem)
+            lacking = f"it should provide {' or '.join(page.provides)}, and did not"
+            return Done(failure(job, "after the last cell", "BookError", lacking), said)
         finished = Path(folder) / "page.ipynb"
         finished.write_text(_tidy(ran.read_text(encoding="utf-8"), job), encoding="utf-8")
         project.sections.mkdir(parents=True, exist_ok=True)
         os.replace(finished, project.sections / f"{page.name}.ipynb")
-    return None
+    return Done(None, said)
 
 
 def _run(job: Job, ran: Path) -> None:
@@ -168,6 +188,8 @@ def _tidy(text: str, job: Job) -> str:
         for key in ("papermill", "execution"):
             metadata.pop(key, None)
         cell["id"] = f"cell-{number}"
+        if "outputs" in cell:
+            cell["outputs"] = [output for output in cell["outputs"] if not _is_aside(output)]
         tags = _tags(cell)
         if injected and "parameters" in tags and _SHOW_CODE not in tags:
             # The values that were used replace the defaults on the page.
@@ -178,8 +200,26 @@ def _tidy(text: str, job: Job) -> str:
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
 
+def _said(ran: Path) -> tuple[str, ...]:
+    """What a notebook that ran, or began to, wrote to standard error; of a bar its last state."""
+    if not ran.exists():
+        return ()
+    lines = []
+    for cell in json.loads(ran.read_text(encoding="utf-8"))["cells"]:
+        asides = (output["text"] for output in cell.get("outputs", ()) if _is_aside(output))
+        for line in _ANSI.sub("", "".join("".join(text) for text in asides)).split("\n"):
+            states = [state.rstrip() for state in line.split("\r") if state.strip()]
+            lines += states[-1:]
+    return tuple(lines)
+
+
+def _is_aside(output: Mapping[str, Any]) -> bool:
+    return bool(output["output_type"] == "stream" and output["name"] == "stderr")
+
+
 def _retitle(cells: list[dict[str, Any]], title: str) -> None:
     """Puts a title in place of the first heading of the first level, or before everything."""
+    title = markdown(title)
     for cell in cells:
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown" and _HEADING.search(source):

@@ -180,6 +180,8 @@ def _style(theme: Theme) -> dict[Any, Any]:
     return {
         "svg.fonttype": "none",
         "svg.hashsalt": "cradle",
+        # A dollar sign in a name is one, and begins no formula.
+        "text.parse_math": False,
         "font.family": ["sans-serif"],
         "font.sans-serif": ["DejaVu Sans", "Verdana", "Segoe UI", "Roboto", "sans-serif"],
         "font.size": 11,
@@ -221,6 +223,11 @@ def wrapped(name: str, inches: float = 1.9) -> str:
             lines.append("")
         lines[-1] += piece
     return "\n".join(line.rstrip() for line in lines)
+
+
+def labelled(name: str) -> str:
+    """Gives a name that stands in a legend, from which matplotlib leaves out ``_names``."""
+    return f"\N{ZERO WIDTH SPACE}{name}" if name.startswith("_") else name
 
 
 def legend(canvas: Canvas, *, columns: int = 2, right: bool = False) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
+from cradle_lib.detection.answers import Outcome
 from cradle_lib.detection.journal import read_journal
 from cradle_lib.detection.places import journal_path
 from cradle_lib.detection.registry import find_model, load_registry
@@ -108,7 +109,7 @@ def flip_tables(pair: tuple[StoredRun, StoredRun] | Notice) -> list[Table | Noti
     if isinstance(pair, Notice):
         return [pair]
     found = flips(pair[0].predictions, pair[1].predictions)
-    return [_agreement(found), _usage(pair, found), _records(pair)]
+    return [_agreement(pair, found), _usage(pair, found), _records(pair)]
 
 
 def _place(name: str, corpus: Corpus) -> Path:
@@ -118,7 +119,10 @@ def _place(name: str, corpus: Corpus) -> Path:
     return find_journal(entry, corpus) or journal_path(entry, corpus, out=paths.SHIPPED_RUNS)
 
 
-def _agreement(found: Flips) -> Table:
+def _agreement(pair: tuple[StoredRun, StoredRun], found: Flips) -> Table:
+    one, two = ({(p.dialogue, p.turn): p.outcome for p in run.predictions} for run in pair)
+    unread = sum(Outcome.OK not in (one[turn], two[turn]) for turn in one.keys() & two.keys())
+
     def line(title: str, number: int, of: int) -> Row:
         return Row((text(title), count(number), count(of), percent(number / of)))
 
@@ -135,6 +139,7 @@ def _agreement(found: Flips) -> Table:
             *(line(_TEXT_NAMES[kind], found.texts[kind], turns) for kind in TEXTS),
             line("The same outcome", found.outcomes, turns),
             line("The same tags", found.tags, turns),
+            line("Neither answer can be read", unread, turns),
             flipped("Turns that flipped", len(found.flipped), turns, found.turn_rate),
             flipped(
                 "Dialogues with a flip", found.flipped_dialogues, found.dialogues,

@@ -14,6 +14,8 @@ from cradle_lib.detection.runs import find_journal
 from cradle_lib.record import History
 from cradle_lib.reporting.tables import MISSING, Cell, Column, Row, Table, count, percent, text
 
+_NEAR = "The surrogate has the shape of the paper's test split, and so nearly its estimate."
+
 
 def price_table(models: Sequence[str] = ()) -> Table:
     """Shows the prices that the registry knows, with their date and source.
@@ -101,6 +103,7 @@ def cost_table(corpus: Corpus, models: Sequence[str] = (), history: History = "s
         tuple(rows),
         (
             "At most: nothing is ever found in the cache, and every answer runs to its limit.",
+            *[_NEAR] * corpus.synthetic,
             *(f"{', '.join(names)}: {sentence}" for sentence, names in said.items()),
         ),
     )

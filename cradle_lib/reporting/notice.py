@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass
+
+from cradle_lib.reporting.escaping import with_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,13 +12,13 @@ class Notice:
     """Says what is missing, and how to get it.
 
     Attributes:
-        message: Plain text, never markup.
+        message: Plain text, never markup; what stands between backticks is shown as code.
     """
 
     message: str
 
     def _repr_html_(self) -> str:
-        return f'<div class="cradle-note" role="note"><p>{html.escape(self.message)}</p></div>'
+        return f'<div class="cradle-note" role="note"><p>{with_code(self.message)}</p></div>'
 
     def __repr__(self) -> str:
         """The message alone."""

@@ -28,8 +28,10 @@ come ``after`` it; at least one of the patterns must match.
 
 from __future__ import annotations
 
+import glob
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePosixPath
@@ -43,6 +45,7 @@ from cradle_lib.reporting.book_corpus import BookCorpus
 from cradle_lib.reporting.notebook import Notebook
 
 _SPLIT: Final = "corpus:"
+_SLOT: Final = re.compile(r"\{\w+\}")
 
 
 def _relative(pattern: str) -> str:
@@ -255,9 +258,7 @@ class _Slots:
     def fill(self, value: Any) -> Any:
         """Fills the slots of every string, however deep it lies."""
         if isinstance(value, str):
-            for slot, content in self._contents().items():
-                value = value.replace(slot, content)
-            return value
+            return self._filled(value, str)
         if isinstance(value, dict):
             return {key: self.fill(item) for key, item in value.items()}
         return [self.fill(item) for item in value] if isinstance(value, list) else value
@@ -268,8 +269,16 @@ class _Slots:
             if pattern.startswith(_SPLIT):
                 found.extend(self.corpus.files(pattern.removeprefix(_SPLIT)))
             else:
-                found.append(self.fill(pattern))
+                # A name with brackets stands for itself alone.
+                found.append(self._filled(pattern, glob.escape))
         return tuple(dict.fromkeys(found))
+
+    def _filled(self, line: str, write: Callable[[str], str]) -> str:
+        contents = self._contents()
+        # All at once: what stands in one slot is no slot of its own.
+        return _SLOT.sub(
+            lambda slot: write(contents[slot[0]]) if slot[0] in contents else slot[0], line
+        )
 
     def _contents(self) -> dict[str, str]:
         contents = {

@@ -13,7 +13,7 @@ from cradle_lib.detection.predictions import Predictions
 from cradle_lib.detection.registry import load_registry
 from cradle_lib.labels import short
 from cradle_lib.published import published
-from cradle_lib.reporting.figures import Figure, Theme, bare, legend, render, wrapped
+from cradle_lib.reporting.figures import Figure, Theme, bare, labelled, legend, render, wrapped
 from cradle_lib.reporting.heat_map import heat_map
 from cradle_lib.reporting.runs import comparable
 from cradle_lib.scoring.confusion import confusion
@@ -144,7 +144,7 @@ def per_label_figure(runs: Sequence[Predictions], evaluations: Sequence[Evaluati
             for place, dot in zip(places, dots, strict=True):
                 axes.plot([dot.low, dot.high], [place, place], color=colour, lw=1.5)
             values = [dot.value for dot in dots]
-            axes.plot(values, places, _MARKERS[index], color=colour, ms=5, label=model)
+            axes.plot(values, places, _MARKERS[index], color=colour, ms=5, label=labelled(model))
         for row in rows[1:]:
             axes.axhline(row - 0.5, color=theme.faint, lw=0.5)
         axes.set_yticks(rows, names)

@@ -97,7 +97,7 @@ def token_table(corpus: Corpus, models: Sequence[str]) -> Table:
         )
     titles = ("Dialogues", "User turns", "Tokens of prompts", "Read from a cache, percent")
     return Table(
-        f"The embedded model over {corpus.name}, computed in two ways and asked in three.",
+        f"What these runs over {corpus.name} used, side by side.",
         (
             Column("Run", "text"),
             *map(Column, (*titles, "Tokens of answers", "Seconds an answer")),

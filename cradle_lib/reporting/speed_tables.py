@@ -26,7 +26,7 @@ from cradle_lib.detection.arithmetic import (
 )
 from cradle_lib.detection.journal import read_journal
 from cradle_lib.detection.registry import find_model, load_registry
-from cradle_lib.detection.runs import find_journal
+from cradle_lib.detection.runs import find_journal, infer_command
 from cradle_lib.errors import BookError, compose
 from cradle_lib.reporting.notice import Notice
 from cradle_lib.reporting.tables import (
@@ -157,7 +157,7 @@ def arithmetic_table(
     if path is None:
         return Notice(
             f"Nothing to calculate with: {entry.name} has not been run over {corpus.name}. "
-            f"Run `cradle infer --model {model}`."
+            f"Run `{infer_command(entry, corpus)}`."
         )
     work = workload(read_journal(path)[1])
     wave = lanes(work, decoder, machine)

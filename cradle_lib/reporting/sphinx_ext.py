@@ -1,4 +1,4 @@
-"""The book's Sphinx extension: executes what is out of date, and tidies the pages.
+"""The book's Sphinx extension: executes what is out of date, and tidies pages and site.
 
 Listed in ``_config.yml`` under ``sphinx.extra_extensions``, so that
 ``jupyter-book build book/`` is the whole command.
@@ -6,6 +6,7 @@ Listed in ``_config.yml`` under ``sphinx.extra_extensions``, so that
 
 from __future__ import annotations
 
+import html
 import re
 import sys
 from pathlib import Path
@@ -14,13 +15,16 @@ from typing import Any, Final
 from docutils import nodes  # type: ignore[import-untyped, unused-ignore]
 from sphinx.application import Sphinx
 from sphinx.config import Config
+from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from cradle_lib.errors import CradleError
 from cradle_lib.record import library_version
 from cradle_lib.reporting.book import update
+from cradle_lib.reporting.book_corpus import BookCorpus
 from cradle_lib.reporting.help_lines import HelpLines, load_help_lines
+from cradle_lib.reporting.outputs import claim, escape_search_titles, remove_orphans
 from cradle_lib.reporting.plan import Project
 from cradle_lib.reporting.staleness import digest
 
@@ -47,12 +51,37 @@ def bring_up_to_date(app: Sphinx, config: Config) -> None:
     try:
         config.html_context["help_lines"] = _help_lines(project).model_dump(mode="json")
         config.html_context["look"] = _look(Path(app.srcdir))
-        done = update(project, report=lambda line: _log.info("[book] %s", line))
+        corpus = BookCorpus.chosen(project.root)
+        if claim(project, corpus, Path(app.outdir)):
+            _log.info("[book] removed the pages of another corpus: they are never mixed")
+        done = update(project, corpus=corpus, report=lambda line: _log.info("[book] %s", line))
     except CradleError as error:
         sys.stdout.flush()
         print(error, file=sys.stderr)  # noqa: T201 - Sphinx would colour it and count it
         raise SystemExit(1) from None
     _log.info("[book] %d pages executed, %d up to date", len(done.executed), len(done.fresh))
+
+
+def all_pages_if_any_came_or_went(
+    app: Sphinx, env: BuildEnvironment, added: set[str], changed: set[str], removed: set[str]
+) -> list[str]:
+    """Has every page written again if there are other pages than before.
+
+    Each page names the others in its navigation, and the search index forgets a page only when
+    something is written.
+    """
+    return sorted(env.found_docs) if added or removed else []
+
+
+def tidy_site(app: Sphinx, exception: Exception | None) -> None:
+    """Removes pages that the book no longer has, and makes the search index safe to show."""
+    if exception is not None or app.builder.format != "html":
+        return
+    out, env = Path(app.outdir), app.env
+    kept = {name for files in (env.images, env.dlfiles) for _, name in files.values()}
+    for name in remove_orphans(out, env.found_docs, kept):
+        _log.info("[book] removed %s: the book has no such page or file", name)
+    escape_search_titles(out)
 
 
 def clean_page(
@@ -65,6 +94,9 @@ def clean_page(
     """
     scripts = context.get("script_files", [])
     context["script_files"] = [script for script in scripts if not _unwanted(script)]
+    if "pagetitle" in context:
+        # The theme puts it over the printed page as it is.
+        context["pagetitle"] = html.escape(context["pagetitle"])
     if "body" in context:
         body = _THEBE.sub("", context["body"])
         for found, better in _BARRIERS:
@@ -97,6 +129,8 @@ class HelpLinesDirective(SphinxDirective):
 def setup(app: Sphinx) -> dict[str, Any]:
     """Registers the extension with Sphinx."""
     app.connect("config-inited", bring_up_to_date, priority=_BEFORE_TOC)
+    app.connect("env-get-outdated", all_pages_if_any_came_or_went)
+    app.connect("build-finished", tidy_site)
     app.connect("html-page-context", clean_page, priority=_AFTER_THEMES)
     app.add_directive("helplines", HelpLinesDirective)
     return {

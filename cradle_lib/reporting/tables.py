@@ -15,12 +15,13 @@ import hashlib
 import html
 import io
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count as count_up
 from itertools import groupby
 from typing import Final, Literal
+
+from cradle_lib.reporting.escaping import markdown, with_code
 
 Kind = Literal["text", "num", "published"]
 DASH: Final = "\N{EN DASH}"
@@ -110,7 +111,7 @@ class Table:
             for column in self.columns
         )
         body = "".join(self._group(title, list(rows)) for title, rows in self._groups())
-        notes = "".join(f"<p>{_inline_code(note)}</p>" for note in self.notes)
+        notes = "".join(f"<p>{with_code(note)}</p>" for note in self.notes)
         return (
             f'<div class="cradle-scroll" role="group" aria-labelledby="{name}" tabindex="0">'
             f'<table class="cradle-table"><caption id="{name}">'
@@ -146,15 +147,17 @@ class Table:
 
     def to_markdown(self) -> str:
         """Writes a pipe table, caption first; best values are bold."""
-        lines = [f"**{_escaped(self.caption)}**", ""]
-        lines.append("| " + " | ".join(_escaped(c.title) for c in self.columns) + " |")
+        lines = [f"**{markdown(self.caption)}**", ""]
+        lines.append("| " + " | ".join(markdown(c.title) for c in self.columns) + " |")
         marks = ("---" if c.kind == "text" else "---:" for c in self.columns)
         lines.append("| " + " | ".join(marks) + " |")
         for title, rows in self._groups():
             if title:
-                lines.append(f"| *{_escaped(title)}* |" + " |" * (len(self.columns) - 1))
+                lines.append(f"| *{markdown(title)}* |" + " |" * (len(self.columns) - 1))
             lines.extend("| " + " | ".join(map(_pipe_cell, row.cells)) + " |" for row in rows)
-        return "\n".join([*lines, *(f"\n{note}" for note in self.notes)]) + "\n"
+        return (
+            "\n".join([*lines, *(f"\n{markdown(note, code=True)}" for note in self.notes)]) + "\n"
+        )
 
     def to_csv(self) -> str:
         """Writes comma-separated values with unrounded numbers.
@@ -257,15 +260,6 @@ def _css(*names: str) -> str:
     return f' class="{kept}"' if kept else ""
 
 
-def _inline_code(note: str) -> str:
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(note))
-
-
-def _escaped(content: str) -> str:
-    flat = " ".join(html.escape(content, quote=False).split())
-    return re.sub(r"([\\`*_\[\]|])", r"\\\1", flat)
-
-
 def _pipe_cell(cell: Cell) -> str:
-    shown = f"**{_escaped(cell.text)}**" if cell.best else _escaped(cell.text)
-    return f"{shown} ({_escaped(cell.interval_text)})" if cell.interval_text else shown
+    shown = f"**{markdown(cell.text)}**" if cell.best else markdown(cell.text)
+    return f"{shown} ({markdown(cell.interval_text)})" if cell.interval_text else shown

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure as Canvas
 
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.reporting.comparison_figures import MARKERS, colours
-from cradle_lib.reporting.figures import Figure, Theme, bare, legend, render
+from cradle_lib.reporting.figures import Figure, Theme, bare, labelled, legend, render
 from cradle_lib.reporting.runs import comparable
 from cradle_lib.scoring.draws import Measured
 from cradle_lib.scoring.timing import Timing
@@ -125,7 +125,7 @@ def _curves(
                 )  # fmt: skip
             axes.plot(
                 turns, 100 * found.value, color=colour, marker=marker, ms=5,
-                drawstyle="steps-post" if steps else "default", label=run.record.name,
+                drawstyle="steps-post" if steps else "default", label=labelled(run.record.name),
             )  # fmt: skip
             if mark is not None:
                 mark(axes, timing, colour, marker)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from cradle_lib import paths
-from cradle_lib.corpus import Corpus
+from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import (
     Answer,
     Journal,
     Model,
     Prompt,
     Session,
+    infer_command,
     journal_path,
     load_predictions,
     load_registry,
@@ -35,6 +40,8 @@ from cradle_lib.record import Record
 from cradle_lib.reporting.runs import is_whole, with_same_dialogues
 
 from .dialogues import make_corpus
+
+main = import_module("cradle_lib.cli.main")
 
 
 @pytest.fixture
@@ -89,6 +96,39 @@ def test_a_journal_that_ships_is_used_and_nothing_is_run(home: Path, corpus: Cor
 def test_a_missing_run_says_how_to_make_it(home: Path, corpus: Corpus) -> None:
     with pytest.raises(JournalError, match=r"Always none.*surrogate-test.*--model always-none"):
         stored_runs(corpus, ["always-none"])
+
+
+def test_the_command_for_a_missing_run_makes_that_run(
+    home: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = home / "my dialogues; and more.csv"
+    rows = ["turn_id,text,labels", "0,User: I have been hurting myself.,confirm_SH_ongoing"]
+    file.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    monkeypatch.chdir(home)
+    for loaded, model, history in (
+        (load_corpus(file), "always-none", "gold"),
+        (load_corpus("surrogate", "dev"), "always-none", "self"),
+    ):
+        entry = load_registry()[model]
+        with pytest.raises(JournalError) as missing:
+            load_run(entry, loaded, history)
+        [command] = re.findall(r"`(.*)`", str(missing.value))
+        program, *arguments = shlex.split(command)
+        assert program == "cradle"
+        done = CliRunner().invoke(main.app, [*arguments, "--out", str(paths.RUNS)])
+        assert done.exit_code == 0, done.output
+        assert len(load_run(entry, loaded, history).corpus) == len(loaded)
+
+
+def test_the_surrogates_test_split_needs_no_name_and_a_sample_is_asked_for(home: Path) -> None:
+    registry = runs.load_registry()
+    whole = load_corpus("surrogate")
+    assert infer_command(registry["tfidf"], whole) == "cradle infer --model tfidf"
+    assert infer_command(registry["keyword"], whole) == "cradle infer --model keyword --sample 5"
+    fetched = replace(whole, name="hub-test", path=paths.RELEASE / "test.parquet", synthetic=False)
+    assert infer_command(registry["tfidf"], fetched) == "cradle infer --model tfidf --corpus hub"
+    with pytest.raises(JournalError, match=r"infer --model keyword --corpus hub --sample 5`"):
+        stored_runs(fetched)
 
 
 def test_an_unknown_model_is_refused_with_the_nearest_name(home: Path, corpus: Corpus) -> None:
@@ -247,21 +287,3 @@ def test_runs_without_an_entry_stand_after_those_of_the_default_set(
     run_model("always-none", corpus)
     run_model("always-none", corpus, "gold")
     assert [run.record.model for run in stored_runs(corpus)] == ["always-none", "shy"]
-
-
-@pytest.mark.parametrize(
-    ("name", "path", "flags"),
-    [
-        ("surrogate-test", "surrogate/test.parquet", ""),
-        ("surrogate-dev", "surrogate/dev.parquet", " --split dev"),
-        ("hub-test", "release/test.parquet", " --corpus hub"),
-        ("mine", "elsewhere/mine.csv", " --corpus elsewhere/mine.csv"),
-    ],
-)
-def test_the_advice_for_a_missing_run_names_its_corpus(
-    home: Path, corpus: Corpus, name: str, path: str, flags: str
-) -> None:
-    other = replace(corpus, name=name, path=Path(path))
-    with pytest.raises(NoJournalError) as error:
-        load_run(LOCAL, other, "gold")
-    assert f"`cradle infer --model own --history gold{flags}`" in str(error.value)

@@ -1,14 +1,19 @@
-"""A miniature project: a library, three notebooks and a plan, made to be changed."""
+"""Miniature projects, made to be changed: one with a library, and one that is a whole book."""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import dedent
 
 from cradle_lib.reporting.plan import Project
 
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "mini_lib"
 MODELS = {"a": '{"name": "A"}', "b": '{"name": "B"}'}
 
@@ -138,3 +143,31 @@ def text_of(path: Path) -> str:
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     outputs = [output for cell in cells for output in cell.get("outputs", ())]
     return "".join("".join(output.get("text", "")) for output in outputs)
+
+
+def make_site(root: Path) -> Path:
+    """Writes a book with the real configuration, templates and styles, and without notebooks."""
+    shutil.copy(ROOT / "_config.yml", root)
+    for part in ("_templates", "_static"):
+        shutil.copytree(ROOT / "book" / part, root / "book" / part)
+    (root / "book/_config.yml").symlink_to("../_config.yml")
+    (root / "data/surrogate").mkdir(parents=True)
+    for split in ("test", "meta"):
+        (root / f"data/surrogate/{split}.parquet").touch()
+    shutil.copy(ROOT / "data/help_lines.yml", root / "data")
+    write(root / "book/references.bib", "")
+    write(root / "book/intro.md", "# Title\n\n```{helplines}\n```\n\nIt costs $1 or $2.\n")
+    write(root / "book/_toc.yml", "format: jb-book\nroot: intro\nchapters:\n- glob: sections/*\n")
+    return root
+
+
+def build(root: Path, corpus: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Builds such a book with the one command."""
+    program = Path(sys.executable).with_name("jupyter-book")
+    command = [program, "build", "--warningiserror", "--keep-going", "book/"]
+    environment = {name: value for name, value in os.environ.items() if name != "CRADLE_CORPUS"}
+    if corpus is not None:
+        environment["CRADLE_CORPUS"] = corpus
+    return subprocess.run(
+        command, cwd=root, env=environment, capture_output=True, text=True, check=False
+    )

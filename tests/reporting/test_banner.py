@@ -74,6 +74,19 @@ def test_only_a_surrogate_gets_the_notice(corpus: Corpus) -> None:
     assert SURROGATE_NOTICE not in repr(banner(corpus=named))
 
 
+def test_simulated_annotators_are_named_where_they_are(corpus: Corpus) -> None:
+    for shown in (str, lambda made: made._repr_html_()):
+        assert "annotators of the surrogate are simulated" in shown(
+            banner(corpus=corpus, simulated=True)
+        )
+        assert "simulated" not in shown(banner(corpus=replace(corpus, synthetic=True)))
+
+
+def test_the_way_to_the_real_data_is_shown_as_code(corpus: Corpus) -> None:
+    shown = banner(corpus=replace(corpus, synthetic=True))._repr_html_()
+    assert "<code>CRADLE_CORPUS=hub make book</code>" in shown
+
+
 def test_the_help_lines_were_checked_within_the_last_half_year() -> None:
     age = datetime.now(UTC).date() - load_help_lines().verified_on
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from .mini_book import notebook, write
+from .mini_book import build, make_site, notebook, write
 
 # The tests share a book: on one worker it is made once.
 pytestmark = pytest.mark.xdist_group("book-sphinx")
 
-ROOT = Path(__file__).resolve().parents[2]
 TABLE = (
     "from IPython.display import HTML\n"
     "HTML('<table><tr><th></th><th>a</th></tr><tr><th>1</th><td>2</td></tr></table>')"
@@ -26,31 +22,11 @@ TABLE = (
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A book of two pages with the real configuration, templates and styles."""
-    root = tmp_path_factory.mktemp("book")
-    shutil.copy(ROOT / "_config.yml", root)
-    for part in ("_templates", "_static"):
-        shutil.copytree(ROOT / "book" / part, root / "book" / part)
-    (root / "book/_config.yml").symlink_to("../_config.yml")
-    (root / "data/surrogate").mkdir(parents=True)
-    for split in ("test", "meta"):
-        (root / f"data/surrogate/{split}.parquet").touch()
-    shutil.copy(ROOT / "data/help_lines.yml", root / "data")
+    root = make_site(tmp_path_factory.mktemp("book"))
     write(root / "models.yml", "always-none: {name: None, group: baseline, engine: always-none}")
-    write(root / "book/references.bib", "")
-    write(root / "book/intro.md", "# Title\n\n```{helplines}\n```\n\nIt costs $1 or $2.\n")
-    write(root / "book/_toc.yml", "format: jb-book\nroot: intro\nchapters:\n- glob: sections/*\n")
     write(root / "notebooks/pages.yml", "pages: [{page: one, notebook: one.ipynb, title: One}]")
     write(root / "notebooks/one.ipynb", notebook([TABLE], parameters=False))
     return root
-
-
-def build(root: Path) -> subprocess.CompletedProcess[str]:
-    program = Path(sys.executable).with_name("jupyter-book")
-    command = [program, "build", "--warningiserror", "--keep-going", "book/"]
-    environment = {name: value for name, value in os.environ.items() if name != "CRADLE_CORPUS"}
-    return subprocess.run(
-        command, cwd=root, env=environment, capture_output=True, text=True, check=False
-    )
 
 
 def test_a_failing_notebook_ends_the_build_with_four_lines_and_no_traceback(root: Path) -> None:
@@ -108,6 +84,121 @@ def test_a_changed_style_reaches_the_built_site(root: Path) -> None:
 
     built = (root / "book/_build/html/_static/book.css").read_text(encoding="utf-8")
     assert built.endswith("/* changed */\n")
+
+
+def test_what_a_library_says_on_stderr_is_shown_and_is_no_fault_of_the_page(root: Path) -> None:
+    good = (root / "notebooks/one.ipynb").read_text(encoding="utf-8")
+    aside = "import sys, warnings\nwarnings.warn('old options')\nprint('half', file=sys.stderr)"
+    bar = (
+        "for done in (10, 90, 100):\n    print(end=f'\\rbar {done} %', file=sys.stderr, flush=True)"
+    )
+    write(root / "notebooks/one.ipynb", notebook([aside, bar, "'shown'"], parameters=False))
+
+    done = build(root)
+
+    assert done.returncode == 0, done.stderr
+    said = [line for line in done.stdout.splitlines() if "notebooks/one.ipynb (one): " in line]
+    assert any(line.endswith("UserWarning: old options") for line in said)
+    assert [line.partition("(one): ")[2] for line in said[-2:]] == ["half", "bar 100 %"]
+    for place in ("book/_build/html", "book/sections"):
+        assert not holding(root / place, "bar 100", "UserWarning")
+    assert "shown" in (root / "book/_build/html/sections/one.html").read_text(encoding="utf-8")
+
+    write(root / "notebooks/one.ipynb", notebook([aside, "1 / 0"], parameters=False))
+    done = build(root)
+    assert done.returncode == 1
+    assert "notebooks/one.ipynb (one): half" in done.stdout
+    assert len(done.stderr.splitlines()) == 4
+    write(root / "notebooks/one.ipynb", good)
+
+
+def holding(folder: Path, *words: str) -> list[str]:
+    """The files with one of these words in them, or in their name."""
+    return [
+        str(file)
+        for file in folder.rglob("*")
+        if any(word in file.name for word in words)
+        or (file.is_file() and any(word.encode() in file.read_bytes() for word in words))
+    ]
+
+
+READ = [
+    'corpus: str = "surrogate"',
+    "from pathlib import Path\nfrom IPython.display import HTML, SVG\n"
+    "said = Path(corpus).read_text()\nHTML(f'<p>{said}</p><h2>{said}</h2>')",
+    'SVG(\'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9">\'\n'
+    "    f'<text>{said}</text></svg>')",
+]
+
+
+@pytest.fixture
+def read(root: Path) -> Iterator[Path]:
+    """The book with a page that shows its corpus, and one that belongs to one corpus alone."""
+    before = {file: file.read_text() for file in (root / "notebooks").iterdir()}
+    write(root / "notebooks/read.ipynb", notebook(READ))
+    entry = (
+        '{page: read, title: Read, notebook: read.ipynb, parameters: {corpus: "{corpus}"}, '
+        'inputs: ["corpus:test"]}'
+    )
+    pages = f"pages: [{{page: one, notebook: one.ipynb, title: One}}, {entry}]"
+    write(root / "notebooks/pages.yml", pages)
+    for name in "ab":
+        write(root / f"{name}.csv", f"utterance of {name}")
+    yield root
+    for file in (root / "notebooks").iterdir():
+        file.unlink()
+    for file, text in before.items():
+        file.write_text(text)
+    build(root)
+
+
+def test_a_book_about_another_corpus_leaves_nothing_of_the_one_before(read: Path) -> None:
+    html, sections = read / "book/_build/html", read / "book/sections"
+    extra = read / "notebooks/pages.yml"
+    plan = extra.read_text(encoding="utf-8")
+    only_a = '{page: only-a, title: A, notebook: read.ipynb, parameters: {corpus: "{corpus}"}}, '
+    write(extra, plan.replace("{page: one,", only_a + "{page: one,"))
+    assert build(read, "a.csv").returncode == 0
+    assert len(holding(html, "utterance of a")) >= 5
+    assert holding(sections, "utterance of a")
+    kept = (sections / "one.ipynb").stat().st_mtime_ns
+    write(extra, plan)
+
+    done = build(read, "b.csv")
+
+    assert done.returncode == 0, done.stderr
+    assert "removed the pages of another corpus" in done.stdout
+    assert "[book] 1 pages executed, 1 up to date" in done.stdout
+    assert holding(html, "utterance of b")
+    for folder in (html, sections, read / "book/_build"):
+        assert not holding(folder, "utterance of a", "only-a")
+    assert (sections / "one.ipynb").stat().st_mtime_ns == kept
+    assert "another corpus" not in build(read, "b.csv").stdout
+
+
+def test_nothing_of_the_corpus_before_is_left_by_a_build_that_fails(read: Path) -> None:
+    assert build(read, "a.csv").returncode == 0
+    write(read / "notebooks/read.ipynb", notebook([READ[0], "1 / 0"]))
+
+    assert build(read, "b.csv").returncode == 1
+
+    assert not holding(read / "book", "utterance of a")
+
+
+def test_a_page_that_is_dropped_leaves_no_page_source_picture_or_title(read: Path) -> None:
+    assert build(read, "a.csv").returncode == 0
+    html = read / "book/_build/html"
+    assert list((html / "_images").iterdir())
+    write(read / "notebooks/pages.yml", "pages: [{page: one, notebook: one.ipynb, title: One}]")
+
+    done = build(read, "a.csv")
+
+    assert done.returncode == 0, done.stderr
+    assert "removed sections/read.html: the book has no such page" in done.stdout
+    assert not holding(html, "utterance of a", "sections/read", "read.html", "read.ipynb")
+    assert (html / "index.html").exists()
+    assert (html / "search.html").exists()
+    assert (html / "_sources/intro.md").exists()
 
 
 def test_an_output_says_what_it_rests_on(root: Path) -> None:

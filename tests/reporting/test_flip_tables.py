@@ -78,6 +78,19 @@ def test_a_flip_is_counted_in_turns_and_dialogues(tmp_path: Path, corpus: Corpus
     assert found["Turns that flipped"] == ["2", "30", "6.67"]
     assert found["Dialogues with a flip"] == ["1", "10", "10.00"]
     assert found["Asked the same question"][0] == "29"
+    assert found["Neither answer can be read"] == ["0", "30", "0.0"]
+
+
+def test_turns_that_agree_because_neither_can_be_read_are_counted(
+    tmp_path: Path, corpus: Corpus
+) -> None:
+    unread = {"outcome": Outcome.UNPARSED, "answer": "Hm.", "mask": 0}
+    one = [replace(p, **(unread if i < 12 else {})) for i, p in enumerate(ANSWERS)]
+    two = [replace(p, **(unread if i >= 9 else {})) for i, p in enumerate(ANSWERS)]
+    found = cells(
+        tables(write(tmp_path / "a.jsonl", one), write(tmp_path / "b.jsonl", two), corpus)[0]
+    )
+    assert found["Neither answer can be read"] == ["3", "30", "10.0"]
 
 
 def test_a_run_that_does_not_count_tokens_has_dashes(tmp_path: Path, corpus: Corpus) -> None:

@@ -1,0 +1,57 @@
+"""Foreign text as plain text: names of models and corpora, which must never become markup.
+
+Plain HTML has :func:`html.escape`, and figures take no text for mathematics (see
+:mod:`cradle_lib.reporting.figures`). What is left are Markdown and LaTeX.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Final
+
+_MARKDOWN: Final = re.compile(r"([\\`*_\[\]{}<>|$~^#&])")
+_LATEX: Final = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "`": r"\textasciigrave{}",
+    # At the beginning of a row it would be an argument of the `\\` before it.
+    "[": "{[}",
+    "*": "{*}",
+    "\N{EN DASH}": "--",
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+}
+
+
+def markdown(content: str, *, code: bool = False) -> str:
+    """Writes text for Markdown and MyST: one line, with every mark that means something escaped.
+
+    CommonMark takes a backslash before any ASCII punctuation for that character alone, so that
+    no markup, HTML, role, directive or substitution can begin.
+
+    Args:
+        content: Plain text.
+        code: Whether what stands between backticks stays code.
+
+    Returns:
+        The text, escaped.
+    """
+    flat = " ".join(content.split())
+    parts = re.split(r"(`[^`]+`)", flat) if code else [flat]
+    return "".join(
+        part if place % 2 else _MARKDOWN.sub(r"\\\1", part) for place, part in enumerate(parts)
+    )
+
+
+def with_code(sentence: str) -> str:
+    """Writes a sentence for HTML; what stands between backticks is shown as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(sentence))
+
+
+def latex(content: str) -> str:
+    """Writes text for the body of a LaTeX document, on one line."""
+    return "".join(_LATEX.get(mark, mark) for mark in " ".join(content.split()))

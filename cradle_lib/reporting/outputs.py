@@ -1,0 +1,126 @@
+"""What a build leaves behind: it belongs to one corpus, and holds only what the book holds.
+
+A page may hold text that must not be published with another book. So the output folder is
+emptied when a book about another corpus is built into it, and a page that the book no longer
+has is removed with its source, its pictures and its files.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+from cradle_lib.files import replacing
+from cradle_lib.reporting.book_corpus import BookCorpus
+from cradle_lib.reporting.plan import Project
+from cradle_lib.reporting.staleness import digest, stored_state
+
+_FOLDER: Final = "_build"
+_MARK: Final = "corpus.json"
+_CALL: Final = ("Search.setIndex(", ")")
+
+
+def claim(project: Project, corpus: BookCorpus, out: Path) -> bool:
+    """Makes the outputs those of one corpus: what is left of another one is removed.
+
+    Which corpus they belong to stands in a file of the build folder: another file, or another
+    content of the same one, is another corpus. Executed notebooks that do not depend on the
+    corpus are kept.
+
+    Args:
+        project: Where the book lies.
+        corpus: The corpus of the book to be built, which is there.
+        out: Where the pages go: a folder within ``_build``.
+
+    Returns:
+        Whether there were outputs of another corpus.
+    """
+    build = next((folder for folder in out.parents if folder.name == _FOLDER), None)
+    if build is None:
+        return False
+    files = {file: digest((project.root / file).read_bytes()) for file in corpus.files("test")}
+    wanted = json.dumps({"corpus": corpus.choice, "files": files}, indent=1)
+    mark = build / _MARK
+    if mark.is_file() and mark.read_text(encoding="utf-8") == wanted:
+        return False
+    # First of all: if this is interrupted, the folder belongs to nobody.
+    mark.unlink(missing_ok=True)
+    foreign = [*(build.iterdir() if build.is_dir() else ()), *_executed(project, corpus, files)]
+    found = any(path.is_file() or any(path.iterdir()) for path in foreign)
+    for path in foreign:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    shutil.rmtree(project.work, ignore_errors=True)
+    out.mkdir(parents=True, exist_ok=True)
+    with replacing(mark) as part:
+        part.write_text(wanted, encoding="utf-8")
+    return found
+
+
+def _executed(project: Project, corpus: BookCorpus, files: dict[str, str]) -> list[Path]:
+    """The executed notebooks that another corpus, or another content of this one, went into."""
+    choice, found = json.dumps(corpus.choice), []
+    for path in sorted(project.sections.glob("*.ipynb")):
+        ingredients = (stored_state(path) or {}).get("ingredients") or {}
+        inputs = (ingredients.get(f"input {file}", value) == value for file, value in files.items())
+        if ingredients.get("parameter corpus", choice) != choice or not all(inputs):
+            found.append(path)
+    return found
+
+
+def remove_orphans(out: Path, pages: Collection[str], kept: Collection[str]) -> list[str]:
+    """Removes what earlier builds wrote and the book no longer has.
+
+    Args:
+        out: Where the pages are.
+        pages: The pages of the book: paths without suffix.
+        kept: The pictures and files for download that they use: paths within their folders.
+
+    Returns:
+        What was removed: paths in ``out``.
+    """
+    removed = []
+    for source in _files(out / "_sources"):
+        page = source.relative_to(out / "_sources").with_suffix("").as_posix()
+        if page not in pages:
+            removed += [source, out / f"{page}.html"]
+    for folder in ("_images", "_downloads"):
+        removed += [
+            file
+            for file in _files(out / folder)
+            if file.relative_to(out / folder).as_posix() not in kept
+        ]
+    for file in removed:
+        file.unlink(missing_ok=True)
+    return [file.relative_to(out).as_posix() for file in removed]
+
+
+def escape_search_titles(out: Path) -> None:
+    """Escapes the titles of the search index, which the search page takes for HTML.
+
+    Sphinx reads the index again when it builds the next time, so that this may be done twice.
+
+    Args:
+        out: Where the pages are; nothing happens if it has no index.
+    """
+    path, (start, end) = out / "searchindex.js", _CALL
+    if not path.is_file():
+        return
+    text = path.read_text(encoding="utf-8")
+    index = json.loads(text.removeprefix(start).removesuffix(end))
+    titles: dict[str, list[object]] = {}
+    for title, places in index["alltitles"].items():
+        titles.setdefault(title.replace("<", "&lt;").replace(">", "&gt;"), []).extend(places)
+    if titles != index["alltitles"]:
+        written = json.dumps({**index, "alltitles": titles}, sort_keys=True, separators=(",", ":"))
+        with replacing(path) as part:
+            part.write_text(f"{start}{written}{end}", encoding="utf-8")
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.rglob("*") if file.is_file())

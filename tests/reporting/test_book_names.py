@@ -1,0 +1,115 @@
+"""A model and a corpus with hostile names, on the pages of a built book, in a real browser."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from ..book import site as book
+from .mini_book import build, make_site, notebook, write
+from .test_names import NAME
+
+pytestmark = pytest.mark.xdist_group("book-sphinx")
+
+FILE = "<img src=x onerror=alert(2)> $y$ {name} [z]"
+PLAN = """
+pages:
+  - page: inference-{model}
+    for_each: models
+    notebook: inference.ipynb
+    title: "Inference: {name}"
+    parameters: {model: "{model}", corpus: "{corpus}"}
+    inputs: ["corpus:test"]
+    provides: ["runs/{corpus_name}/{model}.jsonl"]
+"""
+CELLS = [
+    'model: str = "keyword"\ncorpus: str = "surrogate"',
+    "from pathlib import Path\nimport numpy as np\nimport yaml\n"
+    "from cradle_lib import banner, confusion_figure, downloads, first_turns, load_corpus\n"
+    "from cradle_lib import outcome_table, record_table\n"
+    "from cradle_lib.detection import Predictions\nfrom cradle_lib.record import Record\n"
+    "dialogues = load_corpus(corpus)\n"
+    "name = yaml.safe_load(Path('../models.yml').read_text())[model]['name']\n"
+    "record = Record.create(model=model, name=name, group='baseline', engine='keyword',\n"
+    "    weights=name, prompt='turn', prompt_hash='0', decoding={'stop': name},\n"
+    "    corpus=dialogues.name, corpus_fingerprint=dialogues.fingerprint)\n"
+    "nothing = np.zeros(len(dialogues.gold), dtype=np.uint16)\n"
+    "run = Predictions(record, dialogues, nothing, nothing.astype(np.uint8), ('',), 1)\n"
+    "journal = Path('../runs') / dialogues.name / f'{model}.jsonl'\n"
+    "journal.parent.mkdir(parents=True, exist_ok=True)\njournal.write_text('{}')\n"
+    "banner(corpus=dialogues, record=record)",
+    "table = outcome_table([run])\ntable",
+    "record_table(run)",
+    "confusion_figure(run)",
+    "first_turns(dialogues, [run], dialogues=1)",
+    "downloads([table])",
+]
+# Sphinx's typography takes a backslash before a backtick away.
+TITLE = f"Inference: {NAME}".replace("\\`", "`")
+PICTURES = "[...document.images].filter(i => i.getAttribute('src').length < 5).length"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[book.Site]:
+    root = make_site(tmp_path_factory.mktemp("names"))
+    entry = {"name": NAME, "group": "baseline", "engine": "always-none", "default": True}
+    write(root / "models.yml", json.dumps({"hostile": entry}))
+    write(root / f"{FILE}.csv", "turn_id,text,labels\n0,User: Hello.,alert_ongoing\n")
+    write(root / "notebooks/pages.yml", PLAN)
+    write(root / "notebooks/inference.ipynb", notebook(CELLS))
+    done = build(root, f"{FILE}.csv")
+    assert done.returncode == 0, done.stdout + done.stderr
+    with book.serve(root / "book/_build/html") as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if book.chromium() is None:
+        pytest.skip("no chromium on this machine: apt-get install chromium")
+    with book.browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page on which no script of a name may run, and no picture of a name be asked for."""
+    page = browser.new_page()
+    alarms: list[str] = []
+    requests: list[str] = []
+    page.on("dialog", lambda dialog: (alarms.append(dialog.message), dialog.dismiss()))
+    page.on("pageerror", lambda error: alarms.append(str(error)))
+    page.on("request", lambda request: requests.append(request.url))
+    yield page
+    assert alarms == []
+    assert not [url for url in requests if url.endswith("/x")]
+    assert page.evaluate(PICTURES) == 0
+    page.close()
+
+
+def test_a_page_shows_the_names_as_they_are(site: book.Site, page: Page) -> None:
+    page.goto(site.url("sections/inference-hostile.html"), wait_until="load")
+    assert page.title().startswith(TITLE)
+    heading = page.locator("article h1").inner_text()
+    assert heading.removesuffix("#").strip() == TITLE
+    shown = page.locator("article").inner_text()
+    assert shown.count(NAME) >= 5
+    assert FILE in page.locator(".cradle-banner").inner_text()
+    alt = page.locator("article figure img").first.get_attribute("alt")
+    assert alt is not None
+    assert NAME in alt
+
+
+@pytest.mark.parametrize("name", ["intro.html", "search.html"])
+def test_other_pages_name_it_in_their_navigation(site: book.Site, page: Page, name: str) -> None:
+    page.goto(site.url(name), wait_until="load")
+    assert TITLE in page.inner_text("body")
+
+
+def test_a_search_shows_the_title_and_runs_nothing(site: book.Site, page: Page) -> None:
+    page.goto(site.url("search.html?q=inference%3A+%3Cimg+src%3Dx+onerror%3Dalert"))
+    page.wait_for_selector("#search-results li a")
+    assert TITLE in page.inner_text("#search-results")

@@ -1,0 +1,143 @@
+"""Names are text everywhere: in figures, in Markdown and in LaTeX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from markdown_it import MarkdownIt
+
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Predictions
+from cradle_lib.reporting.alarm_figures import burden_figure, category_figure
+from cradle_lib.reporting.comparison_figures import difference_figure, sensitivity_figure
+from cradle_lib.reporting.corpus_figures import position_figure
+from cradle_lib.reporting.downloads import to_latex
+from cradle_lib.reporting.escaping import markdown
+from cradle_lib.reporting.figures import Figure
+from cradle_lib.reporting.score_figures import confusion_figure, model_figure, per_label_figure
+from cradle_lib.reporting.score_tables import outcome_table
+from cradle_lib.reporting.tables import Column, Row, Table, text
+from cradle_lib.reporting.timing_figures import delay_figure, window_figure
+from cradle_lib.scoring.burden import burden
+from cradle_lib.scoring.comparison import compare
+from cradle_lib.scoring.evaluate import evaluate
+from cradle_lib.scoring.sensitivity import sensitivity
+from cradle_lib.scoring.timing import timing
+
+NAME = r"<img src=x onerror=alert(1)> $x_1$ [/x] {{evil}} `*_|\#\`"
+# The second one is no mathematics, and the third one would be missing from a legend.
+NAMES = (NAME, r"costs $5 and $\nothing$", "_hidden")
+
+
+class Page(HTMLParser):
+    """The tags and the text of a piece of HTML."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.tags.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def named(corpus: Corpus, make_run: Callable[..., Predictions]) -> list[Predictions]:
+    chance = np.random.default_rng(4)
+    found = []
+    for share, name in zip((0.2, 0.5, 0.8), NAMES, strict=True):
+        masks = np.where(chance.random(len(corpus.gold)) < share, corpus.gold, 0)
+        run = make_run("keyword", masks.astype(np.uint16))
+        found.append(replace(run, record=run.record.model_copy(update={"name": name})))
+    return found
+
+
+def of_scores(runs: list[Predictions]) -> list[Figure]:
+    evaluations = [evaluate(run, draws=5) for run in runs]
+    return [
+        model_figure(runs, evaluations),
+        per_label_figure(runs, evaluations),
+        burden_figure(runs, evaluations, [burden(run, draws=5) for run in runs]),
+    ]
+
+
+def of_timing(runs: list[Predictions]) -> list[Figure]:
+    timings = [timing(run, draws=5) for run in runs]
+    return [window_figure(runs, timings), delay_figure(runs, timings)]
+
+
+def of_places(runs: list[Predictions]) -> list[Figure]:
+    return [sensitivity_figure(sensitivity(runs)), category_figure(runs)]
+
+
+def of_differences(runs: list[Predictions]) -> list[Figure]:
+    # The baseline is named in the caption only.
+    none = replace(runs[0], record=runs[0].record.model_copy(update={"name": "none"}))
+    return [difference_figure(compare([none, *runs], draws=5, permutations=5))]
+
+
+@pytest.mark.parametrize("draw", [of_scores, of_timing, of_places, of_differences])
+def test_a_figure_writes_every_name_as_it_is(
+    draw: Callable[[list[Predictions]], list[Figure]], named: list[Predictions]
+) -> None:
+    for figure in draw(named):
+        written = ElementTree.fromstring(figure.light).itertext()
+        # Long names are broken at spaces.
+        seen = "".join("".join(written).split()).replace("\N{ZERO WIDTH SPACE}", "")
+        for name in NAMES:
+            assert name.replace(" ", "") in seen
+        page = Page(figure._repr_html_())
+        assert set(page.tags) <= {"figure", "img", "div", "figcaption"}
+        assert page.tags.count("img") == 2
+
+
+def test_captions_and_panels_are_text_too(named: list[Predictions]) -> None:
+    figure = confusion_figure(named[0])
+    assert NAME in Page(figure._repr_html_()).text
+    panels = position_figure({NAME: (np.array([1, 2]), np.array([0, 1]))}, "c")
+    assert NAME in "".join(ElementTree.fromstring(panels.light).itertext())
+
+
+def test_a_name_in_a_table_is_text_in_all_its_forms(named: list[Predictions]) -> None:
+    table = outcome_table(named)
+    assert NAME in Page(table._repr_html_()).text
+    page = Page(MarkdownIt("gfm-like", {"linkify": False}).render(table.to_markdown()))
+    assert NAME in page.text
+    assert set(page.tags) <= {"p", "strong", "table", "thead", "tbody", "tr", "th", "td"}
+    assert page.tags.count("td") == page.tags.count("th") * len(named)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_commonmark_reads_an_escaped_name_as_that_name(name: str) -> None:
+    page = Page(MarkdownIt().render(f"# {markdown(name)}"))
+    assert page.tags == ["h1"]
+    assert page.text.strip() == name
+
+
+def test_the_marks_at_the_ends_of_a_heading_stay() -> None:
+    assert Page(MarkdownIt().render(f"# {markdown('# C #')}")).text.strip() == "# C #"
+    assert markdown("one\n\ntwo") == "one two"
+
+
+def test_a_note_keeps_its_code_and_no_other_markup() -> None:
+    table = Table("c", (Column("a"),), (), ("Signature `x|y_z` of <b>$x_1$</b> [a](b).",))
+    page = Page(MarkdownIt().render(table.to_markdown().split("\n\n")[-1]))
+    assert page.tags == ["p", "code"]
+    assert page.text.strip() == "Signature x|y_z of <b>$x_1$</b> [a](b)."
+
+
+def test_a_row_that_begins_with_a_bracket_gives_latex_no_argument() -> None:
+    table = Table("c", (Column("a", "text"),), (Row((text("*"),)), Row((text("[/x]"),))))
+    lines = to_latex(table).splitlines()
+    after = [line for line, before in zip(lines[1:], lines, strict=False) if before.endswith("\\")]
+    assert after
+    assert not any(line.startswith(("[", "*")) for line in after)

@@ -1,0 +1,116 @@
+"""What builds leave behind, without a build: whose it is, and what of it stays."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cradle_lib.reporting.book_corpus import BookCorpus
+from cradle_lib.reporting.outputs import claim, escape_search_titles, remove_orphans
+from cradle_lib.reporting.plan import Project
+from cradle_lib.reporting.staleness import digest
+
+from .mini_book import write
+
+
+def executed(project: Project, name: str, **ingredients: str) -> Path:
+    path = project.sections / f"{name}.ipynb"
+    write(path, json.dumps({"metadata": {"cradle": {"ingredients": ingredients}}}))
+    return path
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    write(tmp_path / "mine.csv", "one")
+    return Project(tmp_path)
+
+
+def test_outputs_of_another_corpus_or_content_or_of_nobody_are_removed(project: Project) -> None:
+    mine = BookCorpus(str(project.root / "mine.csv"))
+    other = BookCorpus(str(project.root / "other.csv"))
+    write(project.root / "other.csv", "two")
+    html = project.root / "book/_build/html"
+    page, latex = html / "page.html", project.root / "book/_build/latex/book.tex"
+
+    def left() -> bool:
+        return page.exists() or latex.exists()
+
+    def made() -> None:
+        write(page, "text")
+        write(latex, "text")
+
+    made()
+    assert claim(project, mine, html)
+    assert not left()
+    assert html.is_dir()
+    made()
+    assert not claim(project, mine, html)
+    assert left()
+    assert claim(project, other, html)
+    assert not left()
+    assert claim(project, mine, html) is False
+    made()
+    write(project.root / "mine.csv", "one, and one that was added")
+    assert claim(project, mine, html)
+    assert not left()
+
+
+def test_a_folder_that_is_no_build_folder_is_never_emptied(project: Project) -> None:
+    write(project.root / "public/precious.txt", "mine")
+    assert not claim(project, BookCorpus(str(project.root / "mine.csv")), project.root / "public")
+    assert (project.root / "public/precious.txt").exists()
+    assert sorted(p.name for p in project.root.iterdir()) == ["mine.csv", "public"]
+
+
+def test_executed_notebooks_stay_if_no_other_corpus_went_into_them(project: Project) -> None:
+    mine = str(project.root / "mine.csv")
+    kept = [
+        executed(project, "any", notebook="x"),
+        executed(project, "same", **{"parameter corpus": json.dumps(mine)}),
+        executed(project, "equal", **{f"input {mine}": digest(b"one")}),
+    ]
+    gone = [
+        executed(project, "other", **{"parameter corpus": '"surrogate"'}),
+        executed(project, "older", **{f"input {mine}": digest(b"zero")}),
+    ]
+    foreign = project.sections / "foreign.ipynb"
+    write(foreign, "{}")
+
+    claim(project, BookCorpus(mine), project.root / "book/_build/html")
+
+    assert all(path.exists() for path in (*kept, foreign))
+    assert not any(path.exists() for path in gone)
+
+
+def test_orphans_are_pages_sources_pictures_and_files_of_no_page(tmp_path: Path) -> None:
+    there = [
+        "intro.html", "index.html", "search.html", "genindex.html", "_static/gone.html",
+        "sections/qwen2.5-72b.html", "sections/gone.html", "_sources/intro.md",
+        "_sources/sections/qwen2.5-72b.ipynb", "_sources/sections/gone.ipynb",
+        "_images/used.svg", "_images/gone.svg", "_downloads/ab/used.csv", "_downloads/cd/gone.csv",
+    ]  # fmt: skip
+    for name in there:
+        write(tmp_path / name, "x")
+
+    removed = remove_orphans(
+        tmp_path, {"intro", "sections/qwen2.5-72b"}, {"used.svg", "ab/used.csv"}
+    )
+
+    assert set(removed) == {name for name in there if "gone." in name and "_static" not in name}
+    left = {p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file()}
+    assert left == set(there) - set(removed)
+
+
+def test_titles_of_the_search_index_are_escaped_once(tmp_path: Path) -> None:
+    path = tmp_path / "searchindex.js"
+    index = {"alltitles": {"<b>": [[0, None]], "&lt;b>": [[1, "x"]], "R&D": [[2, None]]}, "t": 1}
+    write(path, f"Search.setIndex({json.dumps(index)})")
+
+    for _ in range(2):
+        escape_search_titles(tmp_path)
+        found = json.loads(path.read_text().removeprefix("Search.setIndex(").removesuffix(")"))
+        titles = {"&lt;b&gt;": [[0, None], [1, "x"]], "R&D": [[2, None]]}
+        assert found == {"alltitles": titles, "t": 1}
+    escape_search_titles(tmp_path / "nowhere")

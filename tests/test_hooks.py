@@ -1,0 +1,54 @@
+"""What git is kept from: outputs of notebooks, and an editor's copies of them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import yaml
+
+from cradle_lib import paths
+
+
+def strip(*files: Path) -> None:
+    """Runs the hook for notebooks as pre-commit would."""
+    config = yaml.safe_load((paths.ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    [hook] = [h for h in config["repos"][0]["hooks"] if h.get("types") == ["jupyter"]]
+    program, *options = hook["entry"].split()
+    # The environment of the tests is the one that `make` sets up, wherever that is.
+    program = str(Path(sys.executable).parent / Path(program).name)
+    subprocess.run([program, *options, *map(str, files)], cwd=paths.ROOT, check=True)
+
+
+def test_the_hook_takes_outputs_away_and_nothing_else(tmp_path: Path) -> None:
+    source = paths.NOTEBOOKS / "inference.ipynb"
+    notebook = nbformat.read(source, as_version=4)
+    output = nbformat.v4.new_output("stream", text="User: a line of a dialogue")
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    for number, cell in enumerate(code):
+        cell.outputs, cell.execution_count = [output], number + 1
+    nbformat.write(notebook, tmp_path / "ran.ipynb")
+    assert "a line of a dialogue" in (tmp_path / "ran.ipynb").read_text(encoding="utf-8")
+
+    strip(tmp_path / "ran.ipynb")
+
+    assert (tmp_path / "ran.ipynb").read_bytes() == source.read_bytes()
+
+
+def test_the_hook_leaves_every_source_as_it_is(tmp_path: Path) -> None:
+    copies = [Path(shutil.copy(path, tmp_path)) for path in paths.NOTEBOOKS.glob("*.ipynb")]
+    assert len(copies) > 20
+
+    strip(*copies)
+
+    for copy in copies:
+        assert copy.read_bytes() == (paths.NOTEBOOKS / copy.name).read_bytes()
+
+
+def test_copies_that_an_editor_keeps_are_ignored() -> None:
+    name = "notebooks/.ipynb_checkpoints/inference-checkpoint.ipynb"
+    done = subprocess.run(["git", "check-ignore", "--quiet", name], cwd=paths.ROOT, check=False)
+    assert done.returncode == 0
