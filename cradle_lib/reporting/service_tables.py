@@ -12,6 +12,7 @@ from cradle_lib.detection.journal import read_journal
 from cradle_lib.detection.money import told, total
 from cradle_lib.detection.registry import Model, find_model, load_registry
 from cradle_lib.detection.session import Prediction
+from cradle_lib.reporting.notice import Notice
 from cradle_lib.reporting.runs import find_journal
 from cradle_lib.reporting.tables import (
     MISSING,
@@ -68,7 +69,7 @@ def fault_table() -> Table:
     )
 
 
-def token_table(corpus: Corpus, models: Sequence[str]) -> Table:
+def token_table(corpus: Corpus, models: Sequence[str]) -> Table | Notice:
     """Shows what runs used, side by side.
 
     Args:
@@ -76,7 +77,7 @@ def token_table(corpus: Corpus, models: Sequence[str]) -> Table:
         models: Ids in the registry; those that were not run are left out.
 
     Returns:
-        One row for each run.
+        One row for each run; a notice if there is none.
     """
     rows = []
     for model, answers in _runs(corpus, models):
@@ -94,6 +95,8 @@ def token_table(corpus: Corpus, models: Sequence[str]) -> Table:
                 )
             )
         )
+    if not rows:
+        return _none(corpus)
     titles = ("Dialogues", "User turns", "Tokens of prompts", "Read from a cache, percent")
     return Table(
         f"The embedded model over {corpus.name}, computed in two ways and asked in three.",
@@ -102,11 +105,10 @@ def token_table(corpus: Corpus, models: Sequence[str]) -> Table:
             *map(Column, (*titles, "Tokens of answers", "Seconds an answer")),
         ),
         tuple(rows),
-        () if rows else (_none(corpus),),
     )
 
 
-def agreement_of_answers(corpus: Corpus, models: Sequence[str]) -> Table:
+def agreement_of_answers(corpus: Corpus, models: Sequence[str]) -> Table | Notice:
     """Compares runs answer by answer, wherever they were asked the same question.
 
     Args:
@@ -117,7 +119,8 @@ def agreement_of_answers(corpus: Corpus, models: Sequence[str]) -> Table:
         One row for each pair: the turns that both answered; how many of these were word for word
         the same question; and among those the shares with the same count of prompt tokens, the
         same text and the same labels. The history holds a model's own tags, so that two
-        runs are asked different questions after their tags first differed.
+        runs are asked different questions after their tags first differed. A notice if there are
+        no two runs.
     """
     rows = []
     for (one, first), (two, second) in combinations(_runs(corpus, models), 2):
@@ -136,6 +139,8 @@ def agreement_of_answers(corpus: Corpus, models: Sequence[str]) -> Table:
                 )
             )
         )
+    if not rows:
+        return _none(corpus)
     titles = ("Same number of prompt tokens", "Same text", "Same labels")
     return Table(
         "Pairs of runs: shares in percent of the questions that were the same.",
@@ -144,7 +149,6 @@ def agreement_of_answers(corpus: Corpus, models: Sequence[str]) -> Table:
             *map(Column, ("Turns of both", "Same question", *titles)),
         ),
         tuple(rows),
-        () if rows else (_none(corpus),),
     )
 
 
@@ -168,5 +172,5 @@ def _share(equal: Sequence[bool]) -> Cell:
     return percent(sum(equal) / len(equal) if equal else None)
 
 
-def _none(corpus: Corpus) -> str:
-    return f"These runs were not made over {corpus.name}."
+def _none(corpus: Corpus) -> Notice:
+    return Notice(f"These runs were not made over {corpus.name}.")
