@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -110,8 +111,8 @@ def _show(title: str, differences: Sequence[Difference], *, level: bool = True) 
             d.system,
             *([d.level] if level else []),
             short(d.label) if d.label else d.score.replace("_", " "),
-            " ".join(f"{100 * value:.1f}" for value in d.values),
-            f"{100 * d.estimate.value:+.1f}{bounds}",
+            " ".join("n/a" if math.isnan(v) else f"{100 * v:.1f}" for v in d.values),
+            "n/a" if math.isnan(d.estimate.value) else f"{100 * d.estimate.value:+.1f}{bounds}",
             "" if d.adjusted is None else f"{d.adjusted:.4f}",
             d.verdict,
         )

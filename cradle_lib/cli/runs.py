@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import time
 from collections import Counter
@@ -51,7 +52,8 @@ from cradle_lib.detection import (
 )
 from cradle_lib.errors import CradleError
 from cradle_lib.scoring.conventions import LEVELS
-from cradle_lib.scoring.evaluate import evaluate
+from cradle_lib.scoring.evaluate import Estimate, evaluate
+from cradle_lib.scoring.gaps import NEEDED, gap
 from cradle_lib.scoring.scores import OVERALL
 
 
@@ -222,15 +224,23 @@ def score(
     for level in LEVELS:
         table.add_column(level, justify="right")
     for name in OVERALL:
-        cells = []
-        for level in LEVELS:
-            value, low, high = results[level].estimate(name)
-            bounds = "" if low is None or high is None else f" [{100 * low:.1f}, {100 * high:.1f}]"
-            cells.append(f"{100 * value:.2f}{bounds}")
+        cells = [_percent(results[level].estimate(name)) for level in LEVELS]
         table.add_row(name.replace("_", " "), *cells, end_section=name == "jaccard")
     out.print(table, markup=False)
     turns = results["turn"]
     unread = {name: n for name, n in turns.outcomes.items() if n and name != "ok"}
     out.print(f"{turns.turns:,} of {turns.of_turns:,} user turns; answers not read: {unread or 0}")
+    missing = (gap(predictions.corpus, need) for need in dict.fromkeys(NEEDED.values()))
+    for why in dict.fromkeys(sentence for sentence in missing if sentence):
+        out.print(f"{why}: its precision, recall and F1 say nothing.", markup=False)
     for level in LEVELS:
         out.print(str(results[level].signature), markup=False)
+
+
+def _percent(estimate: Estimate) -> str:
+    value, low, high = estimate
+    if math.isnan(value):
+        return "n/a"
+    if low is None or high is None or math.isnan(low) or math.isnan(high):
+        return f"{100 * value:.2f}"
+    return f"{100 * value:.2f} [{100 * low:.1f}, {100 * high:.1f}]"

@@ -13,6 +13,7 @@ from cradle_lib.detection.predictions import Predictions
 from cradle_lib.reporting.analysis_tables import CATEGORY_NAMES
 from cradle_lib.reporting.comparison_figures import MARKERS, colours
 from cradle_lib.reporting.figures import Figure, Theme, bare, labelled, legend, render, wrapped
+from cradle_lib.reporting.notice import Notice, lacking
 from cradle_lib.reporting.runs import comparable
 from cradle_lib.scoring.burden import Burden
 from cradle_lib.scoring.categories import MISSED, SPARE, Category, analyse
@@ -35,7 +36,7 @@ _HATCHES: Final = {
 
 def burden_figure(
     runs: Sequence[Predictions], evaluations: Sequence[Evaluation], burdens: Sequence[Burden]
-) -> Figure:
+) -> Figure | Notice:
     """Draws what is found against what it costs.
 
     Args:
@@ -45,8 +46,14 @@ def burden_figure(
 
     Returns:
         One dot with two intervals for each run over the largest set of dialogues: recall
-        upwards, flagged turns to the right.
+        upwards, flagged turns to the right. A notice if there is nothing to find, or nothing to
+        flag in vain.
     """
+    nothing = lacking(runs, "labels", "there is nothing to find") or lacking(
+        runs, "unlabelled turns", "no turn can be flagged in vain"
+    )
+    if nothing:
+        return nothing
     _, group = comparable(runs, list(zip(evaluations, burdens, strict=True)))[0]
     dots = [
         (run.record.name, b.estimates["flagged_per_100"], e.estimate("micro_recall"))
@@ -90,7 +97,7 @@ def burden_figure(
     )
 
 
-def category_figure(runs: Sequence[Predictions]) -> Figure:
+def category_figure(runs: Sequence[Predictions]) -> Figure | Notice:
     """Draws the errors of each run by category: missed to the left, made up to the right.
 
     Args:
@@ -98,9 +105,13 @@ def category_figure(runs: Sequence[Predictions]) -> Figure:
 
     Returns:
         One bar for each run. A label in place of another stands on both sides of the middle,
-        as one false negative and one false positive.
+        as one false negative and one false positive. A notice if no run errs.
     """
+    if nothing := lacking(runs, "user turns", "there is no error to draw"):
+        return nothing
     _, group = comparable(runs, [analyse(run) for run in runs])[0]
+    if not any(sum(found.categories.values()) for _, found in group):
+        return Notice("No run errs on any user turn: there is no error to draw.")
     names = [run.record.name for run, _ in group]
     swapped = tuple(c for c in Category if c not in (*SPARE, *MISSED))
     told = "; ".join(

@@ -14,6 +14,7 @@ from cradle_lib.detection.runs import find_journal
 from cradle_lib.labels import ALERT_MASK, CRISIS_TYPES, LABELS, short
 from cradle_lib.record import History
 from cradle_lib.reporting.estimate_cells import share
+from cradle_lib.reporting.notice import Notice, lacking
 from cradle_lib.reporting.tables import (
     MISSING,
     Cell,
@@ -130,15 +131,18 @@ def swap_table(runs: Sequence[Predictions]) -> Table:
     )
 
 
-def alert_table(runs: Sequence[Predictions]) -> Table:
+def alert_table(runs: Sequence[Predictions]) -> Table | Notice:
     """Shows what became of the gold alerts: no tag, the other alert, or which confirm.
 
     Args:
         runs: What to look at.
 
     Returns:
-        One column for each run; what became of the alerts adds up to their number.
+        One column for each run; what became of the alerts adds up to their number. A notice if
+        there is none.
     """
+    if nothing := lacking(runs, "alerts", "none could be found or missed"):
+        return nothing
     found = [analyse(run) for run in runs]
     alerts = [int(np.bitwise_count(run.corpus.gold & np.uint16(ALERT_MASK)).sum()) for run in runs]
     confirmed = {

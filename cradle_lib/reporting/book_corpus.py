@@ -67,14 +67,14 @@ class BookCorpus:
 
     @property
     def training(self) -> str:
-        """The corpus with a train and a dev split: a single file has none."""
-        return self.choice if self.has_training else "surrogate"
+        """The corpus with a train and a dev split; empty for a single file, which has none."""
+        return self.choice if self.has_training else ""
 
     def files(self, split: str) -> tuple[str, ...]:
-        """Gives the files of a split, relative to the repository or absolute."""
-        if self.choice not in _FOLDERS and split == "test":
-            return (self.choice,)
-        files = [_FOLDERS[self.training] / f"{split}.parquet"]
-        if self.training == "surrogate":
+        """Gives the files of a split, relative to the repository or absolute; none if it lacks."""
+        if self.choice not in _FOLDERS:
+            return (self.choice,) if split == "test" else ()
+        files = [_FOLDERS[self.choice] / f"{split}.parquet"]
+        if self.choice == "surrogate":
             files.append(_FOLDERS["surrogate"] / "meta.parquet")
         return tuple(map(str, files))

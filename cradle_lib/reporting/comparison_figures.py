@@ -7,8 +7,9 @@ from typing import Final
 import numpy as np
 from matplotlib.figure import Figure as Canvas
 
-from cradle_lib.reporting.comparison_tables import LEVEL_NAMES, SCORE_NAMES
+from cradle_lib.reporting.comparison_tables import LEVEL_NAMES, SCORE_NAMES, without_labels
 from cradle_lib.reporting.figures import Figure, Theme, bare, labelled, legend, render, wrapped
+from cradle_lib.reporting.notice import Notice
 from cradle_lib.scoring.comparison import Comparison
 from cradle_lib.scoring.conventions import LEVELS
 from cradle_lib.scoring.sensitivity import Sensitivity
@@ -21,7 +22,7 @@ def colours(theme: Theme) -> tuple[str, ...]:
     return theme.second, theme.first, theme.third, theme.ink
 
 
-def difference_figure(comparison: Comparison, score: str = "micro_f1") -> Figure:
+def difference_figure(comparison: Comparison, score: str = "micro_f1") -> Figure | Notice:
     """Draws how far every run is from the baseline, with intervals.
 
     Args:
@@ -30,8 +31,11 @@ def difference_figure(comparison: Comparison, score: str = "micro_f1") -> Figure
 
     Returns:
         One panel for each setting. A filled dot is a difference that the test shows, an open
-        one a difference that it does not; the line at 0 is the baseline.
+        one a difference that it does not; the line at 0 is the baseline. A notice if no label
+        is gold.
     """
+    if nothing := without_labels(comparison):
+        return nothing
     chosen = [d for d in comparison.family if d.score == score]
     panels = [(LEVEL_NAMES[level], [d for d in chosen if d.level == level]) for level in LEVELS]
     baseline = comparison.names[0]
@@ -75,7 +79,7 @@ def difference_figure(comparison: Comparison, score: str = "micro_f1") -> Figure
 
 def sensitivity_figure(
     found: Sensitivity, scores: tuple[str, ...] = ("jaccard", "macro_f1")
-) -> Figure:
+) -> Figure | Notice:
     """Draws the place of every run under every convention.
 
     Args:
@@ -84,8 +88,11 @@ def sensitivity_figure(
 
     Returns:
         One row for each convention; a line for each run leads from row to row, with the score
-        beside every mark. Where lines cross, the ranking depends on the convention.
+        beside every mark. Where lines cross, the ranking depends on the convention. A notice
+        if some score is defined under no convention.
     """
+    if any(np.isnan(found.of(score)).all() for score in scores):
+        return Notice("There is no user turn to score, whatever the convention.")
     variants = [variant.name for variant in found.variants]
     titles = {score: SCORE_NAMES[score] for score in scores}
     told = "; ".join(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import short
+from cradle_lib.reporting.notice import Notice
 from cradle_lib.reporting.runs import comparable, with_same_dialogues
 from cradle_lib.reporting.tables import DASH, Cell, Column, Row, Table, count, percent, text
 from cradle_lib.scoring.comparison import SCORES, Comparison
@@ -80,15 +82,17 @@ def difference_table(comparison: Comparison) -> Table:
     )
 
 
-def label_difference_table(comparison: Comparison) -> Table:
+def label_difference_table(comparison: Comparison) -> Table | Notice:
     """Shows the F1 of each label against the baseline, at turn level.
 
     Args:
         comparison: The comparison.
 
     Returns:
-        One row for each label under one heading for each run.
+        One row for each label under one heading for each run; a notice if no label is gold.
     """
+    if nothing := without_labels(comparison):
+        return nothing
     rows = [_row(d, d.system, short(d.label or "")) for d in comparison.labels]
     return Table(
         f"F1 of each label at turn level against {comparison.names[0]}, in points with 95 % "
@@ -102,15 +106,18 @@ def label_difference_table(comparison: Comparison) -> Table:
     )
 
 
-def leaderboard_table(comparison: Comparison) -> Table:
+def leaderboard_table(comparison: Comparison) -> Table | Notice:
     """Shows tie groups instead of ranks.
 
     Args:
         comparison: The comparison.
 
     Returns:
-        One row for each run, under one heading for each setting and score.
+        One row for each run, under one heading for each setting and score; a notice if no
+        label is gold.
     """
+    if nothing := without_labels(comparison):
+        return nothing
     rows = []
     for level in LEVELS:
         for score in SCORES:
@@ -141,6 +148,13 @@ def leaderboard_table(comparison: Comparison) -> Table:
             "Holm's correction over all pairs. Places: what a run's place could be.",
         ),
     )
+
+
+def without_labels(comparison: Comparison) -> Notice | None:
+    """Gives a notice if no F1 could tell the runs apart, because no label is gold."""
+    if any(difference.support for difference in comparison.family):
+        return None
+    return Notice("No user turn has a gold label: F1 can't tell the runs apart.")
 
 
 def _columns(support: str) -> tuple[Column, ...]:
@@ -175,6 +189,8 @@ def _row(d: Difference, group: str, title: str | None = None) -> Row:
 def points(d: Difference) -> Cell:
     """Makes a cell of a difference in points, with its sign."""
     value, low, high = d.estimate
+    if math.isnan(value):
+        return percent(value)
     if low is None or high is None:
         return Cell(f"{100 * value:+.1f}", 100 * value)
     shown = f"{100 * low:+.1f} to {100 * high:+.1f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -10,6 +11,7 @@ import numpy as np
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.reporting.comparison_tables import SCORE_NAMES
 from cradle_lib.reporting.estimate_cells import share
+from cradle_lib.reporting.notice import Notice, lacking
 from cradle_lib.reporting.runs import comparable
 from cradle_lib.reporting.tables import (
     UNDEFINED,
@@ -88,6 +90,9 @@ def widest_table(found: Sensitivity) -> Table:
         if score == "f1":
             continue
         values = found.of(score)
+        if np.isnan(values).all():
+            rows.append(Row((text(title), decimal(math.nan), text("none"), count(0))))
+            continue
         moved = np.nan_to_num(np.abs(values - values[0]))
         worst, flips = moved.max(axis=1), found.flips(score)
         place = int(worst.argmax())
@@ -113,7 +118,7 @@ def widest_table(found: Sensitivity) -> Table:
     )
 
 
-def cohort_table(runs: Sequence[Predictions], found: Sequence[Cohorts]) -> Table:
+def cohort_table(runs: Sequence[Predictions], found: Sequence[Cohorts]) -> Table | Notice:
     """Shows the scores of the parts of a corpus.
 
     Args:
@@ -121,13 +126,18 @@ def cohort_table(runs: Sequence[Predictions], found: Sequence[Cohorts]) -> Table
         found: Their cohorts, all by the same division, in the same order.
 
     Returns:
-        One row for each part and run; no row if the corpus does not know the division.
+        One row for each part and run; a notice if the corpus does not know the division, or
+        has nothing to divide.
 
     Raises:
         ValueError: If divisions are mixed.
     """
     if len({cohorts.by for cohorts in found}) != 1:
         raise ValueError("a table of cohorts needs one division")
+    if nothing := lacking(runs, "user turns", "there is no part to score"):
+        return nothing
+    if not any(cohorts.cohorts for cohorts in found):
+        return Notice(f"{runs[0].corpus.name} does not say the {_BY[found[0].by]} of a dialogue.")
     rows = [
         Row(
             (
@@ -160,7 +170,12 @@ def cohort_table(runs: Sequence[Predictions], found: Sequence[Cohorts]) -> Table
             Column("F1"),
         ),
         tuple(rows),
-        ("Micro-averaged. This corpus does not know the division.",)
-        if not rows
-        else ("Micro-averaged over the labels.",),
+        (
+            "Micro-averaged over the labels.",
+            *(
+                [f"{UNDEFINED} no label is gold in this part."]
+                if any(not cohort.support for cohorts in found for cohort in cohorts.cohorts)
+                else []
+            ),
+        ),
     )

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from cradle_lib.labels import CRISIS_TYPES, TEMPORAL_STATES
 from cradle_lib.reporting.figures import Figure, Theme, bare, legend, render
+from cradle_lib.reporting.notice import Notice
 
 _KINDS: Final = ("alert", *CRISIS_TYPES.values())
 
 
-def label_figure(counts: Mapping[str, int], corpus: str) -> Figure:
+def label_figure(counts: Mapping[str, int], corpus: str) -> Figure | Notice:
     """Draws how often each label occurs, ongoing beside past.
 
     Args:
@@ -24,8 +25,10 @@ def label_figure(counts: Mapping[str, int], corpus: str) -> Figure:
         corpus: Name of the corpus, for the caption.
 
     Returns:
-        Paired bars, one pair for alerts and one for each crisis type.
+        Paired bars, one pair for alerts and one for each crisis type; a notice without labels.
     """
+    if not any(counts.values()):
+        return Notice(f"No turn of {corpus} has a label: there are none to draw.")
     stems = ["alert", *(f"confirm_{crisis}" for crisis in CRISIS_TYPES)]
     pairs = [tuple(counts[f"{stem}_{state}"] for state in TEMPORAL_STATES) for stem in stems]
     total = sum(map(sum, pairs))
@@ -105,7 +108,7 @@ def length_figure(lengths: Mapping[int, int], corpus: str) -> Figure:
 
 def position_figure(
     positions: Mapping[str, tuple[NDArray[np.int64], NDArray[np.int64]]], corpus: str
-) -> Figure:
+) -> Figure | Notice:
     """Draws on which turns alerts and confirms fall, for each reveal timing.
 
     Args:
@@ -114,8 +117,10 @@ def position_figure(
         corpus: Name of the corpus, for the caption.
 
     Returns:
-        One panel for each timing, with a common horizontal axis.
+        One panel for each timing, with a common horizontal axis; a notice without labels.
     """
+    if not any(counts.any() for pair in positions.values() for counts in pair):
+        return Notice(f"No turn of {corpus} has a label: they have no place to draw.")
     highest = max(1, *(int(counts.max()) for pair in positions.values() for counts in pair))
     medians = [f"{timing}: {_median(confirms)}" for timing, (_, confirms) in positions.items()]
 

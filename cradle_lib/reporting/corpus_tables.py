@@ -8,6 +8,7 @@ from typing import Final
 from cradle_lib.corpus.statistics import Statistics
 from cradle_lib.labels import LABELS
 from cradle_lib.published import published, published_label_counts, published_table
+from cradle_lib.reporting.notice import Notice
 from cradle_lib.reporting.published import published_cell
 from cradle_lib.reporting.tables import (
     DASH,
@@ -160,7 +161,7 @@ def length_table(statistics: Statistics, corpus: str) -> Table:
     )
 
 
-def training_table(splits: Mapping[str, Statistics], corpus: str) -> Table:
+def training_table(splits: Mapping[str, Statistics], corpus: str) -> Table | Notice:
     """Makes Table 12: the train and dev splits.
 
     Args:
@@ -168,8 +169,11 @@ def training_table(splits: Mapping[str, Statistics], corpus: str) -> Table:
         corpus: Name of the corpus.
 
     Returns:
-        One row for each quantity and label; two columns for each split.
+        One row for each quantity and label; two columns for each split. A notice without
+        splits.
     """
+    if not splits:
+        return Notice("This corpus has no train split and no dev split to count.")
 
     def row(title: str, cell: Callable[[Statistics], Cell], stated: Callable[[str], Cell]) -> Row:
         cells = [made for name, s in splits.items() for made in (cell(s), stated(name))]

@@ -6,11 +6,12 @@ lacks both tables. What is not known is a dash, and a note says so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from cradle_lib.corpus.disclosure import scenario_names
 from cradle_lib.corpus.statistics import Statistics
 from cradle_lib.labels import LABELS, TEMPORAL_STATES, short, stage, temporal
+from cradle_lib.reporting.notice import Notice
 from cradle_lib.reporting.published import published_cell
 from cradle_lib.reporting.tables import (
     MISSING,
@@ -66,7 +67,7 @@ def scenario_table(statistics: Statistics, corpus: str) -> Table:
     )
 
 
-def mapping_table(found: Mapping[str, Mapping[str, int]] | None, corpus: str) -> Table:
+def mapping_table(found: Mapping[str, Mapping[str, int]] | None, corpus: str) -> Table | Notice:
     """Makes what stands for Table 8: which crisis types occur in which scenario.
 
     Args:
@@ -74,17 +75,16 @@ def mapping_table(found: Mapping[str, Mapping[str, int]] | None, corpus: str) ->
         corpus: Name of the corpus.
 
     Returns:
-        One row for each confirm, ongoing ones first.
+        One row for each confirm, ongoing ones first; a notice if the corpus does not say.
     """
-    scenarios = list(scenario_names(found or ()))
+    if found is None:
+        return Notice(f"{corpus} does not say which scenario a dialogue has.")
+    scenarios = list(scenario_names(found))
     rows = [
         Row(
             (
                 text(short(label)),
-                *(
-                    count(None if found is None else found.get(s, {}).get(label, 0))
-                    for s in scenarios
-                ),
+                *(count(found.get(s, {}).get(label, 0)) for s in scenarios),
             ),
             group=state,
         )
@@ -97,8 +97,6 @@ def mapping_table(found: Mapping[str, Mapping[str, int]] | None, corpus: str) ->
         "Table 8, is not in our copy of its text; its Sec 3.1 says that past crises avoid S4 "
         "and S5."
     ]
-    if found is None:
-        notes.append(f"{MISSING} not known: {corpus} does not say which scenario a dialogue has.")
     return Table(
         f"Dialogues of {corpus} with a confirm of each kind, by scenario (compare Table 8).",
         (Column("Confirm", "text"), *map(Column, scenarios)),
@@ -107,20 +105,17 @@ def mapping_table(found: Mapping[str, Mapping[str, int]] | None, corpus: str) ->
     )
 
 
-def timing_table(statistics: Statistics, corpus: str) -> Table:
-    """Shows how many dialogues have which reveal timing."""
+def timing_table(statistics: Statistics, corpus: str) -> Table | Notice:
+    """Shows how many dialogues have which reveal timing; a notice if the corpus does not say."""
     timings = statistics.timings
+    if timings is None:
+        return Notice(f"{corpus} does not say when its dialogues were meant to disclose.")
     rows = [
         Row((text(name), count(dialogues), decimal(statistics.share(dialogues), 1)))
-        for name, dialogues in (timings or {}).items()
+        for name, dialogues in timings.items()
     ]
-    notes: Sequence[str] = ()
-    if timings is None:
-        rows = [Row((text("any"), count(statistics.dialogues), decimal(100.0, 1)))]
-        notes = (f"{corpus} does not say when its dialogues were meant to disclose.",)
     return Table(
         f"Reveal timing in {corpus} (Sec 3.1 of the paper: three groups of equal size).",
         (Column("Timing", "text"), Column("Dialogues"), Column("Share (%)")),
         tuple(rows),
-        tuple(notes),
     )

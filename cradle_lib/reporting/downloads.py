@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from cradle_lib.reporting.escaping import latex
+from cradle_lib.reporting.notice import Notice
 from cradle_lib.reporting.tables import Cell, Table
 from cradle_lib.scoring.report import Report, report_schema
 
@@ -96,11 +97,12 @@ class Downloads:
         return ", ".join(file.name for _, files in self.groups for file in files)
 
 
-def downloads(tables: Sequence[Table] = (), reports: Sequence[Report] = ()) -> Downloads:
+def downloads(tables: Sequence[Table | Notice] = (), reports: Sequence[Report] = ()) -> Downloads:
     """Offers tables and reports as files.
 
     Args:
-        tables: Each as CSV with unrounded numbers, LaTeX and Markdown.
+        tables: Each as CSV with unrounded numbers, LaTeX and Markdown; a notice, which stands
+            where there is no table, has no file.
         reports: Each as JSON; their schema comes with them.
 
     Returns:
@@ -108,6 +110,8 @@ def downloads(tables: Sequence[Table] = (), reports: Sequence[Report] = ()) -> D
     """
     groups: list[tuple[str, tuple[File, ...]]] = []
     for table in tables:
+        if isinstance(table, Notice):
+            continue
         name = _slug(table.caption)
         files = (
             File(f"{name}.csv", "text/csv", table.to_csv()),

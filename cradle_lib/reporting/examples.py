@@ -23,6 +23,7 @@ from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.detection.answers import OUTCOMES, Outcome
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import NONE, labels_of
+from cradle_lib.reporting.notice import Notice
 from cradle_lib.scoring.confusion import CELLS, NONE_CELL, pair
 from cradle_lib.scoring.errors import Case, ErrorKind, kind_of
 
@@ -148,7 +149,7 @@ def error_examples(
     runs: Sequence[Predictions],
     *,
     before: int = 4,
-) -> Examples:
+) -> Examples | Notice:
     """Shows error cases with the turns that come before them (Table 6 of the paper).
 
     Args:
@@ -158,8 +159,11 @@ def error_examples(
         before: How many rows of context come first, if there are so many.
 
     Returns:
-        One excerpt for each case, up to the turn and the rows that continue it.
+        One excerpt for each case, up to the turn and the rows that continue it; a notice if
+        there is no case.
     """
+    if not cases:
+        return Notice("No run errs on any user turn: there is no case to show.")
     places = {dialogue.id: position for position, dialogue in enumerate(corpus)}
     excerpts = []
     for case in cases:

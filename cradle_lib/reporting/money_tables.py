@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.estimate import estimate_cost
@@ -12,12 +13,14 @@ from cradle_lib.detection.places import journal_files
 from cradle_lib.detection.registry import Model, find_model, load_registry
 from cradle_lib.detection.runs import find_journal
 from cradle_lib.record import History
+from cradle_lib.reporting.notice import Notice
 from cradle_lib.reporting.tables import MISSING, Cell, Column, Row, Table, count, percent, text
 
 _NEAR = "The surrogate has the shape of the paper's test split, and so nearly its estimate."
+_PRICELESS: Final = "None of these models has prices in models.yml: there is no cost to show."
 
 
-def price_table(models: Sequence[str] = ()) -> Table:
+def price_table(models: Sequence[str] = ()) -> Table | Notice:
     """Shows the prices that the registry knows, with their date and source.
 
     Args:
@@ -25,7 +28,7 @@ def price_table(models: Sequence[str] = ()) -> Table:
 
     Returns:
         One row for each model, in dollars per million tokens. A dash is a kind that is charged
-        as ordinary input.
+        as ordinary input. A notice if none has prices.
     """
     rows = []
     for model in _priced(models):
@@ -36,6 +39,8 @@ def price_table(models: Sequence[str] = ()) -> Table:
             rows.append(
                 Row((text(model.name), *shown, text(f"{prices.date}"), text(prices.source)))
             )
+    if not rows:
+        return Notice(_PRICELESS)
     return Table(
         "Dollars per million tokens, by what the tokens are.",
         (
@@ -49,7 +54,9 @@ def price_table(models: Sequence[str] = ()) -> Table:
     )
 
 
-def cost_table(corpus: Corpus, models: Sequence[str] = (), history: History = "self") -> Table:
+def cost_table(
+    corpus: Corpus, models: Sequence[str] = (), history: History = "self"
+) -> Table | Notice:
     """Shows what runs over a whole corpus would cost, by :func:`.estimate_cost`.
 
     Args:
@@ -58,7 +65,7 @@ def cost_table(corpus: Corpus, models: Sequence[str] = (), history: History = "s
         history: Whose tags the history shows.
 
     Returns:
-        One row for each model.
+        One row for each model; a notice if none has prices.
     """
     rows: list[Row] = []
     said: dict[str, list[str]] = {}
@@ -81,6 +88,8 @@ def cost_table(corpus: Corpus, models: Sequence[str] = (), history: History = "s
         )
         for sentence in found.assumptions:
             said.setdefault(sentence, []).append(model.name)
+    if not rows:
+        return Notice(_PRICELESS)
     return Table(
         f"What a run over {corpus.name} would use and cost: calculated, not paid. Shares in "
         "percent of the prompts' tokens, costs in dollars.",

@@ -18,7 +18,8 @@ One entry makes one page, or one page for each model that the registry marks as 
 
 ``{model}`` is the model's id and ``{name}``, in a title, its name on pages. ``{corpus}`` is the
 book's corpus, ``{corpus_name}`` what its runs are filed under, and ``{training}`` the corpus
-whose train and dev splits are shown. A ``title`` replaces the notebook's own.
+whose train and dev splits are shown, empty if there are none. A ``title`` replaces the
+notebook's own.
 
 ``inputs`` are the files that the notebook reads: patterns relative to the repository, each of
 which must match something, or a split of the book's corpus. ``inputs_of`` adds some for one

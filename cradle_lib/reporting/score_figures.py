@@ -15,9 +15,11 @@ from cradle_lib.labels import short
 from cradle_lib.published import published
 from cradle_lib.reporting.figures import Figure, Theme, bare, labelled, legend, render, wrapped
 from cradle_lib.reporting.heat_map import heat_map
+from cradle_lib.reporting.notice import Notice, lacking
 from cradle_lib.reporting.runs import comparable
 from cradle_lib.scoring.confusion import confusion
 from cradle_lib.scoring.evaluate import Evaluation
+from cradle_lib.scoring.gaps import NEEDED
 
 # Shapes tell series apart where colours do not.
 _MARKERS: Final = ("o", "s", "D", "^")
@@ -35,7 +37,7 @@ class _Dot:
     Attributes:
         row: The model or label that the dot belongs to.
         value: The score; NaN leaves the row empty.
-        low: Lower bound.
+        low: Lower bound; NaN without an interval.
         high: Upper bound.
         published: What the paper states for the same system, if anything.
     """
@@ -49,7 +51,7 @@ class _Dot:
 
 def model_figure(
     runs: Sequence[Predictions], evaluations: Sequence[Evaluation], score: str = "micro_f1"
-) -> Figure:
+) -> Figure | Notice:
     """Draws one score of several models as dots with intervals.
 
     Args:
@@ -59,9 +61,12 @@ def model_figure(
 
     Returns:
         One panel for each set of dialogues, above one another, with a common axis from 0 to
-        100 percent.
+        100 percent; a notice if the score can't be other than 0, or is not defined.
     """
     level = evaluations[0].counts.level
+    need = NEEDED[level] if score.startswith(("micro", "macro")) else "user turns"
+    if nothing := lacking(runs, need, "there are no scores to draw"):
+        return nothing
     panels = [
         (
             f"{len(group[0][0].corpus):,} dialogues",
@@ -108,7 +113,9 @@ def model_figure(
     )
 
 
-def per_label_figure(runs: Sequence[Predictions], evaluations: Sequence[Evaluation]) -> Figure:
+def per_label_figure(
+    runs: Sequence[Predictions], evaluations: Sequence[Evaluation]
+) -> Figure | Notice:
     """Draws the F1 of each label as dots with intervals.
 
     Args:
@@ -116,8 +123,10 @@ def per_label_figure(runs: Sequence[Predictions], evaluations: Sequence[Evaluati
         evaluations: Their evaluations at one level, in the same order.
 
     Returns:
-        One row for each label.
+        One row for each label; a notice if none is gold.
     """
+    if nothing := lacking(runs, "labels", "no label has an F1 to draw"):
+        return nothing
     _, group = comparable(runs, evaluations)[0]
     series = [
         (
@@ -162,7 +171,7 @@ def per_label_figure(runs: Sequence[Predictions], evaluations: Sequence[Evaluati
     )
 
 
-def confusion_figure(run: Predictions) -> Figure:
+def confusion_figure(run: Predictions) -> Figure | Notice:
     """Draws a row-normalised confusion matrix (Figures 13 and 14 of the paper).
 
     Args:
@@ -170,8 +179,12 @@ def confusion_figure(run: Predictions) -> Figure:
 
     Returns:
         A heat map with percentages in the cells, those on the diagonal framed. It scrolls
-        sideways on a phone. A row without instances is left blank.
+        sideways on a phone. A row without instances is left blank. A notice if there is
+        neither a gold label nor a tag.
     """
+    nothing = lacking([run], "labels", f"{run.record.name} tags nothing either")
+    if nothing and not run.masks.any():
+        return nothing
     counts = confusion(run.corpus.gold, run.masks)
     gold, found, missed = counts[:-1].sum(), np.trace(counts[:-1, :-1]), counts[:-1, -1].sum()
     model = f"{run.record.name} over {len(run.corpus):,} dialogues"
@@ -204,8 +217,8 @@ def _dot(
     return _Dot(
         row,
         100 * value,
-        100 * (value if low is None else low),
-        100 * (value if high is None else high),
+        np.nan if low is None else 100 * low,
+        np.nan if high is None else 100 * high,
         stated,
     )
 
@@ -219,4 +232,6 @@ def _published(run: Predictions, level: str, score: str) -> float | None:
 def _shown(dot: _Dot) -> str:
     if np.isnan(dot.value):
         return "not defined"
+    if np.isnan(dot.low):
+        return f"{dot.value:.1f}"
     return f"{dot.value:.1f} ({dot.low:.1f} to {dot.high:.1f})"

@@ -24,6 +24,7 @@ from cradle_lib.reporting.runs import comparable, is_whole
 from cradle_lib.reporting.tables import (
     MISSING,
     MISSING_NOTE,
+    UNDEFINED,
     UNDEFINED_NOTE,
     Cell,
     Column,
@@ -36,6 +37,7 @@ from cradle_lib.reporting.tables import (
 )
 from cradle_lib.scoring.conventions import Level
 from cradle_lib.scoring.evaluate import Evaluation
+from cradle_lib.scoring.gaps import NEEDED, gap
 from cradle_lib.scoring.scores import OVERALL
 
 _LEVELS: Final[Mapping[Level, str]] = {
@@ -58,6 +60,7 @@ def scores_table(runs: Sequence[Predictions], evaluations: Sequence[Evaluation])
         One row for each run in percent, with intervals, under one heading for each set of
         dialogues; right below a whole run what is published for the same system; then
         the paper's systems that were not run. Values of the paper are never marked as best.
+        Where no label of the level is gold, precision, recall and F1 are not defined.
 
     Raises:
         ValueError: If there are not as many evaluations as runs, or they mix levels.
@@ -98,7 +101,13 @@ def scores_table(runs: Sequence[Predictions], evaluations: Sequence[Evaluation])
             Column("Unread"),
         ),
         tuple(rows),
-        (*_notes(evaluations), _UNREAD_NOTE, MISSING_NOTE, *_gain(level)),
+        (
+            *_notes(evaluations),
+            _UNREAD_NOTE,
+            MISSING_NOTE,
+            *_never_gold(runs, evaluations),
+            *_gain(level),
+        ),
     )
 
 
@@ -185,6 +194,8 @@ def record_table(run: Predictions) -> Table:
 
 
 def _score(evaluation: Evaluation, name: str, label: str | None = None) -> Cell:
+    if name not in ("exact_match", "jaccard") and not any(evaluation.support.values()):
+        return percent(math.nan)
     estimate = evaluation.estimate(name, label)
     if estimate.low is None or estimate.high is None:
         return percent(estimate.value)
@@ -232,6 +243,20 @@ def _notes(evaluations: Sequence[Evaluation]) -> list[str]:
         for line, signature in unique.items()
     ]
     return [*lines, f"The first one in words: {next(iter(unique.values())).long()}."]
+
+
+def _never_gold(runs: Sequence[Predictions], evaluations: Sequence[Evaluation]) -> tuple[str, ...]:
+    """Says of the largest set of dialogues what its missing labels do to the scores."""
+    run, most = max(zip(runs, evaluations, strict=True), key=lambda pair: len(pair[0].corpus))
+    if why := gap(run.corpus, NEEDED[most.counts.level]):
+        return (f"{UNDEFINED} {why}: precision, recall and F1 are not defined.",)
+    absent = sum(not support for support in most.support.values())
+    if not absent or most.signature.zero_division:
+        return ()
+    return (
+        f"{absent} of the {len(most.support)} labels are never gold in {run.corpus.name}: each "
+        "counts as 0 in macro scores.",
+    )
 
 
 def _gain(level: Level) -> tuple[str, ...]:

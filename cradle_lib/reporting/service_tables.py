@@ -14,6 +14,7 @@ from cradle_lib.detection.places import journal_files
 from cradle_lib.detection.registry import Model, find_model, load_registry
 from cradle_lib.detection.runs import find_journal
 from cradle_lib.detection.session import Prediction
+from cradle_lib.reporting.notice import Notice
 from cradle_lib.reporting.tables import (
     MISSING,
     Cell,
@@ -69,7 +70,7 @@ def fault_table() -> Table:
     )
 
 
-def token_table(corpus: Corpus, models: Sequence[str]) -> Table:
+def token_table(corpus: Corpus, models: Sequence[str]) -> Table | Notice:
     """Shows what runs used, side by side.
 
     Args:
@@ -77,7 +78,7 @@ def token_table(corpus: Corpus, models: Sequence[str]) -> Table:
         models: Ids in the registry; those that were not run are left out.
 
     Returns:
-        One row for each run.
+        One row for each run; a notice if there is none.
     """
     rows = []
     for model, answers in _runs(corpus, models):
@@ -95,6 +96,8 @@ def token_table(corpus: Corpus, models: Sequence[str]) -> Table:
                 )
             )
         )
+    if not rows:
+        return _none(corpus)
     titles = ("Dialogues", "User turns", "Tokens of prompts", "Read from a cache, percent")
     return Table(
         f"What these runs over {corpus.name} used, side by side.",
@@ -103,11 +106,10 @@ def token_table(corpus: Corpus, models: Sequence[str]) -> Table:
             *map(Column, (*titles, "Tokens of answers", "Seconds an answer")),
         ),
         tuple(rows),
-        () if rows else (_none(corpus),),
     )
 
 
-def agreement_of_answers(corpus: Corpus, models: Sequence[str]) -> Table:
+def agreement_of_answers(corpus: Corpus, models: Sequence[str]) -> Table | Notice:
     """Compares runs answer by answer, wherever they were asked the same question.
 
     Args:
@@ -118,7 +120,8 @@ def agreement_of_answers(corpus: Corpus, models: Sequence[str]) -> Table:
         One row for each pair: the turns that both answered; how many of these were word for word
         the same question; and among those the shares with the same count of prompt tokens, the
         same text and the same labels. The history holds a model's own tags, so that two
-        runs are asked different questions after their tags first differed.
+        runs are asked different questions after their tags first differed. A notice if there are
+        no two runs.
     """
     rows = []
     for (one, first), (two, second) in combinations(_runs(corpus, models), 2):
@@ -137,6 +140,8 @@ def agreement_of_answers(corpus: Corpus, models: Sequence[str]) -> Table:
                 )
             )
         )
+    if not rows:
+        return _none(corpus)
     titles = ("Same number of prompt tokens", "Same text", "Same labels")
     return Table(
         "Pairs of runs: shares in percent of the questions that were the same.",
@@ -145,7 +150,6 @@ def agreement_of_answers(corpus: Corpus, models: Sequence[str]) -> Table:
             *map(Column, ("Turns of both", "Same question", *titles)),
         ),
         tuple(rows),
-        () if rows else (_none(corpus),),
     )
 
 
@@ -171,5 +175,5 @@ def _share(equal: Sequence[bool]) -> Cell:
     return percent(sum(equal) / len(equal) if equal else None)
 
 
-def _none(corpus: Corpus) -> str:
-    return f"These runs were not made over {corpus.name}."
+def _none(corpus: Corpus) -> Notice:
+    return Notice(f"These runs were not made over {corpus.name}.")

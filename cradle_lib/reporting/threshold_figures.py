@@ -53,7 +53,7 @@ def threshold_figures(found: Sequence[RunCurves]) -> list[Figure | Notice]:
 
     Returns:
         For each run one curve for each kind of label, a mark at even odds; a notice if there
-        is no run.
+        is no run, or none of its curves is defined.
     """
     return [_figure(run, curves) for run, curves in found] or [Notice(_NOTHING)]
 
@@ -71,7 +71,15 @@ def threshold_tables(found: Sequence[RunCurves]) -> list[Table | Notice]:
     return [_table(run, curves) for run, curves in found] or [Notice(_NOTHING)]
 
 
-def _figure(run: Predictions, curves: Sequence[ThresholdCurve]) -> Figure:
+def _figure(run: Predictions, curves: Sequence[ThresholdCurve]) -> Figure | Notice:
+    styles = dict(zip(WANTED, ("-", "--", "-."), strict=True))
+    # Where there is nothing to find, or nothing else, one of the axes has no meaning.
+    curves = [curve for curve in curves if 0 < curve.positives < curve.turns]
+    if not curves:
+        return Notice(
+            f"{run.record.name}: there is no curve to draw, because every user turn has a gold "
+            "label, or none has."
+        )
     told = "; ".join(
         f"for {_NAMES[c.wanted]}, at even odds "
         f"{_shown(c.recall, c.even, 100)} % are found and "
@@ -82,16 +90,16 @@ def _figure(run: Predictions, curves: Sequence[ThresholdCurve]) -> Figure:
     def draw(canvas: Canvas, theme: Theme) -> None:
         axes = canvas.subplots()
         axes.plot([0, 100], [0, 100], ":", color=theme.faint, lw=1.5)
-        colours = (theme.ink, theme.first, theme.second)
-        for place, (curve, colour) in enumerate(zip(curves, colours, strict=True)):
+        colours = dict(zip(WANTED, (theme.ink, theme.first, theme.second), strict=True))
+        for place, curve in enumerate(curves):
+            colour = colours[curve.wanted]
             across, up = curve.burden.value, 100 * curve.recall.value
             if curve.recall.low is not None and curve.recall.high is not None:
                 axes.fill_between(
                     across, 100 * curve.recall.low, 100 * curve.recall.high,
                     color=colour, alpha=0.15, lw=0,
                 )  # fmt: skip
-            style = ("-", "--", "-.")[place]
-            axes.plot(across, up, style, color=colour, label=_NAMES[curve.wanted])
+            axes.plot(across, up, styles[curve.wanted], color=colour, label=_NAMES[curve.wanted])
             own = curve.even
             axes.plot(across[own], up[own], MARKERS[place], color=colour, ms=8)
         axes.set_xlim(-1, 101)

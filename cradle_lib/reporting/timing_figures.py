@@ -12,6 +12,7 @@ from matplotlib.figure import Figure as Canvas
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.reporting.comparison_figures import MARKERS, colours
 from cradle_lib.reporting.figures import Figure, Theme, bare, labelled, legend, render
+from cradle_lib.reporting.notice import Notice, lacking
 from cradle_lib.reporting.runs import comparable
 from cradle_lib.scoring.draws import Measured
 from cradle_lib.scoring.timing import Timing
@@ -19,7 +20,7 @@ from cradle_lib.scoring.timing import Timing
 _Group = list[tuple[Predictions, Timing]]
 
 
-def window_figure(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Figure:
+def window_figure(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Figure | Notice:
     """Draws F1 against the tolerance: the curve that joins the paper's two tables.
 
     Args:
@@ -29,8 +30,10 @@ def window_figure(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Fig
     Returns:
         A solid line for windows to both sides, a dashed one for late-only windows. The solid
         line starts at the turn-level micro F1; the mark at the right edge is the
-        dialogue-level one.
+        dialogue-level one. A notice if no label is gold.
     """
+    if nothing := lacking(runs, "labels", "no tag can come close to one"):
+        return nothing
     group = _largest(runs, timings)
     widths = group[0][1].signature.widths
     end = len(widths)
@@ -64,7 +67,7 @@ def window_figure(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Fig
     )
 
 
-def delay_figure(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Figure:
+def delay_figure(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Figure | Notice:
     """Draws the share of onsets that still wait for their tag, by user turns.
 
     Args:
@@ -72,9 +75,18 @@ def delay_figure(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Figu
         timings: Their timing, in the same order.
 
     Returns:
-        Kaplan-Meier curves over all labels.
+        Kaplan-Meier curves over all labels, for the runs that left one waiting; a notice if
+        no label is gold, or every one was tagged prematurely.
     """
-    group = _largest(runs, timings)
+    if nothing := lacking(runs, "labels", "no label waits for its tag"):
+        return nothing
+    group = [
+        (run, timing)
+        for run, timing in _largest(runs, timings)
+        if not np.isnan(timing.waiting.value[0, 0])
+    ]
+    if not group:
+        return Notice("Every gold label was tagged on an earlier turn: none waits for its tag.")
     ends = "; ".join(
         f"{run.record.name} {100 * float(t.waiting.value[0, 0]):.0f} % after the onset's own "
         f"turn and {100 * float(t.waiting.value[0, -1]):.0f} % at the end"

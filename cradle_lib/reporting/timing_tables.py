@@ -9,6 +9,7 @@ from typing import Final
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import LABELS, short
 from cradle_lib.reporting.estimate_cells import share, turns
+from cradle_lib.reporting.notice import Notice, lacking
 from cradle_lib.reporting.runs import comparable
 from cradle_lib.reporting.tables import UNDEFINED, Cell, Column, Row, Table, count, text
 from cradle_lib.scoring.occurrences import SCOPES, STAGES
@@ -27,7 +28,7 @@ _WINDOWS: Final = {
 _SCOPE_NAMES: Final = {"any": "All labels", "alert": "Alerts", "confirm": "Confirms"}
 
 
-def onset_table(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Table:
+def onset_table(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Table | Notice:
     """Shows what became of the onsets, for all labels and the two stages.
 
     Args:
@@ -35,8 +36,11 @@ def onset_table(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Table
         timings: Their timing, in the same order.
 
     Returns:
-        One row for each run and stage; the four shares of a row add up to 100 %.
+        One row for each run and stage; the four shares of a row add up to 100 %. A notice if
+        no label is gold.
     """
+    if nothing := lacking(runs, "labels", "there is no onset to look at"):
+        return nothing
     return Table(
         "What became of each label's first gold occurrence, with 95 % intervals.",
         (
@@ -58,8 +62,10 @@ def onset_table(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Table
     )
 
 
-def onset_label_table(run: Predictions, timing: Timing) -> Table:
-    """Shows what became of the onsets of each label, for one run."""
+def onset_label_table(run: Predictions, timing: Timing) -> Table | Notice:
+    """Shows what became of the onsets of each label, for one run; a notice if none is gold."""
+    if nothing := _no_labels(run):
+        return nothing
     rows = [Row((text(short(label)), *_onset_cells(timing, label))) for label in LABELS]
     return Table(
         f"{run.record.name}: onsets by label, with 95 % intervals.",
@@ -74,7 +80,7 @@ def onset_label_table(run: Predictions, timing: Timing) -> Table:
     )
 
 
-def window_table(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Table:
+def window_table(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Table | Notice:
     """Shows micro F1 under windows of several widths, for all labels and the two stages.
 
     Args:
@@ -82,8 +88,10 @@ def window_table(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Tabl
         timings: Their timing, in the same order.
 
     Returns:
-        One row for each run and stage, in percent.
+        One row for each run and stage, in percent; a notice if no label is gold.
     """
+    if nothing := lacking(runs, "labels", "no tag can come close to one"):
+        return nothing
     return Table(
         "Micro F1 if a tag may be some user turns off, in percent with 95 % intervals.",
         (Column("Run", "text"), *map(Column, _WINDOWS)),
@@ -91,17 +99,28 @@ def window_table(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Tabl
         (
             "Exact turn: turn-level micro F1. Once per dialogue: any distance, and each label's "
             "first occurrence only, which is dialogue-level micro F1.",
+            *_stage_note(timings),
         ),
     )
 
 
-def window_label_table(run: Predictions, timing: Timing) -> Table:
-    """Shows F1 of each label under windows, and the measures of other work, for one run."""
+def window_label_table(run: Predictions, timing: Timing) -> Table | Notice:
+    """Shows F1 of each label under windows, and the measures of other work, for one run.
+
+    Args:
+        run: The run.
+        timing: Its timing.
+
+    Returns:
+        One row for each label, without numbers if it is never gold; a notice if none is.
+    """
+    if nothing := _no_labels(run):
+        return nothing
     names = [*(f"erde_{o}" for o in timing.signature.erde), "latency_f1"]
     rows = []
     for label in LABELS:
         place = list(SCOPES).index(label)
-        early = [share(timing.early[name].estimate(place)) for name in names]
+        early = [_early(timing, name, place) for name in names]
         support = count(int(timing.positives[place]))
         rows.append(Row((text(short(label)), support, *_window_cells(timing, label), *early)))
     return Table(
@@ -115,10 +134,11 @@ def window_label_table(run: Predictions, timing: Timing) -> Table:
             Column("Latency F1"),
         ),
         tuple(rows),
+        (f"{UNDEFINED} the label is never gold in these dialogues.", *_slow([timing])),
     )
 
 
-def lead_table(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Table:
+def lead_table(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Table | Notice:
     """Shows how long before the first gold confirm the first tag came.
 
     Args:
@@ -126,8 +146,11 @@ def lead_table(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Table:
         timings: Their timing, in the same order.
 
     Returns:
-        One row for each run, over the dialogues with both a gold alert and a gold confirm.
+        One row for each run, over the dialogues with both a gold alert and a gold confirm; a
+        notice if there is none.
     """
+    if nothing := lacking(runs, "both stages", "there is no lead time to show"):
+        return nothing
     rows = [
         Row(
             (
@@ -157,7 +180,7 @@ def lead_table(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Table:
     )
 
 
-def early_table(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Table:
+def early_table(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Table | Notice:
     """Shows the early-detection measures that other work reports.
 
     Args:
@@ -165,21 +188,22 @@ def early_table(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Table
         timings: Their timing, in the same order.
 
     Returns:
-        One row for each run and stage.
+        One row for each run and stage; a notice if no label is gold.
     """
+    if nothing := lacking(runs, "labels", "there is nothing to detect early"):
+        return nothing
     rows = []
     for heading, group in comparable(runs, timings):
         for run, timing in group:
             for place, scope in enumerate(STAGES):
                 early = timing.early
-                erdes = [early[f"erde_{o}"] for o in timing.signature.erde]
                 rows.append(
                     Row(
                         (
                             text(f"{run.record.name}: {_SCOPE_NAMES[scope].lower()}"),
                             count(int(timing.positives[place])),
-                            *(share(measured.estimate(place)) for measured in erdes),
-                            share(early["latency_f1"].estimate(place)),
+                            *(_early(timing, f"erde_{o}", place) for o in timing.signature.erde),
+                            _early(timing, "latency_f1", place),
                             turns(early["latency"].estimate(place)),
                         ),
                         group=heading,
@@ -199,6 +223,8 @@ def early_table(runs: Sequence[Predictions], timings: Sequence[Timing]) -> Table
         (
             "Both measures count from the first user turn and not from the onset, and so reward "
             "tags that come before there is anything to see.",
+            *_stage_note(timings),
+            *_slow(timings),
         ),
     )
 
@@ -229,7 +255,33 @@ def _onset_cells(timing: Timing, scope: str) -> list[Cell]:
 
 
 def _window_cells(timing: Timing, scope: str) -> list[Cell]:
+    if not timing.positives[list(SCOPES).index(scope)]:
+        return [Cell(UNDEFINED, math.nan)] * len(_WINDOWS)
     return [share(timing.f1(name, width, scope)) for name, width in _WINDOWS.values()]
+
+
+def _early(timing: Timing, name: str, place: int) -> Cell:
+    if not timing.positives[place]:
+        return Cell(UNDEFINED, math.nan)
+    return share(timing.early[name].estimate(place))
+
+
+def _no_labels(run: Predictions) -> Notice | None:
+    return lacking([run], "labels", "there is nothing to show label by label")
+
+
+def _stage_note(timings: Sequence[Timing]) -> list[str]:
+    absent = any(not timing.positives[: len(STAGES)].all() for timing in timings)
+    return [f"{UNDEFINED} no label of this stage is gold in these dialogues."] if absent else []
+
+
+def _slow(timings: Sequence[Timing]) -> list[str]:
+    if not any(math.isnan(timing.signature.p) for timing in timings):
+        return []
+    return [
+        "Half of the dialogues or more have fewer than two user turns, so that nothing can be "
+        "late: latency-weighted F1 is not defined."
+    ]
 
 
 def _signatures(timings: Sequence[Timing]) -> list[str]:

@@ -102,7 +102,7 @@ def burden(
         The burden.
 
     Raises:
-        ScoringError: If nothing is left to score.
+        ScoringError: If the conventions leave nothing to score.
     """
     conventions = conventions or Conventions()
     rows = burden_rows(scored_rows(predictions, conventions), len(predictions.corpus))

@@ -8,6 +8,7 @@ Macro scores are left out: in a part of the corpus most labels hardly occur.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -45,7 +46,8 @@ class Cohort:
         dialogues: Dialogues that take part.
         units: User turns, or dialogues at dialogue level, that were scored.
         support: Gold labels.
-        estimates: By name of :data:`MEASURES`; NaN for what nothing can be said about.
+        estimates: By name of :data:`MEASURES`; NaN for what nothing can be said about:
+            without gold labels these are precision, recall and F1, which no tags could raise.
     """
 
     name: str
@@ -62,7 +64,8 @@ class Cohorts:
     Attributes:
         by: What it was divided by.
         signature: Signature of the whole.
-        cohorts: The parts, in their natural order; empty if the corpus does not know.
+        cohorts: The parts, in their natural order; empty if the corpus does not know, or has
+            no user turn to divide.
     """
 
     by: By
@@ -147,16 +150,22 @@ def _scored(
         draws=draws,
         seed=seed,
     )
-    return tuple(
-        Cohort(
-            name=name,
-            dialogues=int((counts.sets[:, 0] > 0).sum()),
-            units=int(counts.sets[:, 0].sum()),
-            support=int(counts.tallies[..., [0, 2]].sum()),
-            estimates={key: values.estimate(place) for key, values in measured.items()},
+    found = []
+    for place, (name, counts) in enumerate(parts.items()):
+        support = int(counts.tallies[..., [0, 2]].sum())
+        estimates = {key: values.estimate(place) for key, values in measured.items()}
+        if not support:
+            estimates |= dict.fromkeys(MEASURES[2:], Estimate(math.nan, None, None))
+        found.append(
+            Cohort(
+                name=name,
+                dialogues=int((counts.sets[:, 0] > 0).sum()),
+                units=int(counts.sets[:, 0].sum()),
+                support=support,
+                estimates=estimates,
+            )
         )
-        for place, (name, counts) in enumerate(parts.items())
-    )
+    return tuple(found)
 
 
 def _measure(name: str, totals: Floats, *, zero_division: float) -> Floats:
@@ -195,6 +204,8 @@ def _only(counts: Counts, chosen: NDArray[np.bool_]) -> Counts:
 
 
 def _by_position(rows: Rows) -> dict[str, NDArray[np.bool_]]:
+    if not len(rows.gold):
+        return {}
     place = positions(rows.dialogue_of)
     labels = np.bincount(place, weights=np.bitwise_count(rows.gold)).astype(np.int64)
     starts = [0]
@@ -214,7 +225,7 @@ def _members(predictions: Predictions, by: By, rows: Rows) -> dict[str, NDArray[
         cuts = np.quantile(lengths, [1 / 3, 2 / 3], method="inverted_cdf")
         edges = sorted({int(lengths.min()) - 1, *cuts.tolist(), int(lengths.max())})
         return {
-            f"{low + 1} to {high} user turns": (lengths > low) & (lengths <= high)
+            _span(low + 1, high): (lengths > low) & (lengths <= high)
             for low, high in pairwise(map(int, edges))
         }
     values = np.array(predictions.corpus.meta.get(by, []), dtype=object)
@@ -223,3 +234,8 @@ def _members(predictions: Predictions, by: By, rows: Rows) -> dict[str, NDArray[
         set(values.tolist()), key=lambda v: (order.index(v) if v in order else 99, str(v))
     )
     return {str(value): values == value for value in known if value}
+
+
+def _span(low: int, high: int) -> str:
+    turns = f"{low}" if low == high else f"{low} to {high}"
+    return f"{turns} user turn{'s' * (high != 1)}"

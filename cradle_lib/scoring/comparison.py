@@ -81,11 +81,11 @@ class Comparison:
         ]
         n = self.signatures["turn"].dialogues
         if not sizes:
-            why = (
-                "The scores do not vary over the draws"
-                if self.signatures["turn"].draws
-                else "No draws"
-            )
+            why = "The scores do not vary over the draws"
+            if not self.signatures["turn"].draws:
+                why = "No draws"
+            elif n == 1:
+                return "A single dialogue can show no difference."
             return f"{why}, so nothing is said about which difference {n:,} dialogues can show."
         low, high = (f"{100 * size:.1f}" for size in (min(sizes), max(sizes)))
         span = low if low == high else f"{low} to {high}"

@@ -142,6 +142,11 @@ def orphans_of(corpus: Corpus) -> list[tuple[int, Turn]]:
     ]
 
 
+def attachable(corpus: Corpus) -> bool:
+    """Whether every orphan's dialogue has a user turn, to which its label could move."""
+    return all(corpus.dialogues[position].user_turns for position, _ in orphans_of(corpus))
+
+
 def _attached(corpus: Corpus, rows: Rows) -> Rows:
     gold = rows.gold.copy()
     for position, orphan in orphans_of(corpus):

@@ -19,6 +19,7 @@ from scipy.stats import binomtest
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.conventions import Level
 from cradle_lib.scoring.counts import Counts
+from cradle_lib.scoring.draws import json_estimate
 from cradle_lib.scoring.evaluate import Estimate
 from cradle_lib.scoring.intervals import bounds
 from cradle_lib.scoring.ranking import ALPHA
@@ -109,8 +110,8 @@ class Difference:
             "label": self.label,
             "baseline": self.baseline,
             "system": self.system,
-            "values": list(self.values),
-            "difference": dict(self.estimate._asdict()),
+            "values": [number(value) for value in self.values],
+            "difference": json_estimate(self.estimate),
             "support": self.support,
             "p": self.p,
             "adjusted": self.adjusted,
@@ -205,9 +206,9 @@ def exact_match_spread(
 
     Returns:
         Lower and upper bound of the 95 % interval of second minus first, and the standard
-        deviation over the draws; NaN without draws.
+        deviation over the draws with units; NaN without draws, or with a single dialogue.
     """
-    if not draws:
+    if not draws or len(first) == 1:
         return math.nan, math.nan, math.nan
     rows = np.stack([c.sets[:, :2].astype(np.int64) for c in (first, second)], axis=1)
     moved = np.concatenate(
@@ -217,4 +218,5 @@ def exact_match_spread(
         ]
     )
     low, high = bounds(moved)
-    return float(low), float(high), float(moved.std())
+    defined = moved[~np.isnan(moved)]
+    return float(low), float(high), float(defined.std()) if len(defined) else math.nan

@@ -29,7 +29,8 @@ class Measured:
 
     Attributes:
         value: The statistic. Shape (...).
-        low: Lower bounds, of the same shape; ``None`` without draws.
+        low: Lower bounds, of the same shape; ``None`` without draws, or from a single dialogue,
+            of which every draw is the same.
         high: Upper bounds.
     """
 
@@ -71,6 +72,8 @@ def measure(
     """
     if draws < 0:
         raise ScoringError(f"{draws} draws. Ask for at least 1, or for 0 to have no intervals.")
+    if len(rows) == 1:
+        draws = 0
     total = rows.sum(axis=0, dtype=np.float64)
     drawn: dict[str, list[Floats]] = {name: [] for name in statistics}
     for totals in draw_blocks(rows, draws, seed) if draws else ():

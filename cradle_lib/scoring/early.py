@@ -30,7 +30,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.conventions import Rows
 from cradle_lib.scoring.draws import middle
 from cradle_lib.scoring.occurrences import SCOPES, first_positions
@@ -100,18 +99,11 @@ def penalty_rate(lengths: NDArray[np.int64]) -> float:
         lengths: User turns of each dialogue.
 
     Returns:
-        ln 3 / (median - 1).
-
-    Raises:
-        ScoringError: If the median dialogue has fewer than two user turns.
+        ln 3 / (median - 1); NaN if the median dialogue has fewer than two user turns, because
+        nothing can be late then.
     """
     median = float(np.median(lengths)) if len(lengths) else 0.0
-    if median <= 1:
-        raise ScoringError(
-            f"the median dialogue has {median:g} user turns, so nothing can be late. "
-            "Latency-weighted F1 needs at least two."
-        )
-    return math.log(3) / (median - 1)
+    return math.log(3) / (median - 1) if median > 1 else math.nan
 
 
 def penalty(turn: Floats, p: float) -> Floats:
@@ -127,11 +119,14 @@ def latency_f1(totals: Floats, p: float) -> Floats:
         p: As :func:`penalty_rate` gives it.
 
     Returns:
-        F1 over dialogues times speed, 0 to 1; 0 without a true positive. Shape (...).
+        F1 over dialogues times speed, 0 to 1; 0 without a true positive, NaN without a rate.
+        Shape (...).
     """
     longest = totals.shape[-1] - 3
     hits = totals[..., :longest]
     found = hits.sum(axis=-1)
+    if math.isnan(p):
+        return np.full(found.shape, np.nan)
     f1 = ratio(2 * found, 2 * found + totals[..., longest] + totals[..., longest + 1], 0.0)
     lost = middle(hits, penalty(_turns(longest), p))
     return np.where(found > 0, f1 * (1 - np.nan_to_num(lost)), 0.0)

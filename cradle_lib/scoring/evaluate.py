@@ -41,7 +41,8 @@ class Evaluation:
         system: Name of the model that made the run.
         signature: What the scores depend on.
         scores: The scores, each without leading axes.
-        bounds: Lower and upper ends of the 95 % intervals; ``None`` without draws.
+        bounds: Lower and upper ends of the 95 % intervals; ``None`` without draws, or with a
+            single dialogue, of which every draw is the same.
         counts: The counts that everything was computed from.
         outcomes: How many answers were ``ok``, ``unparsed``, ``refused`` and ``failed``.
         turns: User turns that were scored, those with unreadable answers included.
@@ -191,23 +192,26 @@ def evaluate(
         seed: Their seed.
 
     Returns:
-        The evaluation.
+        The evaluation. Of a corpus without user turns exact match and Jaccard are NaN, and the
+        other scores are ``zero_division``.
 
     Raises:
-        ScoringError: If nothing is left to score, as when all turns are excluded, or if the
-            number of draws is negative.
+        ScoringError: If the conventions exclude every turn, or if the number of draws is
+            negative.
     """
     conventions = conventions or Conventions()
     if draws < 0:
         raise ScoringError(f"{draws} draws. Ask for at least 1, or for 0 to have no intervals.")
     rows = aligned(predictions, conventions)
     counts = count_rows(rows, len(predictions.corpus), level, conventions)
-    zero = conventions.zero_division
+    zero, bounds = conventions.zero_division, None
+    if draws and len(counts) != 1:
+        bounds = interval(counts, draws=draws, seed=seed, zero_division=zero)
     return Evaluation(
         system=predictions.record.name,
         signature=sign(predictions, conventions, level=level, draws=draws, seed=seed),
         scores=scores(counts.total, level=level, zero_division=zero),
-        bounds=interval(counts, draws=draws, seed=seed, zero_division=zero) if draws else None,
+        bounds=bounds,
         counts=counts,
         outcomes={str(outcome): n for outcome, n in predictions.outcome_counts.items()},
         turns=len(predictions.masks),
@@ -226,10 +230,10 @@ def aligned(predictions: Predictions, conventions: Conventions) -> Rows:
         The rows, as :func:`~cradle_lib.scoring.conventions.align` gives them.
 
     Raises:
-        ScoringError: If nothing is left to score.
+        ScoringError: If there are user turns, and the conventions exclude them all.
     """
     rows = align(predictions.corpus, predictions.masks, predictions.ok, conventions)
-    if not (rows.answered.any() if conventions.unparsed == "exclude" else len(rows.gold)):
+    if conventions.unparsed == "exclude" and len(rows.gold) and not rows.answered.any():
         outcomes = {str(outcome): n for outcome, n in predictions.outcome_counts.items()}
         raise ScoringError(
             f"nothing to score in {predictions.corpus.name}: {len(predictions.masks)} user "

@@ -94,9 +94,10 @@ def interval(
         zero_division: As for :func:`~cradle_lib.scoring.scores.scores`.
 
     Returns:
-        The lower and the upper bounds. With a single dialogue every draw is the same, and
-        both bounds equal the score. Where there are draws without units to average over,
-        which takes a corpus in which some dialogues have no scored turn, see :func:`bounds`.
+        The lower and the upper bounds. With a single dialogue every draw is the same and both
+        bounds equal the score, so that an evaluation shows none. Where there are draws without
+        units to average over, which takes a corpus in which some dialogues have no scored turn,
+        see :func:`bounds`.
 
     Raises:
         ScoringError: If there is no dialogue, or no draw is asked for.

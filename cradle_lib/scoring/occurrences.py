@@ -137,7 +137,7 @@ def scored_rows(predictions: Predictions, conventions: Conventions) -> Rows:
         on excluded turns only, so that it says which rows are scored.
 
     Raises:
-        ScoringError: If nothing is left to score.
+        ScoringError: If the conventions leave nothing to score.
     """
     rows = aligned(predictions, conventions)
     nothing = np.uint16(0)

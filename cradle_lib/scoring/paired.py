@@ -48,12 +48,12 @@ class PairedResult:
     Attributes:
         pairs: Positions of the two systems of each pair. Shape (P, 2).
         difference: The second system's F1 minus the first one's. Shape (P, 2 + L).
-        low: Lower bounds of their 95 % intervals; NaN without draws. Shape (P, 2 + L).
+        low: Lower bounds of their 95 % intervals; NaN without draws, or with a single
+            dialogue, of which every draw is the same. Shape (P, 2 + L).
         high: Upper bounds. Shape (P, 2 + L).
         error: Standard deviation of the difference over the draws. Shape (P, 2 + L).
         p: p-values; NaN without permutations. Shape (P, 2 + L).
-        own_low: Lower bounds of each system's own scores; NaN without draws. Shape
-            (S, 2 + L).
+        own_low: Lower bounds of each system's own scores; NaN likewise. Shape (S, 2 + L).
         own_high: Upper bounds. Shape (S, 2 + L).
     """
 
@@ -107,7 +107,7 @@ def compare_pairs(
     difference = np.array([point[b] - point[a] for a, b in chosen])
     low, high, error, p = (np.full(difference.shape, np.nan) for _ in range(4))
     own_low, own_high = (np.full(point.shape, np.nan) for _ in range(2))
-    if draws:
+    if draws and len(systems[0]) > 1:
         drawn = np.concatenate(
             [f1_scores(totals, zero_division) for totals in draw_blocks(rows, draws, seed)]
         )

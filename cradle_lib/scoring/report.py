@@ -171,7 +171,7 @@ class Report(_Strict):
         synthetic: Whether it is the project's own surrogate, on which a score says nothing
             about a model.
         levels: Scores by level.
-        timing: When, not only what; ``None`` where no dialogue leaves room to be late.
+        timing: When, not only what.
         burden: Alarm burden.
         errors: Errors at turn level.
         cohorts: Turn-level scores of parts of the corpus.
@@ -184,7 +184,7 @@ class Report(_Strict):
     corpus: str
     synthetic: bool
     levels: dict[Level, LevelPart]
-    timing: TimingPart | None
+    timing: TimingPart
     burden: BurdenPart
     errors: ErrorPart
     cohorts: dict[By, CohortsPart]
@@ -219,7 +219,7 @@ def report(
         The report.
 
     Raises:
-        ScoringError: If nothing is left to score.
+        ScoringError: If the conventions leave nothing to score.
     """
     run, corpus = predictions, predictions.corpus
     options: dict[str, Any] = {"conventions": conventions, "draws": draws, "seed": seed}
@@ -239,7 +239,7 @@ def report(
             "corpus": corpus.name,
             "synthetic": corpus.synthetic,
             "levels": {level: evaluate(run, level=level, **options).as_dict() for level in LEVELS},
-            "timing": timing(run, **options).as_dict() if _can_be_late(run) else None,
+            "timing": timing(run, **options).as_dict(),
             "burden": alarms.as_dict(),
             "errors": analyse(run, conventions=chosen).as_dict()
             | {
@@ -256,8 +256,3 @@ def report(
 def report_schema() -> dict[str, Any]:
     """Gives the JSON Schema of a report."""
     return Report.model_json_schema()
-
-
-def _can_be_late(run: Predictions) -> bool:
-    lengths = sorted(len(dialogue.user_turns) for dialogue in run.corpus)
-    return lengths[len(lengths) // 2] + lengths[(len(lengths) - 1) // 2] > 2

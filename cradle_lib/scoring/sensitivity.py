@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.stats import kendalltau, rankdata
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.conventions import Conventions, Level, align
+from cradle_lib.scoring.conventions import Conventions, Level, align, attachable
 from cradle_lib.scoring.difference import ENOUGH, require_comparable
 from cradle_lib.scoring.evaluate import count_rows, sign
 from cradle_lib.scoring.occurrences import first_only
@@ -69,7 +69,7 @@ class Sensitivity:
         signature: Signature of the default variant.
         variants: The variants, the default first.
         values: Scores, in the order of ``OVERALL`` along the last axis; NaN where a score is
-            undefined. Shape (V, S, 8).
+            undefined, or where an orphan label has no user turn to move to. Shape (V, S, 8).
     """
 
     names: tuple[str, ...]
@@ -160,6 +160,8 @@ def sensitivity(
 
 def _values(run: Predictions, level: Level, variant: Variant) -> list[float]:
     conventions = variant.conventions
+    if conventions.orphans == "attach" and not attachable(run.corpus):
+        return [np.nan] * len(OVERALL)
     rows = align(run.corpus, run.masks, run.ok, conventions)
     if variant.first:
         tagged = np.where(rows.answered, rows.predicted, np.uint16(0))

@@ -161,7 +161,7 @@ class Signature:
         """The long form, a sentence for people."""
         intervals = (
             f"95 % intervals from {self.draws} draws of dialogues with seed {self.seed}"
-            if self.draws
+            if self.draws and self.dialogues != 1
             else "no intervals"
         )
         level = {"confirm": "dialogue level, confirms only"}.get(self.level, f"{self.level} level")
@@ -172,7 +172,8 @@ class Signature:
             f"{_plain(self.zero_division)}; labels where no model is asked "
             f"{_ORPHANS.get(self.orphans, self.orphans)}; unreadable answers "
             f"{_UNPARSED.get(self.unparsed, self.unparsed)}; corpus {self.corpus} with "
-            f"{self.dialogues} dialogues; {intervals}; cradle_lib {self.version}"
+            f"{self.dialogues} dialogue{'s' * (self.dialogues != 1)}; {intervals}; "
+            f"cradle_lib {self.version}"
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class TimingSignature:
         scored: What every score depends on.
         widths: Widths of the windows in user turns.
         erde: The o of each ERDE.
-        p: Rate of the latency penalty, from the corpus.
+        p: Rate of the latency penalty, from the corpus; NaN where nothing can be late.
     """
 
     scored: Signature
@@ -82,12 +82,14 @@ class TimingSignature:
         head, _, version = str(self.scored).rpartition("|")
         widths = ",".join(f"{width:g}" for width in self.widths)
         orders = ",".join(map(str, self.erde))
-        return f"{head}|win:{widths}|erde:{orders}|p:{self.p:.4g}|{version}"
+        rate = "none" if math.isnan(self.p) else f"{self.p:.4g}"
+        return f"{head}|win:{widths}|erde:{orders}|p:{rate}|{version}"
 
     def as_dict(self) -> dict[str, Any]:
-        """The parts by name, ready for JSON; an endless window is ``None``."""
+        """The parts by name, ready for JSON; ``None`` for an endless window and for no rate."""
         widths = [None if math.isinf(width) else width for width in self.widths]
-        own = {"widths": widths, "erde": list(self.erde), "p": self.p}
+        rate = None if math.isnan(self.p) else self.p
+        own = {"widths": widths, "erde": list(self.erde), "p": rate}
         return self.scored.as_dict() | own
 
 
@@ -111,7 +113,8 @@ class Timing:
             confirm, or never. Shape (4,).
         median_lead: Median lead in user turns, minus infinity for never. Shape ().
         lead_dialogues: Number of dialogues with both a gold alert and a gold confirm.
-        early: ``erde_2``, ``erde_5``, ``latency_f1`` and ``latency``. Shape (G,) each.
+        early: ``erde_2``, ``erde_5``, ``latency_f1`` (NaN where nothing can be late) and
+            ``latency``. Shape (G,) each.
         positives: Number of dialogues that are positive for each scope. Shape (G,).
     """
 
@@ -209,8 +212,7 @@ def timing(
         The timing.
 
     Raises:
-        ScoringError: If nothing is left to score, or the median dialogue has fewer than
-            two user turns.
+        ScoringError: If the conventions leave nothing to score.
     """
     conventions = conventions or Conventions()
     scored = sign(predictions, conventions, draws=draws, seed=seed)
@@ -235,7 +237,8 @@ def time_rows(rows: Rows, n: int, *, signature: TimingSignature) -> Timing:
         The timing.
     """
     draws, seed = signature.scored.draws, signature.scored.seed
-    longest, zero = longest_dialogue(rows), signature.scored.zero_division
+    # One column at least, in which nothing stands if there is no user turn.
+    longest, zero = max(longest_dialogue(rows), 1), signature.scored.zero_division
     shapes = [curve(shape, first=f, widths=signature.widths) for shape, f in CURVES.values()]
     windows = tuple(window for shape in shapes for window in shape)
     pairs = by_scope(np.concatenate(window_tallies(rows, n, windows), axis=1))

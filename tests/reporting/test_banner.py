@@ -130,9 +130,13 @@ def test_the_book_is_about_the_corpus_that_the_environment_names(
 
     monkeypatch.setenv(VARIABLE, "mine.csv")
     mine = BookCorpus.chosen(tmp_path)
-    assert (mine.name, mine.training) == ("mine", "surrogate")
+    # A single file has no train split, and no other corpus stands in for it.
+    assert (mine.name, mine.training) == ("mine", "")
     assert mine.files("test") == (str(tmp_path / "mine.csv"),)
-    assert mine.files("dev") == ("data/surrogate/dev.parquet", "data/surrogate/meta.parquet")
+    assert mine.files("dev") == ()
+    assert BookCorpus().files("dev") == (
+        "data/surrogate/dev.parquet", "data/surrogate/meta.parquet"
+    )  # fmt: skip
 
     monkeypatch.setenv(VARIABLE, "hub")
     with pytest.raises(BookError, match="cradle data fetch"):

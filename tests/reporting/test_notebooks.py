@@ -40,6 +40,22 @@ def is_parameters(cell: Any) -> bool:
     return "parameters" in cell.metadata.get("tags", ())
 
 
+def show(path: Path, values: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Runs the cells of a notebook in this process, and gives what they show."""
+    shown: list[Any] = []
+    monkeypatch.setattr(IPython.display, "display", lambda *objects: shown.extend(objects))
+    names: dict[str, Any] = {}
+    for cell in code_cells(path):
+        tree = ast.parse(cell.source)
+        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, path.name, "exec"), names)
+        if is_parameters(cell):
+            names.update({key: value for key, value in values.items() if key in names})
+        if isinstance(last, ast.Expr):
+            shown.append(eval(compile(ast.Expression(last.value), path.name, "eval"), names))
+    return shown
+
+
 def test_there_is_a_notebook_for_every_section() -> None:
     assert [path.stem for path in SOURCES] == [
         "adjudication",
@@ -190,23 +206,13 @@ def test_a_notebook_runs_on_a_small_file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(paths, "RUNS", runs_folder)
-    shown: list[Any] = []
-    monkeypatch.setattr(IPython.display, "display", lambda *objects: shown.extend(objects))
     values: dict[str, Any] = {
         "corpus": str(file),
         "training": str(file),
         "annotations": str(annotations),
         **SMALL,
     }
-    names: dict[str, Any] = {}
-    for cell in code_cells(path):
-        tree = ast.parse(cell.source)
-        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-        exec(compile(tree, path.name, "exec"), names)
-        if is_parameters(cell):
-            names.update({key: value for key, value in values.items() if key in names})
-        if isinstance(last, ast.Expr):
-            shown.append(eval(compile(ast.Expression(last.value), path.name, "eval"), names))
+    shown = show(path, values, monkeypatch)
     pages = [item._repr_html_() for item in shown if item is not None]
     assert len(pages) >= 2
     # The file is not the surrogate, so that no line of it may be seen.

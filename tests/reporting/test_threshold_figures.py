@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cradle_lib.corpus import Corpus
+from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection import Predictions
+from cradle_lib.labels import ALERT_MASK
 from cradle_lib.reporting.figures import Figure
 from cradle_lib.reporting.notice import Notice
 from cradle_lib.reporting.tables import Table
@@ -66,3 +67,31 @@ def test_a_run_without_choices_is_left_out_and_a_page_without_any_says_so(
         [notice] = shown
         assert isinstance(notice, Notice)
         assert "No run stored log-probabilities" in notice.message
+
+
+def stripped(run: Predictions, kept: int) -> Predictions:
+    """The same run over the same dialogues with other gold labels: only some are kept."""
+    dialogues = tuple(
+        Dialogue(d.index, tuple(replace(t, mask=t.mask & kept) for t in d.turns))
+        for d in run.corpus
+    )
+    return replace(run, corpus=replace(run.corpus, dialogues=dialogues))
+
+
+def test_what_is_nowhere_gold_has_no_curve(run: Predictions) -> None:
+    found = threshold_curves([stripped(run, ALERT_MASK)], draws=20, seed=0)
+    [figure] = threshold_figures(found)
+    assert isinstance(figure, Figure)
+    assert "for an alert" in figure.alt
+    assert "for a confirm" not in figure.alt
+    assert "nan" not in figure.alt
+    [table] = threshold_tables(found)
+    assert isinstance(table, Table)
+    confirms = [row for row in table.rows if "a confirm: 0 of" in row.group]
+    assert [row.cells[2].text for row in confirms] == ["n/a"]
+
+
+def test_without_labels_there_is_no_curve_at_all(run: Predictions) -> None:
+    [notice] = threshold_figures(threshold_curves([stripped(run, 0)], draws=20, seed=0))
+    assert isinstance(notice, Notice)
+    assert notice.message.startswith("Model <keyword>: there is no curve to draw")

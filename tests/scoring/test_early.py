@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.early import (
     decision_rows,
     erde,
@@ -107,6 +106,8 @@ def test_without_a_true_positive_there_is_no_speed() -> None:
 
 
 @pytest.mark.parametrize("lengths", [[], [1], [1, 1, 9]])
-def test_where_nothing_can_be_late_there_is_no_rate(lengths: list[int]) -> None:
-    with pytest.raises(ScoringError, match="needs at least two"):
-        penalty_rate(np.array(lengths, dtype=np.int64))
+def test_where_nothing_can_be_late_there_is_no_rate_and_no_speed(lengths: list[int]) -> None:
+    p = penalty_rate(np.array(lengths, dtype=np.int64))
+    assert math.isnan(p)
+    # One dialogue found on its only turn, another one missed; then nothing found at all.
+    assert np.isnan(latency_f1(np.array([[1.0, 0, 1, 0], [0, 0, 1, 1]]), p)).all()

@@ -50,7 +50,6 @@ def test_its_parts_have_the_scores_intervals_and_signatures_of_each_measure(
         assert part.signature == str(scored.signature)
         for name, number in part.scores.items():
             assert (number.value, number.low, number.high) == tuple(scored.estimate(name))
-    assert found.timing is not None
     assert "|p:" in found.timing.signature
     assert set(LABELS) < set(found.timing.onsets)
     assert found.burden.signature == found.levels["turn"].signature == found.errors.signature
@@ -62,7 +61,6 @@ def test_its_parts_have_the_scores_intervals_and_signatures_of_each_measure(
 def test_the_curves_of_delay_are_those_of_timing(run: Predictions) -> None:
     found = report(run, draws=40).timing
     timed = timing(run, draws=40)
-    assert found is not None
     for name, whole in (("detected", timed.detected), ("waiting", timed.waiting)):
         part = getattr(found, name)
         assert list(part) == ["any", "alert", "confirm"]
@@ -76,7 +74,6 @@ def test_endless_is_not_undefined(
     corpus = make_corpus([[("U", AO), ("U", 0)], [("U", 0), ("U", 0)]])
     made = report(make_predictions(corpus, [0, 0, SHO, 0]), draws=0)
     found = Report.model_validate_json(made.to_json())
-    assert found.timing is not None
     # The alert is never tagged; there is no past alert to wait for.
     assert found.timing.onsets["alert_ongoing"].median_delay.value == "inf"
     assert found.timing.onsets["alert_past"].median_delay.value is None
@@ -114,13 +111,18 @@ def test_it_holds_no_text_of_a_dialogue(run: Predictions) -> None:
             assert turn.text not in written
 
 
-def test_where_nothing_can_be_late_there_is_no_timing(
+def test_where_nothing_can_be_late_only_the_speed_is_undefined(
     make_corpus: Callable[..., Corpus], make_predictions: Callable[..., Predictions]
 ) -> None:
     corpus = make_corpus([[("U", AO)], [("U", 0)]])
-    found = report(make_predictions(corpus, np.array([AO, 0])), draws=0)
-    assert found.timing is None
-    assert found.levels["turn"].scores["exact_match"].value == 1
+    made = report(make_predictions(corpus, np.array([AO, 0])), draws=0).to_json()
+    found = Report.model_validate_json(made)
+    assert found.timing.settings["p"] is None
+    assert "|p:none|" in found.timing.signature
+    assert found.timing.early["latency_f1"]["any"].value is None
+    assert found.timing.onsets["any"].on_time.value == 1
+    # lc_2(1) = 1 - 1/(1 + e^-1), over two dialogues of which one is positive.
+    assert found.timing.early["erde_2"]["any"].value == pytest.approx(0.26894 / 2, abs=1e-5)
 
 
 def test_an_unknown_field_is_refused(run: Predictions) -> None:

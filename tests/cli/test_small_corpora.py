@@ -1,0 +1,49 @@
+"""The commands on small and odd corpora: a result or one line, never a traceback or a warning."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from cradle_lib.cli import main
+
+from ..reporting.tiny_corpora import SCRIPTS, write
+
+
+def cradle(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str | Path
+) -> tuple[str, str, int]:
+    """Runs a command in this process, where every warning is an error."""
+    monkeypatch.setattr(sys, "argv", ["cradle", *map(str, arguments)])
+    with pytest.raises(SystemExit) as left:
+        main()
+    written = capsys.readouterr()
+    return written.out, written.err, int(left.value.code or 0)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_every_command_ends_with_a_result_or_one_line(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus = write(name, tmp_path)
+    journals = [tmp_path / corpus.stem / f"{model}.jsonl" for model in ("keyword", "always-none")]
+    over = ("--corpus", corpus)
+    commands: list[tuple[str | Path, ...]] = [
+        ("data", "check", corpus),
+        ("estimate", "--model", "gpt-5.1", *over),
+        *(("infer", "--model", path.stem, *over, "--out", tmp_path) for path in journals),
+        ("score", journals[0], *over, "--draws", "50"),
+        ("score", journals[0], *over, "--draws", "50", "--json"),
+        ("compare", *journals, *over, "--draws", "50", "--permutations", "50", "--labels"),
+        ("compare", *journals, *over, "--draws", "50", "--permutations", "50", "--json"),
+    ]
+    for command in commands:
+        out, err, code = cradle(monkeypatch, capsys, *command)
+        assert (code, err.strip()) == (0, ""), command
+        assert not re.search(r"\bnan\b|\binf\b|NaN|Infinity", out), command
+        if "--json" in command:
+            json.loads(out)
