@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -111,7 +112,8 @@ def infer(
                 device_map=device_map,
                 concurrency=concurrency,
                 batch=batch,
-                notice=err.print,
+                # It may quote a service, whose words are no markup.
+                notice=partial(err.print, markup=False),
             ),
             progress=show,
             consent=agree,
