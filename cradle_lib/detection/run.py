@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection.answers import Outcome
 from cradle_lib.detection.engines import Options, make_engine
+from cradle_lib.detection.engines.proxy import host_of, proxy_of
 from cradle_lib.detection.engines.remote import Remote
-from cradle_lib.detection.estimate import longest_prompt
+from cradle_lib.detection.estimate import longest_prompts
 from cradle_lib.detection.journal import Journal, read_answers, read_journal
 from cradle_lib.detection.money import Budget
 from cradle_lib.detection.places import journal_path
@@ -25,7 +25,6 @@ from cradle_lib.prompts import load_template
 from cradle_lib.record import History, Record
 
 Consent = Callable[[str], bool]
-_HOSTS = {"openai": "api.openai.com", "anthropic": "api.anthropic.com"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ def run(
     options, budget = options or Options(), None
     if max_cost is not None:
         spent = read_answers(path)[1] if path.exists() else []
-        budget = Budget(model, max_cost, longest_prompt(chosen, template, history), spent)
+        budget = Budget(model, max_cost, longest_prompts(chosen, template, history), spent)
         options = replace(options, concurrency=budget.concurrency(options.concurrency))
     model = _as_begun(model, path)
     engine = make_engine(model, corpus, options)
@@ -146,17 +145,23 @@ def run(
         report = progress or (lambda _: None)
         now = Progress(stored, total, stored)
 
-        def emit(prediction: Prediction) -> None:
-            nonlocal now
+        def charge(prediction: Prediction) -> None:
             journal.append(prediction)
-            now = now.after(prediction)
-            report(now)
             if budget is not None:
                 budget.add(prediction)
                 # Prices belong to services only, which the registry sees to.
                 if budget.exhausted and now.done < now.total and isinstance(engine, Remote):
                     engine.stop(budget.state)
 
+        def emit(prediction: Prediction) -> None:
+            nonlocal now
+            now = now.after(prediction)
+            charge(prediction)
+            report(now)
+
+        if model.prices is not None and isinstance(engine, Remote):
+            # A call that may be charged stands in the journal, also if it is made again.
+            engine.lost = charge
         report(now)
         if budget is not None and now.done < now.total:
             budget.check()
@@ -179,10 +184,11 @@ def _as_begun(model: Model, path: Path) -> Model:
 def _require_consent(
     model: Model, corpus: Corpus, chosen: Sequence[Dialogue], consent: Consent | None
 ) -> None:
-    host = urlsplit(model.base_url).hostname if model.base_url else _HOSTS[model.engine]
+    proxy = proxy_of(model)
+    through = f" through the proxy {proxy}" if proxy else ""
     question = (
-        f"The text of {len(chosen)} dialogues of {corpus.name} will be sent to {host} "
-        f"({model.name}). Send it?"
+        f"The text of {len(chosen)} dialogues of {corpus.name} will be sent to {host_of(model)}"
+        f"{through} ({model.name}). Send it?"
     )
     if consent is None or not consent(question):
         raise EngineError(f"{model.name} is remote, and sending {corpus.name} was not agreed to")
