@@ -108,6 +108,7 @@ class Record(BaseModel):
         code: Checksum of the code that answered, and its version if it has one, for a function
             or an engine that does not ship with this library.
         source: The text of that function.
+        proxy: Through whom it was asked, if the environment has a proxy for it.
         agreed: Ids of the dialogues whose text was agreed to be sent; ``None`` if none was.
         max_cost: Most dollars that the run may cost, all its starts together; ``None`` for no
             limit.
@@ -141,6 +142,7 @@ class Record(BaseModel):
     endpoint: str | None = None
     code: str | None = None
     source: str | None = None
+    proxy: str | None = None
     agreed: list[str] | None = None
     max_cost: float | None = None
 

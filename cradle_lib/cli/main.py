@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from typing import Final
 
 import typer
 from rich.text import Text
@@ -10,6 +12,8 @@ from rich.text import Text
 from cradle_lib.cli import annotate, compare, data, models, money, prompts, runs
 from cradle_lib.cli.console import err
 from cradle_lib.errors import CradleError
+
+INTERRUPTED: Final = 130
 
 app = typer.Typer(
     help=(
@@ -44,9 +48,13 @@ def main() -> None:
         place = f"{error.filename}: " if error.filename else ""
         _complain(f"{place}{error.strerror or error}")
         sys.exit(2)
-    except KeyboardInterrupt:
-        err.print("interrupted; the same command resumes where it stopped")
-        sys.exit(130)
+    except (KeyboardInterrupt, SystemExit) as end:
+        # Typer makes an exit of an interrupt.
+        if isinstance(end, SystemExit) and end.code != INTERRUPTED:
+            raise
+        command = shlex.join(["cradle", *sys.argv[1:]])
+        err.print(f"interrupted; the same command resumes: {command}", markup=False)
+        sys.exit(INTERRUPTED)
 
 
 def _complain(message: str) -> None:

@@ -7,6 +7,7 @@ import math
 import shlex
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -146,7 +147,8 @@ def infer(
                     device_map=device_map,
                     concurrency=concurrency,
                     batch=batch,
-                    notice=lambda sentence: err.print(sentence, markup=False),
+                    # It may quote a service, whose words are no markup.
+                    notice=partial(err.print, markup=False),
                 ),
                 progress=show,
                 consent=agree,

@@ -14,16 +14,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from cradle_lib.corpus import Corpus, Dialogue
-from cradle_lib.detection.money import Usage, total
+from cradle_lib.detection.money import Place, Usage, total
 from cradle_lib.detection.registry import Caching, Model
 from cradle_lib.detection.sampling import choose_dialogues
 from cradle_lib.detection.session import Answer, Prompt, Session
 from cradle_lib.detection.tokens import TOKENIZER, count_tokens, last_seam
-from cradle_lib.labels import format_mask
+from cradle_lib.labels import BITS, format_mask
 from cradle_lib.prompts import Template, load_template
 from cradle_lib.record import History
-
-Place = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -169,10 +167,23 @@ def walk(dialogue: Dialogue, template: Template, history: History) -> Iterator[t
         session.answer(Answer(answer))
 
 
-def longest_prompt(dialogues: Iterable[Dialogue], template: Template, history: History) -> int:
-    """Gives the characters of the longest prompt; 0 if there is none."""
-    lengths = (len(p.text) for one in dialogues for p, _ in walk(one, template, history))
-    return max(lengths, default=0)
+def longest_prompts(
+    dialogues: Iterable[Dialogue], template: Template, history: History
+) -> dict[Place, int]:
+    """Gives the most UTF-8 bytes that the prompt of each user turn can have.
+
+    Args:
+        dialogues: The dialogues.
+        template: The prompt's template.
+        history: Whose tags it shows; a model's own are taken to be all labels in every turn.
+    """
+    sizes = {}
+    for dialogue in dialogues:
+        session = Session(dialogue, template, history)
+        while (prompt := session.prompt) is not None:
+            sizes[prompt.dialogue, prompt.turn] = len(prompt.text.encode())
+            session.answer(Answer(format_mask(sum(BITS.values()))))
+    return sizes
 
 
 @lru_cache(maxsize=8)

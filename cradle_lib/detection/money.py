@@ -6,18 +6,18 @@ another: what reading from a cache costs differs between models of one provider.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from cradle_lib.detection.registry import Model, Prices
+from cradle_lib.detection.registry import Decoding, Model, Prices
 from cradle_lib.detection.session import Prediction
 from cradle_lib.errors import EngineError
 
 _MILLION: Final = 1_000_000
-# English text has more than four characters a token under every tokenizer in use; three is on
-# the safe side of it.
-_CHARACTERS_A_TOKEN: Final = 3
+# What a service puts around a message: marks of its roles, and its template's own first words.
+WRAPPING: Final = 256
+Place = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +105,18 @@ def usage_of(prediction: Prediction) -> Usage | None:
 class Budget:
     """Watches what a run spends and says when the next call might be one too many.
 
-    Each call in flight is taken to cost as much as the dearest that the run can make: its
-    longest prompt at the dearest kind of input, and an answer as long as its limit. So the
-    limit holds, except for calls whose price no one can know: a service may charge for a
-    call that it never answered.
+    Where a service says what it used, that is charged. Where it does not, tokens are counted
+    here, upwards: a token stands for at least one byte of text under every tokenizer of byte
+    pairs or with a fallback to bytes, so that no prompt has more tokens than UTF-8 bytes and
+    :data:`WRAPPING`, and no answer more than its limit or its own bytes. All at the dearest price
+    of their kind. So it is for answers without usage, refusals, and calls that brought nothing
+    although they reached the service. Each call in flight is taken to cost as much as the dearest
+    that the run can make. What stays unknown is a call that was in flight when the machine died.
 
     Args:
         model: An entry of the registry.
         limit: Most dollars for the run, all its starts together.
-        longest: Characters of its longest prompt.
+        prompts: Most UTF-8 bytes of the prompt of each user turn, by dialogue and ``turn_id``.
         spent: Answers of earlier starts.
 
     Raises:
@@ -121,21 +124,24 @@ class Budget:
     """
 
     def __init__(
-        self, model: Model, limit: float, longest: int, spent: Iterable[Prediction] = ()
+        self,
+        model: Model,
+        limit: float,
+        prompts: Mapping[Place, int],
+        spent: Iterable[Prediction] = (),
     ) -> None:
         if model.prices is None:
             raise EngineError(
                 f"{model.name}: --max-cost needs prices, and the entry {model.id} in models.yml "
                 "has none. Add `prices` with the provider's, their date and source."
             )
-        prices = model.prices
-        tokens = -(-longest // _CHARACTERS_A_TOKEN)
-        prompts = (Usage(fresh=tokens), Usage(cached=tokens), Usage(written=tokens))
-        answer = Usage(output=model.decoding.max_new_tokens if model.decoding else 0)
         self.limit = limit
-        self.dearest = max(prompt.cost(prices) for prompt in prompts) + answer.cost(prices)
-        self.spent = 0.0
-        self._prices = prices
+        self.spent = self.counted = 0.0
+        self._prices = model.prices
+        self._output = (model.decoding or Decoding()).max_new_tokens
+        self._prompts = prompts
+        self._longest = max(prompts.values(), default=0)
+        self.dearest = self._most(self._longest, self._output)
         self._calls = 1
         for prediction in spent:
             self.add(prediction)
@@ -152,21 +158,41 @@ class Budget:
     @property
     def state(self) -> str:
         """Says what is spent, and what the next call may add."""
+        counted = (
+            f" ({dollars(self.counted)} of it counted here, upwards, because the service did not "
+            "say what it used)"
+            if self.counted
+            else ""
+        )
         return (
-            f"{dollars(self.spent)} of --max-cost {dollars(self.limit)} are spent, and one more "
-            f"call may cost {dollars(self.dearest)}"
+            f"{dollars(self.spent)} of --max-cost {dollars(self.limit)} are spent{counted}, and "
+            f"one more call may cost {dollars(self.dearest)}"
         )
 
     def add(self, prediction: Prediction) -> None:
-        """Counts one answer."""
+        """Counts one call: what the service said that it used, or else the most that it can be."""
         usage = usage_of(prediction)
-        self.spent += usage.cost(self._prices) if usage else 0.0
+        if usage is not None and prediction.tokens_out is not None:
+            cost = usage.cost(self._prices)
+        else:
+            place = prediction.dialogue, prediction.turn
+            output = max(self._output, len(prediction.answer.encode()))
+            cost = self._most(self._prompts.get(place, self._longest), output)
+            self.counted += cost
+        self.spent += cost
+        self.dearest = max(self.dearest, cost)
 
     def concurrency(self, wanted: int) -> int:
         """How many calls may be in flight at once; at least one."""
         affordable = int((self.limit - self.spent) / self.dearest) if self.dearest else wanted
         self._calls = max(1, min(wanted, affordable))
         return self._calls
+
+    def _most(self, size: int, output: int) -> float:
+        tokens = size + WRAPPING
+        prompts = (Usage(fresh=tokens), Usage(cached=tokens), Usage(written=tokens))
+        dearest = max(prompt.cost(self._prices) for prompt in prompts)
+        return dearest + Usage(output=output).cost(self._prices)
 
     @property
     def exhausted(self) -> bool:

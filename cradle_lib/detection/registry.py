@@ -5,13 +5,14 @@ An entry is checked when it is asked for, so that a mistake in one stops only wh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import date as Date  # noqa: N812 - a field is called date
 from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import yaml
 from pydantic import (
@@ -30,6 +31,11 @@ from cradle_lib.errors import EngineError, RegistryError
 # `own` is what a user brings without an entry: a function, or a model named by a spec.
 Group = Literal["baseline", "embedded", "open", "fine-tuned", "proprietary", "own"]
 
+# How providers' keys begin, and names under which one is handed over.
+_KEY: Final = re.compile(
+    r"(^|/)(sk-|gsk_|hf_|xai-|pplx-|nvapi-|r8_|AIza)[\w-]{8}|(key|token|secret|password)=",
+    re.IGNORECASE,
+)
 Dollars = Annotated[float, Field(ge=0)]
 # Options of a call that have a field of their own, or that the protocol itself sets.
 _NOT_EXTRA: Final = frozenset(
@@ -47,7 +53,8 @@ _NOT_EXTRA: Final = frozenset(
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # A message never repeats what was given: it could be a key.
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
 class Decoding(_Strict):
@@ -212,11 +219,17 @@ class Model(_Strict):
                 raise ValueError(_not_used(self.engine, setting))
         if "@" in urlsplit(self.base_url or "").netloc:
             raise ValueError("'base_url' holds a user name or password; keys come from 'key' only")
+        if _may_hold_key(self.base_url or ""):
+            raise ValueError(
+                "'base_url' holds a query, a fragment or what looks like a key; end it with its "
+                "path: keys come from 'key' only"
+            )
         if self.is_service and self.base_url is None and not self.remote:
             raise ValueError("a provider's own endpoint is remote: say 'remote: true'")
-        if self.is_service and not self.remote and not is_here(self.base_url):
+        if self.is_service and not self.remote and not is_here(self.base_url or ""):
             raise ValueError(
-                f"{self.base_url} is not on this machine or network: say 'remote: true'"
+                f"{urlsplit(self.base_url or '').hostname} is not on this machine or network: "
+                "say 'remote: true'"
             )
         if self.is_service and self.remote and self.key is None:
             raise ValueError(f"a remote model with engine {self.engine} needs 'key'")
@@ -225,14 +238,25 @@ class Model(_Strict):
         return self
 
 
-def is_here(url: str | None) -> bool:
+def is_here(url: str) -> bool:
     """Whether an address is this machine's or a private network's, by its form alone."""
-    host = urlsplit(url or "").hostname or ""
+    host = (urlsplit(url).hostname or "").removesuffix(".")
     try:
         address = ip_address(host)
     except ValueError:
         return host == "localhost" or host.endswith((".localhost", ".local", ".internal"))
     return address.is_loopback or address.is_private
+
+
+def _may_hold_key(url: str) -> bool:
+    """Whether an address has a part that a key could stand in, or that looks like one."""
+    parts = urlsplit(url)
+    path = unquote(parts.path)
+    mixed = (
+        re.search("[a-z]", run) and re.search("[A-Z]", run) and re.search("[0-9]", run)
+        for run in re.findall("[A-Za-z0-9]{20,}", path)
+    )
+    return "?" in url or "#" in url or bool(_KEY.search(path)) or any(mixed)
 
 
 def _not_used(engine: str, setting: str) -> str:

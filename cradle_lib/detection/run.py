@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.answers import Outcome
-from cradle_lib.detection.engine import Options, code_of, find_engine, make_engine
+from cradle_lib.detection.engine import Options, code_of, make_engine
 from cradle_lib.detection.engines.function import UserFunction
+from cradle_lib.detection.engines.proxy import host_of, proxy_of
 from cradle_lib.detection.engines.remote import Remote
-from cradle_lib.detection.estimate import longest_prompt
+from cradle_lib.detection.estimate import longest_prompts
 from cradle_lib.detection.journal import Journal, read_answers
 from cradle_lib.detection.money import Budget
 from cradle_lib.detection.places import journal_path
@@ -110,7 +110,7 @@ def run(
     options, budget = options or Options(), None
     max_cost = before.max_cost if max_cost is None and before is not None else max_cost
     if max_cost is not None:
-        budget = Budget(model, max_cost, longest_prompt(chosen, template, history), answered)
+        budget = Budget(model, max_cost, longest_prompts(chosen, template, history), answered)
         options = replace(options, concurrency=budget.concurrency(options.concurrency))
     model = _as_begun(model, before)
     engine = make_engine(model, corpus, options) if function is None else function.engine
@@ -132,6 +132,7 @@ def run(
         shard=shard,
         remote=model.remote,
         endpoint=model.base_url,
+        proxy=proxy_of(model) if model.is_service else None,
         code=code_of(engine) if function is None else function.code,
         source=None if function is None else function.source,
         max_cost=max_cost,
@@ -156,17 +157,23 @@ def run(
         report = progress or (lambda _: None)
         now = Progress(stored, total, stored)
 
-        def emit(prediction: Prediction) -> None:
-            nonlocal now
+        def charge(prediction: Prediction) -> None:
             journal.append(prediction)
-            now = now.after(prediction)
-            report(now)
             if budget is not None:
                 budget.add(prediction)
                 # Prices belong to services only, which the registry sees to.
                 if budget.exhausted and now.done < now.total and isinstance(engine, Remote):
                     engine.stop(budget.state)
 
+        def emit(prediction: Prediction) -> None:
+            nonlocal now
+            now = now.after(prediction)
+            charge(prediction)
+            report(now)
+
+        if model.prices is not None and isinstance(engine, Remote):
+            # A call that may be charged stands in the journal, also if it is made again.
+            engine.lost = charge
         report(now)
         if budget is not None and now.done < now.total:
             budget.check()
@@ -193,15 +200,16 @@ def _as_begun(model: Model, before: Record | None) -> Model:
 
 def _agreed(before: Record | None, now: Record) -> list[str]:
     """Lists the dialogues whose text, as it is now, was agreed to be sent to the same place."""
-    if before is None or before.identity != now.identity:
+    if before is None or before.identity != now.identity or before.proxy != now.proxy:
         return []
     return (before.agreed or []) if before.corpus_fingerprint == now.corpus_fingerprint else []
 
 
 def _require_consent(model: Model, corpus: Corpus, number: int, consent: Consent | None) -> None:
-    host = urlsplit(model.base_url or find_engine(model.engine).endpoint).hostname
+    host, proxy = host_of(model), proxy_of(model)
+    through = f" through the proxy {proxy}" if proxy else ""
     question = (
-        f"The text of {number} dialogues of {corpus.name} will be sent to {host} "
+        f"The text of {number} dialogues of {corpus.name} will be sent to {host}{through} "
         f"({model.name}). Send it?"
     )
     if consent is None or not consent(question):

@@ -17,7 +17,8 @@ import pytest
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, Outcome, Prediction, Session, make_engine
 from cradle_lib.detection.engines import remote
-from cradle_lib.detection.engines.remote import Patience, Remote
+from cradle_lib.detection.engines.patience import Patience
+from cradle_lib.detection.engines.remote import Remote
 from cradle_lib.detection.registry import Decoding
 from cradle_lib.prompts import parse_template
 
@@ -31,7 +32,7 @@ SDKS: list[str] = ["openai", "anthropic"]
 TEMPLATE = parse_template("short", "Label.\n{history}\n{current_turn}")
 GOOD: dict[str, Callable[..., Reply]] = {"openai": chat, "anthropic": message}
 # No waiting in tests; a call that hangs is given up soon.
-HURRY = Patience(attempts=3, deadline=20.0, base=0.0, cap=0.0, failures=4)
+HURRY = Patience(attempts=3, deadline=20.0, base=0.0, failures=4, connect=0.0)
 HELLO = make_corpus([[("User", "Hello.", "none")]])
 
 
@@ -133,10 +134,10 @@ class Imagined:
         sdk: Any = openai if engine.package == "openai" else anthropic
         make = sdk.AsyncOpenAI if sdk is openai else sdk.AsyncAnthropic
 
-        def connect(key: str) -> AbstractAsyncContextManager[Any]:
+        def connect() -> AbstractAsyncContextManager[Any]:
             transport = httpx2.MockTransport(self._answer)
             client = make(
-                api_key=key,
+                api_key=KEY,
                 base_url=NOWHERE,
                 max_retries=0,
                 timeout=None,

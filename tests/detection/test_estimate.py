@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Answer, Model, Session, estimate_cost, load_registry
-from cradle_lib.detection.estimate import longest_prompt
+from cradle_lib.detection.estimate import longest_prompts
 from cradle_lib.detection.money import Usage
 from cradle_lib.detection.tokens import TOKENIZER, VOCABULARY, count_tokens, last_seam
-from cradle_lib.labels import format_mask
+from cradle_lib.labels import LABELS, format_mask
 from cradle_lib.prompts import load_template
 
 from .dialogues import make_corpus
@@ -189,8 +189,18 @@ def test_a_damaged_vocabulary_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
             tokens.encoding.__wrapped__()
 
 
-def test_the_longest_prompt_is_found(corpus: Corpus) -> None:
+def test_no_prompt_of_a_run_is_longer_than_was_reckoned(corpus: Corpus) -> None:
     template = load_template("turn")
-    assert longest_prompt([], template, "self") == 0
-    length = longest_prompt(corpus.dialogues, template, "self")
-    assert length > len(template.text)
+    assert longest_prompts([], template, "self") == {}
+    found = longest_prompts(corpus.dialogues, template, "self")
+    assert found.keys() == {(d.id, t.turn_id) for d in corpus.dialogues for t in d.user_turns}
+    for answer in ("none", "; ".join(LABELS), "alert_past", "what?"):
+        for dialogue in corpus.dialogues:
+            session = Session(dialogue, template)
+            while (prompt := session.prompt) is not None:
+                assert len(prompt.text.encode()) <= found[prompt.dialogue, prompt.turn]
+                session.answer(Answer(answer))
+    # What one's own tags can't lengthen is exact.
+    first = Session(corpus.dialogues[0], template).prompt
+    assert first
+    assert found[first.dialogue, first.turn] == len(first.text.encode())

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 from pathlib import Path
+from urllib.parse import quote, urlencode
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cradle_lib.detection import Options, Session, load_registry, run
-from cradle_lib.detection.engines.keys import find_key
-from cradle_lib.detection.engines.remote import Patience
-from cradle_lib.detection.registry import Model, str
+from cradle_lib.detection.engines.keys import Redactor, find_key
+from cradle_lib.detection.engines.patience import Patience
+from cradle_lib.detection.registry import Model
 from cradle_lib.errors import CradleError, EngineError, RegistryError
 
 from .dialogues import make_corpus
@@ -82,13 +86,121 @@ def test_credentials_in_an_address_are_refused_without_showing_them(
     registry = tmp_path / "models.yml"
     registry.write_text(yaml.safe_dump({"m": entry | {"base_url": url}}))
     with pytest.raises(RegistryError, match="'base_url' holds a user name or password") as refused:
-        load_registry(registry)
+        list(load_registry(registry).values())
     assert KEY not in str(refused.value)
 
 
+IN_AN_ADDRESS = {
+    "query": "/v1?key={}",
+    "query of another name": "/v1?x={}",
+    "fragment": "/v1#{}",
+    "path": "/{}/v1",
+    "parameter": "/v1;api_key={}",
+    "name in the path": "/token={}/v1",
+}
+KEYS = [KEY, "gsk_AbCdEfGh12345678", "AIzaSyD-9tSrke72PouQMnMX", "q9XwRt4LmZp8VbNc2KdJ"]
+
+
+@pytest.mark.parametrize("place", IN_AN_ADDRESS)
+@pytest.mark.parametrize("key", KEYS)
+def test_a_key_in_an_address_is_refused_without_showing_it(
+    key: str, place: str, tmp_path: Path
+) -> None:
+    entry = make_model("openai", "http://127.0.0.1:9").model_dump(exclude={"id"})
+    registry = tmp_path / "models.yml"
+    for host in ("127.0.0.1:9", "api.example.com"):
+        url = f"http://{host}{IN_AN_ADDRESS[place].format(key)}"
+        registry.write_text(yaml.safe_dump({"m": entry | {"base_url": url}}))
+        with pytest.raises(RegistryError, match="'base_url' holds a query, a frag") as refused:
+            list(load_registry(registry).values())
+        assert key[:6] not in str(refused.value)
+        with pytest.raises(ValueError, match="'base_url' holds a query, a frag") as invalid:
+            Model.model_validate(entry | {"id": "m", "base_url": url})
+        assert key[:6] not in str(invalid.value)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("", "/v1", "/v1beta/openai", "/openai/deployments/gpt-5-mini-2026-01-01/"),
+        "/client/v4/accounts/0123456789abcdef0123456789abcdef/ai/v1",
+        *("/hf-inference/models/Qwen/Qwen3-32B/v1", "/v2/sk/monkeys", "/Meta-Llama-3-70B/v1"),
+    ],
+)
+def test_what_is_no_key_may_stand_in_an_address(path: str) -> None:
+    fields = {"base_url": f"https://api.example.com{path}", "remote": True}
+    assert Model.model_validate(make_model("openai", None).model_dump() | fields)
+
+
+@pytest.mark.parametrize("written", ["{}", "x-{}-y", "{0:.12}"])
+def test_the_key_itself_in_an_address_is_refused_before_there_is_a_journal(
+    written: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "a-word-that-looks-like-none"
+    monkeypatch.setenv("TEST_KEY", key)
+    model = make_model("openai", f"http://127.0.0.1:9/{written.format(key)}")
+    with pytest.raises(EngineError, match=r"'base_url' in models\.yml holds the key") as refused:
+        run(model, HELLO, out=tmp_path)
+    assert key[:8] not in str(refused.value)
+    assert list(tmp_path.rglob("*.jsonl")) == []
+
+
+def forms(key: str) -> dict[str, str]:
+    """What a key may be written as, each made by the standard library."""
+    basic = base64.b64encode(f"user:{key}".encode()).decode()
+    bearer = base64.b64encode(f"Bearer {key}!".encode()).decode()
+    return {
+        "plain": key,
+        "lower": key.lower(),
+        "upper": key.upper(),
+        "first 20": key[:20],
+        "middle": key[5:17],
+        "last": key[-9:],
+        "base64": base64.b64encode(key.encode()).decode(),
+        "base64 of user and key": basic,
+        "base64 of a header": bearer,
+        "base64 for addresses": base64.urlsafe_b64encode(key.encode()).decode(),
+        "hexadecimal": key.encode().hex(),
+        "address": quote(key, safe=""),
+        "address, all": "".join(f"%{b:02X}" for b in key.encode()),
+        "query": urlencode({"key": key}),
+    }
+
+
+@settings(deadline=None, max_examples=60)
+@given(key=st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=16, max_size=60))
+def test_no_eight_characters_of_a_key_or_its_forms_are_left(key: str) -> None:
+    hide = Redactor(key)
+    for name, written in forms(key).items():
+        for text in (written, f"Incorrect key {written} for you.", f"<{written}>{written}"):
+            left = hide(text)
+            for form in (key, key.encode().hex(), base64.b64encode(key.encode()).decode()[:-4]):
+                pieces = [form[i : i + 8].lower() for i in range(len(form) - 7)]
+                assert not [p for p in pieces if p in left.lower()], (name, left)
+        assert hide(written) != written, name
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "left"),
+    [
+        (KEY, f"Bad key {KEY}!", "Bad key [key]!"),
+        (KEY, f"{KEY[:20]}... is wrong", "[key]... is wrong"),
+        (KEY, "sk-abcd, and then planted", "sk-abcd, and then planted"),
+        (KEY, "confirm_SH_ongoing; alert_past", "confirm_SH_ongoing; alert_past"),
+        # Short keys are taken out whole; words in the place of one are words.
+        ("sk-test", "sk-test sk-tes", "[key] sk-tes"),
+        ("none", "none", "none"),
+        ("EMPTY", "EMPTY", "EMPTY"),
+        ("", "none", "none"),
+    ],
+)
+def test_what_is_no_part_of_the_key_is_left(key: str, text: str, left: str) -> None:
+    assert Redactor(key)(text) == left
+
+
 def echoes(engine: str) -> dict[str, Reply]:
-    """Replies of a service that puts the caller's key wherever it can."""
-    said = f"{KEY} and Bearer {KEY}"
+    """Replies of a service that puts the caller's key wherever it can, and however it can."""
+    said = f"{KEY} and Bearer {KEY}, {' '.join(forms(KEY).values())}"
     answer = {"openai": lambda t: chat(message={"content": t}), "anthropic": message}[engine]
     declined = (
         chat(message={"content": None, "refusal": said})
@@ -134,7 +246,7 @@ def test_a_planted_key_is_in_nothing_that_a_run_writes_or_says(
         (home / ".env").write_text(f"TEST_KEY={KEY}\n")
     monkeypatch.setattr(
         "cradle_lib.detection.engines.remote.Patience",
-        lambda: Patience(attempts=2, deadline=20.0, base=0.0, cap=0.0, failures=50),
+        lambda: Patience(attempts=2, deadline=20.0, base=0.0, failures=50),
     )
     replies = list(echoes(engine).values())
     corpus = make_corpus([[("User", f"turn {i}", "none") for i in range(2 * len(replies))]])
@@ -176,8 +288,9 @@ def test_a_planted_key_is_in_nothing_that_a_run_writes_or_says(
     streams = capfd.readouterr()
     said = [*written.values(), caplog.text, streams.out, streams.err, str(stopped.value), *told]
     for text in said:
-        # Not even the first half of it, which shortening could have left.
-        assert KEY[: len(KEY) // 2] not in text
+        for name, form in forms(KEY).items():
+            # Not even the first half of it, which shortening could have left.
+            assert form[: len(form) // 2] not in text, name
 
 
 def test_the_key_of_another_service_is_not_sent_along(monkeypatch: pytest.MonkeyPatch) -> None:

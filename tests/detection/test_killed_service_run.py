@@ -185,4 +185,6 @@ def test_ctrl_c_ends_the_command_with_130_when_the_calls_in_flight_are_written(
         assert len(service.asked) == TURNS
     said = (tmp_path / "stderr.txt").read_text()
     assert "Interrupted: waiting for the calls in flight. Run the same command again" in said
+    resumes = f"the same command resumes: cradle infer --model served --out {tmp_path}"
+    assert resumes in said
     assert "Traceback" not in said

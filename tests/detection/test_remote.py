@@ -19,8 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cradle_lib.detection import Options, Outcome, Prediction, Session, read_journal, run
-from cradle_lib.detection.engines.remote import Patience
-from cradle_lib.detection.registry import str
+from cradle_lib.detection.engines.patience import Patience
 from cradle_lib.errors import EngineError
 
 from .dialogues import make_corpus

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
 from cradle_lib.detection.engines.remote import Remote
 from cradle_lib.detection.engines.replies import (
+    believed,
     finished,
     look,
     refused,
@@ -30,23 +30,13 @@ class AnthropicMessages(Remote):
 
     uses = frozenset({"max_new_tokens", "temperature", "seed", "extra"})
     package = "anthropic"
+    client = "AsyncAnthropic"
     endpoint = "https://api.anthropic.com"
     path = "/v1/messages"
 
-    def connect(self, key: str) -> AbstractAsyncContextManager[Any]:
-        """Makes the client; the endpoint is the registry's, whatever the environment says."""
-        import anthropic
-
-        from cradle_lib.detection.engines.wire import Wire
-
-        return anthropic.AsyncAnthropic(
-            api_key=key or "none",
-            base_url=self.base,
-            max_retries=0,
-            timeout=None,
-            http_client=Wire(),
-            default_headers={"anthropic-version": API_VERSION},
-        )
+    def headers(self) -> dict[str, Any]:
+        """Names the version of the interface."""
+        return {"anthropic-version": API_VERSION}
 
     def settings(self) -> dict[str, Any]:
         """Says what the registry asks for.
@@ -81,16 +71,21 @@ class AnthropicMessages(Remote):
         fresh = tokens(reply, "usage", "input_tokens")
         cached = tokens(reply, "usage", "cache_read_input_tokens")
         written = tokens(reply, "usage", "cache_creation_input_tokens")
-        ended = str(look(reply, "stop_reason"))
-        cut, served = _CUT.get(ended), look(reply, "model")
-        answer = finished(
-            text_of(content),
-            cut=cut and cut.format(self.decoding.max_new_tokens),
-            served=served if isinstance(served, str) else None,
+        wrote = text_of(content)
+        counts = believed(
+            wrote,
             tokens_in=None if fresh is None else fresh + (cached or 0) + (written or 0),
             tokens_cached=cached,
             tokens_written=written,
             tokens_out=tokens(reply, "usage", "output_tokens"),
+        )
+        ended = str(look(reply, "stop_reason"))
+        cut, served = _CUT.get(ended), look(reply, "model")
+        answer = finished(
+            wrote,
+            cut=cut and cut.format(self.decoding.max_new_tokens),
+            served=served if isinstance(served, str) else None,
+            **counts,
         )
         if ended == "refusal":
             return refused(answer, look(reply, "stop_details", "explanation") or "declined")

@@ -6,6 +6,8 @@ kept, in another attempt, or in the end of the run where no further call can suc
 
 from __future__ import annotations
 
+import socket
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,26 +33,39 @@ _NO_CREDIT: Final = frozenset({"insufficient_quota", "billing_error", "billing_h
 # What Gemini and Anthropic say with status 400, where others say 401 and 402.
 _SAID_OTHERWISE: Final = {"api key not valid": 401, "credit balance is too low": 402}
 
+_AWAY: Final[tuple[tuple[type[BaseException], str], ...]] = (
+    (ConnectionRefusedError, "nothing listens there"),
+    (socket.gaierror, "there is no such host"),
+    (ssl.SSLCertVerificationError, "its certificate is not trusted"),
+    (ssl.SSLError, "it does not speak TLS as expected"),
+    (TimeoutError, "it does not take connections"),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """What an error of a call means.
 
     Attributes:
-        kind: ``retry`` the call, ``stop`` the run, or end the question as ``refused``
-            or ``failed``.
+        kind: ``retry`` the call, ask ``again`` at once because the call was made differently,
+            ``stop`` the run, or end the question as ``refused`` or ``failed``.
         reason: What the service said, on one line.
         wait: Seconds that the service asks to wait.
         busy: Whether the service said that it has too much to do.
         param: The parameter that the service complains about, if it names one; an empty
             text if it found something wrong with the request and does not say where.
+        unreached: Whether there was no connection at all.
+        uncharged: Whether the service surely has not worked on an answer, so that the call
+            costs nothing: it was never reached, or it turned the call away.
     """
 
-    kind: Literal["retry", "stop", "refused", "failed"]
+    kind: Literal["retry", "again", "stop", "refused", "failed"]
     reason: str
     wait: float | None = None
     busy: bool = False
     param: str | None = None
+    unreached: bool = False
+    uncharged: bool = False
 
 
 def fault_of_error(sdk: ModuleType, error: Exception) -> Fault | None:
@@ -66,11 +81,29 @@ def fault_of_error(sdk: ModuleType, error: Exception) -> Fault | None:
     if isinstance(error, sdk.APIStatusError):
         return fault_of_status(error.status_code, error.response.headers, error.body, error.message)
     if isinstance(error, sdk.APIConnectionError):
-        return Fault("retry", f"no connection ({type(error.__cause__ or error).__name__})")
+        return _broken(error)
     # Broken JSON in a good response slips through the SDKs as what the parser raised.
     if isinstance(error, sdk.APIError | ValueError | RecursionError):
         return Fault("failed", f"the answer can't be read ({type(error).__name__})")
     return None
+
+
+def _broken(error: Exception) -> Fault:
+    """Tells a service that can't be reached from a connection that broke."""
+    import aiohttp
+
+    chain: list[BaseException] = [error]
+    while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None:
+        chain.append(cause)
+    # The SDKs translate all of these, and broken connections too, to one error of httpx2.
+    away = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, ConnectionRefusedError)
+    found = next((e for e in chain if isinstance(e, away)), None)
+    if found is None:
+        return Fault("retry", f"the connection broke ({type(error.__cause__ or error).__name__})")
+    why = next((words for kind, words in _AWAY if any(isinstance(e, kind) for e in chain)), "")
+    # Of a host with several addresses, only the errors' texts are left.
+    why = why or ("nothing listens there" if "Connect call failed" in str(found) else "")
+    return Fault("retry", why or type(found).__name__, unreached=True, uncharged=True)
 
 
 def fault_of_status(
@@ -96,18 +129,20 @@ def fault_of_status(
     words = {str(look(inner, "code")), str(look(inner, "type"))}
     reason = f"HTTP {status}: {said}"
     if words & _NO_CREDIT:
-        return Fault("stop", f"{_HOPELESS[402]} (HTTP {status})")
+        return Fault("stop", f"{_HOPELESS[402]} (HTTP {status})", uncharged=True)
     meant = next((s for text, s in _SAID_OTHERWISE.items() if text in said.lower()), status)
     if meant in _HOPELESS:
-        return Fault("stop", f"{_HOPELESS[meant]} (HTTP {status})")
+        return Fault("stop", f"{_HOPELESS[meant]} (HTTP {status})", uncharged=True)
     if words & {"content_filter", "content_policy_violation"}:
         return Fault("refused", reason)
     busy = status in _BUSY
+    uncharged = busy or (400 <= status < 500 and status != 408)
     if (status in _PASSING or status >= 500) and headers.get("x-should-retry") != "false":
-        return Fault("retry", reason, asked_wait(headers), busy)
+        return Fault("retry", reason, asked_wait(headers), busy, uncharged=uncharged)
     if status in (400, 422):
-        return Fault("failed", reason, param=str(look(inner, "param") or ""))
-    return Fault("failed", reason, busy=busy)
+        param = str(look(inner, "param") or "")
+        return Fault("failed", reason, param=param, uncharged=True)
+    return Fault("failed", reason, busy=busy, uncharged=uncharged)
 
 
 def asked_wait(headers: Mapping[str, str]) -> float | None:

@@ -1,10 +1,13 @@
-"""Where keys come from: the environment, or a file ``.env`` in the working directory."""
+"""Where keys come from, the environment or a file ``.env``, and how they are kept out of texts."""
 
 from __future__ import annotations
 
+import base64
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from dotenv import dotenv_values
 
@@ -12,6 +15,10 @@ from cradle_lib.detection.registry import Model
 from cradle_lib.errors import EngineError
 
 DOTENV: Final = ".env"
+# Characters of a key, or of a form of it, that are never shown in a row.
+_PIECE: Final = 8
+# What is shorter is no key but a word in the place of one, such as "none" or "EMPTY".
+_SHORTEST: Final = 6
 
 
 def find_key(model: Model) -> str:
@@ -52,3 +59,53 @@ def _dotenv() -> dict[str, str | None]:
         return dotenv_values(path, interpolate=False)
     except (OSError, UnicodeDecodeError) as error:
         raise EngineError(f"{path}: can't be read ({type(error).__name__})") from None
+
+
+class Redactor:
+    """Takes a key out of texts: whole or in part, plain, in Base64, hexadecimal or for a URL.
+
+    Args:
+        key: The key. Eight characters of it, or of one of its forms, are never left in a row,
+            in upper or lower case; a key shorter than that is taken out whole, and one of fewer
+            than six characters stays, because it is none.
+    """
+
+    def __init__(self, key: str) -> None:
+        self._size = min(_PIECE, len(key))
+        forms = _forms(key) if len(key) >= _SHORTEST else ()
+        self._pieces = {
+            form[at : at + self._size].lower()
+            for form in forms
+            for at in range(len(form) - self._size + 1)
+        }
+
+    def __call__(self, text: str) -> str:
+        """Gives a text with ``[key]`` in the place of what belongs to the key."""
+        if not self._pieces:
+            return text
+        kept, at, size = [], 0, self._size
+        while at < len(text):
+            if text[at : at + size].lower() not in self._pieces:
+                kept.append(text[at])
+                at += 1
+                continue
+            kept.append("[key]")
+            at += 1
+            while text[at : at + size].lower() in self._pieces:
+                at += 1
+            at += size - 1
+        return "".join(kept)
+
+
+def _forms(key: str) -> Iterator[str]:
+    data = key.encode()
+    yield key
+    yield data.hex()
+    yield quote(key, safe="")
+    yield "".join(f"%{byte:02x}" for byte in data)
+    # What stands before a key, such as "Bearer ", shifts its Base64 by up to two bytes.
+    for shift in range(3):
+        coded = base64.b64encode(bytes(shift) + data).decode()
+        own = coded[-(-shift * 8 // 6) : (shift + len(data)) * 8 // 6]
+        yield own
+        yield own.translate(str.maketrans("+/", "-_"))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from cradle_lib.detection.engines.remote import Remote
 from cradle_lib.detection.engines.replies import (
+    believed,
     finished,
     look,
     refused,
@@ -23,25 +23,16 @@ class OpenAIChat(Remote):
 
     uses = frozenset({"max_new_tokens", "temperature", "seed", "chat", "extra"})
     package = "openai"
+    client = "AsyncOpenAI"
     endpoint = "https://api.openai.com/v1"
     path = "/chat/completions"
 
-    def connect(self, key: str) -> AbstractAsyncContextManager[Any]:
-        """Makes the client; the endpoint is the registry's, whatever the environment says."""
+    def headers(self) -> dict[str, Any]:
+        """An account at OpenAI that the environment names is nobody else's business."""
         import openai
 
-        from cradle_lib.detection.engines.wire import Wire
-
-        # An account at OpenAI that the environment names is nobody else's business.
         account = ("OpenAI-Organization", "OpenAI-Project") if self.model.base_url else ()
-        return openai.AsyncOpenAI(
-            api_key=key or "none",
-            base_url=self.base,
-            max_retries=0,
-            timeout=None,
-            http_client=Wire(),
-            default_headers=dict.fromkeys(account, openai.Omit()),  # type: ignore[arg-type]
-        )
+        return dict.fromkeys(account, openai.Omit())
 
     def settings(self) -> dict[str, Any]:
         """Says what the registry asks for.
@@ -78,14 +69,19 @@ class OpenAIChat(Remote):
         if not isinstance(message, dict):
             return unreadable(reply, "a chat completion", "choice")
         ended = str(look(choice, "finish_reason"))
-        answer = finished(
-            text_of(look(message, "content")),
-            cut=f"cut at {self.decoding.max_new_tokens} tokens" if ended == "length" else None,
-            served=_served(reply),
+        wrote = text_of(look(message, "content"))
+        counts = believed(
+            wrote,
             tokens_in=tokens(reply, "usage", "prompt_tokens"),
             tokens_cached=tokens(reply, "usage", "prompt_tokens_details", "cached_tokens"),
             tokens_written=tokens(reply, "usage", "prompt_tokens_details", "cache_write_tokens"),
             tokens_out=_tokens_out(reply),
+        )
+        answer = finished(
+            wrote,
+            cut=f"cut at {self.decoding.max_new_tokens} tokens" if ended == "length" else None,
+            served=_served(reply),
+            **counts,
         )
         # Gemini adds a word of its own: "content_filter: PROHIBITED_CONTENT".
         if ended.startswith("content_filter"):

@@ -1,10 +1,10 @@
-"""What the API engines share: many dialogues at once, one retry layer, a clean stop.
+"""What the API engines share: how a call is made, and what comes back from it.
 
 The SDKs' own retries are switched off (``max_retries=0``), because they retry what
 can't succeed, wait as long as a server says, and bound the time of a read, not of a
-call. Here every call has a total deadline, waits have a cap, and an answer that came is
-written before the next question of its dialogue is asked. Ctrl-C lets calls in flight
-end and keeps their answers.
+call. Here every call has a total deadline, and :mod:`.dispatch` decides what follows: an
+answer that came is written before the next question of its dialogue is asked, and Ctrl-C
+lets calls in flight end and keeps their answers.
 
 Bodies are sent with the SDK's own ``post``, and replies read as plain JSON: the typed
 methods don't know every parameter that services know, take apart each message of a
@@ -16,22 +16,23 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import random
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Self
+from urllib.parse import urlsplit
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.answers import Outcome
 from cradle_lib.detection.engine import Emit, Engine, Options
-from cradle_lib.detection.engines.faults import HOPELESS_HINT, Fault, fault_of_error
-from cradle_lib.detection.engines.gate import Gate
-from cradle_lib.detection.engines.keys import find_key
+from cradle_lib.detection.engines.dispatch import Dispatcher, Reply
+from cradle_lib.detection.engines.faults import Fault, fault_of_error
+from cradle_lib.detection.engines.keys import Redactor, find_key
 from cradle_lib.detection.engines.local import require_packages
 from cradle_lib.detection.engines.parameters import Parameters
+from cradle_lib.detection.engines.patience import Patience
+from cradle_lib.detection.engines.proxy import find_proxy, place_of
 from cradle_lib.detection.engines.replies import one_line
 from cradle_lib.detection.quiet import unlogged
 from cradle_lib.detection.registry import Decoding, Model
@@ -39,27 +40,10 @@ from cradle_lib.detection.session import Answer, Prompt, Session
 from cradle_lib.errors import EngineError
 
 LONGEST_REASON: Final = 300
+# Seconds to make a connection.
+CONNECT: Final = 10.0
 # What carries the SDKs' requests.
-_WIRE: Final = ("httpx2", "aiohttp")
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long to go on with a service that does not answer.
-
-    Attributes:
-        attempts: Calls for one question before it has failed.
-        deadline: Seconds for one call, all in all.
-        base: Seconds before the second attempt; doubled for each further one.
-        cap: Longest wait in seconds, whatever the server asks for.
-        failures: Questions in a row that may fail before the run stops.
-    """
-
-    attempts: int = 6
-    deadline: float = 120.0
-    base: float = 1.0
-    cap: float = 60.0
-    failures: int = 10
+_CARRIERS: Final = ("httpx2", "aiohttp")
 
 
 class Remote(Engine):
@@ -71,12 +55,18 @@ class Remote(Engine):
         patience: How long to go on with a service that does not answer.
 
     Raises:
-        EngineError: If the SDK is not installed or the key is not in the environment.
+        EngineError: If the SDK is not installed, the key is not in the environment or stands in
+            ``base_url``, or the environment's proxy can't be used.
+
+    Attributes:
+        lost: Takes a failed prediction for each call that brought no answer, although it may be
+            charged, and is made again or given up. It is no answer to its question.
     """
 
     kind = "service"
     needs_weights = True
     package: str
+    client: str
     path: str
 
     @classmethod
@@ -94,16 +84,24 @@ class Remote(Engine):
         # Whole, so that the SDK need not put it together for every call.
         self._address = self.base + self.path
         self._key = find_key(model)
+        self._hide = Redactor(self._key)
+        path = urlsplit(self.base).path
+        if self._hide(path) != path:
+            raise EngineError(
+                f"{model.name}: 'base_url' in models.yml holds the key. Take it out: a key comes "
+                "from the environment only."
+            )
+        self._proxy = find_proxy(self.base)
+        through = f" through the proxy {place_of(self._proxy)}" if self._proxy else ""
+        self._place = f"{place_of(self.base)}{through}"
         self._sdk = importlib.import_module(self.package)
-        self._random = random.Random(0)
         self._parameters = Parameters({})
-        self._gate: Gate | None = None
-        self._failures = 0
-        self._error: EngineError | None = None
+        self._dispatcher: Dispatcher | None = None
+        self.lost: Emit = lambda _: None
 
-    @abstractmethod
-    def connect(self, key: str) -> AbstractAsyncContextManager[Any]:
-        """Makes the SDK's client, without retries of its own, over a wire of ours."""
+    def headers(self) -> dict[str, Any]:
+        """Gives the headers that differ from the SDK's own."""
+        return {}
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
@@ -117,6 +115,29 @@ class Remote(Engine):
     def read(self, reply: object) -> Answer:
         """Reads the reply to a call, whatever JSON, or text, it is."""
 
+    def connect(self) -> AbstractAsyncContextManager[Any]:
+        """Makes the SDK's client: without retries of its own, by the way that was agreed to."""
+        import httpx2
+
+        timeout = httpx2.Timeout(None, connect=CONNECT)
+        client = self._sdk.DefaultAioHttpClient(
+            timeout=timeout,
+            # Certificates may come from the environment; where requests go does not.
+            verify=httpx2.create_ssl_context(),
+            trust_env=False,
+            proxy=self._proxy,
+        )
+        kind = getattr(self._sdk, self.client)
+        made: AbstractAsyncContextManager[Any] = kind(
+            api_key=self._key or "none",
+            base_url=self.base,
+            max_retries=0,
+            timeout=timeout,
+            http_client=client,
+            default_headers=self.headers(),
+        )
+        return made
+
     def stop(self, why: str) -> None:
         """Ends the run: calls in flight come back and are written, no further one begins.
 
@@ -126,112 +147,70 @@ class Remote(Engine):
         Args:
             why: The first reason given is the one that is told.
         """
-        if self._error is None:
-            self._error = EngineError(
-                f"{self.model.name}: {why}. The answers so far are kept: "
-                "run the same command again to go on."
-            )
-        if self._gate is not None:
-            self._gate.close()
+        if self._dispatcher is not None:
+            self._dispatcher.stop(why)
 
     def answer_all(self, sessions: Iterable[Session], emit: Emit) -> None:
         """Asks many dialogues at once, each of them one turn after the other.
 
         Raises:
-            EngineError: If the service can't be used, failed too often in a row, or the
-                run was stopped.
-            KeyboardInterrupt: After Ctrl-C, when the calls in flight have ended.
+            EngineError: If the service can't be used or reached, failed too often in a row, did
+                not answer for too long, or the run was stopped.
+            KeyboardInterrupt: After Ctrl-C, when the calls in flight have ended, or after a
+                second one.
         """
-        self._error, self._failures = None, 0
         self._parameters = Parameters(self.settings())
+        self._dispatcher = dispatcher = Dispatcher(
+            name=self.model.name,
+            place=self._place,
+            limit=self._options.concurrency,
+            patience=self.patience,
+            call=self._call,
+            emit=emit,
+            lost=self.lost,
+            notice=self._options.notice,
+        )
         # A thread of its own, because a notebook's kernel already runs an event loop.
-        with unlogged(self.package, *_WIRE), ThreadPoolExecutor(max_workers=1) as pool:
-            future = pool.submit(asyncio.run, self._drive(enumerate(sessions), emit))
+        with unlogged(self.package, *_CARRIERS), ThreadPoolExecutor(max_workers=1) as pool:
+            future = pool.submit(asyncio.run, self._drive(dispatcher, sessions))
             try:
                 future.result()
             except KeyboardInterrupt:
-                self._options.notice(
-                    "Interrupted: waiting for the calls in flight. Run the same command again "
-                    "to go on."
-                )
-                self.stop("interrupted")
-                # Leaving the pool waits for them.
+                try:
+                    dispatcher.stop("interrupted")
+                    self._options.notice(
+                        "Interrupted: waiting for the calls in flight. Run the same command again "
+                        "to go on. Another Ctrl-C gives these calls up."
+                    )
+                    wait([future])
+                except KeyboardInterrupt:
+                    dispatcher.give_up()
                 raise
-        if self._error is not None:
-            raise self._error
+        if dispatcher.error is not None:
+            raise dispatcher.error
 
-    async def _drive(self, sessions: Iterator[tuple[int, Session]], emit: Emit) -> None:
-        limit = max(self._options.concurrency, 1)
-        self._gate = gate = Gate(limit)
-        # A stop may have come before there was a gate to close.
-        if self._error is not None:
-            return
-        async with self.connect(self._key) as client:
-            workers = (self._work(client, gate, sessions, emit) for _ in range(limit))
-            results = await asyncio.gather(*workers, return_exceptions=True)
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
+    async def _drive(self, dispatcher: Dispatcher, sessions: Iterable[Session]) -> None:
+        async with self.connect() as self._client:
+            await dispatcher.run(self._informed(sessions))
 
-    async def _work(
-        self, client: Any, gate: Gate, sessions: Iterator[tuple[int, Session]], emit: Emit
-    ) -> None:
-        try:
-            for rank, session in sessions:
-                # What an earlier start learned need not be learned again.
-                for stored in session.taken:
-                    self._parameters.drop(stored.dropped)
-                while (prompt := session.prompt) is not None:
-                    answer = await self._ask(client, gate, rank, prompt)
-                    if answer is None:
-                        return
-                    emit(session.answer(answer))
-        except BaseException:
-            # The others end their calls and keep the answers before the error goes on.
-            gate.close()
-            raise
+    def _informed(self, sessions: Iterable[Session]) -> Iterator[Session]:
+        """What an earlier start learned about parameters need not be learned again."""
+        for session in sessions:
+            for stored in session.taken:
+                self._parameters.drop(stored.dropped)
+            yield session
 
-    async def _ask(self, client: Any, gate: Gate, rank: int, prompt: Prompt) -> Answer | None:
-        """Asks until there is an outcome; ``None`` when the run is stopping."""
-        attempt = 0
-        while (began := await gate.enter(rank)) is not None:
-            sent, dropped = self._parameters.sent, self._parameters.dropped
-            found, seconds = await self._call(client, prompt, sent)
-            if isinstance(found, Fault):
-                busy = min(found.wait or 0.0, self.patience.cap) if found.busy else None
-                gate.leave(began, answered=False, wait=busy)
-                if self._drop(sent, found):
-                    continue
-                attempt += 1
-                if found.kind == "retry" and attempt < self.patience.attempts:
-                    await gate.pause(self._pause(found, attempt))
-                    continue
-                if found.kind == "stop":
-                    self.stop(f"{found.reason}. {HOPELESS_HINT}")
-                    return None
-                outcome = Outcome.REFUSED if found.kind == "refused" else Outcome.FAILED
-                found = Answer("", outcome, self._clean(found.reason))
-            else:
-                gate.leave(began, answered=found.outcome is not Outcome.FAILED)
-            self._failures = self._failures + 1 if found.outcome is Outcome.FAILED else 0
-            if self._failures >= self.patience.failures:
-                self.stop(f"{self._failures} questions in a row failed ({found.reason})")
-                return None
-            return replace(found, seconds=seconds, dropped=dropped)
-        return None
-
-    async def _call(
-        self, client: Any, prompt: Prompt, settings: dict[str, Any]
-    ) -> tuple[Answer | Fault, float]:
-        """Makes one call; gives what became of it, and the seconds that it took."""
+    async def _call(self, prompt: Prompt) -> Reply:
+        """Makes one call."""
         clock = asyncio.get_running_loop().time
+        sent, dropped = self._parameters.sent, self._parameters.dropped
         started = clock()
         found: Answer | Fault
         try:
             async with asyncio.timeout(self.patience.deadline):
-                reply = await client.post(
+                reply = await self._client.post(
                     self._address,
-                    body=self.body(prompt, settings),
+                    body=self.body(prompt, sent),
                     cast_to=object,
                     # Text goes to the host that was agreed to, and not where that one points.
                     options={"follow_redirects": False},
@@ -242,16 +221,18 @@ class Remote(Engine):
             fault = fault_of_error(self._sdk, error)
             if fault is None:
                 raise
-            found = replace(fault, reason=self._without_key(fault.reason))
+            if self._drop(sent, fault):
+                fault = replace(fault, kind="again")
+            found = replace(fault, reason=self._clean(fault.reason))
         else:
             read = self.read(reply)
             found = replace(
                 read,
-                text=self._without_key(read.text),
+                text=self._hide(read.text),
                 reason=None if read.reason is None else self._clean(read.reason),
                 served=self._clean(read.served) if read.served else None,
             )
-        return found, clock() - started
+        return Reply(found, clock() - started, dropped)
 
     def _drop(self, sent: dict[str, Any], fault: Fault) -> bool:
         """Leaves out what the service does not take; false if that was not the trouble."""
@@ -268,14 +249,6 @@ class Remote(Engine):
             )
         return True
 
-    def _pause(self, fault: Fault, attempt: int) -> float:
-        """Seconds before another attempt: what the service asks for, or ever longer."""
-        backoff = self.patience.base * 2 ** (attempt - 1) * self._random.uniform(0.75, 1.0)
-        return min(fault.wait if fault.wait is not None else backoff, self.patience.cap)
-
     def _clean(self, text: str) -> str:
         """Takes the key out of a service's words, and then shortens them."""
-        return self._without_key(one_line(text))[:LONGEST_REASON]
-
-    def _without_key(self, text: str) -> str:
-        return text.replace(self._key, "[key]") if self._key else text
+        return self._hide(one_line(text))[:LONGEST_REASON]

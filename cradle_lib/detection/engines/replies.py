@@ -7,10 +7,12 @@ documentation says, and none of that may end a run.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from cradle_lib.detection.answers import Outcome, is_cut
 from cradle_lib.detection.session import Answer
+
+LONGEST_CONTEXT: Final = 10_000_000
 
 
 def look(value: object, *path: str | int) -> Any:
@@ -29,6 +31,30 @@ def tokens(value: object, *path: str) -> int | None:
     """Reads a number of tokens; ``None`` if there is none."""
     found = look(value, *path)
     return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def believed(text: str, **counts: int | None) -> dict[str, int | None]:
+    """Gives the counts of a reply's tokens if they can be true.
+
+    Args:
+        text: What the model wrote.
+        **counts: ``tokens_in``, all tokens of the prompt; ``tokens_cached`` and
+            ``tokens_written``, parts of them; ``tokens_out``.
+
+    Returns:
+        The counts; all of them ``None``, as if nothing had been told, if one is negative or
+        greater than any model's context, if the parts are more than the prompt, or if a prompt or
+        a text has no tokens.
+    """
+    told = [count for count in counts.values() if count is not None]
+    into, out = counts["tokens_in"], counts["tokens_out"]
+    parts = (counts["tokens_cached"] or 0) + (counts["tokens_written"] or 0)
+    odd = (
+        any(not 0 <= count <= LONGEST_CONTEXT for count in told)
+        or (into is not None and into < max(parts, 1))
+        or (out == 0 and text != "")
+    )
+    return dict.fromkeys(counts) if odd else counts
 
 
 def text_of(content: object) -> str:

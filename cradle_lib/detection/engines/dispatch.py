@@ -1,0 +1,327 @@
+"""Many dialogues, one service: who is asked next, what is asked again, and when a run ends.
+
+Everything is decided in one coroutine. Calls are tasks that bring their ends to its queue, and
+waiting is a time at which it wakes up: so there are no locks, and Ctrl-C, a limit, the service's
+own wish to be left alone and a silence that lasts too long all end a run in the same way.
+
+Older dialogues go first so that, when few calls may be in flight, a few dialogues advance quickly
+while the provider still holds their beginnings in its cache, and not all slowly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import random
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Final
+
+from cradle_lib.detection.answers import Outcome
+from cradle_lib.detection.engine import Emit
+from cradle_lib.detection.engines.admission import Admission
+from cradle_lib.detection.engines.faults import HOPELESS_HINT, Fault
+from cradle_lib.detection.engines.patience import Patience, Silence, span
+from cradle_lib.detection.session import Answer, Prediction, Prompt, Session
+from cradle_lib.errors import EngineError
+
+NOT_A_WORD: Final = "it has not replied"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What became of one call.
+
+    Attributes:
+        found: The answer, or what went wrong.
+        seconds: Time that the call took.
+        dropped: Parameters that it was made without.
+    """
+
+    found: Answer | Fault
+    seconds: float
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Dialogue:
+    """A dialogue that has begun: its place, its session, and how its question fares."""
+
+    rank: int
+    session: Session
+    attempts: int = 0
+    began: float = 0.0
+
+    @property
+    def prompt(self) -> Prompt:
+        assert self.session.prompt is not None
+        return self.session.prompt
+
+
+class Dispatcher:
+    """Leads one start of a run.
+
+    Args:
+        name: The model's name, as sentences have it.
+        place: The service's host and port, for the same use.
+        limit: Calls that may be in flight at most.
+        patience: How long to go on with a service that does not answer.
+        call: Makes one call.
+        emit: Takes each prediction.
+        lost: Takes a failed prediction for each call that brought no answer, although it may
+            be charged, and is made again.
+        notice: Takes a sentence for the user.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        place: str,
+        limit: int,
+        patience: Patience,
+        call: Callable[[Prompt], Awaitable[Reply]],
+        emit: Emit,
+        lost: Emit,
+        notice: Callable[[str], None],
+    ) -> None:
+        self.error: EngineError | None = None
+        self._name, self._place = name, place
+        self._limit = max(limit, 1)
+        self._patience = patience
+        self._call, self._emit, self._lost, self._notice = call, emit, lost, notice
+        self._admission = Admission(self._limit)
+        self._random = random.Random(0)
+        self._events: asyncio.Queue[tuple[_Dialogue, Reply | Exception | None] | None]
+        self._events = asyncio.Queue()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = self._hopeless = False
+        self._trouble: Exception | None = None
+        self._flying: dict[int, tuple[_Dialogue, asyncio.Task[None]]] = {}
+        self._ready: list[tuple[int, _Dialogue]] = []
+        self._begun = 0
+        self._failures = 0
+        self._reason = NOT_A_WORD
+        self._answered = False
+        # When the service was found to be away, the last time that this was news, and how often.
+        self._away: tuple[float, float, int] | None = None
+
+    def stop(self, why: str) -> None:
+        """Ends the run: calls in flight come back, no further one begins. Safe from any thread.
+
+        Args:
+            why: The first reason given is the one that is told.
+        """
+        if self.error is None:
+            self.error = EngineError(
+                f"{self._name}: {why}. The answers so far are kept: "
+                "run the same command again to go on."
+            )
+        self._closed = True
+        self._wake()
+
+    def give_up(self) -> None:
+        """Gives up the calls in flight, too. Safe from any thread."""
+        self._closed = self._hopeless = True
+        self._wake()
+
+    async def run(self, sessions: Iterable[Session]) -> None:
+        """Asks every session's prompts until all are finished, or the run is stopped.
+
+        Raises:
+            Exception: What a call or ``emit`` raised, after the calls in flight have ended.
+        """
+        self._loop = asyncio.get_running_loop()
+        self._silence = Silence(self._patience, self._loop.time())
+        waiting = (_Dialogue(rank, s) for rank, s in enumerate(sessions) if s.prompt is not None)
+        while True:
+            try:
+                self._begin(waiting)
+                if not self._flying and (self._closed or not self._begun):
+                    break
+                event = await self._event()
+                if event is None:
+                    self._watch()
+                else:
+                    self._handle(*event)
+            except Exception as error:
+                # The others end their calls and keep the answers before the error goes on.
+                self._trouble = self._trouble or error
+                self._closed = True
+        if self._trouble is not None:
+            raise self._trouble
+
+    # ---- What goes out ---------------------------------------------------------------
+
+    def _begin(self, waiting: Iterator[_Dialogue]) -> None:
+        while not self._closed and self._admission.admits(len(self._flying), _now()):
+            if self._ready:
+                dialogue = heapq.heappop(self._ready)[1]
+            elif self._begun < self._limit and (new := next(waiting, None)) is not None:
+                dialogue = new
+                self._begun += 1
+            else:
+                return
+            dialogue.began = _now()
+            task = asyncio.create_task(self._ask(dialogue))
+            self._flying[dialogue.rank] = dialogue, task
+
+    async def _ask(self, dialogue: _Dialogue) -> None:
+        found: Reply | Exception
+        try:
+            found = await self._call(dialogue.prompt)
+        except Exception as error:
+            found = error
+        self._events.put_nowait((dialogue, found))
+
+    async def _event(self) -> tuple[_Dialogue, Reply | Exception | None] | None:
+        due = self._silence.due
+        if self._ready and self._admission.shut_until > _now():
+            due = min(due, self._admission.shut_until)
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(due):
+                return await self._events.get()
+        return None
+
+    # ---- What comes back -------------------------------------------------------------
+
+    def _handle(self, dialogue: _Dialogue, reply: Reply | Exception | None) -> None:
+        if reply is None:
+            self._queue(dialogue)
+            return
+        # What was given up may have come back in the same moment.
+        if self._flying.pop(dialogue.rank, None) is None:
+            return
+        if isinstance(reply, Exception):
+            raise reply
+        if isinstance(reply.found, Fault):
+            self._fault(dialogue, reply.found, reply)
+        else:
+            self._take(dialogue, reply.found, reply)
+
+    def _take(self, dialogue: _Dialogue, answer: Answer, reply: Reply) -> None:
+        if answer.outcome is Outcome.FAILED:
+            self._failures += 1
+            if self._failures >= self._patience.failures:
+                self._lost(_failed(dialogue.prompt, answer.reason, reply.seconds))
+                self.stop(f"{self._failures} questions in a row failed ({answer.reason})")
+                return
+        else:
+            self._failures, self._answered, self._away = 0, True, None
+            self._reason = NOT_A_WORD
+            self._silence.heard(_now(), reply.seconds)
+            self._admission.answered(dialogue.began)
+        answer = replace(answer, seconds=reply.seconds, dropped=reply.dropped)
+        prediction = dialogue.session.answer(answer)
+        if dialogue.session.prompt is None:
+            self._begun -= 1
+        else:
+            dialogue.attempts = 0
+            self._queue(dialogue)
+        self._emit(prediction)
+
+    def _fault(self, dialogue: _Dialogue, fault: Fault, reply: Reply) -> None:
+        now = _now()
+        if fault.kind == "again":
+            self._queue(dialogue)
+            return
+        if fault.busy:
+            self._admission.overloaded(dialogue.began, now)
+        if fault.kind == "stop":
+            self.stop(f"{fault.reason}. {HOPELESS_HINT}")
+            return
+        self._reason = fault.reason
+        if fault.unreached:
+            self._is_away(dialogue, fault, now)
+            return
+        dialogue.attempts += 1
+        if fault.kind != "retry" or dialogue.attempts >= self._patience.attempts:
+            outcome = Outcome.REFUSED if fault.kind == "refused" else Outcome.FAILED
+            self._take(dialogue, Answer("", outcome, fault.reason), reply)
+            return
+        if fault.wait:
+            self._reason += f"; it asks to wait {span(fault.wait)}"
+            if now + fault.wait >= self._silence.end:
+                asked = f"{self._place} asks to be left alone for {span(fault.wait)}"
+                before = self._silence.lasts(now)
+                already = f" and has not answered for {span(before)}" if before >= 1 else ""
+                self.stop(f"{asked}{already} ({fault.reason})")
+        pause = self._backoff(dialogue.attempts) if fault.wait is None else fault.wait
+        if fault.busy and fault.wait:
+            self._admission.shut(now + pause)
+            self._queue(dialogue)
+        else:
+            loop = asyncio.get_running_loop()
+            loop.call_later(pause, self._events.put_nowait, (dialogue, None))
+        if not fault.uncharged:
+            self._lost(_failed(dialogue.prompt, fault.reason, reply.seconds))
+
+    def _is_away(self, dialogue: _Dialogue, fault: Fault, now: float) -> None:
+        """Waits for a service that can't be reached: no fault of the question."""
+        since, news, times = self._away or (now, float("-inf"), 0)
+        # What began before the last news of it is no news.
+        if dialogue.began >= news:
+            news, times = now, times + 1
+            pause = self._backoff(times)
+            self._admission.shut(now + pause)
+            if not self._answered and now + pause >= since + self._patience.connect:
+                self.stop(
+                    f"{self._place} can't be reached: {fault.reason}. Check that the server runs, "
+                    "the network, and base_url in models.yml"
+                )
+            elif times == 1:
+                self._notice(
+                    f"{self._name}: {self._place} can't be reached: {fault.reason}. Trying again."
+                )
+        self._away = since, news, times
+        self._queue(dialogue)
+
+    def _backoff(self, times: int) -> float:
+        """Seconds before another attempt, ever longer; not all calls in step."""
+        wait = self._patience.base * 2.0 ** min(times - 1, 30) * self._random.uniform(0.75, 1.0)
+        return min(wait, self._patience.cap)
+
+    def _queue(self, dialogue: _Dialogue) -> None:
+        heapq.heappush(self._ready, (dialogue.rank, dialogue))
+
+    # ---- Silence, and the end --------------------------------------------------------
+
+    def _watch(self) -> None:
+        now = _now()
+        if self._hopeless:
+            self._abandon()
+        if now < self._silence.due:
+            return
+        lasts = f"no answer from {self._place} for {span(self._silence.lasts(now))}"
+        if now >= self._silence.end:
+            self.stop(f"{lasts} ({self._reason}). Check whether the service works")
+            self._abandon()
+        else:
+            self._silence.told()
+            self._notice(
+                f"{self._name}: {lasts}: {self._reason}. "
+                f"The run stops after {span(self._patience.silence)} without one."
+            )
+
+    def _abandon(self) -> None:
+        flying, self._flying = self._flying, {}
+        for dialogue, task in flying.values():
+            task.cancel()
+            self._lost(_failed(dialogue.prompt, "given up", 0.0))
+
+    def _wake(self) -> None:
+        # There is no loop before the run begins; it is closed if everything has just ended.
+        if self._loop is not None:
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._events.put_nowait, None)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _failed(prompt: Prompt, reason: str | None, seconds: float) -> Prediction:
+    return Prediction(
+        prompt.dialogue, prompt.turn, prompt.key, "", 0, Outcome.FAILED, reason, seconds=seconds
+    )
