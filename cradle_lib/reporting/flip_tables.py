@@ -12,7 +12,7 @@ from cradle_lib.detection.answers import Outcome
 from cradle_lib.detection.journal import read_journal
 from cradle_lib.detection.places import journal_path
 from cradle_lib.detection.registry import find_model, load_registry
-from cradle_lib.detection.runs import find_journal
+from cradle_lib.detection.runs import find_journal, infer_command
 from cradle_lib.detection.session import Prediction
 from cradle_lib.record import Record
 from cradle_lib.reporting.notice import Notice
@@ -83,14 +83,17 @@ def journal_pair(first: str, second: str, corpus: Corpus) -> tuple[StoredRun, St
     Raises:
         CradleError: If there is no such model, or a journal can't be read.
     """
-    places = [_place(name, corpus) for name in (first, second)]
-    missing = [place for place in places if not place.exists()]
+    places = {name: _place(name, corpus) for name in (first, second)}
+    missing = [name for name, place in places.items() if not place.exists()]
     if missing:
-        names = " and ".join(paths.shown(place) for place in missing)
-        return Notice(
-            f"Nothing to compare yet: there is no journal {names}. Make it with `cradle infer`."
+        names = " and ".join(paths.shown(places[name]) for name in missing)
+        registry = load_registry()
+        commands = " and ".join(
+            f"`{infer_command(registry[name], corpus)}`" for name in missing if name in registry
         )
-    one, two = (StoredRun(*read_journal(place)) for place in places)
+        advice = f" Make it with {commands}." if commands else ""
+        return Notice(f"Nothing to compare yet: there is no journal {names}.{advice}")
+    one, two = (StoredRun(*read_journal(places[name])) for name in (first, second))
     return one, two
 
 

@@ -116,6 +116,7 @@ def test_a_missing_journal_is_named_on_the_page(
     assert isinstance(by_name, Notice)
     assert f"{corpus.name}/keyword.jsonl" in by_name.message
     assert f"{corpus.name}/tfidf.jsonl" in by_name.message
+    assert "`cradle infer --model keyword` and `cradle infer --model tfidf`" in by_name.message
     with pytest.raises(RegistryError, match="Did you mean"):
         journal_pair("keywrod", "tfidf", corpus)
 
