@@ -25,8 +25,8 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from cradle_lib.detection.engines.base import Emit, Engine, Options
-from cradle_lib.detection.engines.dispatch import Dispatcher, Reply
-from cradle_lib.detection.engines.faults import Fault, fault_of_error
+from cradle_lib.detection.engines.dispatch import Dispatcher
+from cradle_lib.detection.engines.faults import Fault, Reply, fault_of_error
 from cradle_lib.detection.engines.keys import Redactor, find_key
 from cradle_lib.detection.engines.local import require_packages
 from cradle_lib.detection.engines.parameters import Parameters
