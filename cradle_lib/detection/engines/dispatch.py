@@ -21,27 +21,12 @@ from typing import Final
 from cradle_lib.detection.answers import Outcome
 from cradle_lib.detection.engine import Emit
 from cradle_lib.detection.engines.admission import Admission
-from cradle_lib.detection.engines.faults import HOPELESS_HINT, Fault
+from cradle_lib.detection.engines.faults import HOPELESS_HINT, Fault, Reply
 from cradle_lib.detection.engines.patience import Patience, Silence, span
 from cradle_lib.detection.session import Answer, Prediction, Prompt, Session
 from cradle_lib.errors import EngineError
 
 NOT_A_WORD: Final = "it has not replied"
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What became of one call.
-
-    Attributes:
-        found: The answer, or what went wrong.
-        seconds: Time that the call took.
-        dropped: Parameters that it was made without.
-    """
-
-    found: Answer | Fault
-    seconds: float
-    dropped: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Final, Literal
 
 from cradle_lib.detection.engines.replies import look, one_line
+from cradle_lib.detection.session import Answer
 
 HOPELESS_HINT: Final = "Check the key, the model's name and the account"
 # Worth another try: the same call may succeed a moment later.
@@ -66,6 +67,21 @@ class Fault:
     param: str | None = None
     unreached: bool = False
     uncharged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What became of one call.
+
+    Attributes:
+        found: The answer, or what went wrong.
+        seconds: Time that the call took.
+        dropped: Parameters that it was made without.
+    """
+
+    found: Answer | Fault
+    seconds: float
+    dropped: tuple[str, ...] = ()
 
 
 def fault_of_error(sdk: ModuleType, error: Exception) -> Fault | None:

@@ -26,8 +26,8 @@ from urllib.parse import urlsplit
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.engine import Emit, Engine, Options
-from cradle_lib.detection.engines.dispatch import Dispatcher, Reply
-from cradle_lib.detection.engines.faults import Fault, fault_of_error
+from cradle_lib.detection.engines.dispatch import Dispatcher
+from cradle_lib.detection.engines.faults import Fault, Reply, fault_of_error
 from cradle_lib.detection.engines.keys import Redactor, find_key
 from cradle_lib.detection.engines.local import require_packages
 from cradle_lib.detection.engines.parameters import Parameters
