@@ -286,7 +286,7 @@ def _of_same_file(before: Record, now: Record, path: Path) -> Record:
         f"this journal is about another file called {now.corpus!r} (then "
         f"{before.corpus_fingerprint}, now {now.corpus_fingerprint})",
         path=paths.shown(path),
-        hint="Rename this one, run it with another `--out`, or move it back if it is that file.",
+        hint="Rename this corpus file, use another `--out`, or move it back if it is that one.",
     )
 
 
