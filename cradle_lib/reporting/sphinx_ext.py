@@ -99,6 +99,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", bring_up_to_date, priority=_BEFORE_TOC)
     app.connect("html-page-context", clean_page, priority=_AFTER_THEMES)
     app.add_directive("helplines", HelpLinesDirective)
+    app.setup_extension("cradle_lib.reporting.mathml")
     return {
         "version": library_version(),
         "parallel_read_safe": True,
