@@ -131,8 +131,8 @@ class Writer:
 
 def clean(text: str) -> str:
     """Puts text on one line, without characters that steer a terminal or turn text round."""
-    flat = " ".join(text.split())
-    return "".join(mark for mark in flat if mark.isprintable() or mark in _JOINERS)
+    kept = "".join(m for m in " ".join(text.split()) if m.isprintable() or m in _JOINERS)
+    return " ".join(kept.split()) if kept.strip(_JOINERS + " ") else ""
 
 
 def missing(content: Any) -> bool:
