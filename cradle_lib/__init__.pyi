@@ -4,6 +4,15 @@ from .corpus.disclosure import labels_by_scenario as labels_by_scenario
 from .corpus.disclosure import positions_by_timing as positions_by_timing
 from .corpus.load import load_corpus as load_corpus
 from .corpus.statistics import corpus_statistics as corpus_statistics
+from .display.alluvial import alluvial as alluvial
+from .display.heat_map import heat_map as heat_map
+from .display.published_values import PAPER_SYSTEMS as PAPER_SYSTEMS
+from .display.published_values import published_frame as published_frame
+from .display.published_values import reference_points as reference_points
+from .display.published_values import with_published as with_published
+from .display.table import show as show
+from .display.theme import show_figure as show_figure
+from .display.theme import theme as theme
 from .reporting.adjudication_tables import decision_table as decision_table
 from .reporting.adjudication_tables import outcome_counts_table as outcome_counts_table
 from .reporting.adjudication_tables import slip_table as slip_table

@@ -23,7 +23,7 @@ from cradle_lib.errors import BookError
 from cradle_lib.published import published_table
 
 #: Names of the paper's systems, by the last part of their keys.
-SYSTEMS: Final[Mapping[str, str]] = MappingProxyType(
+PAPER_SYSTEMS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "claude": "Claude",
         "gpt": "GPT",

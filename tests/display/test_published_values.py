@@ -11,7 +11,7 @@ import pytest
 
 from cradle_lib import paths
 from cradle_lib.display.published_values import (
-    SYSTEMS,
+    PAPER_SYSTEMS,
     published_frame,
     reference_points,
     with_published,
@@ -34,7 +34,7 @@ def test_every_result_of_the_file_is_in_the_frame_as_a_share() -> None:
     keys = zip(frame["score"], frame["system"], strict=True)
     assert dict(zip(keys, 100 * frame["published"], strict=True)) == pytest.approx(stated)
     assert ("micro_f1", "qwen2.5-72b") in stated
-    assert set(frame["system"]) <= set(SYSTEMS)
+    assert set(frame["system"]) <= set(PAPER_SYSTEMS)
     assert set(frame["unit"]) == {"share"}
 
 
@@ -89,14 +89,19 @@ def test_systems_that_were_not_run_can_be_added() -> None:
         {"system": ["Claude"], "level": ["turn"], "score": ["micro_f1"], "value": [0.3]}
     )
     frame.attrs["signature"] = "s"
-    stated = published_frame("result.{level}.{score}.{system}").replace({"system": dict(SYSTEMS)})
+    stated = published_frame("result.{level}.{score}.{system}").replace(
+        {"system": dict(PAPER_SYSTEMS)}
+    )
     made = with_published(frame, stated, others=True)
     paper = [
         line["key"].split(".", 3)[3]
         for line in lines("published.csv")
         if line["key"].startswith("result.turn.micro_f1.")
     ]
-    assert [*made["system"]] == ["Claude", *(SYSTEMS[key] for key in paper if key != "claude")]
+    assert [*made["system"]] == [
+        "Claude",
+        *(PAPER_SYSTEMS[key] for key in paper if key != "claude"),
+    ]
     assert made["published"].notna().all()
     assert made["value"].notna().sum() == 1
     assert set(made["score"]) == {"micro_f1"}
