@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -93,8 +94,8 @@ class Layout:
         self._check(frame)
         made = self._pivoted(frame) if self.columns else self._listed(frame)
         made = made.transposed if self.transpose else made
-        for title in made.titles:
-            if made.titles.count(title) > 1:
+        for title, times in Counter(made.titles).items():
+            if times > 1:
                 raise BookError(f"two columns are called {title!r}. Tell them apart with `titles`")
         return made
 

@@ -334,7 +334,8 @@ ESCAPED = re.compile(
 @settings(max_examples=40)
 @given(frames, HOSTILE, HOSTILE)
 def test_no_text_becomes_markup_or_a_command(frame: pd.DataFrame, key: str, note: str) -> None:
-    caption = f"Caption <script> {note}"
+    caption, key, note = (f"<script>{text}" for text in (note, key, note))
+    frame = frame.assign(system="<i>" + frame["system"], over="<b>" + frame["over"])
     wide = frame.assign(score=key, unit="share")
     for shown in (
         show(

@@ -19,7 +19,7 @@ from ..book import site as book
 
 PAGE = r"""# Scores
 
-It costs $1 or $2, or from $3 to $4. A share is $\hat{p} = k / n$.
+It costs $1 or $2, or $3-$4. A share is $\hat{p} = k / n$.
 
 $$
 \operatorname{micro\,F1} = \frac{2 \sum_d \mathrm{TP}_d}
@@ -78,7 +78,7 @@ def test_a_browser_lays_formulas_out_and_asks_nobody(pages: Path) -> None:
         # A fraction is laid out: the numerator stands above the denominator, aligned lines apart.
         assert page["above"]
         assert page["rows"] == [2, 2]
-        assert "$1 or $2, or from $3 to $4" in str(page["text"])
+        assert "$1 or $2, or $3-$4" in str(page["text"])
         assert page["number"] == "(1)"
 
 
