@@ -19,6 +19,7 @@ from cradle_lib.display.cells import (
     Cell,
     Record,
     Writer,
+    clean,
     missing,
     number,
 )
@@ -77,6 +78,10 @@ class Layout:
     def _write(self) -> Writer:
         keys = (*reversed(self.columns), *self.rows)
         return Writer(self.unit, self.digits, self.formats, self.titles, keys)
+
+    @property
+    def _stated(self) -> str:
+        return clean(self.titles.get("published", "published"))
 
     def grid(self, frame: pd.DataFrame) -> Grid:
         """Lays out a frame.
@@ -185,7 +190,7 @@ class Layout:
             names = row[len(by_row) - len(self.rows) :]
             first, *rest = (write(name) for write, name in zip(stubs, names, strict=True))
             if paper:
-                first = replace(first, text=f"{first.text}: published", published=True)
+                first = replace(first, text=f"{first.text}: {self._stated}", published=True)
                 rest = [BLANK for _ in rest]
             for column, beside in across:
                 cells = stated if paper or beside else measured
@@ -197,7 +202,7 @@ class Layout:
 
     def _head(self, key: Key, paper: bool) -> tuple[str, ...]:
         *outer, last = (self._write.name(part) for part in key)
-        return (*outer, f"{last}: published" if paper else last)
+        return (*outer, f"{last}: {self._stated}" if paper else last)
 
     def _grouped(self, key: Any) -> str:
         return "" if missing(key) or key == "" else self._write.name(key)

@@ -110,7 +110,8 @@ def show(
         formats: How other numbers are written: a unit, a format string or a function, by the name
             of a column of the frame, or by a value that names a row or column of the table.
         titles: What columns and names are called on the page, where they should be
-            called otherwise than in the frame. Scores have their names already.
+            called otherwise than in the frame. Scores have their names already; ``published``
+            is what is put after the name of a row or column of published values.
         published: Whether published values stand in rows under those of the frame or in columns
             beside them; by default in columns if there is one column of values, else in rows.
         transpose: Whether the columns of the table are shown as its rows.

@@ -140,6 +140,12 @@ def test_the_best_is_marked_as_shown_and_only_where_there_is_a_contest(
     assert marked(show(frame, "c", rows="run", best="run")) == best
 
 
+def test_what_is_stated_is_called_what_it_is(scores: pd.DataFrame) -> None:
+    titles = {"published": "measured by others"}
+    shown = show(scores, "c", rows="system", columns="score", titles=titles)
+    assert lines(shown)[-1][0] == "Claude: measured by others"
+
+
 def test_columns_in_levels_have_headings_over_headings(scores: pd.DataFrame) -> None:
     both = pd.concat([scores.iloc[:4].assign(level=level) for level in ("turn", "dialogue")])
     shown = show(both, "c", rows="system", columns=["level", "score"])
