@@ -7,6 +7,15 @@ from .corpus.statistics import corpus_statistics as corpus_statistics
 from .detection.runs import run_histories as run_histories
 from .detection.runs import run_model as run_model
 from .detection.runs import stored_runs as stored_runs
+from .display.alluvial import alluvial as alluvial
+from .display.heat_map import heat_map as heat_map
+from .display.published_values import PAPER_SYSTEMS as PAPER_SYSTEMS
+from .display.published_values import published_frame as published_frame
+from .display.published_values import reference_points as reference_points
+from .display.published_values import with_published as with_published
+from .display.table import show as show
+from .display.theme import show_figure as show_figure
+from .display.theme import theme as theme
 from .reporting.ability import ability_table as ability_table
 from .reporting.adjudication_tables import decision_table as decision_table
 from .reporting.adjudication_tables import outcome_counts_table as outcome_counts_table

@@ -24,8 +24,9 @@ FLOORS = {
     "generation": 3,
     "training": 3,
     "scoring": 4,
-    "reporting": 5,
-    "cli": 6,
+    "display": 5,
+    "reporting": 6,
+    "cli": 7,
 }
 LIBRARY = paths.ROOT / "cradle_lib"
 MODULES = sorted(LIBRARY.rglob("*.py"))

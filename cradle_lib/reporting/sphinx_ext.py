@@ -133,6 +133,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("build-finished", tidy_site)
     app.connect("html-page-context", clean_page, priority=_AFTER_THEMES)
     app.add_directive("helplines", HelpLinesDirective)
+    app.setup_extension("cradle_lib.reporting.mathml")
     return {
         "version": library_version(),
         "parallel_read_safe": True,

@@ -1,0 +1,186 @@
+"""A table as markup and as files: HTML and LaTeX by pandas' Styler, and links that hold the files.
+
+What Styler lacks is ours: headings of groups, scopes for screen readers, a box that scrolls,
+notes, and LaTeX that no text can break. The files are part of the page, so that a saved page
+keeps them and nothing is fetched.
+
+CSS classes: ``cradle-scroll`` (the box that scrolls sideways), ``cradle-table``, ``cradle-note``,
+``cradle-downloads``, ``num``, ``published``, ``best``, ``ci`` (an interval in small type).
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pandas as pd
+
+from cradle_lib.display.cells import Cell, clean
+from cradle_lib.display.grid import Grid
+
+if TYPE_CHECKING:
+    from pandas.io.formats.style import Styler
+
+_TEMPLATE: Final = Path(__file__).with_name("table.html")
+_SPECIAL: Final = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "\N{EN DASH}": "--",
+    "\N{INFINITY}": r"$\infty$",
+    # At the start of a row they would be taken for an argument of the line break before it.
+    "[": "{[}",
+    "*": "{*}",
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+}
+
+
+def to_html(grid: Grid, caption: str, notes: Sequence[str], links: str) -> str:
+    """Writes a table for a page.
+
+    Args:
+        grid: Its cells.
+        caption: One sentence, also the name of the box in which the table scrolls.
+        notes: Sentences under the table; text between backticks is shown as code.
+        links: Markup of links to its files.
+
+    Returns:
+        The same markup for the same table; no text in it can become markup.
+    """
+    return str(
+        _styler(grid, _html_cell, html.escape)
+        .set_caption(html.escape(clean(caption)))
+        .to_html(
+            sparse_columns=True,
+            exclude_styles=True,
+            grid=grid,
+            kinds=_kinds(grid),
+            notes=[_code(clean(note)) for note in notes],
+            links=links,
+        )
+    )
+
+
+def to_latex(grid: Grid, caption: str, notes: Sequence[str]) -> str:
+    r"""Writes a table for a paper, with the rules of the ``booktabs`` package.
+
+    Args:
+        grid: Its cells.
+        caption: One sentence.
+        notes: Sentences under the table.
+
+    Returns:
+        A ``table`` environment; intervals are small, best values bold, published ones italic.
+        It needs ``\usepackage{booktabs}``.
+    """
+    lines = (
+        _styler(grid, _latex_cell, latex_text)
+        .set_caption(latex_text(clean(caption)))
+        .to_latex(
+            column_format="".join("r" if "num" in kind else "l" for kind in _kinds(grid)),
+            position_float="centering",
+            hrules=True,
+            multicol_align="c",
+        )
+        .splitlines()
+    )
+    body = lines.index(r"\midrule") + 1
+    written: list[str] = []
+    before = ""
+    for group, line in zip(grid.groups, lines[body:], strict=False):
+        if group and group != before:
+            written.append(
+                rf"\multicolumn{{{len(grid.heads)}}}{{l}}{{\emph{{{latex_text(group)}}}}} \\"
+            )
+        written.append(line)
+        before = group
+    end = lines[body + len(grid.rows) :]
+    small = [rf"\par\footnotesize {latex_text(clean(note))}" for note in notes]
+    return "\n".join([*lines[:body], *written, *end[:-1], *small, end[-1]]) + "\n"
+
+
+def latex_text(text: str) -> str:
+    """Escapes text for LaTeX."""
+    return "".join(_SPECIAL.get(mark, mark) for mark in text)
+
+
+def links(caption: str, files: Sequence[tuple[str, str, str, str]]) -> str:
+    """Makes links that hold the files themselves.
+
+    Args:
+        caption: What the files are about.
+        files: Title of the link, file name, media type and content of each.
+
+    Returns:
+        A paragraph of markup.
+    """
+    made = "".join(
+        f'<a download="{html.escape(name)}" aria-label="{title}: {html.escape(clean(caption))}" '
+        f'href="data:{media};base64,{_encoded(content)}">{title}</a> '
+        for title, name, media, content in files
+    )
+    return f'<p class="cradle-downloads">{made.strip()}</p>'
+
+
+def slug(title: str) -> str:
+    """Makes a file name of the first words of a title."""
+    words = re.findall(r"[a-z0-9]+", title.lower())
+    return "-".join(words[:8]) or "table"
+
+
+def _kinds(grid: Grid) -> list[str]:
+    """Classes of the heading of each column: ``num``, ``published``, both or none."""
+    columns = ([row[place] for row in grid.rows] for place in range(len(grid.heads)))
+    return [
+        " ".join(
+            ["num"] * any(cell.number for cell in cells)
+            + ["published"] * (bool(cells) and all(cell.published for cell in cells))
+        )
+        for cells in columns
+    ]
+
+
+def _encoded(content: str) -> str:
+    return base64.b64encode(content.encode("utf-8", "replace")).decode()
+
+
+def _styler(grid: Grid, write: Callable[[Cell], str], escape: Callable[[str], str]) -> Styler:
+    flat = len(grid.heads[0]) == 1
+    columns: Any = grid.titles if flat else pd.MultiIndex.from_tuples(grid.heads)
+    styler: Any = _kind()(pd.DataFrame(grid.rows, columns=columns, dtype=object), cell_ids=False)
+    made: Styler = styler.format(write).format_index(escape, axis="columns").hide(axis="index")
+    return made
+
+
+@cache
+def _kind() -> type[Styler]:
+    # Here, because it needs jinja2, and a table printed in a terminal does not.
+    from pandas.io.formats.style import Styler
+
+    found: type[Styler] = Styler.from_custom_template(str(_TEMPLATE.parent), _TEMPLATE.name)
+    return found
+
+
+def _html_cell(cell: Cell) -> str:
+    small = f' <span class="ci">{html.escape(cell.interval)}</span>' if cell.interval else ""
+    return html.escape(cell.text) + small
+
+
+def _latex_cell(cell: Cell) -> str:
+    shown = latex_text(cell.text)
+    if cell.best:
+        shown = rf"\textbf{{{shown}}}"
+    if cell.published and cell.text:
+        shown = rf"\textit{{{shown}}}"
+    if cell.interval:
+        shown += rf" {{\footnotesize {latex_text(cell.interval)}}}"
+    return shown
+
+
+def _code(note: str) -> str:
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(note))

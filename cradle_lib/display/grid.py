@@ -1,0 +1,269 @@
+"""Where the cells of a table stand: pivoted, ordered, beside what is published, the best marked."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Final, Literal
+
+import numpy as np
+import pandas as pd
+
+from cradle_lib.display.cells import (
+    BLANK,
+    ESTIMATE,
+    STATED,
+    Cell,
+    Record,
+    Writer,
+    clean,
+    missing,
+    number,
+)
+from cradle_lib.display.units import MISSING, Format
+from cradle_lib.errors import BookError
+
+# Columns that say something about a row's numbers, and are no cells of their own.
+_ABOUT: Final = ("unit", "signature")
+Key = tuple[Hashable, ...]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The cells of a table.
+
+    Attributes:
+        heads: One tuple for each column, as long as there are rows of headings; the last text
+            stands right above the cells.
+        rows: As many cells as there are heads in each; the first one names the row.
+        groups: For each row the heading under which it stands; empty if there is none.
+    """
+
+    heads: list[tuple[str, ...]]
+    rows: list[list[Cell]]
+    groups: list[str]
+
+    @property
+    def titles(self) -> list[str]:
+        """The headings of each column on one line."""
+        return [", ".join(filter(None, head)) for head in self.heads]
+
+    @property
+    def transposed(self) -> Grid:
+        """The same with columns as rows; headings of several rows become one."""
+        named = zip(self.titles, *self.rows, strict=True)
+        rows = [[Cell(title), *cells] for title, *cells in list(named)[1:]]
+        return Grid([("",), *((row[0].text,) for row in self.rows)], rows, [""] * len(rows))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a frame becomes a grid; the attributes are the arguments of :func:`.show`."""
+
+    rows: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    group: str | None = None
+    best: str | None = None
+    unit: Format = "share"
+    digits: int | None = None
+    formats: Mapping[Any, Format] = field(default_factory=dict)
+    titles: Mapping[Any, str] = field(default_factory=dict)
+    published: Literal["rows", "columns"] | None = None
+    transpose: bool = False
+
+    @cached_property
+    def _write(self) -> Writer:
+        keys = (*reversed(self.columns), *self.rows)
+        return Writer(self.unit, self.digits, self.formats, self.titles, keys)
+
+    @property
+    def _stated(self) -> str:
+        return clean(self.titles.get("published", "published"))
+
+    def grid(self, frame: pd.DataFrame) -> Grid:
+        """Lays out a frame.
+
+        Args:
+            frame: Its columns are data; an index is not looked at.
+
+        Returns:
+            The grid; a frame without rows has heads only.
+
+        Raises:
+            BookError: If a column is missing, holds text where numbers belong, or two rows of the
+                frame are for one cell.
+        """
+        self._check(frame)
+        made = self._pivoted(frame) if self.columns else self._listed(frame)
+        made = made.transposed if self.transpose else made
+        for title, times in Counter(made.titles).items():
+            if times > 1:
+                raise BookError(f"two columns are called {title!r}. Tell them apart with `titles`")
+        return made
+
+    def _check(self, frame: pd.DataFrame) -> None:
+        for name in (*self.rows, *self.columns, self.group, self.best):
+            if name is not None and name not in frame.columns:
+                there = ", ".join(map(str, frame.columns))
+                raise BookError(f"the frame has no column {name!r}. It has: {there}")
+        for name in (*ESTIMATE, *STATED):
+            if name in frame.columns and not pd.api.types.is_numeric_dtype(frame[name]):
+                raise BookError(
+                    f"column {name!r} holds {frame[name].dtype}, where numbers belong. "
+                    "What is undefined is NaN, not text"
+                )
+        if (self.columns or self.best) and "value" not in frame.columns:
+            raise BookError("the frame has no column 'value' for `columns` or `best` to look at")
+        if self.columns and not self.rows:
+            raise BookError("`columns` needs `rows`: the columns that name a row of the table")
+        if self.best is not None and self.best not in (*self.rows, *self.columns):
+            raise BookError(f"`best` is {self.best!r}, which is none of `rows` and `columns`")
+        if self.transpose and self.group is not None:
+            raise BookError("a transposed table has no room for group headings: leave `group` out")
+
+    def _listed(self, frame: pd.DataFrame) -> Grid:
+        """Each row of the frame is a row of the table."""
+        estimate = "value" in frame.columns
+        hidden = {*ESTIMATE[1:], *STATED[1:], *_ABOUT} if estimate else set()
+        kept = [c for c in frame.columns if c not in {*self.rows, *hidden, self.group}]
+        order = [*self.rows, *kept]
+        group = () if self.group is None else (self.group,)
+        records = _ordered(frame, group, together=True).to_dict("records")
+        estimates = self._estimates(dict(enumerate(records))) if estimate else {}
+        write = {name: self._write.column(frame[name], name) for name in order}
+
+        def cells(index: int, record: Record) -> Iterable[Cell]:
+            for name in order:
+                if estimate and name == "value":
+                    yield estimates[index]
+                elif estimate and name == "published":
+                    yield self._write.stated(record)
+                else:
+                    yield write[name](record[name])
+
+        return Grid(
+            [(self._write.title(name),) for name in order],
+            [list(cells(index, record)) for index, record in enumerate(records)],
+            [self._grouped(record.get(self.group)) for record in records],
+        )
+
+    def _pivoted(self, frame: pd.DataFrame) -> Grid:
+        """Each row of the frame is one cell of the table."""
+        by_row = [self.group, *self.rows] if self.group is not None else [*self.rows]
+        records: dict[tuple[Key, Key], Record] = {}
+        every = (_keys(frame, names) for names in (by_row, self.columns))
+        for row, column, record in zip(*every, frame.to_dict("records"), strict=True):
+            if (row, column) in records:
+                raise BookError(self._clash(records[row, column], record))
+            records[row, column] = record
+        measured = self._estimates(records)
+        stated = {key: self._write.stated(record) for key, record in records.items()}
+        keys = [
+            list(dict.fromkeys(_keys(_ordered(frame, names, together=together), names)))
+            for names, together in ((by_row, self.group is not None), (self.columns, False))
+        ]
+        along = ("rows", "columns").index(
+            self.published or ("columns" if len(keys[1]) == 1 else "rows")
+        )
+
+        def lines(place: int) -> Iterable[tuple[Key, bool]]:
+            """Each key for what was measured, and again for what is published, if anything is."""
+            ours, papers = (
+                {key[place] for key, cell in cells.items() if cell.text != MISSING}
+                for cells in (measured, stated)
+            )
+            for key in keys[place]:
+                paper = place == along and key in papers
+                if key in ours or not paper:
+                    yield key, False
+                if paper:
+                    yield key, True
+
+        across = list(lines(1))
+        stubs = [self._write.column(frame[name], name) for name in self.rows]
+        blank = ("",) * (len(self.columns) - 1)
+        rows, groups = [], []
+        for row, paper in lines(0):
+            names = row[len(by_row) - len(self.rows) :]
+            first, *rest = (write(name) for write, name in zip(stubs, names, strict=True))
+            if paper:
+                first = replace(first, text=f"{first.text}: {self._stated}", published=True)
+                rest = [BLANK for _ in rest]
+            for column, beside in across:
+                cells = stated if paper or beside else measured
+                rest.append(cells.get((row, column), Cell(MISSING, number=True)))
+            rows.append([first, *rest])
+            groups.append(self._grouped(row[0]) if self.group is not None else "")
+        heads = [(*blank, self._write.title(name)) for name in self.rows]
+        return Grid([*heads, *(self._head(key, paper) for key, paper in across)], rows, groups)
+
+    def _head(self, key: Key, paper: bool) -> tuple[str, ...]:
+        *outer, last = (self._write.name(part) for part in key)
+        return (*outer, f"{last}: {self._stated}" if paper else last)
+
+    def _grouped(self, key: Any) -> str:
+        return "" if missing(key) or key == "" else self._write.name(key)
+
+    def _clash(self, one: Record, other: Record) -> str:
+        place = ", ".join(f"{name} {one[name]}" for name in (*self.rows, *self.columns))
+        spare = [
+            str(name)
+            for name in one
+            if name not in (*ESTIMATE, *STATED) and not _equal(one[name], other[name])
+        ]
+        advice = f"Add {' or '.join(map(repr, spare))} to `rows` or `columns`" if spare else ""
+        return f"two rows of the frame are for the same cell ({place}). {advice}".strip()
+
+    def _estimates(self, records: Mapping[Any, Record]) -> dict[Any, Cell]:
+        cells = {key: self._write.estimate(record) for key, record in records.items()}
+        if self.best is None:
+            return cells
+        alike = {*self.rows, *self.columns, "signature", self.group} - {self.best, None}
+        contests: dict[Key, list[Any]] = {}
+        for key, record in records.items():
+            if math.isfinite(number(record["value"])):
+                what = tuple(record.get(name) for name in sorted(map(str, alike)))
+                contests.setdefault(what, []).append(key)
+        for rivals in contests.values():
+            # Compared is what is shown, so that two cells that look equal are both marked.
+            top = cells[max(rivals, key=lambda key: number(records[key]["value"]))].text
+            winners = [key for key in rivals if cells[key].text == top]
+            if len(winners) < len(rivals):
+                cells |= {key: replace(cells[key], best=True) for key in winners}
+        return cells
+
+
+def _ordered(frame: pd.DataFrame, names: Sequence[str], *, together: bool) -> pd.DataFrame:
+    """Leaves the order of appearance, unless a column is categorical.
+
+    Args:
+        frame: The frame.
+        names: Columns. If one of them is categorical, rows are sorted by all of them: by
+            their categories, or by when each value appeared.
+        together: Whether rows with equal values of the first column stand together in any case.
+    """
+    kinds = [isinstance(frame[name].dtype, pd.CategoricalDtype) for name in names]
+    codes = {
+        str(place): frame[name].cat.codes
+        if kind
+        else pd.factorize(frame[name], use_na_sentinel=False)[0]
+        for place, (name, kind) in enumerate(zip(names, kinds, strict=True))
+        if any(kinds) or (together and place == 0)
+    }
+    if not codes:
+        return frame
+    order = pd.DataFrame({place: np.asarray(code) for place, code in codes.items()})
+    return frame.iloc[order.sort_values(list(codes), kind="stable").index]
+
+
+def _keys(frame: pd.DataFrame, names: Sequence[str]) -> list[Key]:
+    # NaN is not equal to itself, and so would be a new key each time.
+    columns = ([None if missing(x) else x for x in frame[name]] for name in names)
+    return list(zip(*columns, strict=True))
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return missing(other) if missing(one) else bool(one == other)

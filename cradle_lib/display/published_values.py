@@ -1,0 +1,164 @@
+"""What the paper states, as columns of frames, to stand beside what was found.
+
+A value that the paper's text does not state is missing: no number was read off a picture or
+guessed. Percentages become shares, so that they are in the unit of what they stand beside.
+
+References:
+    CRADLE-Dialogue (arXiv 2606.10380); ``data/published/README.md``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import pandas as pd
+
+from cradle_lib import paths
+from cradle_lib.display.cells import STATED
+from cradle_lib.errors import BookError
+from cradle_lib.published import published_table
+
+#: Names of the paper's systems, by the last part of their keys.
+PAPER_SYSTEMS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "claude": "Claude",
+        "gpt": "GPT",
+        "gemini": "Gemini",
+        "gpt-oss-120b": "gpt-oss-120b",
+        "gpt-oss-20b": "gpt-oss-20b",
+        "qwen3-32b": "Qwen3-32B",
+        "qwen3-14b": "Qwen3-14B",
+        "qwen2.5-72b": "Qwen2.5-72B",
+        "llama-4-scout-17b": "Llama-4-Scout-17B",
+        "cradle-qwen3-32b": "Qwen3-32B, fine-tuned",
+    }
+)
+# How a published number is written, by its unit in the file; all others are counts.
+_UNITS: Final = {
+    "percent": "share",
+    "share": "share",
+    "points": "points",
+    "jaccard": "number",
+    "kappa": "number",
+    "labels": "number",
+    "turns": "number",
+}
+_FIELD: Final = re.compile(r"\{(\w+)\}")
+
+
+def published_frame(pattern: str) -> pd.DataFrame:
+    """Lists what the paper states under keys of one form.
+
+    Args:
+        pattern: Form of the keys in ``published.csv``, with names of columns in braces, such as
+            ``result.{level}.{score}.{system}``. The last one may hold dots.
+
+    Returns:
+        One row for each number or range, in the file's order: a text column for each name in
+        braces; ``published`` (float; NaN for a range), ``published_low`` and ``published_high``
+        (float; NaN for a number), ``unit`` (of :func:`.write`; a share is 0 to 1), ``where``
+        (section of the paper) and ``note``.
+
+    Raises:
+        BookError: If the form has no name in braces, or no key has this form.
+    """
+    names = _FIELD.findall(pattern)
+    if not names:
+        raise BookError(f"{pattern!r} names no column in braces, as in 'corpus.{{quantity}}'")
+    parts = _FIELD.split(pattern)[::2]
+    fields = [rf"(?P<{name}>[^.]+)" for name in names[:-1]]
+    fields += [rf"(?P<{name}>.+)" for name in names[-1:]] + [""]
+    form = "".join(re.escape(part) + field for part, field in zip(parts, fields, strict=True))
+    whole = re.compile(form)
+    rows: dict[tuple[str, ...], dict[str, object]] = {}
+    for key, entry in published_table().items():
+        end = next((end for end in ("_low", "_high") if key.endswith(end)), "")
+        if (found := whole.fullmatch(key.removesuffix(end))) is None:
+            continue
+        unit = _UNITS.get(entry.unit, "count")
+        value = entry.value / 100 if entry.unit in ("percent", "points") else entry.value
+        row = rows.setdefault(
+            tuple(found[name] for name in names),
+            {name: found[name] for name in names}
+            | dict.fromkeys(STATED, math.nan)
+            | {"unit": unit, "where": entry.where, "note": entry.note},
+        )
+        row[f"published{end}"] = value
+    if not rows:
+        raise BookError(
+            f"the paper states nothing under {pattern!r}: the keys are in "
+            f"{paths.shown(paths.PUBLISHED / 'published.csv')}"
+        )
+    return pd.DataFrame(list(rows.values()))
+
+
+def reference_points() -> pd.DataFrame:
+    """Lists what others measured for the baselines on the real test split.
+
+    Returns:
+        Columns ``system`` (id in the registry), ``level``, ``score``, ``published`` (a share, 0 to
+        1) and ``note``.
+
+    Raises:
+        BookError: If the file can't be read, or is not as expected.
+    """
+    path = paths.PUBLISHED / "reference_points.csv"
+    try:
+        found = pd.read_csv(path).astype({"value": float})
+        found = found[["system", "level", "score", "value", "note"]]
+    except (OSError, KeyError, ValueError) as error:
+        raise BookError(
+            f"{paths.shown(path)}: expected system, level, score, value and note on each line "
+            f"({error}). Restore it from the repository"
+        ) from None
+    return found.assign(value=found["value"] / 100).rename(columns={"value": "published"})
+
+
+def with_published(
+    frame: pd.DataFrame, stated: str | pd.DataFrame, *, others: bool = False
+) -> pd.DataFrame:
+    """Puts what is published beside what was found.
+
+    Args:
+        frame: Tidy; shares from 0 to 1.
+        stated: What :func:`published_frame` or :func:`reference_points` gave, or the pattern
+            for the former. It is matched by all of its columns but the numbers, ``unit``,
+            ``where`` and ``note``.
+        others: Whether rows are added at the end for what is stated of what the frame lacks: of
+            the last column to match by, for instance a system, with nothing else that is new.
+
+    Returns:
+        A copy with the column ``published``, NaN where nothing is stated, and
+        ``published_low`` and ``published_high`` where ranges are. What these columns held
+        before stays where nothing is stated. Attributes are those of the frame.
+
+    Raises:
+        BookError: If the frame lacks a column to match by, or no key has the form.
+    """
+    source = published_frame(stated) if isinstance(stated, str) else stated
+    keys = [name for name in source.columns if name not in (*STATED, "unit", "where", "note")]
+    if absent := [name for name in keys if name not in frame.columns]:
+        raise BookError(f"the frame has no column {', '.join(map(repr, absent))} to match by")
+    ours, theirs = (
+        list(zip(*(data[name].astype(object) for name in keys), strict=True))
+        for data in (frame, source)
+    )
+    made = frame.copy()
+    for column in STATED:
+        if column in source and (column == "published" or source[column].notna().any()):
+            known = dict(zip(theirs, source[column], strict=True))
+            found = pd.Series([known.get(key) for key in ours], frame.index, dtype=float)
+            made[column] = found.fillna(frame[column]) if column in frame else found
+    if others:
+        *context, last = keys
+        new = ~source[last].isin(list(frame[last]))
+        for name in context:
+            new &= source[name].isin(list(frame[name]))
+        kept = [name for name in source.columns if name in made.columns]
+        made = pd.concat([made, source.loc[new, kept]], ignore_index=True)
+        made.attrs = dict(frame.attrs)
+    return made

@@ -1,0 +1,162 @@
+"""One way to show a data frame on a page: :func:`show`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import pandas as pd
+
+from cradle_lib.display import export
+from cradle_lib.display.cells import clean
+from cradle_lib.display.grid import Grid, Layout
+from cradle_lib.display.units import Format
+from cradle_lib.errors import BookError
+
+Names = str | Sequence[str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A data frame with the way in which it is shown.
+
+    Attributes:
+        frame: The frame as it was given.
+        caption: One sentence that says what the table shows.
+        grid: What a reader sees.
+        notes: Sentences under the table; text between backticks is shown as code.
+        name: Name of its files, without an ending.
+    """
+
+    frame: pd.DataFrame
+    caption: str
+    grid: Grid
+    notes: tuple[str, ...]
+    name: str
+
+    def to_csv(self) -> str:
+        """Writes the whole frame, unrounded; what is missing is an empty field."""
+        # With other ends of lines a return in a text would not be quoted (RFC 4180).
+        return _without_index(self.frame).to_csv(index=False, lineterminator="\r\n")
+
+    def to_latex(self) -> str:
+        r"""Writes the table as shown, for a paper; it needs ``\usepackage{booktabs}``."""
+        return export.to_latex(self.grid, self.caption, self.notes)
+
+    def _repr_latex_(self) -> str:
+        return self.to_latex()
+
+    def _repr_html_(self) -> str:
+        return export.to_html(self.grid, self.caption, self.notes, self._links)
+
+    @cached_property
+    def _links(self) -> str:
+        files = (
+            ("CSV", f"{self.name}.csv", "text/csv", self.to_csv()),
+            ("LaTeX", f"{self.name}.tex", "application/x-tex", self.to_latex()),
+        )
+        return export.links(self.caption, files)
+
+    def __repr__(self) -> str:
+        """The table in plain text, for a terminal."""
+        lines = [list(map(str, row)) for row in self.grid.rows]
+        shown = pd.DataFrame(lines, columns=self.grid.titles, index=self.grid.groups)
+        text = shown.to_string(index=any(self.grid.groups))
+        return "\n".join([clean(self.caption), text, *map(clean, self.notes)])
+
+
+def show(
+    frame: pd.DataFrame,
+    caption: str,
+    *,
+    rows: Names = (),
+    columns: Names = (),
+    group: str | None = None,
+    best: str | None = None,
+    unit: Format = "share",
+    digits: int | None = None,
+    formats: Mapping[str, Format] | None = None,
+    titles: Mapping[Any, str] | None = None,
+    published: Literal["rows", "columns"] | None = None,
+    transpose: bool = False,
+    notes: Names = (),
+    name: str | None = None,
+) -> Table:
+    """Shows a data frame as a table, with its files.
+
+    With ``columns`` the frame is long: each of its rows is one cell of the table, made of
+    ``value`` and, if they are there, ``low`` and ``high`` (the interval), ``published`` (what the
+    paper states, or ``published_low`` and ``published_high``) and ``unit``. Without ``columns``
+    the table has a row for each row of the frame, with all of its columns; an estimate among them
+    is one cell. Rows and columns come in their order of appearance, or in that of their
+    categories. A dash is what is undefined, not stated, or not in the frame.
+
+    Args:
+        frame: The data; an index that has a name is a column like any other. Its signature is
+            ``frame.attrs["signature"]`` (one or a list), or the column ``signature`` if rows
+            differ in it; it is put under the table.
+        caption: One sentence that says what the table shows.
+        rows: Columns that name a row. The first of them is its heading.
+        columns: Columns that name a column of the table, the outermost first.
+        group: Column whose values are headings between rows; empty or missing is no heading.
+        best: The one of ``rows`` and ``columns`` whose values compete: the highest value is
+            marked, all else being equal. Only what shares a signature and a group is compared,
+            as it is shown; of equal values all are marked, unless all are equal.
+        unit: How numbers of ``value`` are written, unless the frame has a column ``unit``: see
+            :func:`.write`. A share is a number from 0 to 1, shown in percent.
+        digits: Decimals of ``value`` and its interval; those of the unit if not given.
+        formats: How other numbers are written: a unit, a format string or a function, by the name
+            of a column of the frame, or by a value that names a row or column of the table.
+        titles: What columns and names are called on the page, where they should be
+            called otherwise than in the frame. Scores have their names already; ``published``
+            is what is put after the name of a row or column of published values.
+        published: Whether published values stand in rows under those of the frame or in columns
+            beside them; by default in columns if there is one column of values, else in rows.
+        transpose: Whether the columns of the table are shown as its rows.
+        notes: Sentences under the table; text between backticks is shown as code.
+        name: Name of the files; made of the caption if not given.
+
+    Returns:
+        The table. A notebook shows it by itself; ``to_csv()`` and ``to_latex()`` give it as text.
+
+    Raises:
+        BookError: If the caption or the frame is empty, a column that is named is not there or
+            not of numbers, a unit is unknown, or two rows of the frame are for the same cell.
+    """
+    if not clean(caption):
+        raise BookError("a table needs a caption: one sentence that says what it shows")
+    data = _without_index(frame)
+    if not len(data.columns):
+        raise BookError(f"nothing to show under {caption!r}: the frame has no columns")
+    layout = Layout(
+        rows=_tuple(rows),
+        columns=_tuple(columns),
+        group=group,
+        best=best,
+        unit=unit,
+        digits=digits,
+        formats=formats or {},
+        titles=titles or {},
+        published=published,
+        transpose=transpose,
+    )
+    said = (*_tuple(notes), *(f"Signature `{line}`." for line in _signatures(data)))
+    return Table(frame, caption, layout.grid(data), said, export.slug(name or caption))
+
+
+def _signatures(frame: pd.DataFrame) -> list[str]:
+    found = frame.attrs.get("signature", ())
+    lines = [found] if isinstance(found, str) or not isinstance(found, Sequence) else list(found)
+    if "signature" in frame.columns:
+        lines += frame["signature"].dropna().tolist()
+    return list(dict.fromkeys(map(str, lines)))
+
+
+def _without_index(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.reset_index() if any(n is not None for n in frame.index.names) else frame
+
+
+def _tuple(names: Names) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)

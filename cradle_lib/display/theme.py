@@ -1,0 +1,260 @@
+"""The look of figures, and the way from a matplotlib or seaborn drawing to a page.
+
+A drawing is made once, in the colours of a light page. Its dark version is the same SVG with
+every colour's lightness turned round (in OKLab, where lightness is what the eye sees), so that
+hues, and what tells them apart, stay. Text stays text, and none of it is read as mathematics.
+
+CSS classes: ``cradle-figure``, ``cradle-wide``, ``cradle-scroll``; ``only-light`` and ``only-dark``
+are the book theme's.
+
+References:
+    Ottosson B. A perceptual color space for image processing (2020).
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import matplotlib
+import numpy as np
+import seaborn as sns
+from matplotlib import pyplot
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import LogFormatterMathtext, NullFormatter, StrMethodFormatter
+from numpy.typing import NDArray
+
+from cradle_lib.display.cells import clean
+from cradle_lib.errors import BookError
+
+#: Wide enough for a page, narrow enough that 10 point text is readable on a phone, in inches.
+WIDTH: Final = 5.2
+#: As wide as a page's column on a desktop: on a phone such a figure scrolls.
+DESKTOP: Final = 6.9
+INK: Final = "#1f2328"
+FAINT: Final = "#c9ced6"
+PAPER: Final = "#ffffff"
+#: Ten colours that people with any kind of colour vision tell apart, on light and dark pages.
+#: The first two are those of Okabe and Ito; the others were searched for as far as possible from
+#: all others under simulated dichromacy (Machado et al. 2009), with a contrast to the page of 3.
+PALETTE: Final = (
+    "#0072b2", "#d55e00", "#b402fd", "#625201", "#a14265",
+    "#6992e4", "#541100", "#aa8b98", "#253497", "#022d42",
+)  # fmt: skip
+#: From nothing to all; text in ink is readable on every shade.
+RAMP: Final = LinearSegmentedColormap.from_list("cradle", ["#f4f7fa", "#56b4e9"])
+
+_STYLE: Final[dict[str, Any]] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "cradle",
+    "text.parse_math": False,
+    "figure.figsize": (WIDTH, 3.2),
+    "font.family": ["sans-serif"],
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Segoe UI", "Roboto", "sans-serif"],
+    "font.size": 11,
+    "axes.labelsize": 11,
+    "axes.titlesize": 11,
+    "xtick.labelsize": 10,
+    "ytick.labelsize": 10,
+    "legend.fontsize": 10,
+    "legend.title_fontsize": 10,
+    "legend.frameon": False,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.major.size": 0,
+    "ytick.major.size": 0,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.6,
+}
+# Pixels of CSS: a phone's column of text, and the least size of text.
+_PHONE: Final = 358
+_SMALLEST: Final = 9
+_PIXELS: Final = 96 / 72
+# Inches around a drawing.
+_PAD: Final = 0.05
+
+
+@contextmanager
+def theme() -> Iterator[None]:
+    """Gives what is drawn under it the look of the book; a reader's own settings do not matter.
+
+    Names are shown as they are: a dollar in one begins no formula. For Greek letters and signs
+    write the characters themselves.
+    """
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        sns.set_theme(style="ticks", palette=PALETTE, rc=_STYLE)
+        yield
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A finished figure.
+
+    Attributes:
+        light: SVG for light pages.
+        dark: SVG for dark pages.
+        alt: What a reader who can't see it needs to know.
+        caption: What everybody reads under it.
+        wide: Whether it scrolls sideways on a phone instead of shrinking.
+    """
+
+    light: bytes
+    dark: bytes
+    alt: str
+    caption: str
+    wide: bool
+
+    def _repr_html_(self) -> str:
+        images = "".join(
+            f'<img class="only-{name}" alt="{html.escape(self.alt)}" '
+            f'src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}">'
+            for name, svg in (("light", self.light), ("dark", self.dark))
+        )
+        if self.wide:
+            images = (
+                f'<div class="cradle-scroll" role="group" aria-label="{html.escape(self.caption)}" '
+                f'tabindex="0">{images}</div>'
+            )
+        return (
+            f'<figure class="cradle-figure{" cradle-wide" * self.wide}">{images}'
+            f"<figcaption>{html.escape(self.caption)}</figcaption></figure>"
+        )
+
+    def __repr__(self) -> str:
+        """Gives the caption and the alternative text, for readers of plain text."""
+        return f"Figure: {self.caption} {self.alt}"
+
+
+def show_figure(drawing: Figure | Axes | sns.axisgrid.Grid, *, alt: str, caption: str) -> Picture:
+    """Puts a drawing on a page, for light and for dark readers.
+
+    Args:
+        drawing: What seaborn or matplotlib gave, best made under :func:`theme`: a figure, the
+            axes of one, or a grid of them. It is closed, so that a notebook does not show it twice.
+        alt: What a reader who can't see it needs to know: what is shown, and the finding.
+        caption: One or two sentences.
+
+    Returns:
+        The picture. Nothing of the drawing is cut off; wider than :data:`WIDTH` it scrolls on
+        a phone, else it shrinks.
+
+    Raises:
+        BookError: If the alternative text or the caption is empty, a text would be smaller than 9
+            pixels on a phone, or the drawing is none.
+    """
+    figure = getattr(drawing, "figure", None)
+    if not isinstance(figure, Figure):
+        raise BookError(f"a {type(drawing).__name__} is no drawing of matplotlib or seaborn")
+    alt, caption = clean(alt), clean(caption)
+    try:
+        if not alt or not caption:
+            raise BookError("a figure needs an alternative text (`alt`) and a caption")
+        if isinstance(drawing, Figure | Axes) and figure.get_layout_engine() is None:
+            figure.set_layout_engine("constrained")
+        with theme():
+            svg = _svg(figure)
+        width = float(re.search(rb'width="([\d.]+)pt"', svg)[1]) * _PIXELS  # type: ignore[index]
+        wide = width > (WIDTH + 3 * _PAD) * 96
+        _check_sizes(figure, 1 if wide else min(1, _PHONE / width))
+    finally:
+        pyplot.close(figure)
+    return Picture(svg, _dark(svg), alt, caption, wide)
+
+
+def _svg(figure: Figure) -> bytes:
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            if isinstance(axis.get_major_formatter(), LogFormatterMathtext):
+                # Their powers are written as mathematics, which is not read.
+                axis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+                axis.set_minor_formatter(NullFormatter())
+    buffer = io.BytesIO()
+    figure.savefig(
+        buffer,
+        format="svg",
+        transparent=True,
+        bbox_inches="tight",
+        pad_inches=_PAD,
+        metadata={"Date": None, "Creator": None},
+    )
+    return re.sub(rb"[ \t]+\n", b"\n", buffer.getvalue())
+
+
+def _check_sizes(figure: Figure, scale: float) -> None:
+    texts: list[Any] = figure.findobj(Text)
+    for text in texts:
+        if text.get_visible() and text.get_text().strip():
+            pixels = text.get_fontsize() * _PIXELS * scale
+            if pixels < _SMALLEST - 0.01:
+                raise BookError(
+                    f"{text.get_text()!r} would be {pixels:.1f} pixels high on a phone, and "
+                    f"{_SMALLEST} is the least. Enlarge the text, or draw the figure narrower, or "
+                    f"wider than {WIDTH} inches: then it scrolls"
+                )
+
+
+def _dark(svg: bytes) -> bytes:
+    """Turns the colours of every tag round; text between tags is left alone."""
+
+    def tag(found: re.Match[bytes]) -> bytes:
+        return re.sub(rb"(?<=: )#[0-9a-f]{6}\b", lambda m: turned(m[0].decode()).encode(), found[0])
+
+    # Black is what SVG paints with where nothing is said.
+    black = turned("#000000").encode()
+    return re.sub(rb"<[^>]*>", tag, svg).replace(b"<svg ", b'<svg fill="%s" ' % black, 1)
+
+
+_TO_LMS: Final = np.array(
+    [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+)
+_TO_LAB: Final = np.array(
+    [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ]
+)
+# Lightness of the dark page, and how much of the range is left above it.
+_LOW, _RANGE = 0.21, 0.96
+
+
+@cache
+def turned(colour: str) -> str:
+    """Gives the colour of a dark page that stands for one of a light page.
+
+    Args:
+        colour: Any name of a colour that matplotlib knows.
+
+    Returns:
+        ``#rrggbb`` of the same hue: white becomes the dark page, and ink nearly white.
+    """
+    rgb: NDArray[np.float64] = np.array(to_rgb(colour))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    lab = _TO_LAB @ np.cbrt(_TO_LMS @ linear)
+    lab[0] = _LOW + _RANGE * (1 - lab[0])
+    linear = np.clip(np.linalg.inv(_TO_LMS) @ np.linalg.inv(_TO_LAB).dot(lab) ** 3, 0, 1)
+    back = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+    return to_hex(np.clip(back, 0, 1).tolist())

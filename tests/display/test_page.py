@@ -1,0 +1,128 @@
+"""Tables, figures and formulas together on a page, met in a real browser with the book's styles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from axe_core_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
+from cradle_lib import paths
+from cradle_lib.display.alluvial import alluvial
+from cradle_lib.display.heat_map import heat_map
+from cradle_lib.display.table import Table, show
+from cradle_lib.display.theme import show_figure
+
+from ..book import site as book
+
+pytestmark = pytest.mark.skipif(
+    not (book.chromium() or book.in_ci()), reason="no chromium on this machine"
+)
+# What the book's theme sets on each page.
+THEME = """
+html[data-theme="light"] { --pst-color-background: #fff; --pst-color-text-base: #222832; }
+html[data-theme="dark"] { --pst-color-background: #14181e; --pst-color-text-base: #ced6dd; }
+html[data-theme="light"] .only-dark, html[data-theme="dark"] .only-light { display: none; }
+body { margin: 1rem; background: var(--pst-color-background); color: var(--pst-color-text-base); }
+a { color: var(--pst-color-link); }
+"""
+
+
+def scores() -> Table:
+    rows = [
+        (over, system, level, score, 0.1 + place / 20, 0.05, 0.9, stated)
+        for over in ("All 600 dialogues", "A sample of 40 dialogues")
+        for place, system in enumerate(("<b>keyword</b>", "a model with quite a long name"))
+        for level in ("turn", "dialogue")
+        for score, stated in (("micro_f1", 0.4711), ("macro_f1", math.nan), ("jaccard", math.nan))
+    ]
+    names = ["over", "system", "level", "score", "value", "low", "high", "published"]
+    frame = pd.DataFrame(rows, columns=names)
+    frame.attrs["signature"] = "cradle|lvl:turn|" + "a" * 60
+    return show(
+        frame,
+        "Scores in percent with 95 % intervals.",
+        rows="system",
+        columns=["level", "score"],
+        group="over",
+        best="system",
+        notes=["A note with `code` in it."],
+    )
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    folder = tmp_path_factory.mktemp("page")
+    steps = pd.DataFrame(
+        [("a", "x", 5), ("a", "y", 2), ("b", "y", 3)], columns=["first", "second", "value"]
+    )
+    shown = [
+        scores(),
+        show(steps.iloc[1:], "A frame as it is.", transpose=True),
+        show_figure(
+            heat_map(steps, rows="first", columns="second"), alt="Heat map.", caption="A heat map."
+        ),
+        show_figure(
+            alluvial(steps, stages=["first", "second"]), alt="Alluvial.", caption="A diagram."
+        ),
+    ]
+    styles = (paths.ROOT / "book/_static/book.css").read_text(encoding="utf-8")
+    body = "".join(thing._repr_html_() for thing in shown)
+    (folder / "page.html").write_text(
+        '<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width"><title>Page</title>'
+        f"<style>{THEME}{styles}</style></head><body><main class='bd-content'>"
+        f"<article class='bd-article'><h1>Page</h1>{body}</article></main></body></html>",
+        encoding="utf-8",
+    )
+    with book.serve(folder) as site, book.browser() as browser:
+        opened = browser.new_page(reduced_motion="reduce")
+        opened.goto(site.url("page.html"))
+        yield opened
+
+
+@pytest.mark.parametrize("size", [book.WIDE, book.PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_no_barrier(page: Page, size: tuple[int, int], theme: str) -> None:
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    book.set_theme(page, theme)
+    found = Axe().run(page)["violations"]
+    assert [(each["id"], [node["html"][:200] for node in each["nodes"]]) for each in found] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+
+
+def test_a_keyboard_scrolls_a_wide_table_and_its_first_column_stays(page: Page) -> None:
+    page.set_viewport_size({"width": book.PHONE[0], "height": book.PHONE[1]})
+    box = page.locator(".cradle-scroll").first
+    box.evaluate("box => { box.scrollLeft = 0; }")
+    name = page.get_by_role("rowheader", name="<b>keyword</b>", exact=True).first
+    before = name.bounding_box()
+    box.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("document.querySelector('.cradle-scroll').scrollLeft > 0")
+    assert name.bounding_box() == before
+
+
+def test_numbers_stand_flush_right_under_their_headings(page: Page) -> None:
+    page.set_viewport_size({"width": book.WIDE[0], "height": book.WIDE[1]})
+    found = page.evaluate(
+        """() => [...document.querySelectorAll('.cradle-table .num')].map(
+             cell => getComputedStyle(cell).textAlign)"""
+    )
+    assert set(found) == {"right"}
+    assert page.get_by_role("table", name="Scores in percent").count() == 1
+    assert page.get_by_role("columnheader", name="Micro F1").count() == 2
+
+
+def test_the_links_give_the_files(page: Page, tmp_path: Path) -> None:
+    table = scores()
+    for title, content in (("CSV", table.to_csv()), ("LaTeX", table.to_latex())):
+        with page.expect_download() as download:
+            page.get_by_role("link", name=f"{title}: {table.caption}").click()
+        download.value.save_as(tmp_path / "file")
+        assert (tmp_path / "file").read_bytes().decode() == content
+        assert download.value.suggested_filename.startswith("scores-in-percent-with-95-intervals.")

@@ -1,0 +1,117 @@
+"""Published values as columns, compared with the lines of the file they come from."""
+
+from __future__ import annotations
+
+import csv
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cradle_lib import paths
+from cradle_lib.display.published_values import (
+    PAPER_SYSTEMS,
+    published_frame,
+    reference_points,
+    with_published,
+)
+from cradle_lib.errors import BookError
+
+
+def lines(name: str) -> list[dict[str, str]]:
+    with (paths.PUBLISHED / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_every_result_of_the_file_is_in_the_frame_as_a_share() -> None:
+    frame = published_frame("result.turn.{score}.{system}")
+    stated = {
+        tuple(line["key"].split(".", 3)[2:]): float(line["value"])
+        for line in lines("published.csv")
+        if line["key"].startswith("result.turn.")
+    }
+    keys = zip(frame["score"], frame["system"], strict=True)
+    assert dict(zip(keys, 100 * frame["published"], strict=True)) == pytest.approx(stated)
+    assert ("micro_f1", "qwen2.5-72b") in stated
+    assert set(frame["system"]) <= set(PAPER_SYSTEMS)
+    assert set(frame["unit"]) == {"share"}
+
+
+def test_two_ends_of_a_range_are_one_row() -> None:
+    frame = published_frame("annotation.{what}").set_index("what")
+    ends = {
+        line["key"].rpartition("_")[2]: float(line["value"])
+        for line in lines("published.csv")
+        if line["key"].startswith("annotation.kappa_")
+    }
+    row = frame.loc["kappa"]
+    assert (row["published_low"], row["published_high"]) == (ends["low"], ends["high"])
+    assert math.isnan(row["published"])
+    assert row["unit"] == "number"
+
+
+def test_reference_points_are_shares() -> None:
+    frame, stated = reference_points(), lines("reference_points.csv")
+    assert [*(100 * frame["published"])] == pytest.approx([float(x["value"]) for x in stated])
+    assert [*frame["system"]] == [x["system"] for x in stated]
+
+
+def test_published_values_stand_beside_the_rows_they_belong_to() -> None:
+    frame = pd.DataFrame(
+        {
+            "system": pd.Categorical(["tfidf", "claude", "claude"], ["claude", "tfidf"]),
+            "level": "turn",
+            "score": ["micro_f1", "micro_f1", "jaccard"],
+            "value": [0.2, 0.3, 0.4],
+        },
+        index=[7, 8, 9],
+    )
+    frame.attrs["signature"] = "s"
+    before = frame.copy(deep=True)
+    made = with_published(frame, "result.{level}.{score}.{system}")
+    paper = {line["key"]: line["value"] for line in lines("published.csv")}
+    expected = [np.nan, float(paper["result.turn.micro_f1.claude"]) / 100, np.nan]
+    np.testing.assert_allclose(made["published"], expected)
+    pd.testing.assert_frame_equal(made.drop(columns="published"), before)
+    pd.testing.assert_frame_equal(frame, before)
+    assert made.attrs == {"signature": "s"}
+
+    measured = reference_points()
+    row = measured[(measured["system"] == "tfidf") & (measured["score"] == "micro_f1")]
+    both = with_published(made, measured)
+    share = float(row[row["level"] == "turn"]["published"].iloc[0])
+    np.testing.assert_allclose(both["published"], [share, *expected[1:]])
+
+
+def test_systems_that_were_not_run_can_be_added() -> None:
+    frame = pd.DataFrame(
+        {"system": ["Claude"], "level": ["turn"], "score": ["micro_f1"], "value": [0.3]}
+    )
+    frame.attrs["signature"] = "s"
+    stated = published_frame("result.{level}.{score}.{system}").replace(
+        {"system": dict(PAPER_SYSTEMS)}
+    )
+    made = with_published(frame, stated, others=True)
+    paper = [
+        line["key"].split(".", 3)[3]
+        for line in lines("published.csv")
+        if line["key"].startswith("result.turn.micro_f1.")
+    ]
+    assert [*made["system"]] == [
+        "Claude",
+        *(PAPER_SYSTEMS[key] for key in paper if key != "claude"),
+    ]
+    assert made["published"].notna().all()
+    assert made["value"].notna().sum() == 1
+    assert set(made["score"]) == {"micro_f1"}
+    assert made.attrs == {"signature": "s"}
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(BookError, match=r"states nothing under 'result\.\{a\}\.nothing'"):
+        published_frame("result.{a}.nothing")
+    with pytest.raises(BookError, match="names no column in braces"):
+        published_frame("corpus.turns")
+    with pytest.raises(BookError, match="has no column 'level', 'score' to match by"):
+        with_published(pd.DataFrame({"system": ["gpt"]}), "result.{level}.{score}.{system}")

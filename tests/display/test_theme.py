@@ -1,0 +1,253 @@
+"""Figures: colours by simulated colour vision, markup by XML and HTML parsers, text as text."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from itertools import combinations
+from xml.etree import ElementTree
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+import seaborn as sns
+from matplotlib import pyplot
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from cradle_lib.display.theme import (
+    FAINT,
+    INK,
+    PALETTE,
+    PAPER,
+    RAMP,
+    WIDTH,
+    Picture,
+    show_figure,
+    theme,
+    turned,
+)
+from cradle_lib.errors import BookError
+
+SVG = "{http://www.w3.org/2000/svg}"
+NAMES = ["cost $1 and $2", "<script>&amp;", "plain_text"]
+DARK_PAGE = "#14181e"
+
+
+def words(svg: bytes) -> list[str]:
+    root = ElementTree.fromstring(svg)
+    return ["".join(node.itertext()).strip() for node in root.iter(f"{SVG}text")]
+
+
+def bars() -> Axes:
+    with theme():
+        _, axes = pyplot.subplots()
+        sns.barplot(pd.DataFrame({"name": NAMES, "value": [1, 2, 3]}), x="value", y="name", ax=axes)
+    assert isinstance(axes, Axes)
+    return axes
+
+
+def shown(axes: Axes) -> Picture:
+    return show_figure(axes, alt='Bars, "quoted" <b>.', caption="Three <bars>.")
+
+
+# Colours.
+
+
+def linear(colour: str) -> NDArray[np.float64]:
+    rgb = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast ratio of WCAG 2, written from its definition."""
+    low, high = sorted(float(linear(c) @ [0.2126, 0.7152, 0.0722]) for c in (one, other))
+    return (high + 0.05) / (low + 0.05)
+
+
+# Machado, Oliveira and Fernandes (2009), Table 1, severity 1; linear RGB.
+VISION = {
+    "normal": np.eye(3),
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritanopia": [
+        [1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
+}  # fmt: skip
+
+
+def lab(rgb: NDArray[np.float64]) -> NDArray[np.float64]:
+    """CIELAB under D65, from its definition."""
+    to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    t = np.array(to_xyz) @ np.clip(rgb, 0, 1) / [0.9505, 1.0, 1.089]
+    f = np.where(t > (6 / 29) ** 3, np.cbrt(t), t / (3 * (6 / 29) ** 2) + 4 / 29)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+@pytest.mark.parametrize("page", ["light", "dark"])
+@pytest.mark.parametrize("vision", VISION)
+def test_ten_colours_are_told_apart_with_any_colour_vision(vision: str, page: str) -> None:
+    colours = PALETTE if page == "light" else tuple(turned(colour) for colour in PALETTE)
+    assert len(set(colours)) == 10
+    seen = [lab(np.array(VISION[vision]) @ linear(colour)) for colour in colours]
+    closest = min(float(np.linalg.norm(a - b)) for a, b in combinations(seen, 2))
+    # A difference of 2.3 is just noticeable; seaborn's colour-blind palette reaches 4.
+    assert closest > 9
+
+
+def test_text_and_marks_stand_out_from_both_pages() -> None:
+    assert turned(PAPER) == pytest.approx(DARK_PAGE) or contrast(turned(PAPER), DARK_PAGE) < 1.1
+    assert contrast(INK, PAPER) >= 7
+    assert contrast(turned(INK), DARK_PAGE) >= 7
+    for colour in PALETTE:
+        assert contrast(colour, PAPER) >= 3
+        assert contrast(turned(colour), DARK_PAGE) >= 3
+
+
+def test_ink_is_readable_on_every_shade_of_the_ramp() -> None:
+    for share in np.linspace(0, 1, 11):
+        shade = matplotlib.colors.to_hex(RAMP(share))
+        assert contrast(INK, shade) >= 4.5
+        assert contrast(turned(INK), turned(shade)) >= 4.5
+
+
+# Markup.
+
+
+def test_names_are_shown_as_they_are_in_both_versions() -> None:
+    picture = shown(bars())
+    for svg in (picture.light, picture.dark):
+        assert set(NAMES) <= set(words(svg))
+        assert not ElementTree.fromstring(svg).findall(f".//{SVG}script")
+
+
+def test_the_dark_version_has_the_same_marks_in_turned_colours() -> None:
+    picture = shown(bars())
+    assert words(picture.light) == words(picture.dark)
+    light, dark = (
+        re.findall(r"(?<=: )#[0-9a-f]{6}", svg.decode()) for svg in (picture.light, picture.dark)
+    )
+    assert [turned(colour) for colour in light] == dark
+    assert {INK, FAINT} <= set(light)
+
+
+def test_a_colour_that_is_text_stays_and_black_is_turned_too() -> None:
+    with theme():
+        _, axes = pyplot.subplots()
+        axes.set_title("fill: #1f2328", color="black")
+    picture = shown(axes)
+    assert "fill: #1f2328" in words(picture.dark)
+    assert ElementTree.fromstring(picture.dark).get("fill") == turned("black") == "#ffffff"
+
+
+class Images(HTMLParser):
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.found: list[dict[str, str | None]] = []
+        self.tags: set[str] = set()
+        self.feed(source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        if tag == "img":
+            self.found.append(dict(attrs))
+
+
+def test_the_page_gets_both_versions_with_the_same_alternative_text() -> None:
+    picture = shown(bars())
+    parsed = Images(picture._repr_html_())
+    assert parsed.tags == {"figure", "img", "figcaption"}
+    assert [image["class"] for image in parsed.found] == ["only-light", "only-dark"]
+    assert {image["alt"] for image in parsed.found} == {'Bars, "quoted" <b>.'}
+    sources = [(image["src"] or "").partition(";base64,")[2] for image in parsed.found]
+    assert [base64.b64decode(source) for source in sources] == [picture.light, picture.dark]
+    assert repr(picture) == 'Figure: Three <bars>. Bars, "quoted" <b>.'
+
+
+def test_a_wide_figure_scrolls_in_a_box_that_the_keyboard_reaches() -> None:
+    with theme():
+        _, axes = pyplot.subplots(figsize=(WIDTH + 1, 2))
+    markup = shown(axes)._repr_html_()
+    assert (
+        'class="cradle-scroll" role="group" aria-label="Three &lt;bars&gt;." tabindex="0"' in markup
+    )
+    assert "cradle-scroll" not in shown(bars())._repr_html_()
+
+
+def test_the_same_drawing_gives_the_same_bytes_whatever_a_readers_settings_are() -> None:
+    before = {**matplotlib.rcParams}
+    first = shown(bars())
+    with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path", "text.parse_math": True}):
+        assert shown(bars()) == first
+    assert {**matplotlib.rcParams} == before
+    assert pyplot.get_fignums() == []
+
+
+def test_nothing_is_cut_off_however_long_a_name_is() -> None:
+    def width(picture: Picture) -> float:
+        return float(ElementTree.fromstring(picture.light).get("width", "").removesuffix("pt"))
+
+    with theme():
+        _, axes = pyplot.subplots()
+        axes.set_title("a name that goes on and on" * 4)
+        _, other = pyplot.subplots()
+    assert width(shown(axes)) > width(shown(other)) + 200
+
+
+def test_powers_of_ten_are_written_out() -> None:
+    with theme():
+        _, axes = pyplot.subplots()
+        axes.plot([1, 10_000], [1, 2])
+        axes.set_xscale("log")
+    found = words(shown(axes).light)
+    assert {"1", "10", "100", "1,000", "10,000"} <= set(found)
+    assert not [word for word in found if "$" in word]
+
+
+def test_a_grid_of_panels_is_a_drawing_too() -> None:
+    frame = pd.DataFrame({"x": [1, 2] * 2, "y": [1, 2, 3, 4], "run": list("aabb")})
+    with theme():
+        grid = sns.relplot(frame, x="x", y="y", col="run", hue="run", kind="line", height=2.6)
+    assert {"run = a", "run = b"} <= set(words(show_figure(grid, alt="a", caption="c").light))
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(("alt", "caption"), [("", "c"), ("a", " ")])
+def test_a_figure_without_alternative_text_or_caption_is_refused(alt: str, caption: str) -> None:
+    with pytest.raises(BookError, match="needs an alternative text"):
+        show_figure(bars(), alt=alt, caption=caption)
+    assert pyplot.get_fignums() == []
+
+
+@pytest.mark.parametrize(
+    ("size", "width", "fits"), [(9, WIDTH, False), (10, WIDTH, True), (7, 7, True), (6, 7, False)]
+)
+def test_text_that_is_too_small_on_a_phone_is_refused(
+    size: float, width: float, fits: bool
+) -> None:
+    with theme():
+        _, axes = pyplot.subplots(figsize=(width, 2))
+        axes.set_title("title", fontsize=size)
+    if fits:
+        shown(axes)
+        return
+    with pytest.raises(BookError, match=r"'title' would be \d\.\d pixels high on a phone"):
+        shown(axes)
+
+
+@pytest.mark.parametrize("what", [None, 3, lambda: None])
+def test_what_is_no_drawing_is_refused(what: Callable[[], None] | int | None) -> None:
+    with pytest.raises(BookError, match="is no drawing of matplotlib or seaborn"):
+        show_figure(what, alt="a", caption="c")  # type: ignore[arg-type]

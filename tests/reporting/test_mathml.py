@@ -1,0 +1,125 @@
+"""Formulas on a page that Sphinx makes with the book's own settings, seen in a real browser."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from playwright.sync_api import Browser
+
+from cradle_lib import paths
+from cradle_lib.errors import BookError
+from cradle_lib.reporting.mathml import to_mathml
+
+from ..book import site as book
+
+PAGE = r"""# Scores
+
+It costs $1 or $2, or $3-$4. A share is $\hat{p} = k / n$.
+
+$$
+\operatorname{micro\,F1} = \frac{2 \sum_d \mathrm{TP}_d}
+  {2 \sum_d \mathrm{TP}_d + \sum_d \mathrm{FP}_d + \sum_d \mathrm{FN}_d}
+$$ (micro)
+
+See {eq}`micro`.
+
+```{math}
+\mathrm{ERDE}_o(d) = \begin{cases}
+  c_\text{fp} & \text{if nothing was there to be seen}, \\
+  1 - \dfrac{1}{1 + e^{k - o}} & \text{if it was tagged on turn } k
+\end{cases}
+```
+
+$$
+\alpha &= 1 - \frac{D_o}{D_e} \\
+\bar{x} &= \frac{1}{n} \sum_{i=1}^{n} x_i
+$$
+"""
+
+
+def build(folder: Path, page: str) -> subprocess.CompletedProcess[str]:
+    """Makes one page with the settings of the book that concern formulas."""
+    settings = yaml.safe_load((paths.ROOT / "_config.yml").read_text(encoding="utf-8"))
+    chosen = {
+        name: value
+        for name, value in settings["sphinx"]["config"].items()
+        if "dmath" in name or "math" in name or name == "myst_enable_extensions"
+    }
+    chosen |= {"extensions": ["myst_nb", "cradle_lib.reporting.mathml"], "html_theme": "basic"}
+    lines = [f"{name} = {value!r}" for name, value in chosen.items()]
+    (folder / "conf.py").write_text("\n".join(lines), encoding="utf-8")
+    (folder / "index.md").write_text(page, encoding="utf-8")
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "."]
+    return subprocess.run(
+        [*command, "html"], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("formulas")
+    done = build(folder, PAGE)
+    assert done.returncode == 0, done.stderr
+    return folder / "html"
+
+
+@pytest.mark.skipif(not (book.chromium() or book.in_ci()), reason="no chromium on this machine")
+def test_a_browser_lays_formulas_out_and_asks_nobody(pages: Path) -> None:
+    with book.serve(pages) as site, book.browser() as browser:
+        page = _opened(browser, site.url("index.html"))
+        assert page["elsewhere"] == []
+        assert page["scripts"] == []
+        assert page["formulas"] == 4
+        # A fraction is laid out: the numerator stands above the denominator, aligned lines apart.
+        assert page["above"]
+        assert page["rows"] == [2, 2]
+        assert "$1 or $2, or $3-$4" in str(page["text"])
+        assert page["number"] == "(1)"
+
+
+def _opened(browser: Browser, url: str) -> dict[str, object]:
+    page = browser.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(url, wait_until="load")
+    home = url.rpartition("/")[0]
+    found: dict[str, object] = page.evaluate(
+        """() => ({
+          formulas: document.querySelectorAll('math').length,
+          scripts: [...document.scripts].map(s => s.src).filter(s => s.includes('ath')),
+          above: [...document.querySelectorAll('mfrac')].every(f =>
+            f.children[0].getBoundingClientRect().bottom <=
+            f.children[1].getBoundingClientRect().top + 1),
+          rows: [...document.querySelectorAll('mtable')].map(t => new Set(
+            [...t.querySelectorAll('mtr')].map(r => r.getBoundingClientRect().top)).size),
+          text: document.body.innerText,
+          number: document.querySelector('.eqno').firstChild.textContent,
+        })"""
+    )
+    page.close()
+    return found | {"elsewhere": [url for url in asked if not url.startswith((home, "data:"))]}
+
+
+def test_what_is_not_a_formula_ends_the_build_and_names_the_place(tmp_path: Path) -> None:
+    done = build(tmp_path, "# Title\n\nText.\n\n$$\n\\frobnicate{<b>}\n$$\n")
+    assert done.returncode == 1
+    assert "index.md:5: WARNING: the formula" in done.stderr
+    assert 'Unknown command "\\frobnicate"' in done.stderr
+    assert "\\frobnicate{&lt;b&gt;}" in (tmp_path / "html/index.html").read_text()
+
+
+def test_text_in_a_formula_is_text() -> None:
+    hostile = "<script>alert(1)</script>"
+    root = ElementTree.fromstring(to_mathml(rf"\text{{{hostile}}}"))
+    assert "".join(root.itertext()) == hostile
+    assert {node.tag for node in root.iter()} == {"math", "mtext"}
+
+
+def test_a_formula_that_is_not_complete_is_refused() -> None:
+    with pytest.raises(BookError, match=r"formula .* can't be read: .*end of input"):
+        to_mathml(r"\frac{1")
