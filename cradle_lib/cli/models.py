@@ -7,7 +7,6 @@ from threading import Event
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from cradle_lib import paths
@@ -33,7 +32,7 @@ def show() -> None:
     for model in registry.sound:
         table.add_row(
             model.id,
-            escape(model.name),
+            model.name,
             model.group,
             model.engine,
             "yes" if model.default else "",

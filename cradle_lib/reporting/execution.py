@@ -194,8 +194,6 @@ def _tidy(text: str, job: Job) -> str:
         if injected and "parameters" in tags and _SHOW_CODE not in tags:
             # The values that were used replace the defaults on the page.
             tags = [*(tag for tag in tags if tag not in _TAGS_THAT_DECIDE), "remove-cell"]
-        elif cell["cell_type"] == "code" and not _TAGS_THAT_DECIDE.intersection(tags):
-            tags = [*tags, "hide-input"]
         metadata["tags"] = tags
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 

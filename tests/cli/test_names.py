@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from cradle_lib.cli import compare, models, money, runs
+from cradle_lib.cli import compare, models
 from cradle_lib.cli.console import err
-from cradle_lib.detection import Model, load_registry
+from cradle_lib.detection import load_registry, specs
+from cradle_lib.detection.registry import Registry
 from cradle_lib.errors import CradleError
 
 # The package has a function of this name.
@@ -22,11 +23,13 @@ NAME = r"<img src=x onerror=alert(1)> $x_1$ [/x] [red]x[/red] :bomb: {{evil}} `*
 def _hostile(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every model of the registry has the same strange name, source of prices and hardware."""
 
-    def renamed() -> dict[str, Model]:
+    def renamed() -> Registry:
         update = {"name": NAME, "hardware": NAME}
-        return {key: m.model_copy(update=update) for key, m in load_registry().items()}
+        return Registry(
+            {m.id: m.model_dump(exclude={"id"}) | update for m in load_registry().sound}
+        )
 
-    for module in (compare, models, money, runs):
+    for module in (compare, models, specs):
         monkeypatch.setattr(module, "load_registry", renamed)
 
 
