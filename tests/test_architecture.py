@@ -26,6 +26,7 @@ FLOORS = {
     "scoring": 4,
     "display": 5,
     "reporting": 6,
+    "book": 6,
     "cli": 7,
 }
 LIBRARY = paths.ROOT / "cradle_lib"

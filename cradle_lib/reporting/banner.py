@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from cradle_lib.corpus.dialogue import Corpus
+from cradle_lib.display.escaping import with_code
 from cradle_lib.record import Record, commit, library_version
-from cradle_lib.reporting.escaping import with_code
 from cradle_lib.scoring.signature import Signature
 
 SURROGATE_NOTICE: Final = (

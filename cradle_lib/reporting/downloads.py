@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from cradle_lib.reporting.escaping import latex
+from cradle_lib.display.escaping import latex
 from cradle_lib.reporting.notice import Notice
 from cradle_lib.reporting.tables import Cell, Table
 from cradle_lib.scoring.report import Report, report_schema

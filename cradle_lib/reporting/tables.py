@@ -21,7 +21,7 @@ from itertools import count as count_up
 from itertools import groupby
 from typing import Final, Literal
 
-from cradle_lib.reporting.escaping import markdown, with_code
+from cradle_lib.display.escaping import markdown, with_code
 
 Kind = Literal["text", "num", "published"]
 DASH: Final = "\N{EN DASH}"

@@ -125,8 +125,8 @@ def test_building_the_book_calls_no_service_and_shows_what_there_is(place: Path)
     assert len(journals) == 3
     code = (
         "from pathlib import Path\n"
-        "from cradle_lib.reporting.book import update\n"
-        "from cradle_lib.reporting.plan import Project\n"
+        "from cradle_lib.book.build import update\n"
+        "from cradle_lib.book.plan import Project\n"
         "print(*update(Project(Path.cwd())).executed)"
     )
     built = python(place, code)

@@ -13,11 +13,11 @@ from markdown_it import MarkdownIt
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
+from cradle_lib.display.escaping import markdown
 from cradle_lib.reporting.alarm_figures import burden_figure, category_figure
 from cradle_lib.reporting.comparison_figures import difference_figure, sensitivity_figure
 from cradle_lib.reporting.corpus_figures import position_figure
 from cradle_lib.reporting.downloads import to_latex
-from cradle_lib.reporting.escaping import markdown
 from cradle_lib.reporting.figures import Figure
 from cradle_lib.reporting.score_figures import confusion_figure, model_figure, per_label_figure
 from cradle_lib.reporting.score_tables import outcome_table

@@ -18,12 +18,12 @@ import cradle_lib
 from cradle_lib import paths
 from cradle_lib.annotation import Annotation, Annotations, plan_study, write_annotations
 from cradle_lib.annotation.study import next_assignments
+from cradle_lib.book.notebook import Notebook
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection.runs import run_model
 from cradle_lib.labels import ALL_MASK, CONFIRM_MASK, format_mask
 from cradle_lib.published import published_label_counts as label_counts
 from cradle_lib.published import published_table
-from cradle_lib.reporting.notebook import Notebook
 
 SOURCES = sorted(paths.NOTEBOOKS.glob("*.ipynb"))
 MODELS = ["always-none", "keyword"]

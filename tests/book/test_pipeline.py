@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from cradle_lib.book.build import Update, update
+from cradle_lib.book.corpus import BookCorpus
+from cradle_lib.book.plan import Project
 from cradle_lib.errors import BookError
-from cradle_lib.reporting.book import Update, update
-from cradle_lib.reporting.book_corpus import BookCorpus
-from cradle_lib.reporting.plan import Project
 
 from .mini_book import MODELS, PACKAGE, RUN, TABLE, WORDS, make, notebook, text_of, write
 
@@ -80,19 +80,24 @@ def test_a_changed_parameter_executes_its_own_page(project: Project) -> None:
     assert text_of(project.sections / "words.ipynb") == "3\n"
 
 
-def test_a_changed_module_executes_the_pages_that_reach_it_and_those_after_them(
-    project: Project,
-) -> None:
+def test_a_changed_library_executes_every_page(project: Project) -> None:
     edit(project.root / PACKAGE / "deep.py", "10 *", "100 *")
 
-    assert set(bring(project).executed) == {"run-a", "run-b", "table"}
+    assert set(bring(project).executed) == ALL
     assert text_of(project.sections / "table.ipynb") == '["a", 200]\n["b", 200]\n'
 
 
-def test_a_change_that_leaves_the_artefacts_alike_stops_there(project: Project) -> None:
-    edit(project.root / PACKAGE / "deep.py", "10 * number", "number * 10")
-
-    assert set(bring(project).executed) == {"run-a", "run-b"}
+def test_a_page_that_reads_all_runs_is_executed_again_when_one_is_added_or_changed(
+    project: Project,
+) -> None:
+    edit(project.plan, '    after: ["run-{model}"]', "    runs: true")
+    bring(project)
+    folder = project.root / "runs" / "surrogate-test"
+    for text in ("one", "another"):
+        write(folder / "own.jsonl", text)
+        assert bring(project).executed == ("table",)
+    write(folder / "own.history-gold.jsonl", "made by a page of its own")
+    assert bring(project).executed == ()
 
 
 def test_a_changed_data_file_executes_the_pages_that_declare_it(project: Project) -> None:
@@ -103,9 +108,8 @@ def test_a_changed_data_file_executes_the_pages_that_declare_it(project: Project
     assert text_of(project.sections / "words.ipynb") == "3\n"
 
 
-def test_modules_that_no_page_reaches_and_saved_outputs_change_nothing(project: Project) -> None:
-    write(project.root / PACKAGE / "unused.py", "def nothing(): return 1")
-    write(project.root / PACKAGE / "corpus/writer.py", "def save(): return 1")
+def test_saved_outputs_and_compiled_modules_change_nothing(project: Project) -> None:
+    write(project.root / PACKAGE / "__pycache__/scores.cpython-311.pyc", "anything")
     source = json.loads((project.notebooks / "words.ipynb").read_text(encoding="utf-8"))
     source["cells"][1]["execution_count"] = 7
     source["metadata"]["editor"] = "any"
@@ -183,7 +187,7 @@ def test_a_dying_kernel_and_a_missing_artefact_are_failures_like_any_other(
     assert "  BookError: it should provide runs/a.json or data/runs/a.json, and did not" in lines
 
 
-def test_an_executed_notebook_holds_no_time_no_machine_and_folds_its_code(
+def test_an_executed_notebook_holds_no_time_no_machine_and_shows_its_code(
     built: Project,
 ) -> None:
     text = (built.sections / "run-a.ipynb").read_text(encoding="utf-8")
@@ -195,7 +199,7 @@ def test_an_executed_notebook_holds_no_time_no_machine_and_folds_its_code(
     assert [cell["metadata"]["tags"] for cell in content["cells"]] == [
         ["parameters", "remove-cell"],
         ["injected-parameters", "hide-input"],
-        ["hide-input"],
-        ["hide-input"],
+        [],
+        [],
     ]
     assert content["metadata"]["cradle"]["ingredients"]["parameter model"] == '"a"'

@@ -1,12 +1,11 @@
 """What a page's result depends on, as content, never as dates.
 
-A page's ingredients are the cells of its notebook, its parameters, the bytes of its inputs, the
-modules of the library that its code can reach with the data files beside them, the registry's
-entry of its model, and the versions of Python, of the library and of the packages that they
-import and the library always needs. An optional package may come and go without making a page
-stale: what it did to a run is in the run's record. Their digest is the page's key. It is stored
-in the executed notebook, so a fresh clone, a touched file or an edit that was taken back executes
-nothing.
+A page's ingredients are the cells of its notebook, its parameters, the bytes of its inputs and of
+the runs that it reads, the whole content of the library, the registry's entry of its model, and
+the versions of Python and of the packages that the book needs. An optional package may come and
+go without making a page stale: what it did to a run is in the run's record. Their digest is the
+page's key. It is stored in the executed notebook, so a fresh clone, a touched file or an edit
+that was taken back executes nothing.
 """
 
 from __future__ import annotations
@@ -15,17 +14,15 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
+from cradle_lib.book.plan import Page, Project
 from cradle_lib.errors import BookError, compose
-from cradle_lib.record import library_version
-from cradle_lib.reporting.closure import Library
-from cradle_lib.reporting.plan import Page, Project
 
 METADATA: Final = "cradle"
 _DIGITS: Final = 16
@@ -41,7 +38,7 @@ class Key:
     """What a page rests on.
 
     Attributes:
-        ingredients: Name to digest or version, for instance ``module cradle_lib/labels.py``.
+        ingredients: Name to digest or version, for instance ``input data/published/published.csv``.
     """
 
     ingredients: Mapping[str, str]
@@ -58,11 +55,11 @@ class Key:
         return sorted(n for n in names if self.ingredients.get(n) != stored.get(n))
 
 
-class Pantry:
-    """Finds the ingredients of pages, and reads every file only once.
+class PageKeys:
+    """Computes the keys of pages, and reads every file only once.
 
-    Everything but artefacts is read when it is made, so that an edit during a long build makes
-    the next build execute the page again.
+    Everything but runs and artefacts is read when it is made, so that an edit during a long
+    build makes the next build execute the page again.
     """
 
     def __init__(self, project: Project, pages: Iterable[Page]) -> None:
@@ -73,12 +70,16 @@ class Pantry:
             pages: All pages of the plan.
 
         Raises:
-            BookError: If an input is missing, or code does not parse.
+            BookError: If an input is missing.
         """
         self.project = project
         self.pages = {page.name: page for page in pages}
-        self._library = Library(project.root, project.package)
         self._digests: dict[Path, str] = {}
+        self._common = {
+            "python": ".".join(map(str, sys.version_info[:2])),
+            "packages": digest("\n".join(_packages()).encode()),
+            "library": self._library(),
+        }
         self._fixed = {name: self._find(page) for name, page in self.pages.items()}
 
     def key(self, page: Page) -> Key:
@@ -89,6 +90,10 @@ class Pantry:
             found[f"after {name}"] = digest((before.model or "").encode())
             for path, value in artefacts(self.project, before.provides).items():
                 found[f"artefact {path}"] = value
+        for path, value in artefacts(self.project, page.runs).items():
+            # Those with other histories are made by the page that compares them.
+            if ".history-" not in path:
+                found[f"run {path}"] = value
         return Key(found)
 
     def stale(self, page: Page, key: Key) -> str | None:
@@ -107,24 +112,26 @@ class Pantry:
 
     def _find(self, page: Page) -> dict[str, str]:
         shown = self.project.shown
-        usage = self._library.usage(page.notebook.code, path=page.notebook.path)
-        found = {
-            "notebook": digest(page.notebook.canonical.encode()),
-            "python": ".".join(map(str, sys.version_info[:2])),
-            "library": library_version(),
-            # The code that turns an executed notebook into a page shapes all of them.
-            "execution": self._digest(Path(__file__).with_name("execution.py")),
-        }
+        found = {"notebook": digest(page.notebook.canonical.encode()), **self._common}
         if page.title is not None:
             found["title"] = page.title
         if page.model is not None:
             found["model"] = digest(page.model.encode())
         for name, value in page.parameters.items():
             found[f"parameter {name}"] = json.dumps(value, sort_keys=True)
-        found |= {f"module {shown(file)}": self._digest(file) for file in usage.files}
-        found |= {f"package {name}": version for name, version in _versions(usage.foreign)}
         found |= {f"input {shown(file)}": self._digest(file) for file in self._inputs(page)}
         return found
+
+    def _library(self) -> str:
+        """Digests the library: every file of its folder, with its place in it."""
+        folder = self.project.root / self.project.package
+        files = (file for file in folder.rglob("*") if file.is_file())
+        lines = [
+            f"{file.relative_to(folder)} {self._digest(file)}"
+            for file in sorted(files)
+            if "__pycache__" not in file.parts
+        ]
+        return digest("\n".join(lines).encode())
 
     def _inputs(self, page: Page) -> list[Path]:
         files: set[Path] = set()
@@ -175,33 +182,16 @@ def _match(root: Path, pattern: str) -> list[Path]:
     return [file for file in found if file.is_file()]
 
 
-def _versions(names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    distributions, needed = _distributions(), _needed()
-    found = {item for name in names for item in distributions.get(name, ())}
-    for item in sorted(found):
-        if needed is None or _normal(item) in needed:
-            yield item, metadata.version(item)
-
-
-@cache
-def _distributions() -> Mapping[str, list[str]]:
-    return metadata.packages_distributions()
-
-
-@cache
-def _needed() -> frozenset[str] | None:
-    """Packages without which there is no book; ``None`` if the library is not installed."""
+def _packages() -> list[str]:
+    """Lists the packages without which there is no book, with their versions."""
     try:
         wanted = metadata.requires("cradle-lib") or []
     except metadata.PackageNotFoundError:
-        return None
-    return frozenset(
-        _normal(match[0])
-        for line in wanted
-        if ("extra" not in line or re.search(r"extra == .book.", line))
-        and (match := re.match(r"[A-Za-z0-9._-]+", line))
-    )
-
-
-def _normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+        return []
+    found = []
+    for line in wanted:
+        name = re.match(r"[A-Za-z0-9._-]+", line)
+        if name and ("extra" not in line or re.search(r"extra == .book.", line)):
+            with suppress(metadata.PackageNotFoundError):
+                found.append(f"{name[0]} {metadata.version(name[0])}")
+    return sorted(found)

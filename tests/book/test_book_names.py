@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page
 
-from ..book import site as book
+from . import site as book
 from .mini_book import build, make_site, notebook, write
-from .test_names import NAME
+
+NAME = r"<img src=x onerror=alert(1)> $x_1$ [/x] {{evil}} `*_|\#\`"
 
 pytestmark = pytest.mark.xdist_group("book-sphinx")
 

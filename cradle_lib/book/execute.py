@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from cradle_lib.book.cache_key import METADATA, Key, artefacts
+from cradle_lib.book.plan import Page, Project
 from cradle_lib.detection.places import PAGE
-from cradle_lib.reporting.escaping import markdown
-from cradle_lib.reporting.plan import Page, Project
-from cradle_lib.reporting.staleness import METADATA, Key, artefacts
+from cradle_lib.display.escaping import markdown
 
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]*m")
 _HEADING: Final = re.compile(r"^# .*$", re.MULTILINE)
@@ -171,7 +171,7 @@ def _run(job: Job, ran: Path) -> None:
 
 
 def _tidy(text: str, job: Job) -> str:
-    """Drops what differs from run to run, folds the code, and stores the page's state."""
+    """Drops what differs from run to run, folds the parameters, and stores the page's state."""
     text = text.replace(json.dumps(f"{job.project.root}{os.sep}")[1:-1], "")
     content = json.loads(text)
     content["metadata"].pop("papermill", None)
@@ -194,6 +194,8 @@ def _tidy(text: str, job: Job) -> str:
         if injected and "parameters" in tags and _SHOW_CODE not in tags:
             # The values that were used replace the defaults on the page.
             tags = [*(tag for tag in tags if tag not in _TAGS_THAT_DECIDE), "remove-cell"]
+        elif _INJECTED in tags:
+            tags = [*tags, "hide-input"]
         metadata["tags"] = tags
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cradle_lib.reporting.book_corpus import BookCorpus
-from cradle_lib.reporting.outputs import claim, escape_search_titles, remove_orphans
-from cradle_lib.reporting.plan import Project
-from cradle_lib.reporting.staleness import digest
+from cradle_lib.book.cache_key import digest
+from cradle_lib.book.corpus import BookCorpus
+from cradle_lib.book.outputs import claim, escape_search_titles, remove_orphans
+from cradle_lib.book.plan import Project
 
 from .mini_book import write
 

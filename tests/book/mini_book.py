@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from textwrap import dedent
 
-from cradle_lib.reporting.plan import Project
+from cradle_lib.book.plan import Project
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "mini_lib"

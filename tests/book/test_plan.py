@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from cradle_lib.book.cache_key import PageKeys
+from cradle_lib.book.corpus import BookCorpus
+from cradle_lib.book.notebook import Notebook
+from cradle_lib.book.plan import Project, default_models, load_plan
+from cradle_lib.book.toc import check_toc
 from cradle_lib.errors import BookError
-from cradle_lib.reporting.book_corpus import BookCorpus
-from cradle_lib.reporting.closure import Library
-from cradle_lib.reporting.notebook import Notebook
-from cradle_lib.reporting.plan import Project, default_models, load_plan
-from cradle_lib.reporting.staleness import Pantry
-from cradle_lib.reporting.toc import check_toc
 
-from .mini_book import MODELS, PACKAGE, PLAN, RUN, TOC, make, notebook, write
+from .mini_book import MODELS, PLAN, TOC, make, notebook, write
 
 
 @pytest.fixture
@@ -66,7 +65,7 @@ def test_an_input_that_matches_no_file_is_refused(project: Project) -> None:
     (project.root / "data/one.txt").unlink()
 
     with pytest.raises(BookError, match=r"page 'words' reads 'data/one\.txt'"):
-        Pantry(project, load_plan(project, MODELS))
+        PageKeys(project, load_plan(project, MODELS))
 
 
 @pytest.mark.parametrize(
@@ -130,92 +129,6 @@ def test_a_table_of_contents_that_does_not_fit_the_plan_is_refused(
 
     with pytest.raises(BookError, match=message):
         check_toc(project, pages)
-
-
-def used(project: Project, code: str) -> set[str]:
-    usage = Library(project.root, PACKAGE).usage(code, path=Path("n.ipynb"))
-    return {str(file.relative_to(project.root / PACKAGE)) for file in usage.files}
-
-
-READER = {"corpus/reader.py", "corpus/stop.txt"}
-SCORES = {"scores.py", "deep.py"}
-
-
-@pytest.mark.parametrize(
-    ("code", "expected"),
-    [
-        ("from mini_lib import load", READER),
-        ("from mini_lib import score", SCORES),
-        ("from mini_lib import load as read, score", READER | SCORES),
-        ("from mini_lib.corpus import load", READER),
-        ("from mini_lib.corpus.reader import load", READER),
-        ("from mini_lib import corpus\ncorpus.load('x')", READER | {"corpus/__init__.py"}),
-        ("import mini_lib\nmini_lib.load('x')", READER | {"__init__.py"}),
-        (
-            "import mini_lib as m\nm.corpus.load('x')",
-            READER | {"__init__.py", "corpus/__init__.py"},
-        ),
-        ("import mini_lib.scores", SCORES | {"__init__.py"}),
-        ("def f():\n    from mini_lib import score", SCORES),
-        ("import importlib\nimportlib.import_module('mini_lib.scores')", SCORES),
-        ("import json", set()),
-    ],
-)
-def test_code_uses_the_modules_that_define_what_it_imports(
-    project: Project, code: str, expected: set[str]
-) -> None:
-    assert used(project, code) == expected
-
-
-def test_imports_for_type_checkers_do_not_count_and_relative_ones_do(project: Project) -> None:
-    write(
-        project.root / PACKAGE / "scores.py",
-        """
-        from typing import TYPE_CHECKING
-        from .corpus.writer import save
-        from . import deep
-
-        if TYPE_CHECKING:
-            from mini_lib.unused import nothing
-
-        def score(words): ...
-        """,
-    )
-
-    expected = {"scores.py", "deep.py", "corpus/writer.py", "corpus/stop.txt"}
-    assert used(project, "from mini_lib import score") == expected
-
-
-def test_a_package_that_does_more_than_pass_names_on_counts_for_all_in_it(
-    project: Project,
-) -> None:
-    write(
-        project.root / PACKAGE / "corpus/__init__.py",
-        """
-        from mini_lib.corpus.reader import load
-        from mini_lib.deep import weight
-
-        LIMIT = weight(3)
-        """,
-    )
-
-    assert used(project, "from mini_lib import load") == READER | {"corpus/__init__.py", "deep.py"}
-
-
-def test_third_party_packages_are_found_wherever_they_are_imported(project: Project) -> None:
-    write(project.root / PACKAGE / "deep.py", "def weight(n):\n    import numpy.linalg, json\n")
-    library = Library(project.root, PACKAGE)
-
-    usage = library.usage("import pandas as pd\nfrom mini_lib import score", path=Path("n"))
-
-    assert usage.foreign == ("numpy", "pandas")
-
-
-def test_code_that_does_not_parse_is_refused_with_its_place(project: Project) -> None:
-    write(project.notebooks / "run.ipynb", notebook([RUN[0], "def"]))
-
-    with pytest.raises(BookError, match=r"run\.ipynb: the code does not parse"):
-        Pantry(project, load_plan(project, MODELS))
 
 
 REGISTRY = """

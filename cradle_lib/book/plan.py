@@ -13,7 +13,7 @@ One entry makes one page, or one page for each model that the registry marks as 
         provides: ["runs/{corpus_name}/{model}.jsonl"]
       - page: results
         notebook: results.ipynb
-        after: ["inference-{model}"]
+        runs: true
         inputs: ["corpus:test", "data/published/*.csv"]
 
 ``{model}`` is the model's id and ``{name}``, in a title, its name on pages. ``{corpus}`` is the
@@ -24,7 +24,8 @@ notebook's own.
 ``inputs`` are the files that the notebook reads: patterns relative to the repository, each of
 which must match something, or a split of the book's corpus. ``inputs_of`` adds some for one
 model. ``provides`` are the files that exist once the page has been executed, for the pages that
-come ``after`` it; at least one of the patterns must match.
+come ``after`` it; at least one of the patterns must match. ``runs`` says that the page reads all
+runs over the book's corpus: it comes after every page that provides something.
 """
 
 from __future__ import annotations
@@ -41,11 +42,12 @@ from typing import Annotated, Any, Final, Literal
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from cradle_lib.book.corpus import BookCorpus
+from cradle_lib.book.notebook import Notebook
 from cradle_lib.errors import BookError, compose
-from cradle_lib.reporting.book_corpus import BookCorpus
-from cradle_lib.reporting.notebook import Notebook
 
 _SPLIT: Final = "corpus:"
+_RUNS: Final = ("data/runs/{corpus_name}/*.jsonl", "runs/{corpus_name}/*.jsonl")
 _SLOT: Final = re.compile(r"\{\w+\}")
 
 
@@ -75,6 +77,7 @@ class Entry(BaseModel):
     inputs_of: dict[str, tuple[Pattern, ...]] = {}
     provides: tuple[Pattern, ...] = ()
     after: tuple[str, ...] = ()
+    runs: bool = False
 
 
 class _Plan(BaseModel):
@@ -137,6 +140,7 @@ class Page:
         inputs: Patterns that must match, relative to the repository or absolute.
         provides: Patterns of the artefacts.
         after: Names of the pages whose artefacts this one reads.
+        runs: Patterns of the runs that it reads.
         model: The registry's entry as canonical JSON, for a page of one model.
     """
 
@@ -147,6 +151,7 @@ class Page:
     inputs: tuple[str, ...]
     provides: tuple[str, ...]
     after: tuple[str, ...]
+    runs: tuple[str, ...]
     model: str | None
 
 
@@ -210,7 +215,8 @@ def load_plan(
             raise BookError(
                 compose(problem, path=project.plan, hint=f"Entries: {', '.join(names)}.")
             )
-        after = tuple(name for item in entry.after for name in names[item])
+        before = [*entry.after, *(e.page for e in entries if entry.runs and e.provides)]
+        after = tuple(dict.fromkeys(name for item in before for name in names[item]))
         notebook = Notebook.read(project.notebooks / entry.notebook)
         for name, model in zip(names[entry.page], _models(entry, models), strict=True):
             if name in pages:
@@ -307,5 +313,6 @@ def _page(
         inputs=slots.patterns((*entry.inputs, *own)),
         provides=slots.patterns(entry.provides),
         after=after,
+        runs=slots.patterns(_RUNS if entry.runs else ()),
         model=slots.models[slots.model] if slots.model is not None else None,
     )

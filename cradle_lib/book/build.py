@@ -1,7 +1,7 @@
 """Brings the executed notebooks of the book up to date.
 
 Each page is executed when what it rests on has changed (see
-:mod:`cradle_lib.reporting.staleness`), two at a time, after the pages whose artefacts it reads.
+:mod:`cradle_lib.book.cache_key`), two at a time, after the pages whose artefacts it reads.
 A notebook that fails stops only the pages that need it.
 """
 
@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from typing import Final
 
+from cradle_lib.book.cache_key import Key, PageKeys, stored_state
+from cradle_lib.book.corpus import BookCorpus
+from cradle_lib.book.execute import Done, Failure, Job, execute, failure, watch_parent
+from cradle_lib.book.plan import Page, Project, default_models, load_plan
+from cradle_lib.book.toc import check_toc
 from cradle_lib.errors import BookError, compose
-from cradle_lib.reporting.book_corpus import BookCorpus
-from cradle_lib.reporting.execution import Done, Failure, Job, execute, failure, watch_parent
-from cradle_lib.reporting.plan import Page, Project, default_models, load_plan
-from cradle_lib.reporting.staleness import Key, Pantry, stored_state
-from cradle_lib.reporting.toc import check_toc
 
 WORKERS: Final = 2
 
@@ -98,7 +98,7 @@ class _Run:
     ) -> None:
         self.project, self.workers, self.report = project, workers, report
         self.pages = {page.name: page for page in pages}
-        self.pantry = Pantry(project, pages)
+        self.keys = PageKeys(project, pages)
         self.executed: list[str] = []
         self.fresh: list[str] = []
         self.failures: list[Failure] = []
@@ -125,8 +125,8 @@ class _Run:
         while ready := self._order.get_ready():
             for name in ready:
                 page = self.pages[name]
-                key = self.pantry.key(page)
-                reason = self.pantry.stale(page, key)
+                key = self.keys.key(page)
+                reason = self.keys.stale(page, key)
                 if reason is None:
                     self.fresh.append(name)
                     self._order.done(name)

@@ -19,14 +19,14 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from cradle_lib.book.build import update
+from cradle_lib.book.cache_key import digest
+from cradle_lib.book.corpus import BookCorpus
+from cradle_lib.book.help_lines import HelpLines, load_help_lines
+from cradle_lib.book.outputs import claim, escape_search_titles, remove_orphans
+from cradle_lib.book.plan import Project
 from cradle_lib.errors import CradleError
 from cradle_lib.record import library_version
-from cradle_lib.reporting.book import update
-from cradle_lib.reporting.book_corpus import BookCorpus
-from cradle_lib.reporting.help_lines import HelpLines, load_help_lines
-from cradle_lib.reporting.outputs import claim, escape_search_titles, remove_orphans
-from cradle_lib.reporting.plan import Project
-from cradle_lib.reporting.staleness import digest
 
 # The table of contents is read at 900: until then the pages that it lists may be missing.
 _BEFORE_TOC: Final = 100
@@ -133,7 +133,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("build-finished", tidy_site)
     app.connect("html-page-context", clean_page, priority=_AFTER_THEMES)
     app.add_directive("helplines", HelpLinesDirective)
-    app.setup_extension("cradle_lib.reporting.mathml")
+    app.setup_extension("cradle_lib.book.mathml")
     return {
         "version": library_version(),
         "parallel_read_safe": True,

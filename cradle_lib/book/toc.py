@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
+from cradle_lib.book.plan import Page, Project
 from cradle_lib.errors import BookError, compose
-from cradle_lib.reporting.plan import Page, Project
 
 
 def check_toc(project: Project, pages: Sequence[Page]) -> None:

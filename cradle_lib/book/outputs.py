@@ -13,10 +13,10 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
+from cradle_lib.book.cache_key import digest, stored_state
+from cradle_lib.book.corpus import BookCorpus
+from cradle_lib.book.plan import Project
 from cradle_lib.files import replacing
-from cradle_lib.reporting.book_corpus import BookCorpus
-from cradle_lib.reporting.plan import Project
-from cradle_lib.reporting.staleness import digest, stored_state
 
 _FOLDER: Final = "_build"
 _MARK: Final = "corpus.json"

@@ -1,0 +1,1 @@
+"""The book: brings its pages up to date and renders them."""
