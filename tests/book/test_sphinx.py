@@ -206,4 +206,4 @@ def test_an_output_says_what_it_rests_on(root: Path) -> None:
 
     stored = json.loads((root / "book/sections/one.ipynb").read_text(encoding="utf-8"))
     ingredients = stored["metadata"]["cradle"]["ingredients"]
-    assert {"notebook", "python", "library", "execution", "title"} <= set(ingredients)
+    assert {"notebook", "python", "packages", "library", "title"} <= set(ingredients)
