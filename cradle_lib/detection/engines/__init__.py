@@ -42,8 +42,8 @@ def make_engine(model: Model, corpus: Corpus, options: Options) -> Engine:
 
             return Replay(Path(str(model.weights)))
         case "reference" | "wave":
-            from cradle_lib.detection.engines.reference import Reference
-            from cradle_lib.detection.engines.wave import Wave
+            from cradle_lib.detection.local.reference import Reference
+            from cradle_lib.detection.local.wave import Wave
             from cradle_lib.detection.snapshot import hub_commit
 
             kind = Reference if model.engine == "reference" else Wave

@@ -29,9 +29,9 @@ from cradle_lib.detection.engines.base import Emit, Engine, Options
 from cradle_lib.detection.engines.faults import HOPELESS_HINT, Fault, fault_of_error
 from cradle_lib.detection.engines.gate import Gate
 from cradle_lib.detection.engines.keys import find_key
-from cradle_lib.detection.engines.local import require_packages
 from cradle_lib.detection.engines.parameters import Parameters
 from cradle_lib.detection.engines.replies import one_line
+from cradle_lib.detection.local.loading import require_packages
 from cradle_lib.detection.quiet import unlogged
 from cradle_lib.detection.registry import Decoding, Model
 from cradle_lib.detection.session import Answer, Prompt, Session

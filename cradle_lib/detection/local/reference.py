@@ -1,18 +1,20 @@
 """The reference engine: one dialogue and one turn at a time, as the paper ran its models.
 
-Greedy decoding with Transformers' ``generate`` and nothing clever (paper, Appendix C.1).
-Other engines for local weights are measured against the tags that this one gives.
+Greedy decoding with Transformers' ``generate`` (paper, Appendix C.1). Other engines for local
+weights are held to the tags that this one gives.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from cradle_lib.detection.answers import Outcome
-from cradle_lib.detection.engines.base import Options, Sequential
-from cradle_lib.detection.engines.local import Local, load_local, require_packages
+from cradle_lib.detection.engines.base import Emit, Options, Sequential
+from cradle_lib.detection.local.loading import Local, load_local, require_packages
+from cradle_lib.detection.local.threads import following_free_cores, wait_passively
 from cradle_lib.detection.registry import Model
-from cradle_lib.detection.session import Answer, Prompt
+from cradle_lib.detection.session import Answer, Prompt, Session
 from cradle_lib.errors import EngineError
 
 
@@ -32,11 +34,18 @@ class Reference(Sequential):
 
     def __init__(self, model: Model, options: Options, local: Local | None = None) -> None:
         require_packages("torch", "transformers", extra="local", model=model)
+        wait_passively()
         self._model, self._options, self._loaded = model, options, local
+        self._adapt: Callable[[], None] = lambda: None
 
     @cached_property
     def _local(self) -> Local:
         return self._loaded or load_local(self._model, self._options)
+
+    def answer_all(self, sessions: Iterable[Session], emit: Emit) -> None:
+        """Asks one dialogue after the other, with as many threads as cores are free."""
+        with following_free_cores() as self._adapt:
+            super().answer_all(sessions, emit)
 
     def reply(self, prompt: Prompt) -> Answer:
         """Generates one answer, the whole prompt computed from scratch.
@@ -50,6 +59,7 @@ class Reference(Sequential):
         import torch
 
         local = self._local
+        self._adapt()
         ids = local.encode(prompt)
         length = int(ids.shape[1])
         if local.context is not None and length >= local.context:
