@@ -26,10 +26,9 @@ from cradle_lib.detection import Options, Prediction, Session, load_registry, sa
 from cradle_lib.detection.answers import is_cut
 from cradle_lib.detection.arithmetic import Decoder, needed, workload
 from cradle_lib.detection.engines import Sequential
-from cradle_lib.detection.local.loading import Local, load_local
+from cradle_lib.detection.local.loading import Local, load_local, wait_passively
 from cradle_lib.detection.local.prefix import common
 from cradle_lib.detection.local.reference import Reference
-from cradle_lib.detection.local.threads import wait_passively
 from cradle_lib.detection.local.wave import Wave
 from cradle_lib.detection.serving import serving
 from cradle_lib.detection.session import Answer, Prompt
@@ -315,7 +314,7 @@ def run_contestant(
     predictions: list[Prediction] = []
     computed, operations, rate = 0, 0.0, 0.0
     products = Products()
-    # Beside other work, or with threads that come and go, bare products would disturb.
+    # In a comparison of two runs bare products in between would only disturb.
     measured = without is None and roofline
 
     def emit(prediction: Prediction) -> None:

@@ -6,15 +6,13 @@ weights are held to the tags that this one gives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from cradle_lib.detection.answers import Outcome
-from cradle_lib.detection.engines.base import Emit, Options, Sequential
-from cradle_lib.detection.local.loading import Local, load_local, require_packages
-from cradle_lib.detection.local.threads import following_free_cores, wait_passively
+from cradle_lib.detection.engines.base import Options, Sequential
+from cradle_lib.detection.local.loading import Local, load_local, require_packages, wait_passively
 from cradle_lib.detection.registry import Model
-from cradle_lib.detection.session import Answer, Prompt, Session
+from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError
 
 
@@ -36,16 +34,10 @@ class Reference(Sequential):
         require_packages("torch", "transformers", extra="local", model=model)
         wait_passively()
         self._model, self._options, self._loaded = model, options, local
-        self._adapt: Callable[[], None] = lambda: None
 
     @cached_property
     def _local(self) -> Local:
         return self._loaded or load_local(self._model, self._options)
-
-    def answer_all(self, sessions: Iterable[Session], emit: Emit) -> None:
-        """Asks one dialogue after the other, with as many threads as cores are free."""
-        with following_free_cores() as self._adapt:
-            super().answer_all(sessions, emit)
 
     def reply(self, prompt: Prompt) -> Answer:
         """Generates one answer, the whole prompt computed from scratch.
@@ -59,7 +51,6 @@ class Reference(Sequential):
         import torch
 
         local = self._local
-        self._adapt()
         ids = local.encode(prompt)
         length = int(ids.shape[1])
         if local.context is not None and length >= local.context:

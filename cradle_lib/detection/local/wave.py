@@ -14,8 +14,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from cradle_lib.detection.engines.base import Emit, Engine, Options
-from cradle_lib.detection.local.loading import Local, load_local, require_packages
-from cradle_lib.detection.local.threads import wait_passively
+from cradle_lib.detection.local.loading import Local, load_local, require_packages, wait_passively
 from cradle_lib.detection.registry import Model
 from cradle_lib.detection.session import Session
 from cradle_lib.errors import EngineError

@@ -27,7 +27,6 @@ from cradle_lib.detection.local.loading import Local
 from cradle_lib.detection.local.prefix import shared_prefix
 from cradle_lib.detection.local.sequence_state import SequenceState
 from cradle_lib.detection.local.shared_attention import attach, detach
-from cradle_lib.detection.local.threads import following_free_cores
 from cradle_lib.detection.registry import Model
 from cradle_lib.detection.session import Answer, Prompt, Session
 from cradle_lib.errors import EngineError
@@ -74,18 +73,16 @@ class Runner:
             piece = self._prefix[start : start + BUDGET]
             self._forward([Piece(0, start, len(piece))], piece, [])
         self._store.freeze_prefix(len(self._prefix), self._local.lm)
-        with following_free_cores() as adapt:
-            while self._waiting or self._sequences:
-                adapt()
-                full = len(self._sequences)
-                while self._waiting and len(self._sequences) < self._size:
-                    session = self._waiting.popleft()
-                    if session.prompt is not None:
-                        self._sequences.append(SequenceState(session))
-                self._ask(self._sequences[full:])
-                self._retire()
-                if self._sequences:
-                    self._step()
+        while self._waiting or self._sequences:
+            full = len(self._sequences)
+            while self._waiting and len(self._sequences) < self._size:
+                session = self._waiting.popleft()
+                if session.prompt is not None:
+                    self._sequences.append(SequenceState(session))
+            self._ask(self._sequences[full:])
+            self._retire()
+            if self._sequences:
+                self._step()
 
     def _ask(self, sequences: Sequence[SequenceState]) -> None:
         """Starts the dialogues' next questions; those that can't be computed are settled here."""

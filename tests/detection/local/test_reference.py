@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -176,3 +179,23 @@ def test_a_finished_run_needs_no_weights(weights: Path, corpus: Corpus, tmp_path
     folder.unlink()
     assert run(model, corpus, out=tmp_path) == path
     assert len(load_predictions(path, corpus).masks) == 6
+
+
+@pytest.mark.parametrize("engine", ["Reference", "Wave"])
+def test_threads_that_wait_are_told_to_sleep_before_pytorch_starts_them(engine: str) -> None:
+    program = (
+        "import sys; from cradle_lib.detection import Options, load_registry; "
+        f"from cradle_lib.detection.local.{engine.lower()} import {engine}; "
+        f"{engine}(load_registry()['smollm2-135m'], Options()); "
+        "assert 'torch' not in sys.modules; import torch"
+    )
+    surroundings = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_"))}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=surroundings | {"OMP_DISPLAY_ENV": "TRUE"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    # OpenMP's own report of what it will do.
+    assert "OMP_WAIT_POLICY = 'PASSIVE'" in done.stderr
