@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import bench_comparison, bench_inference, bench_remote, bench_scoring
+from benchmarks import (
+    bench_ablation,
+    bench_comparison,
+    bench_inference,
+    bench_remote,
+    bench_scoring,
+)
 
-BENCHMARKS = (bench_scoring, bench_comparison, bench_remote, bench_inference)
+BENCHMARKS = (bench_scoring, bench_comparison, bench_remote, bench_inference, bench_ablation)
 
 met = [benchmark.main() for benchmark in BENCHMARKS]
 sys.exit(0 if all(met) else 1)

@@ -1,4 +1,4 @@
-"""Turn-by-turn inference: the wave engine against five other ways to ask the same model.
+"""Turn-by-turn inference: the wave engine against six other ways to ask the same model.
 
 Run with ``python -m benchmarks.bench_inference``: it takes about forty-five minutes on two cores
 that do nothing else. Each contestant runs in a process of its own, one after the other; slow ones
@@ -10,60 +10,31 @@ which the book shows.
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
 
-from benchmarks.contestants import LONG, SAMPLE, Outing
+from benchmarks.apart import busy_neighbours, run_apart
+from benchmarks.contestants import LONG, SAMPLE, BenchmarkRun
 from benchmarks.results import Row, keep
 
 FEW, SOME, MANY, MORE, ALL = 4, 12, SAMPLE, 120, 600
+NEIGHBOURS = 2
 
 
-def outing(
-    name: str,
-    dialogues: int,
-    *,
-    layout: str = "turn",
-    mode: str | None = None,
-    which: str = "sample",
-) -> Outing:
-    """Runs one contestant in a process of its own.
-
-    Raises:
-        subprocess.CalledProcessError: If it fails; its messages have been shown.
-    """
-    told = [name, "--dialogues", str(dialogues), "--layout", layout]
-    told += ["--mode", mode] if mode else []
-    told += ["--which", which] if which != "sample" else []
-    command = [sys.executable, "-m", "benchmarks.contestants", *told]
-    # Every core, also where another benchmark has asked for one thread.
-    surroundings = {**os.environ, "OMP_NUM_THREADS": str(os.cpu_count())}
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, env=surroundings)
-    made = Outing(**json.loads(done.stdout))
-    print(
-        f"  {' '.join(told):<58} {made.turns:>5} turns {made.pace:8.2f} a second "
-        f"{made.peak_mb:6.0f} MB",
-        flush=True,
-    )
-    return made
-
-
-def same(one: Outing, other: Outing) -> float | None:
+def same(one: BenchmarkRun, other: BenchmarkRun) -> float | None:
     """Share of equal answers over the turns that both were asked."""
     both = one.answers.keys() & other.answers.keys()
     return sum(one.answers[t] == other.answers[t] for t in both) / len(both) if both else None
 
 
-def against(name: str, wave: Outing, other: Outing, target: float, note: str) -> Row:
+def against(name: str, wave: BenchmarkRun, other: BenchmarkRun, target: float, note: str) -> Row:
     """Compares paces."""
     return Row(
         name, wave.pace / other.pace, target, other.pace, other.peak_mb, same(wave, other), note
     )
 
 
-def roofline(decoding: str, *runs: Outing) -> Row:
+def roofline(decoding: str, *runs: BenchmarkRun) -> Row:
     """Compares a wave with what the machine sustains in matrix products alone.
 
     Args:
@@ -77,7 +48,7 @@ def roofline(decoding: str, *runs: Outing) -> Row:
     return Row(
         f"share of the machine's matrix products, {len(runs[0].answers):,} turns {decoding}",
         sum(one.operations for one in runs) / sustained,
-        0.6,
+        0.5,
         sum(one.turns for one in runs) / seconds,
         max(one.peak_mb for one in runs),
         None,
@@ -87,29 +58,42 @@ def roofline(decoding: str, *runs: Outing) -> Row:
     )
 
 
+def fair_share(neighbours: int) -> float:
+    """Share of the cores that is left, or an equal one where nothing is left over."""
+    cores = os.cpu_count() or 1
+    return max((cores - neighbours) / cores, 1 / (1 + neighbours))
+
+
 def measure() -> list[Row]:
     """Runs all contestants, the wave engine first and last, so that drift would show.
 
     Of its two runs the less favourable one counts in each ratio of paces.
     """
     few, some = f"{FEW} of the {MANY} dialogues", f"{SOME} of the {MANY} dialogues"
+    rambling = f"{few}; an answer goes on to its end or to the limit, as in the paper's runs"
+    stopping = f"{few}; it stops after the line that counts, as the wave does"
     once = f"{few}; the wave ran once, near the beginning"
     rounding = f"{some}; it multiplies quantized weights with rounded inputs"
-    wave, appended = outing("wave", MANY), outing("wave", MANY, layout="append")
-    constrained = outing("wave", MANY, mode="constrained")
+    wave, appended = run_apart("wave", MANY), run_apart("wave", MANY, layout="append")
+    constrained = run_apart("wave", MANY, mode="constrained")
     # Both fill a wave, the second one several times over. Slots grow with the longest dialogues;
     # those of most turns are in both, so that little but the number of dialogues differs.
-    more, everyone = outing("wave", MORE, which="longest"), outing("wave", ALL)
-    long = outing("wave", 1, which="joined")
-    reference, plain = outing("reference", FEW), outing("reference", FEW, layout="append")
-    cached = outing("per-dialogue", SOME)
-    llama = max((outing(f"llama-{n}", SOME) for n in (1, 2)), key=lambda other: other.pace)
-    again = outing("wave", MANY)
+    more, everyone = run_apart("wave", MORE, which="longest"), run_apart("wave", ALL)
+    long = run_apart("wave", 1, which="joined")
+    reference, plain = run_apart("reference", FEW), run_apart("reference", FEW, layout="append")
+    stopped = run_apart("stopped", FEW)
+    cached = run_apart("per-dialogue", SOME)
+    llama = max((run_apart(f"llama-{n}", SOME) for n in (1, 2)), key=lambda other: other.pace)
+    quiet = run_apart("wave", SOME, roofline=False)
+    with busy_neighbours(NEIGHBOURS):
+        beside = run_apart("wave", SOME, roofline=False)
+    again = run_apart("wave", MANY)
     # A machine that others share may have been faster at one end of the benchmark.
     slower, faster = sorted((wave, again), key=lambda one: one.pace)
     drift = again.pace / wave.pace
     return [
-        against("one generate per prompt, the paper's layout", slower, reference, 12, few),
+        against("one generate per prompt, the paper's layout", slower, reference, 12, rambling),
+        against("one generate per prompt, stopped like the wave", slower, stopped, 12, stopping),
         against("one generate per prompt, append-only layout", appended, plain, 20, once),
         against("a cache per dialogue, no shared prefix", slower, cached, 2.5, some),
         against("llama.cpp's server, the better of 1 and 2 threads", slower, llama, 2, rounding),
@@ -142,6 +126,15 @@ def measure() -> list[Row]:
             long.peak_mb,
             None,
             f"{long.computed:,} tokens computed",
+        ),
+        Row(
+            f"pace beside {NEIGHBOURS} busy processes to its share of the quiet pace",
+            beside.pace / (quiet.pace * fair_share(NEIGHBOURS)),
+            1 / 1.5,
+            beside.pace,
+            beside.peak_mb,
+            same(beside, quiet),
+            f"{some}; its share is {fair_share(NEIGHBOURS):.0%} of the machine",
         ),
         Row(
             f"the wave over {MANY} dialogues, last to first",

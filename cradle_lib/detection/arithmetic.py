@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cradle_lib.detection.engines.wave import LARGEST_WAVE
+from cradle_lib.detection.local.wave import LARGEST_WAVE
 from cradle_lib.errors import JournalError
 
 if TYPE_CHECKING:
@@ -283,9 +283,8 @@ def needed(work: Workload, decoder: Decoder) -> tuple[int, float]:
 def waves(work: Workload, decoder: Decoder, machine: Machine, wave: int) -> Cost:
     """Costs waves: only new tokens, one copy of the prefix, ``wave`` dialogues at a time.
 
-    A turn takes part in as many forward passes as its answer has tokens, as if the engine guessed
-    nothing; each pass serves a whole wave, reads all weights and the prefix once, and each
-    dialogue's own keys and values.
+    A turn takes part in as many forward passes as its answer has tokens; each pass serves a whole
+    wave, reads all weights and the prefix once, and each dialogue's own keys and values.
     """
     tokens, operations = needed(work, decoder)
     steps = work.answer - 1

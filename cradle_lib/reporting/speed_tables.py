@@ -44,6 +44,7 @@ from cradle_lib.reporting.tables import (
 # What the numbers in a file of results are about.
 _CAPTIONS: Final = {
     "inference": "the wave engine against other ways to ask the same model the same questions",
+    "ablation": "the wave engine with and without each of its mechanisms",
     "services": "asking a service on this machine that takes 50 ms for each answer",
 }
 
@@ -71,8 +72,8 @@ def bench_table(what: str = "inference", folder: Path = paths.BENCH_RESULTS) -> 
     """Shows what ``make bench`` measured.
 
     Args:
-        what: ``inference`` (ways to ask one model on this machine) or ``services`` (how fast
-            questions go out).
+        what: ``inference`` (ways to ask one model on this machine), ``ablation`` (what each
+            mechanism of the wave engine is worth) or ``services`` (how fast questions go out).
         folder: Where it writes a file of that name with rows with ``name``, ``ratio``, ``target``,
             ``turns_per_second``, ``peak_mb``, ``same_answers`` and ``note``, of which only the
             name must be there, and a ``machine``.
@@ -194,7 +195,7 @@ def arithmetic_table(
             f"{int(work.prompt.sum()):,} of prompts, {int(work.answer.sum()):,} of answers; "
             f"{work.prefix:,} tokens are the same in every prompt.",
             "Time is that of arithmetic and memory alone. What a real run spends on anything else "
-            "comes on top, for both ways. What waves save by guessing answers is left out.",
+            "comes on top, for both ways.",
         ),
     )
 

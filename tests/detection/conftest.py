@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -61,17 +59,3 @@ def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)
-
-
-@pytest.fixture(scope="module")
-def any_processor() -> Iterator[None]:
-    """Compiles attention whatever the processor: it is right on all, though fast only on some."""
-    if shutil.which("gcc") is None and not os.environ.get("CI"):
-        pytest.skip("there is no GCC here")
-    from cradle_lib.detection.engines.compiled import _for_size
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CC", "gcc -DANY_PROCESSOR")
-        _for_size.cache_clear()
-        yield
-    _for_size.cache_clear()

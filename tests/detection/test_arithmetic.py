@@ -24,7 +24,7 @@ from cradle_lib.detection.arithmetic import (
     waves,
     workload,
 )
-from cradle_lib.detection.engines.wave import LARGEST_WAVE
+from cradle_lib.detection.local.wave import LARGEST_WAVE
 from cradle_lib.errors import JournalError
 
 TINY = Decoder("tiny", 2, 8, 4, 2, 4, 16, 50)

@@ -18,7 +18,7 @@ from cradle_lib.detection import (
     read_journal,
     run,
 )
-from cradle_lib.detection.engines.reference import Reference
+from cradle_lib.detection.local.reference import Reference
 from cradle_lib.prompts import load_template
 
 FOLDER = paths.SHIPPED_RUNS / "surrogate-test"

@@ -22,7 +22,7 @@ from cradle_lib.detection import read_journal
 from cradle_lib.detection.snapshot import hub_commit
 from cradle_lib.errors import EngineError
 
-from .tiny_models import make_model, make_weights
+from .local.tiny_models import make_model, make_weights
 
 OLD, NEW = "0" * 39 + "a", "0" * 39 + "b"
 PROMPT = "Label.\n{history}\n{current_turn}\n"

@@ -1,10 +1,10 @@
 """The wave engine: many dialogues advance together, and no token is computed twice.
 
-The prompts of a run are almost all the same: an instruction that never changes, a history
-that grows, and a short current turn. The reference engine computes all of it for every turn.
-This one computes the static prefix once for the whole run, keeps each dialogue's keys and
-values, and computes only what is new since the dialogue's last prompt: see
-``wave_runner``. In float32 the tags are those of the reference engine.
+A prompt consists of an instruction that never changes, a history that grows, and a short current
+turn. The reference engine computes all of it for every turn. This one computes the instruction
+once for the whole run, keeps each dialogue's keys and values, and computes only what is new since
+the dialogue's last prompt: see ``wave_runner``. In float32 the tags are those of the reference
+engine.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.engine import Emit, Engine, Options
-from cradle_lib.detection.engines.local import Local, load_local, require_packages
+from cradle_lib.detection.local.loading import Local, load_local, require_packages, wait_passively
 from cradle_lib.detection.registry import Model
 from cradle_lib.detection.session import Session
 from cradle_lib.detection.snapshot import weights_pin
@@ -49,6 +49,7 @@ class Wave(Engine):
 
     def __init__(self, model: Model, options: Options, local: Local | None = None) -> None:
         require_packages("torch", "transformers", extra="local", model=model)
+        wait_passively()
         self._model, self._options, self._loaded = model, options, local
 
     def answer_all(self, sessions: Iterable[Session], emit: Emit) -> None:
@@ -67,8 +68,8 @@ class Wave(Engine):
             return
         import torch
 
-        from cradle_lib.detection.engines.shared_attention import UnsupportedAttentionError
-        from cradle_lib.detection.engines.wave_runner import Runner
+        from cradle_lib.detection.local.key_value_store import UnsupportedAttentionError
+        from cradle_lib.detection.local.wave_runner import Runner
 
         local = self._loaded or load_local(self._model, self._options)
         size = min(self._options.batch or _affordable(local, waiting), len(waiting))
@@ -97,7 +98,7 @@ class Wave(Engine):
                 size = max(1, size // 2) if trouble is not None else size
 
     def _one_by_one(self, local: Local, waiting: deque[Session], emit: Emit, reason: str) -> None:
-        from cradle_lib.detection.engines.reference import Reference
+        from cradle_lib.detection.local.reference import Reference
 
         self._options.notice(
             f"{self._model.name}: {reason} can't share a prefix; going on one dialogue at a time"

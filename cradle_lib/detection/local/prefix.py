@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from cradle_lib.detection.engines.local import Local
+from cradle_lib.detection.local.loading import Local
 from cradle_lib.detection.session import Prompt
 
 # Ways to go on after the static text; a tokenizer may merge its end with any of them.

@@ -14,10 +14,9 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from cradle_lib.detection.engines import shared_attention
-from cradle_lib.detection.engines.compiled import LANES, Compiled, compiled
-from cradle_lib.detection.engines.pack import Piece, pack
-from cradle_lib.detection.engines.shared_attention import Store, attach, detach
+from cradle_lib.detection.local.batch_layout import Piece, lay_out
+from cradle_lib.detection.local.key_value_store import KeyValueStore
+from cradle_lib.detection.local.shared_attention import attach, detach
 
 from .tiny_models import FAMILIES, make_weights
 
@@ -34,20 +33,10 @@ def models(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return [load(folder, how) for how in ("sdpa" if request.param != "gpt-oss" else "eager",) * 2]
 
 
-@pytest.fixture(params=["compiled", "plain"])
-def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Attention by the compiled kernels where they fit, and by PyTorch's own."""
-    if request.param == "plain":
-        monkeypatch.setattr(shared_attention, "compiled", lambda *_: None)
-        return
-    request.getfixturevalue("any_processor")
-
-    def used(query: torch.Tensor, *more: torch.Tensor) -> Compiled | None:
-        found = compiled(query, *more)
-        assert (found is None) == (query.shape[-1] % LANES != 0)
-        return found
-
-    monkeypatch.setattr(shared_attention, "compiled", used)
+@pytest.fixture(params=[0, 4], ids=["alone", "grouped"])
+def narrow(request: pytest.FixtureRequest) -> int:
+    """Every piece attends in a call of its own, as on a processor; or short ones share a call."""
+    return int(request.param)
 
 
 def load(folder: Path, how: str) -> Any:
@@ -58,8 +47,9 @@ def load(folder: Path, how: str) -> Any:
 class Shared:
     """A model under shared attention, with nothing of the engine around it."""
 
-    def __init__(self, lm: Any, prefix: list[int], piece: int) -> None:
-        self.lm, self.store, self.cached = lm, Store(SLOTS, step=4), [[] for _ in range(SLOTS)]
+    def __init__(self, lm: Any, prefix: list[int], piece: int, narrow: int = 0) -> None:
+        self.lm, self.narrow, self.store = lm, narrow, KeyValueStore(SLOTS, step=4)
+        self.cached: list[list[int]] = [[] for _ in range(SLOTS)]
         attach(lm, self.store)
         self.seen = [
             self.forward(
@@ -76,11 +66,11 @@ class Shared:
         for (slot, start, _), ids in zip(pieces, new, strict=True):
             self.cached[slot] = self.cached[slot][:start] + ids
         self.store.reserve(max(start + count for _, start, count in pieces))
-        self.store.pack = pack(pieces, torch.device("cpu"))
+        self.store.layout = lay_out(pieces, torch.device("cpu"), self.narrow)
         with torch.inference_mode():
             output = self.lm(
                 input_ids=torch.tensor([[token for ids in new for token in ids]]),
-                position_ids=(self.store.pack.place + self.store.prefix_length).unsqueeze(0),
+                position_ids=(self.store.layout.place + self.store.prefix_length).unsqueeze(0),
                 use_cache=False,
             )
         return output.logits[0]
@@ -102,16 +92,15 @@ def tokens(chance: random.Random, count: int) -> list[int]:
     return [chance.randrange(VOCABULARY) for _ in range(count)]
 
 
-@pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("prefix_length", [0, 3, 45])
 def test_logits_are_those_of_a_plain_forward_pass_over_the_whole_prompt(
-    models: Any, prefix_length: int
+    models: Any, narrow: int, prefix_length: int
 ) -> None:
     lm, twin = models
     chance = random.Random(f"{prefix_length}")
     prefix = tokens(chance, prefix_length)
     own = lm.config._attn_implementation
-    shared = Shared(lm, prefix, piece=20)
+    shared = Shared(lm, prefix, 20, narrow)
     kinds: set[str] = set()
     try:
         if prefix:
@@ -145,13 +134,12 @@ def test_logits_are_those_of_a_plain_forward_pass_over_the_whole_prompt(
     assert max(map(len, shared.cached)) + prefix_length > 2 * WINDOW
 
 
-@pytest.mark.usefixtures("kernels")
-def test_a_slot_that_moved_goes_on_as_if_nothing_had_happened(models: Any) -> None:
+def test_a_slot_that_moved_goes_on_as_if_nothing_had_happened(models: Any, narrow: int) -> None:
     lm, twin = models
     chance = random.Random(4)
     prefix = tokens(chance, 11)
     own = lm.config._attn_implementation
-    shared = Shared(lm, prefix, piece=20)
+    shared = Shared(lm, prefix, 20, narrow)
     try:
         shared.forward([Piece(slot, 0, 12) for slot in range(SLOTS)], [tokens(chance, 12)] * SLOTS)
         shared.forward([Piece(3, 12, 5)], [tokens(chance, 5)])

@@ -14,7 +14,7 @@ from transformers import LlamaForCausalLM
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Outcome, load_predictions, read_journal, run
-from cradle_lib.detection.engines.local import CONTINUATION, Local, load_local
+from cradle_lib.detection.local.loading import CONTINUATION, Local, load_local
 from cradle_lib.errors import EngineError, JournalError
 
 from .tiny_models import LIMIT, make_model, make_weights

@@ -18,14 +18,13 @@ from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Answer, Options, Outcome, Prediction, Session, read_journal, run
 from cradle_lib.detection.answers import first_line
-from cradle_lib.detection.engines import wave_runner
-from cradle_lib.detection.engines.draft import END, Drafts
-from cradle_lib.detection.engines.local import load_local
+from cradle_lib.detection.local import wave_runner
+from cradle_lib.detection.local.loading import load_local
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import LABELS, NONE, labels_of
 from cradle_lib.prompts import load_template
 
-from .dialogues import make_corpus
+from ..dialogues import make_corpus
 from .tiny_models import FAMILIES, make_model, make_weights
 
 SHORT = "You label turns. Say one line.\n{history}\nNow this one:\n{current_turn}\n"
@@ -113,56 +112,6 @@ def test_the_size_of_the_wave_changes_no_answer(
     assert essence(other) == essence(usual)
 
 
-@pytest.mark.parametrize("mode", [None, "constrained"])
-@pytest.mark.parametrize("family", EXACT)
-def test_no_guess_changes_an_answer_and_right_ones_save_passes(
-    family: str,
-    mode: str | None,
-    ragged: Corpus,
-    weights: dict[str, Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    model = make_model(weights[family], engine="wave", mode=mode)
-    chance, passes, written = random.Random(3), list[int](), set[tuple[int, ...]]()
-    forward, usual, learn = wave_runner.Runner._forward, Drafts.guess, Drafts.learn
-
-    def counted(self: Any, pieces: Any, ids: Any, keep: Any) -> Any:
-        passes.append(len(ids))
-        return forward(self, pieces, ids, keep)
-
-    def remembered(self: Drafts, answer: list[int], begin: int = 0) -> None:
-        if answer[-1] == END:
-            written.add(tuple(answer[:-1]))
-        learn(self, answer, begin)
-
-    def prophet(self: Drafts, answer: list[int], sure: float, most: int) -> list[int]:
-        right = [told for told in sorted(written) if told[: len(answer)] == tuple(answer)]
-        return list(chance.choice(right)[len(answer) :][:most]) if right else []
-
-    def liar(self: Drafts, answer: list[int], sure: float, most: int) -> list[int]:
-        wrong = [chance.randrange(100) for _ in range(chance.randint(0, 5))]
-        return [*prophet(self, answer, sure, chance.randint(0, 4)), *wrong][:most]
-
-    monkeypatch.setattr(wave_runner.Runner, "_forward", counted)
-    monkeypatch.setattr(Drafts, "learn", remembered)
-    made, taken = {}, {}
-    guessers = {"none": lambda *_: [], "usual": usual, "prophet": prophet, "liar": liar}
-    for name, guess in guessers.items():
-        monkeypatch.setattr(Drafts, "guess", guess)
-        passes.clear()
-        found = answers(run(model, ragged, out=tmp_path / name, options=Options(batch=3)))
-        made[name] = {
-            place: (p.answer, p.outcome, p.mask, p.tokens_in, p.tokens_cached, p.tokens_out)
-            for place, p in found.items()
-        }
-        taken[name] = len(passes)
-    assert made["usual"] == made["prophet"] == made["liar"] == made["none"]
-    assert taken["prophet"] < taken["none"]
-    assert taken["usual"] <= taken["none"]
-    assert taken["liar"] <= taken["none"]
-
-
 def test_with_the_append_only_layout_nothing_is_computed_twice(
     weights: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -232,8 +181,8 @@ from pathlib import Path
 from cradle_lib import paths
 from cradle_lib.detection import Options, journal, run
 sys.path.insert(0, sys.argv[4])
-from tests.detection.test_wave import long_corpus
-from tests.detection.tiny_models import make_model
+from tests.detection.local.test_wave import long_corpus
+from tests.detection.local.tiny_models import make_model
 paths.PROMPTS = Path(sys.argv[2])
 append, left = journal.Journal.append, [int(sys.argv[5])]
 def counted(self, prediction):
@@ -266,7 +215,7 @@ def test_a_run_killed_in_the_middle_of_a_wave_resumes_to_the_same_journal(
     folder = weights["llama"]
     usual = essence(run(make_model(folder, "wave"), long_corpus(), out=tmp_path / "usual"))
     out = tmp_path / "killed"
-    for lived in (2, 5, 3):
+    for lived in (2, 5):
         done = subprocess.run(
             [sys.executable, "-c", KILLED, *map(str, (folder, paths.PROMPTS, out, ROOT, lived))],
             capture_output=True,
@@ -276,7 +225,7 @@ def test_a_run_killed_in_the_middle_of_a_wave_resumes_to_the_same_journal(
         assert done.returncode == -signal.SIGKILL, done.stderr
     path = run(make_model(folder, "wave"), long_corpus(), out=out)
     assert essence(path) == usual
-    assert len(usual) > 2 + 5 + 3
+    assert len(usual) > 2 + 5
 
 
 def allowed(tokenizer: Any, written: list[str]) -> list[list[int]]:

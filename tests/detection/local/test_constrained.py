@@ -15,10 +15,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Outcome, read_answer, read_journal, run
-from cradle_lib.detection.engines import wave_runner
-from cradle_lib.detection.engines.constrained import END, Grammar
-from cradle_lib.detection.engines.draft import Drafts
-from cradle_lib.detection.engines.local import load_local
+from cradle_lib.detection.local import wave_runner
+from cradle_lib.detection.local.constrained import END, Grammar
+from cradle_lib.detection.local.loading import load_local
 from cradle_lib.detection.session import Answer, Session
 from cradle_lib.labels import LABELS, NONE
 from cradle_lib.prompts import load_template
@@ -123,7 +122,6 @@ def test_each_fork_is_stored_with_the_models_own_log_probabilities_and_costs_one
         return forward(self, *arguments)
 
     monkeypatch.setattr(wave_runner.Runner, "_forward", counted)
-    monkeypatch.setattr(Drafts, "guess", lambda *_: [])
     model = make_model(weights, "wave", mode="constrained")
     path = run(model, corpus, out=tmp_path, options=Options(batch=1))
     predictions = {(p.dialogue, p.turn): p for p in read_journal(path)[1]}

@@ -13,7 +13,7 @@ from functools import cached_property
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.answers import Outcome
 from cradle_lib.detection.engine import Options, Sequential
-from cradle_lib.detection.engines.local import Local, load_local, require_packages
+from cradle_lib.detection.local.loading import Local, load_local, require_packages, wait_passively
 from cradle_lib.detection.registry import Model
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.detection.snapshot import weights_pin
@@ -47,6 +47,7 @@ class Reference(Sequential):
 
     def __init__(self, model: Model, options: Options, local: Local | None = None) -> None:
         require_packages("torch", "transformers", extra="local", model=model)
+        wait_passively()
         self._model, self._options, self._loaded = model, options, local
 
     @cached_property

@@ -1,12 +1,12 @@
 """Constrained decoding: only answers that parse can be written.
 
-An answer is ``none``, or labels joined by ``; ``, none of them twice. Its tokens form a
-small automaton. Where it leaves one way, the token is forced and costs no forward pass;
-where it forks, the likeliest branch is taken, and the log-probability of every branch is
-kept, so that thresholds can be studied later. There is no sampling.
+An answer is ``none``, or labels joined by ``; ``, none of them twice. Its tokens form a small
+automaton. In a state with one transition the token is forced and costs no forward pass; in a
+state with several the likeliest is taken, and the log-probability of each is kept, so that
+thresholds can be studied later. There is no sampling.
 
-A model under constraint is another system than the same model writing freely: it never
-misses the format, and is never credited for finding it. The two are separate rows everywhere.
+A constrained model never misses the format and is not credited for finding it. So it is another
+system than the same model decoding freely, and has rows of its own in every table.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ Choice = dict[str, float]
 
 @dataclass
 class _Node:
-    """A place in an answer: the tokens that may follow, and the label that is whole here."""
+    """A state: the tokens that may follow, and the label that ends here, if one does."""
 
     next: dict[int, _Node] = field(default_factory=dict)
-    whole: str | None = None
+    label: str | None = None
 
-    def add(self, ids: list[int], whole: str) -> None:
+    def add(self, ids: list[int], label: str) -> None:
         node = self
         for token in ids:
             node = node.next.setdefault(token, _Node())
-        node.whole = whole
+        node.label = label
 
 
 class Grammar:
-    """All answers that parse, as the tokens of one tokenizer.
+    """The automaton of all answers that parse, over the tokens of one tokenizer.
 
     Args:
         tokenizer: The model's tokenizer.
@@ -80,18 +80,18 @@ class Grammar:
             self._texts[token] = str(self._tokenizer.decode([token]))
         return self._texts[token]
 
-    def start(self) -> Walk:
+    def start(self) -> GrammarState:
         """Begins an answer."""
-        return Walk(self)
+        return GrammarState(self)
 
 
-class Walk:
-    """One answer on its way through the grammar.
+class GrammarState:
+    """How far one answer is in the grammar.
 
     Attributes:
-        finished: Whether the answer is whole.
-        choices: For each fork, the log-probability of each branch over the whole vocabulary, by the
-            text of its token; ``<end>`` for ending here.
+        finished: Whether the answer is complete.
+        choices: For each state with several transitions, the log-probability of each over the
+            whole vocabulary, by the text of its token; ``<end>`` for ending there.
     """
 
     def __init__(self, grammar: Grammar) -> None:
@@ -102,7 +102,7 @@ class Walk:
         self.choices: list[Choice] = []
 
     def choose(self, logits: Tensor) -> list[int]:
-        """Takes the likeliest branch, and every forced token after it.
+        """Takes the likeliest transition, and every forced one after it.
 
         Args:
             logits: What the model says about the next token. Shape (vocabulary,).
@@ -113,7 +113,7 @@ class Walk:
         chances = torch.log_softmax(logits, -1)
         found = chances[list(self._node.next)].tolist()
         branches = dict(zip(self._node.next, found, strict=True))
-        end = float(torch.logsumexp(chances[self._grammar.ends], -1)) if self._node.whole else None
+        end = float(torch.logsumexp(chances[self._grammar.ends], -1)) if self._node.label else None
         named = {self._grammar.text(token): chance for token, chance in branches.items()}
         self.choices.append(named if end is None else {**named, END: end})
         best = max(branches, key=branches.__getitem__) if branches else None
@@ -125,7 +125,7 @@ class Walk:
     def _follow(self, token: int) -> list[int]:
         taken = [token]
         self._step(token)
-        while not self.finished and self._node.whole is None and len(self._node.next) == 1:
+        while not self.finished and self._node.label is None and len(self._node.next) == 1:
             (forced,) = self._node.next
             taken.append(forced)
             self._step(forced)
@@ -133,16 +133,16 @@ class Walk:
 
     def _step(self, token: int) -> None:
         self._node = self._node.next[token]
-        whole = self._node.whole
-        if whole is None:
+        label = self._node.label
+        if label is None:
             return
-        self._written.append(whole)
+        self._written.append(label)
         # A label may be the beginning of another's tokens; its own continuations stay open.
-        after = _Node(next=dict(self._node.next), whole=whole)
-        if whole != NONE:
-            for label, ids in self._grammar.more.items():
-                if label not in self._written:
-                    after.add(ids, label)
+        after = _Node(next=dict(self._node.next), label=label)
+        if label != NONE:
+            for other, ids in self._grammar.more.items():
+                if other not in self._written:
+                    after.add(ids, other)
         self._node = after
         self.finished = not after.next
 

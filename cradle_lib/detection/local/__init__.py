@@ -1,0 +1,1 @@
+"""Models whose weights are computed on this machine."""

@@ -1,0 +1,153 @@
+"""The layout of one forward pass: the new tokens of many dialogues in one row, without padding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+import torch
+from torch import Tensor
+
+# Dialogues with at most so many new tokens share one attention call, padded to the longest and the
+# widest of them. On a GPU a call costs more than the padding; on a processor it costs less.
+NARROW: Final = {"cpu": 0, "cuda": 8}
+
+
+class Piece(NamedTuple):
+    """New tokens of one dialogue, which follow each other in its slot.
+
+    Attributes:
+        slot: The slot.
+        start: Place of the first new token in it.
+        tokens: How many there are.
+    """
+
+    slot: int
+    start: int
+    tokens: int
+
+    @property
+    def end(self) -> int:
+        """How many tokens the slot holds afterwards."""
+        return self.start + self.tokens
+
+
+@dataclass(frozen=True)
+class Group:
+    """Slots that attend in one call: a row of queries each, as long as the widest piece.
+
+    Slots between the first and the last that have no piece in the group are rows too; like the
+    rest of a shorter row they hold some token whose result is not read.
+
+    Attributes:
+        first: The first slot.
+        asked: Index in the layout of the token at each slot and column. Shape (slots, columns).
+        seen_until: How many tokens of its slot each sees, itself included; 1 where the result is
+            not read. Shape (slots, columns).
+        filled: Which results are read, counted row by row; ``None`` if all are.
+        tokens: Indices of their tokens in the layout. Shape (new tokens,).
+        longest: The largest of ``seen_until``.
+        even: Whether ``seen_until`` is the same everywhere, so that no mask is needed.
+    """
+
+    first: int
+    asked: Tensor
+    seen_until: Tensor
+    filled: Tensor | None
+    tokens: Tensor
+    longest: int
+    even: bool
+
+
+@dataclass(frozen=True)
+class BatchLayout:
+    """The new tokens of one forward pass, dialogue after dialogue.
+
+    Attributes:
+        slot: Slot of each token. Shape (tokens,).
+        place: Place of each token in its slot, from 0. Shape (tokens,).
+        furthest: The largest place.
+        pieces: New tokens of each dialogue, in the order of the row.
+        narrow: Pieces of at most so many tokens share a call.
+        biases: Attention biases of this pass; layers of one kind use the same.
+    """
+
+    slot: Tensor
+    place: Tensor
+    furthest: int
+    pieces: tuple[Piece, ...]
+    narrow: int
+    biases: dict[tuple[object, ...], Tensor] = field(default_factory=dict)
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The calls in which dialogues attend to their own tokens; each piece is in one."""
+        starts = accumulate((piece.tokens for piece in self.pieces), initial=0)
+        indexed = list(zip(self.pieces, starts, strict=False))
+        together = sorted(member for member in indexed if member[0].tokens <= self.narrow)
+        calls = [together] if together else []
+        calls += [[member] for member in indexed if member[0].tokens > self.narrow]
+        return tuple(_group(call, self.slot.device) for call in calls)
+
+    def bias(self, key: tuple[object, ...], make: Callable[[], Tensor]) -> Tensor:
+        """Makes an attention bias once.
+
+        Args:
+            key: All that it depends on within one forward pass.
+            make: Makes it.
+        """
+        if key not in self.biases:
+            self.biases[key] = make()
+        return self.biases[key]
+
+
+def lay_out(
+    pieces: Sequence[Piece], device: torch.device, narrow: int | None = None
+) -> BatchLayout:
+    """Lays out one forward pass.
+
+    Args:
+        pieces: New tokens of each dialogue; one piece at least, no slot twice.
+        device: Where the tensors live.
+        narrow: Pieces of at most so many tokens share a call; by default :data:`NARROW`.
+
+    Returns:
+        The layout; its tokens are in the order of the pieces.
+    """
+    slots = [piece.slot for piece in pieces for _ in range(piece.tokens)]
+    places = [place for piece in pieces for place in range(piece.start, piece.end)]
+    if narrow is None:
+        narrow = NARROW.get(device.type, NARROW["cuda"])
+    return BatchLayout(
+        _vector(slots, device), _vector(places, device), max(places), tuple(pieces), narrow
+    )
+
+
+def _group(members: Sequence[tuple[Piece, int]], device: torch.device) -> Group:
+    """Lays out one call for pieces, by slot, each with the index of its first token."""
+    first, columns = members[0][0].slot, max(piece.tokens for piece, _ in members)
+    size = (members[-1][0].slot - first + 1) * columns
+    asked, seen_until = [members[0][1]] * size, [1] * size
+    filled: list[int] = []
+    for piece, index in members:
+        row = (piece.slot - first) * columns
+        here = slice(row, row + piece.tokens)
+        asked[here] = range(index, index + piece.tokens)
+        seen_until[here] = range(piece.start + 1, piece.end + 1)
+        filled += range(row, row + piece.tokens)
+    return Group(
+        first=first,
+        asked=_vector(asked, device).view(-1, columns),
+        seen_until=_vector(seen_until, device).view(-1, columns),
+        filled=None if len(filled) == size else _vector(filled, device),
+        tokens=_vector([asked[i] for i in filled], device),
+        longest=max(seen_until),
+        even=min(seen_until) == max(seen_until),
+    )
+
+
+def _vector(values: list[int], device: torch.device) -> Tensor:
+    return torch.tensor(values, dtype=torch.long, device=device)
