@@ -23,14 +23,14 @@ from typing import Any, Final
 from benchmarks.memory import peak_memory
 from cradle_lib.corpus import Dialogue, load_corpus
 from cradle_lib.detection import Options, Prediction, Session, load_registry, sample_dialogues
-from cradle_lib.detection.answers import is_cut
-from cradle_lib.detection.arithmetic import Decoder, needed, workload
+from cradle_lib.detection.cost.arithmetic import Decoder, needed, workload
 from cradle_lib.detection.engine import Sequential
 from cradle_lib.detection.local.loading import Local, load_local, wait_passively
 from cradle_lib.detection.local.prefix import common
 from cradle_lib.detection.local.reference import Reference
+from cradle_lib.detection.local.serving import serving
 from cradle_lib.detection.local.wave import Wave
-from cradle_lib.detection.serving import serving
+from cradle_lib.detection.parsing import is_cut
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.prompts import load_template
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from cradle_lib.book.cache_key import METADATA, Key, artefacts
 from cradle_lib.book.plan import Page, Project
-from cradle_lib.detection.places import PAGE
+from cradle_lib.detection.journal_paths import PAGE
 from cradle_lib.display.escaping import markdown
 
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]*m")

@@ -170,7 +170,7 @@ def default_models(project: Project, corpus: BookCorpus) -> tuple[dict[str, str]
         Id to canonical JSON of the entry, for the default models that have a page, in order;
         and the ids of the others.
     """
-    from cradle_lib.detection.places import stored_as
+    from cradle_lib.detection.journal_paths import stored_as
     from cradle_lib.detection.registry import load_registry
 
     shown: dict[str, str] = {}

@@ -12,8 +12,8 @@ from rich.table import Table
 from cradle_lib import paths
 from cradle_lib.cli.console import err, out
 from cradle_lib.detection import load_registry
-from cradle_lib.detection.serving import PORT, serving
-from cradle_lib.detection.weights import PARCELS, embedded_weights
+from cradle_lib.detection.local.serving import PORT, serving
+from cradle_lib.detection.local.weights import PARCELS, embedded_weights
 
 app = typer.Typer(
     help="List the registry's models; prepare weights; serve the embedded one.",

@@ -25,9 +25,9 @@ from cradle_lib.cli.options import (
 )
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Model, estimate_cost
-from cradle_lib.detection.estimate import Estimate
+from cradle_lib.detection.cost.estimate import Estimate
+from cradle_lib.detection.cost.money import dollars, told, total
 from cradle_lib.detection.journal import read_answers
-from cradle_lib.detection.money import dollars, told, total
 from cradle_lib.errors import EngineError
 from cradle_lib.record import History
 

@@ -1,10 +1,10 @@
 """Detection: dialogues and a model in, predictions out. Knows no score."""
 
-from cradle_lib.detection.answers import OUTCOMES, Outcome, read_answer
+from cradle_lib.detection.cost.estimate import estimate_cost
 from cradle_lib.detection.engine import Engine, Options, make_engine
-from cradle_lib.detection.estimate import estimate_cost
 from cradle_lib.detection.journal import Journal, read_journal
-from cradle_lib.detection.places import journal_path
+from cradle_lib.detection.journal_paths import journal_path
+from cradle_lib.detection.parsing import OUTCOMES, Outcome, read_answer
 from cradle_lib.detection.predictions import Predictions, load_predictions
 from cradle_lib.detection.registry import Decoding, Model, find_model, load_registry
 from cradle_lib.detection.run import Progress, run
@@ -16,7 +16,7 @@ from cradle_lib.detection.runs import (
     run_model,
     stored_runs,
 )
-from cradle_lib.detection.sampling import sample_dialogues
+from cradle_lib.detection.selection import sample_dialogues
 from cradle_lib.detection.session import Answer, Prediction, Prompt, Session
 from cradle_lib.detection.specs import resolve
 

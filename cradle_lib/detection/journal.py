@@ -25,7 +25,7 @@ from typing import Any, Final, Self
 from pydantic import ValidationError
 
 from cradle_lib import paths
-from cradle_lib.detection.answers import Outcome
+from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Prediction
 from cradle_lib.errors import CorpusError, JournalError, LabelError, OtherRunError
 from cradle_lib.labels import format_mask, parse

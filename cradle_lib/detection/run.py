@@ -8,17 +8,17 @@ from pathlib import Path
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.answers import Outcome
+from cradle_lib.detection.api.proxy import host_of, proxy_of
+from cradle_lib.detection.api.remote import Remote
+from cradle_lib.detection.baselines.function import UserFunction
+from cradle_lib.detection.cost.estimate import longest_prompts
+from cradle_lib.detection.cost.money import Budget
 from cradle_lib.detection.engine import Options, code_of, make_engine
-from cradle_lib.detection.engines.function import UserFunction
-from cradle_lib.detection.engines.proxy import host_of, proxy_of
-from cradle_lib.detection.engines.remote import Remote
-from cradle_lib.detection.estimate import longest_prompts
 from cradle_lib.detection.journal import Journal, read_answers
-from cradle_lib.detection.money import Budget
-from cradle_lib.detection.places import journal_path
+from cradle_lib.detection.journal_paths import journal_path
+from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.registry import Model
-from cradle_lib.detection.sampling import choose_dialogues
+from cradle_lib.detection.selection import choose_dialogues
 from cradle_lib.detection.session import Prediction, Session
 from cradle_lib.errors import EngineError, JournalError
 from cradle_lib.prompts import load_template

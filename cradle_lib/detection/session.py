@@ -21,7 +21,7 @@ from itertools import pairwise
 from typing import Final
 
 from cradle_lib.corpus import Dialogue, Turn
-from cradle_lib.detection.answers import Outcome, read_answer
+from cradle_lib.detection.parsing import Outcome, read_answer
 from cradle_lib.labels import NONE, format_mask
 from cradle_lib.prompts import Template
 from cradle_lib.record import History

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from cradle_lib.detection.engines.function import id_of
+from cradle_lib.detection.baselines.function import id_of
 from cradle_lib.detection.registry import Decoding, Model, find_model, is_here, load_registry
 from cradle_lib.errors import RegistryError
 

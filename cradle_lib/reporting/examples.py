@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 
 from cradle_lib.corpus import Corpus, Dialogue, Turn
-from cradle_lib.detection.answers import OUTCOMES, Outcome
+from cradle_lib.detection.parsing import OUTCOMES, Outcome
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import NONE, labels_of
 from cradle_lib.reporting.notice import Notice

@@ -8,9 +8,9 @@ from typing import Final
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.answers import Outcome
 from cradle_lib.detection.journal import read_journal
-from cradle_lib.detection.places import journal_path
+from cradle_lib.detection.journal_paths import journal_path
+from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.registry import find_model, load_registry
 from cradle_lib.detection.runs import find_journal, infer_command
 from cradle_lib.detection.session import Prediction

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.estimate import estimate_cost
+from cradle_lib.detection.cost.estimate import estimate_cost
+from cradle_lib.detection.cost.money import Usage, dollars, told, total
 from cradle_lib.detection.journal import read_answers
-from cradle_lib.detection.money import Usage, dollars, told, total
-from cradle_lib.detection.places import journal_files
+from cradle_lib.detection.journal_paths import journal_files
 from cradle_lib.detection.registry import Model, find_model, load_registry
 from cradle_lib.detection.runs import find_journal
 from cradle_lib.record import History

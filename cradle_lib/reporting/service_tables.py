@@ -7,10 +7,10 @@ from itertools import combinations
 from typing import Final
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.engines.faults import Fault, fault_of_status
+from cradle_lib.detection.api.faults import Fault, fault_of_status
+from cradle_lib.detection.cost.money import told, total
 from cradle_lib.detection.journal import read_journal
-from cradle_lib.detection.money import told, total
-from cradle_lib.detection.places import journal_files
+from cradle_lib.detection.journal_paths import journal_files
 from cradle_lib.detection.registry import Model, find_model, load_registry
 from cradle_lib.detection.runs import find_journal
 from cradle_lib.detection.session import Prediction

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.arithmetic import (
+from cradle_lib.detection.cost.arithmetic import (
     H200,
     QWEN3_32B,
     Cost,

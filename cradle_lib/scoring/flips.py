@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from scipy.stats import beta
 
-from cradle_lib.detection.answers import first_line
+from cradle_lib.detection.parsing import first_line
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.intervals import CONFIDENCE
 

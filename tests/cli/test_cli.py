@@ -38,7 +38,7 @@ def infer(engine: str, corpus: Path, *arguments: str | Path) -> subprocess.Compl
     code = (
         "from cradle_lib.detection import Answer, Outcome\n"
         "from cradle_lib.detection.engine import Sequential\n"
-        "from cradle_lib.detection.engines.always_none import AlwaysNone\n"
+        "from cradle_lib.detection.baselines.always_none import AlwaysNone\n"
         f"AlwaysNone.reply = lambda self, prompt: {engine}\n"
         "from cradle_lib.cli import main; main()"
     )

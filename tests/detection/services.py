@@ -16,9 +16,9 @@ import pytest
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, Outcome, Prediction, Session, make_engine
-from cradle_lib.detection.engines import remote
-from cradle_lib.detection.engines.patience import Patience
-from cradle_lib.detection.engines.remote import Remote
+from cradle_lib.detection.api import remote
+from cradle_lib.detection.api.patience import Patience
+from cradle_lib.detection.api.remote import Remote
 from cradle_lib.detection.registry import Decoding
 from cradle_lib.prompts import parse_template
 

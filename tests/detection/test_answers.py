@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cradle_lib.detection import Outcome, read_answer
-from cradle_lib.detection.answers import is_cut
+from cradle_lib.detection.parsing import is_cut
 from cradle_lib.labels import BITS, LABELS
 
 SH, DV = BITS["confirm_SH_ongoing"], BITS["confirm_DV_past"]

@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModelForCausalLM, Qwen3Config
 
 from cradle_lib.detection import Outcome, Prediction
-from cradle_lib.detection.arithmetic import (
+from cradle_lib.detection.cost.arithmetic import (
     H200,
     QWEN3_32B,
     Decoder,

@@ -13,7 +13,7 @@ from sklearn.multiclass import OneVsRestClassifier
 
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Model, load_predictions, load_registry, read_journal, run
-from cradle_lib.detection.engines.keyword import LEXICON, Keyword
+from cradle_lib.detection.baselines.keyword import LEXICON, Keyword
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import LABELS, format_mask
 

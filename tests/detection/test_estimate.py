@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Answer, Model, Session, estimate_cost, load_registry
-from cradle_lib.detection.estimate import longest_prompts
-from cradle_lib.detection.money import Usage
-from cradle_lib.detection.tokens import TOKENIZER, VOCABULARY, count_tokens, last_seam
+from cradle_lib.detection.cost.estimate import longest_prompts
+from cradle_lib.detection.cost.money import Usage
+from cradle_lib.detection.cost.tokens import TOKENIZER, VOCABULARY, count_tokens, last_seam
 from cradle_lib.labels import LABELS, format_mask
 from cradle_lib.prompts import load_template
 

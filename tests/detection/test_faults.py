@@ -19,10 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cradle_lib.detection import Outcome, Prediction, Session
-from cradle_lib.detection.engines.anthropic_messages import AnthropicMessages
-from cradle_lib.detection.engines.faults import asked_wait, fault_of_status
-from cradle_lib.detection.engines.openai_chat import OpenAIChat
-from cradle_lib.detection.engines.patience import Patience
+from cradle_lib.detection.api.anthropic_messages import AnthropicMessages
+from cradle_lib.detection.api.faults import asked_wait, fault_of_status
+from cradle_lib.detection.api.openai_chat import OpenAIChat
+from cradle_lib.detection.api.patience import Patience
 from cradle_lib.errors import EngineError
 
 from .fault_server import DRIBBLE, FaultServer, Reply, as_json, chat, error, message

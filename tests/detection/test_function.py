@@ -16,7 +16,7 @@ from cradle_lib.detection import (
     resolve,
     run_model,
 )
-from cradle_lib.detection.engines.function import id_of
+from cradle_lib.detection.baselines.function import id_of
 from cradle_lib.errors import EngineError, RegistryError
 from cradle_lib.labels import BITS
 

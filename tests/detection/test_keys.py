@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cradle_lib.detection import Options, Session, load_registry, run
-from cradle_lib.detection.engines.keys import Redactor, find_key
-from cradle_lib.detection.engines.patience import Patience
+from cradle_lib.detection.api.keys import Redactor, find_key
+from cradle_lib.detection.api.patience import Patience
 from cradle_lib.detection.registry import Model
 from cradle_lib.errors import CradleError, EngineError, RegistryError
 
@@ -245,7 +245,7 @@ def test_a_planted_key_is_in_nothing_that_a_run_writes_or_says(
         monkeypatch.delenv("TEST_KEY")
         (home / ".env").write_text(f"TEST_KEY={KEY}\n")
     monkeypatch.setattr(
-        "cradle_lib.detection.engines.remote.Patience",
+        "cradle_lib.detection.api.remote.Patience",
         lambda: Patience(attempts=2, deadline=20.0, base=0.0, failures=50),
     )
     replies = list(echoes(engine).values())

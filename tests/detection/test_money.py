@@ -25,12 +25,12 @@ from cradle_lib.detection import (
     read_journal,
     run,
 )
-from cradle_lib.detection.engines.patience import Patience
-from cradle_lib.detection.estimate import longest_prompts
+from cradle_lib.detection.api.patience import Patience
+from cradle_lib.detection.cost.estimate import longest_prompts
+from cradle_lib.detection.cost.money import Budget, Usage, dollars, total, usage_of
+from cradle_lib.detection.cost.tokens import count_tokens
 from cradle_lib.detection.journal import read_answers
-from cradle_lib.detection.money import Budget, Usage, dollars, total, usage_of
 from cradle_lib.detection.registry import Prices
-from cradle_lib.detection.tokens import count_tokens
 from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
 
@@ -314,7 +314,7 @@ def test_calls_that_may_be_charged_and_bring_nothing_are_paid_from_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     patience = Patience(attempts=6, deadline=20.0, base=0.0, failures=99)
-    monkeypatch.setattr("cradle_lib.detection.engines.remote.Patience", lambda: patience)
+    monkeypatch.setattr("cradle_lib.detection.api.remote.Patience", lambda: patience)
     many = long_corpus(10, 1)
     with FaultServer({"down": lambda n: error(500), "busy": lambda n: error(429)}) as server:
         model = make_model(f"{server.url}/down/v1", prompt="short")
@@ -344,7 +344,7 @@ def test_an_answer_after_calls_that_brought_nothing_stands_for_the_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     patience = Patience(attempts=6, deadline=20.0, base=0.0)
-    monkeypatch.setattr("cradle_lib.detection.engines.remote.Patience", lambda: patience)
+    monkeypatch.setattr("cradle_lib.detection.api.remote.Patience", lambda: patience)
     many = long_corpus(3, 3)
     seen: list[Progress] = []
     with FaultServer({"flaky": lambda n: error(500) if n % 3 else chat()}) as server:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cradle_lib.detection.engines.parameters import Parameters
+from cradle_lib.detection.api.parameters import Parameters
 
 WANTED = {
     "max_tokens": 8,

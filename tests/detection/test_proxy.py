@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cradle_lib.detection import run
-from cradle_lib.detection.engines.proxy import find_proxy, host_of, proxy_of
+from cradle_lib.detection.api.proxy import find_proxy, host_of, proxy_of
 from cradle_lib.detection.registry import Model
 from cradle_lib.errors import EngineError
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cradle_lib.detection import Model, find_model, load_registry, resolve
-from cradle_lib.detection.serving import PORT
+from cradle_lib.detection.local.serving import PORT
 from cradle_lib.errors import RegistryError
 from cradle_lib.prompts import load_template
 from cradle_lib.published import published_table

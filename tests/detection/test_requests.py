@@ -13,8 +13,8 @@ import torch
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Outcome, Prediction, Session, read_journal, run
-from cradle_lib.detection.engines.anthropic_messages import AnthropicMessages
-from cradle_lib.detection.engines.openai_chat import OpenAIChat
+from cradle_lib.detection.api.anthropic_messages import AnthropicMessages
+from cradle_lib.detection.api.openai_chat import OpenAIChat
 from cradle_lib.detection.local.loading import Local
 from cradle_lib.detection.registry import Decoding
 

@@ -32,7 +32,7 @@ from cradle_lib.detection import (
     specs,
     stored_runs,
 )
-from cradle_lib.detection.places import PAGE
+from cradle_lib.detection.journal_paths import PAGE
 from cradle_lib.detection.registry import Registry
 from cradle_lib.errors import JournalError, NoJournalError, NothingAnsweredError, RegistryError
 from cradle_lib.prompts import load_template

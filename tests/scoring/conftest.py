@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cradle_lib.corpus import Corpus, Dialogue, Turn
-from cradle_lib.detection.answers import OUTCOMES
+from cradle_lib.detection.parsing import OUTCOMES
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.record import Record
 

@@ -18,7 +18,6 @@ from typing import Any, Final
 
 import torch
 
-from cradle_lib.detection.answers import Outcome, is_cut
 from cradle_lib.detection.engine import Emit
 from cradle_lib.detection.local.batch_layout import Piece, lay_out
 from cradle_lib.detection.local.constrained import Grammar
@@ -27,6 +26,7 @@ from cradle_lib.detection.local.loading import Local
 from cradle_lib.detection.local.prefix import shared_prefix
 from cradle_lib.detection.local.sequence_state import SequenceState
 from cradle_lib.detection.local.shared_attention import attach, detach
+from cradle_lib.detection.parsing import Outcome, is_cut
 from cradle_lib.detection.registry import Model
 from cradle_lib.detection.session import Answer, Prompt, Session
 from cradle_lib.errors import EngineError

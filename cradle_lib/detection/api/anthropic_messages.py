@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cradle_lib.detection.engines.remote import Remote
-from cradle_lib.detection.engines.replies import (
+from cradle_lib.detection.api.remote import Remote
+from cradle_lib.detection.api.replies import (
     believed,
     finished,
     look,

@@ -25,16 +25,16 @@ from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from cradle_lib.corpus import Corpus
+from cradle_lib.detection.api.dispatch import Dispatcher
+from cradle_lib.detection.api.faults import Fault, Reply, fault_of_error
+from cradle_lib.detection.api.keys import Redactor, find_key
+from cradle_lib.detection.api.parameters import Parameters
+from cradle_lib.detection.api.patience import Patience
+from cradle_lib.detection.api.proxy import find_proxy, place_of
+from cradle_lib.detection.api.replies import one_line
 from cradle_lib.detection.engine import Emit, Engine, Options
-from cradle_lib.detection.engines.dispatch import Dispatcher
-from cradle_lib.detection.engines.faults import Fault, Reply, fault_of_error
-from cradle_lib.detection.engines.keys import Redactor, find_key
-from cradle_lib.detection.engines.parameters import Parameters
-from cradle_lib.detection.engines.patience import Patience
-from cradle_lib.detection.engines.proxy import find_proxy, place_of
-from cradle_lib.detection.engines.replies import one_line
 from cradle_lib.detection.local.loading import require_packages
-from cradle_lib.detection.quiet import unlogged
+from cradle_lib.detection.local.quiet import unlogged
 from cradle_lib.detection.registry import Decoding, Model
 from cradle_lib.detection.session import Answer, Prompt, Session
 from cradle_lib.errors import EngineError

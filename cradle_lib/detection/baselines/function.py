@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.answers import Outcome
 from cradle_lib.detection.engine import Options, Sequential
+from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.registry import Model
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib import paths
-from cradle_lib.detection.quiet import quiet
+from cradle_lib.detection.local.quiet import quiet
 from cradle_lib.errors import EngineError
 
 PREFIX: Final = "embedded:"

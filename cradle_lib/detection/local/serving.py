@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from cradle_lib.detection.weights import gguf_file
+from cradle_lib.detection.local.weights import gguf_file
 from cradle_lib.errors import EngineError
 
 HOST: Final = "127.0.0.1"

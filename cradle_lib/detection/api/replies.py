@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from cradle_lib.detection.answers import Outcome, is_cut
+from cradle_lib.detection.parsing import Outcome, is_cut
 from cradle_lib.detection.session import Answer
 
 LONGEST_CONTEXT: Final = 10_000_000

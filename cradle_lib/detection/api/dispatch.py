@@ -18,11 +18,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
-from cradle_lib.detection.answers import Outcome
+from cradle_lib.detection.api.admission import Admission
+from cradle_lib.detection.api.faults import HOPELESS_HINT, Fault, Reply
+from cradle_lib.detection.api.patience import Patience, Silence, span
 from cradle_lib.detection.engine import Emit
-from cradle_lib.detection.engines.admission import Admission
-from cradle_lib.detection.engines.faults import HOPELESS_HINT, Fault, Reply
-from cradle_lib.detection.engines.patience import Patience, Silence, span
+from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prediction, Prompt, Session
 from cradle_lib.errors import EngineError
 

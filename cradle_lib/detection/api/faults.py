@@ -15,7 +15,7 @@ from email.utils import parsedate_to_datetime
 from types import ModuleType
 from typing import Final, Literal
 
-from cradle_lib.detection.engines.replies import look, one_line
+from cradle_lib.detection.api.replies import look, one_line
 from cradle_lib.detection.session import Answer
 
 HOPELESS_HINT: Final = "Check the key, the model's name and the account"

@@ -1,0 +1,1 @@
+"""Baselines: code on this machine that answers at once."""

@@ -1,0 +1,1 @@
+"""What a run uses and costs: tokens, prices, arithmetic."""
