@@ -18,7 +18,7 @@ from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import ALERT_MASK, BITS, CONFIRM_MASK, CRISIS_TYPES, format_mask
 
-LEXICON: Final = Path(__file__).parent.parent / "lexicon.txt"
+LEXICON: Final = Path(__file__).with_name("lexicon.txt")
 # How many words before a phrase a negation reaches.
 REACH: Final = 4
 
