@@ -1,9 +1,9 @@
 from .annotation.adjudication import adjudicate as adjudicate
 from .annotation.shipped import load_annotations as load_annotations
-from .corpus.disclosure import labels_by_scenario as labels_by_scenario
-from .corpus.disclosure import positions_by_timing as positions_by_timing
 from .corpus.load import load_corpus as load_corpus
 from .corpus.statistics import corpus_statistics as corpus_statistics
+from .corpus.statistics import dialogue_frame as dialogue_frame
+from .corpus.statistics import label_frame as label_frame
 from .detection.runs import run_histories as run_histories
 from .detection.runs import run_model as run_model
 from .detection.runs import stored_runs as stored_runs
@@ -16,6 +16,7 @@ from .display.published_values import with_published as with_published
 from .display.table import show as show
 from .display.theme import show_figure as show_figure
 from .display.theme import theme as theme
+from .published import published_label_counts as published_label_counts
 from .reporting.ability import ability_table as ability_table
 from .reporting.adjudication_tables import decision_table as decision_table
 from .reporting.adjudication_tables import outcome_counts_table as outcome_counts_table
@@ -51,16 +52,6 @@ from .reporting.comparison_tables import run_sets as run_sets
 from .reporting.convention_tables import cohort_table as cohort_table
 from .reporting.convention_tables import sensitivity_table as sensitivity_table
 from .reporting.convention_tables import widest_table as widest_table
-from .reporting.corpus_figures import label_figure as label_figure
-from .reporting.corpus_figures import length_figure as length_figure
-from .reporting.corpus_figures import position_figure as position_figure
-from .reporting.corpus_tables import label_table as label_table
-from .reporting.corpus_tables import length_table as length_table
-from .reporting.corpus_tables import size_table as size_table
-from .reporting.corpus_tables import training_table as training_table
-from .reporting.disclosure_tables import mapping_table as mapping_table
-from .reporting.disclosure_tables import scenario_table as scenario_table
-from .reporting.disclosure_tables import timing_table as timing_table
 from .reporting.downloads import downloads as downloads
 from .reporting.error_tables import confusion_table as confusion_table
 from .reporting.error_tables import error_table as error_table
@@ -71,6 +62,7 @@ from .reporting.flip_tables import journal_pair as journal_pair
 from .reporting.money_tables import cost_table as cost_table
 from .reporting.money_tables import price_table as price_table
 from .reporting.money_tables import usage_table as usage_table
+from .reporting.notice import Notice as Notice
 from .reporting.range_tables import ranges_table as ranges_table
 from .reporting.runs import whole_runs as whole_runs
 from .reporting.runs import with_same_dialogues as with_same_dialogues
