@@ -12,6 +12,8 @@ import pytest
 from cradle_lib import detection, paths
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import find_model, load_registry
+from cradle_lib.display.table import Table as Shown
+from cradle_lib.display.theme import Picture
 from cradle_lib.reporting.downloads import Downloads
 from cradle_lib.reporting.figures import Figure
 from cradle_lib.reporting.notice import Notice
@@ -72,11 +74,13 @@ def test_a_page_is_built(
         assert not re.search(r"\bnan\b|>nan|nan<", seen(item)), seen(item)[:400]
         if isinstance(item, Table):
             assert item.rows, item.caption
+        if isinstance(item, Shown):
+            assert len(item.frame), item.caption
 
 
 def seen(item: Any) -> str:
     """What a reader of the page sees of it, and what one who can't see is told."""
-    if isinstance(item, Figure):
+    if isinstance(item, Figure | Picture):
         return f"{item.alt} {item.caption} {item.light.decode()}"
     # Links to files hold unrounded numbers, in which what is undefined is called nan.
     return "" if isinstance(item, Downloads) else str(item._repr_html_())
@@ -105,9 +109,9 @@ def sentences(
         ("timing", "one user turn each", "has both a gold alert and a gold confirm: there is no"),
         ("timing", "confirms only", "n/a no label of this stage is gold in these dialogues"),
         ("timing", "no labels", "No user turn of no-labels has a gold label: no label waits"),
-        ("results", "no labels", "n/a No user turn of no-labels has a gold label: precision, re"),
-        ("results", "alerts only", "No user turn of alerts-only has a gold confirm: there are no"),
-        ("results", "one label", "15 of the 16 labels are never gold in one-label: each counts"),
+        ("results", "no labels", "No user turn of no-labels has a gold label: precision, recall a"),
+        ("results", "alerts only", "No user turn of alerts-only has a gold confirm: precision, re"),
+        ("results", "one label", "15 of the 16 labels are never gold here: each counts as 0"),
         ("results", "one dialogue", "with 1 dialogue; no intervals"),
         ("who-is-better", "one dialogue", "A single dialogue can show no difference."),
         ("who-is-better", "no labels", "F1 can't tell the runs apart"),
