@@ -63,6 +63,7 @@ from .reporting.money_tables import cost_table as cost_table
 from .reporting.money_tables import price_table as price_table
 from .reporting.money_tables import usage_table as usage_table
 from .reporting.notice import Notice as Notice
+from .reporting.notice import lacking as lacking
 from .reporting.range_tables import ranges_table as ranges_table
 from .reporting.runs import whole_runs as whole_runs
 from .reporting.runs import with_same_dialogues as with_same_dialogues

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from cradle_lib import paths
 from cradle_lib.display.published_values import (
@@ -106,6 +107,23 @@ def test_systems_that_were_not_run_can_be_added() -> None:
     assert made["value"].notna().sum() == 1
     assert set(made["score"]) == {"micro_f1"}
     assert made.attrs == {"signature": "s"}
+
+
+def test_a_model_is_found_by_its_name_in_the_registry() -> None:
+    # models.yml calls the paper's Claude by its version, and says that its numbers are Claude's.
+    registry = yaml.safe_load((paths.ROOT / "models.yml").read_text(encoding="utf-8"))
+    name = next(entry["name"] for entry in registry.values() if entry.get("published") == "claude")
+    assert name != "Claude"
+    frame = pd.DataFrame(
+        {"system": [name, registry["tfidf"]["name"]], "level": "turn", "score": "micro_f1"}
+    )
+    made = with_published(frame, "result.{level}.{score}.{system}", others=True)
+    paper = {line["key"]: line["value"] for line in lines("published.csv")}
+    assert 100 * made["published"][0] == pytest.approx(float(paper["result.turn.micro_f1.claude"]))
+    assert [*made["system"][:2]] == [*frame["system"]]
+    assert set(made["system"][2:]) < set(PAPER_SYSTEMS.values()) - {"Claude"}
+    both = with_published(frame, reference_points())
+    assert both["published"].isna().tolist() == [True, False]
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -54,8 +54,8 @@ def test_every_system_with_a_published_score_has_a_name() -> None:
     # The last part may itself hold a dot, as in qwen2.5-72b; two keys give a range instead.
     unnamed = [k for k in keys if not any(k.endswith(f".{s}") for s in SYSTEMS)]
     assert unnamed == [
-        "errors.alert_ongoing_to_si_passive_ongoing.low",
-        "errors.alert_ongoing_to_si_passive_ongoing.high",
+        "errors.alert_ongoing_to_si_passive_ongoing_low",
+        "errors.alert_ongoing_to_si_passive_ongoing_high",
     ]
 
 
