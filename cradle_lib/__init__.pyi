@@ -83,14 +83,6 @@ from .reporting.speed_tables import bench_table as bench_table
 from .reporting.threshold_figures import threshold_curves as threshold_curves
 from .reporting.threshold_figures import threshold_figures as threshold_figures
 from .reporting.threshold_figures import threshold_tables as threshold_tables
-from .reporting.timing_figures import delay_figure as delay_figure
-from .reporting.timing_figures import window_figure as window_figure
-from .reporting.timing_tables import early_table as early_table
-from .reporting.timing_tables import lead_table as lead_table
-from .reporting.timing_tables import onset_label_table as onset_label_table
-from .reporting.timing_tables import onset_table as onset_table
-from .reporting.timing_tables import window_label_table as window_label_table
-from .reporting.timing_tables import window_table as window_table
 from .scoring.burden import burden as burden
 from .scoring.cohorts import cohorts as cohorts
 from .scoring.comparison import compare as compare

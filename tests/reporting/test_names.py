@@ -21,12 +21,10 @@ from cradle_lib.reporting.figures import Figure
 from cradle_lib.reporting.score_figures import confusion_figure, model_figure, per_label_figure
 from cradle_lib.reporting.score_tables import outcome_table
 from cradle_lib.reporting.tables import Column, Row, Table, text
-from cradle_lib.reporting.timing_figures import delay_figure, window_figure
 from cradle_lib.scoring.burden import burden
 from cradle_lib.scoring.comparison import compare
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.sensitivity import sensitivity
-from cradle_lib.scoring.timing import timing
 
 NAME = r"<img src=x onerror=alert(1)> $x_1$ [/x] {{evil}} `*_|\#\`"
 # The second one is no mathematics, and the third one would be missing from a legend.
@@ -69,11 +67,6 @@ def of_scores(runs: list[Predictions]) -> list[Figure]:
     ]
 
 
-def of_timing(runs: list[Predictions]) -> list[Figure]:
-    timings = [timing(run, draws=5) for run in runs]
-    return [window_figure(runs, timings), delay_figure(runs, timings)]
-
-
 def of_places(runs: list[Predictions]) -> list[Figure]:
     return [sensitivity_figure(sensitivity(runs)), category_figure(runs)]
 
@@ -84,7 +77,7 @@ def of_differences(runs: list[Predictions]) -> list[Figure]:
     return [difference_figure(compare([none, *runs], draws=5, permutations=5))]
 
 
-@pytest.mark.parametrize("draw", [of_scores, of_timing, of_places, of_differences])
+@pytest.mark.parametrize("draw", [of_scores, of_places, of_differences])
 def test_a_figure_writes_every_name_as_it_is(
     draw: Callable[[list[Predictions]], list[Figure]], named: list[Predictions]
 ) -> None:
