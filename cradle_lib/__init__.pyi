@@ -1,5 +1,8 @@
 from .annotation.adjudication import adjudicate as adjudicate
+from .annotation.agreement_frame import AGREEMENT_NAMES as AGREEMENT_NAMES
+from .annotation.agreement_frame import agreement_frame as agreement_frame
 from .annotation.shipped import load_annotations as load_annotations
+from .annotation.slips import slip_frame as slip_frame
 from .corpus.load import load_corpus as load_corpus
 from .corpus.statistics import corpus_statistics as corpus_statistics
 from .corpus.statistics import dialogue_frame as dialogue_frame
@@ -20,7 +23,6 @@ from .published import published_label_counts as published_label_counts
 from .reporting.ability import ability_table as ability_table
 from .reporting.adjudication_tables import decision_table as decision_table
 from .reporting.adjudication_tables import outcome_counts_table as outcome_counts_table
-from .reporting.adjudication_tables import slip_table as slip_table
 from .reporting.adjudication_tables import trail_table as trail_table
 from .reporting.alarm_figures import burden_figure as burden_figure
 from .reporting.alarm_figures import category_figure as category_figure
@@ -37,7 +39,6 @@ from .reporting.annotation_figures import agreement_figure as agreement_figure
 from .reporting.annotation_figures import annotator_confusion_figures as annotator_confusion_figures
 from .reporting.annotation_tables import agreement_by_group as agreement_by_group
 from .reporting.annotation_tables import agreement_table as agreement_table
-from .reporting.annotation_tables import annotation_table as annotation_table
 from .reporting.annotation_tables import interface_table as interface_table
 from .reporting.annotation_tables import units_table as units_table
 from .reporting.banner import banner as banner

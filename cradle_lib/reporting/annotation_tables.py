@@ -12,11 +12,9 @@ from cradle_lib.annotation.pairs import UNIT_NAMES, UNITS, Units, pairs
 from cradle_lib.annotation.table import Annotations
 from cradle_lib.labels import ALERT_MASK, BITS, LABELS, crisis_type, short
 from cradle_lib.published import published
-from cradle_lib.reporting.published import published_cell
 from cradle_lib.reporting.tables import (
     DASH,
     MISSING,
-    MISSING_NOTE,
     Cell,
     Column,
     Row,
@@ -95,69 +93,6 @@ def interface_table() -> Table:
         tuple(Column(name, "text") for name in ("Button", "Ongoing", "Past", "Meaning")),
         tuple(rows),
         tuple(f"{state.capitalize()}: {DEFINITIONS[state]}" for state in ("ongoing", "past")),
-    )
-
-
-def annotation_table(annotations: Annotations, *, draws: int = 10_000, seed: int = 0) -> Table:
-    """Makes Table 9: what each team gave in each round, and how often both gave the same.
-
-    Args:
-        annotations: Everybody's.
-        draws: Bootstrap draws of dialogues.
-        seed: Their seed.
-
-    Returns:
-        One block for each team, one row for each round, published exact match beside ours.
-    """
-    by_units = {
-        units: agreement_by_group(annotations, units=units, draws=draws, seed=seed)
-        for units in UNITS
-    }
-    rows = []
-    for heading, found in by_units["all"].items():
-        team, _, number = heading.partition(", ")
-        given = found.given.items()
-        all_labels = [sum(cells[0] + cells[i] for _, cells in given) for i in (1, 2)]
-        alerts = [
-            sum(cells[0] + cells[i] for label, cells in given if BITS[label] & ALERT_MASK)
-            for i in (1, 2)
-        ]
-        rows.append(
-            Row(
-                (
-                    text(number.capitalize()),
-                    count(found.dialogues),
-                    count(found.turns),
-                    text(" / ".join(f"{n:,}" for n in all_labels)),
-                    text(" / ".join(f"{n:,}" for n in alerts)),
-                    count(found.turns - by_units["labelled"][heading].turns),
-                    *(exact_match_cell(by_units[units][heading]) for units in ("all", "user")),
-                    published_cell(f"annotation.{_key(heading)}_exact_match", 2),
-                ),
-                group=f"{team}: {found.annotators}",
-            )
-        )
-    return Table(
-        "What the annotators gave, and on how many turns both gave the same (the paper's Table 9).",
-        (
-            Column("Round", "text"),
-            Column("Dialogues"),
-            Column("Turns"),
-            Column("Labels"),
-            Column("Alerts"),
-            Column("Both none"),
-            Column("Same, all turns (%)"),
-            Column("Same, user turns (%)"),
-            Column("Published (%)", "published"),
-        ),
-        tuple(rows),
-        (
-            "Labels and alerts: of the one and of the other annotator. Both none: turns that both "
-            "left without a label. Same: exact match.",
-            INTERVALS,
-            "Listener turns carry no labels, so that counting them raises exact match. The "
-            f"published values are compared with the one over all turns; {MISSING_NOTE}",
-        ),
     )
 
 

@@ -17,7 +17,6 @@ from cradle_lib.labels import BITS, LABELS
 from cradle_lib.reporting.adjudication_tables import (
     decision_table,
     outcome_counts_table,
-    slip_table,
     trail_table,
 )
 from cradle_lib.reporting.annotation_figures import (
@@ -28,7 +27,6 @@ from cradle_lib.reporting.annotation_figures import (
 from cradle_lib.reporting.annotation_tables import (
     agreement_by_group,
     agreement_table,
-    annotation_table,
     interface_table,
     units_table,
 )
@@ -73,24 +71,6 @@ def study() -> Annotations:
 
 def rows(table: Table) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(table.to_csv())))
-
-
-def test_statistics_are_counted_over_all_turns_and_over_user_turns(study: Annotations) -> None:
-    first, second = rows(annotation_table(study, draws=50))
-    assert (first["group"], first["Round"]) == ("Team 1: A and B", "Round 1")
-    # Team 1: 7 of 8 turns are equal, 5 of 6 user turns.
-    assert float(first["Same, all turns (%)"]) == pytest.approx(100 * 7 / 8)
-    assert float(first["Same, user turns (%)"]) == pytest.approx(100 * 5 / 6)
-    # Of its two dialogues one agrees wholly, the other on 3 of 4 turns: all draws lie between.
-    assert float(first["Same, all turns (%) low"]) == pytest.approx(75)
-    assert float(first["Same, all turns (%) high"]) == pytest.approx(100)
-    assert float(first["Published (%)"]) == 96.78
-    assert first["Labels"] == "3 / 2"
-    assert first["Alerts"] == "2 / 1"
-    assert first["Both none"] == "5"
-    # Team 2: turns 0 and 2 of one dialogue differ, turn 0 of the other: 5 of 8 are equal.
-    assert float(second["Same, all turns (%)"]) == pytest.approx(100 * 5 / 8)
-    assert second["group"] == "Team 2: C and D"
 
 
 def test_agreement_has_published_ranges_beside_it_and_no_number_for_an_absent_label(
@@ -175,7 +155,6 @@ def test_outcomes_and_deciders_are_counted(study: Annotations) -> None:
     # d0000: both; d0001: the majority; d0002: the senior, not the other two; d0003: rejected.
     assert list(decided["alert_ongoing"].values())[1:] == ["1", "1", "1", "3"]
     assert list(decided["SH_ongoing"].values())[1:] == ["1", "0", "1", "0"]
-    assert {row["Annotator"] for row in rows(slip_table(study))} == set("ABCDS")
 
 
 def test_the_trail_of_a_conflict_names_everybody(study: Annotations) -> None:
