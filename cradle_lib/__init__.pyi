@@ -35,12 +35,8 @@ from .reporting.analysis_tables import history_runs as history_runs
 from .reporting.analysis_tables import swap_table as swap_table
 from .reporting.analysis_tables import type_table as type_table
 from .reporting.annotation_figures import adjudication_figure as adjudication_figure
-from .reporting.annotation_figures import agreement_figure as agreement_figure
 from .reporting.annotation_figures import annotator_confusion_figures as annotator_confusion_figures
-from .reporting.annotation_tables import agreement_by_group as agreement_by_group
-from .reporting.annotation_tables import agreement_table as agreement_table
 from .reporting.annotation_tables import interface_table as interface_table
-from .reporting.annotation_tables import units_table as units_table
 from .reporting.banner import banner as banner
 from .reporting.burden_tables import burden_table as burden_table
 from .reporting.cache_figure import cache_figure as cache_figure
@@ -65,7 +61,6 @@ from .reporting.money_tables import price_table as price_table
 from .reporting.money_tables import usage_table as usage_table
 from .reporting.notice import Notice as Notice
 from .reporting.notice import lacking as lacking
-from .reporting.range_tables import ranges_table as ranges_table
 from .reporting.runs import whole_runs as whole_runs
 from .reporting.runs import with_same_dialogues as with_same_dialogues
 from .reporting.score_figures import confusion_figure as confusion_figure
