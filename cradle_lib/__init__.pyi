@@ -24,7 +24,6 @@ from .reporting.ability import ability_table as ability_table
 from .reporting.adjudication_tables import decision_table as decision_table
 from .reporting.adjudication_tables import outcome_counts_table as outcome_counts_table
 from .reporting.adjudication_tables import trail_table as trail_table
-from .reporting.alarm_figures import burden_figure as burden_figure
 from .reporting.alarm_figures import category_figure as category_figure
 from .reporting.analysis_tables import alert_table as alert_table
 from .reporting.analysis_tables import category_table as category_table
@@ -38,7 +37,6 @@ from .reporting.annotation_figures import adjudication_figure as adjudication_fi
 from .reporting.annotation_figures import annotator_confusion_figures as annotator_confusion_figures
 from .reporting.annotation_tables import interface_table as interface_table
 from .reporting.banner import banner as banner
-from .reporting.burden_tables import burden_table as burden_table
 from .reporting.cache_figure import cache_figure as cache_figure
 from .reporting.comparison_figures import difference_figure as difference_figure
 from .reporting.comparison_figures import sensitivity_figure as sensitivity_figure

@@ -14,7 +14,7 @@ from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
 from cradle_lib.labels import LABELS
-from cradle_lib.reporting.alarm_figures import burden_figure, category_figure
+from cradle_lib.reporting.alarm_figures import category_figure
 from cradle_lib.reporting.analysis_tables import (
     alert_table,
     category_table,
@@ -25,7 +25,6 @@ from cradle_lib.reporting.analysis_tables import (
     swap_table,
     type_table,
 )
-from cradle_lib.reporting.burden_tables import burden_table
 from cradle_lib.reporting.comparison_figures import difference_figure, sensitivity_figure
 from cradle_lib.reporting.comparison_tables import (
     difference_table,
@@ -35,15 +34,12 @@ from cradle_lib.reporting.comparison_tables import (
 )
 from cradle_lib.reporting.convention_tables import cohort_table, sensitivity_table, widest_table
 from cradle_lib.reporting.downloads import downloads
-from cradle_lib.reporting.estimate_cells import turns
 from cradle_lib.reporting.figures import Figure
 from cradle_lib.reporting.tables import Table
-from cradle_lib.scoring.burden import burden
 from cradle_lib.scoring.categories import analyse
 from cradle_lib.scoring.cohorts import cohorts
 from cradle_lib.scoring.comparison import Comparison, compare
 from cradle_lib.scoring.consequence import consequence
-from cradle_lib.scoring.evaluate import Estimate, evaluate
 from cradle_lib.scoring.report import report
 from cradle_lib.scoring.sensitivity import sensitivity
 
@@ -120,20 +116,6 @@ def test_a_filled_dot_needs_a_difference_that_was_shown(comparison: Comparison) 
     for d in comparison.family:
         if d.score == "micro_f1":
             assert f"{100 * d.estimate.value:+.1f} ({d.verdict})" in figure.alt
-
-
-def test_alarms_are_shown_with_words_for_what_is_no_number(runs: list[Predictions]) -> None:
-    burdens = [burden(run, draws=40) for run in runs]
-    table = burden_table(runs, burdens)
-    check(table)
-    check(burden_figure(runs, [evaluate(run, draws=40) for run in runs], burdens))
-    needed = [row.cells[4] for row in table.rows]
-    # Always none has no alarms.
-    assert needed[0].text == "n/a"
-    assert needed[1].value == burdens[1].estimates["needed_to_evaluate"].value
-    assert turns(Estimate(np.inf, 2.0, np.inf), "never").interval_text == "2 to never"
-    assert turns(Estimate(np.inf, np.inf, np.inf)).interval_text == ""
-    assert turns(Estimate(-1.5, None, None)).text == "-1.50"
 
 
 def test_error_tables_add_up(runs: list[Predictions], whole: list[Predictions]) -> None:

@@ -12,11 +12,10 @@ from matplotlib.figure import Figure as Canvas
 
 from cradle_lib.detection import Predictions
 from cradle_lib.reporting import figures
-from cradle_lib.reporting.alarm_figures import burden_figure, category_figure
+from cradle_lib.reporting.alarm_figures import category_figure
 from cradle_lib.reporting.comparison_figures import difference_figure, sensitivity_figure
 from cradle_lib.reporting.figures import Theme, bare, legend, render, wrapped
 from cradle_lib.reporting.score_figures import model_figure, per_label_figure
-from cradle_lib.scoring.burden import burden
 from cradle_lib.scoring.comparison import compare
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.sensitivity import sensitivity
@@ -63,7 +62,6 @@ def score_pictures(named: list[Predictions]) -> None:
     evaluations = [evaluate(run, draws=20) for run in named]
     model_figure(named, evaluations, "micro_f1")
     per_label_figure(named, evaluations)
-    burden_figure(named, evaluations, [burden(run, draws=20) for run in named])
 
 
 def comparison_pictures(named: list[Predictions]) -> None:

@@ -14,14 +14,13 @@ from markdown_it import MarkdownIt
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
 from cradle_lib.display.escaping import markdown
-from cradle_lib.reporting.alarm_figures import burden_figure, category_figure
+from cradle_lib.reporting.alarm_figures import category_figure
 from cradle_lib.reporting.comparison_figures import difference_figure, sensitivity_figure
 from cradle_lib.reporting.downloads import to_latex
 from cradle_lib.reporting.figures import Figure
 from cradle_lib.reporting.score_figures import confusion_figure, model_figure, per_label_figure
 from cradle_lib.reporting.score_tables import outcome_table
 from cradle_lib.reporting.tables import Column, Row, Table, text
-from cradle_lib.scoring.burden import burden
 from cradle_lib.scoring.comparison import compare
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.sensitivity import sensitivity
@@ -63,7 +62,6 @@ def of_scores(runs: list[Predictions]) -> list[Figure]:
     return [
         model_figure(runs, evaluations),
         per_label_figure(runs, evaluations),
-        burden_figure(runs, evaluations, [burden(run, draws=5) for run in runs]),
     ]
 
 
