@@ -34,7 +34,6 @@ from .reporting.analysis_tables import history_runs as history_runs
 from .reporting.analysis_tables import swap_table as swap_table
 from .reporting.analysis_tables import type_table as type_table
 from .reporting.annotation_figures import adjudication_figure as adjudication_figure
-from .reporting.annotation_figures import annotator_confusion_figures as annotator_confusion_figures
 from .reporting.annotation_tables import interface_table as interface_table
 from .reporting.banner import banner as banner
 from .reporting.cache_figure import cache_figure as cache_figure
@@ -77,6 +76,7 @@ from .reporting.speed_tables import bench_table as bench_table
 from .reporting.threshold_figures import threshold_curves as threshold_curves
 from .reporting.threshold_figures import threshold_figures as threshold_figures
 from .reporting.threshold_figures import threshold_tables as threshold_tables
+from .scoring.annotators import annotator_confusion as annotator_confusion
 from .scoring.burden import burden as burden
 from .scoring.cohorts import cohorts as cohorts
 from .scoring.comparison import compare as compare

@@ -6,57 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path as Outline
 
 from cradle_lib.annotation.adjudication import Adjudication
-from cradle_lib.annotation.pairs import Pair, pairs
-from cradle_lib.annotation.table import Annotations
 from cradle_lib.annotation.voting import Outcome
 from cradle_lib.reporting.figures import DESKTOP, Figure, Theme, render
-from cradle_lib.reporting.heat_map import heat_map
-from cradle_lib.scoring.confusion import confusion
-
-
-def annotator_confusion_figures(annotations: Annotations) -> list[Figure]:
-    """Draws one confusion matrix for each two annotators who share dialogues."""
-    return [annotator_confusion_figure(pair) for pair in pairs(annotations)]
-
-
-def annotator_confusion_figure(pair: Pair) -> Figure:
-    """Draws what one annotator gave where the other gave something.
-
-    Args:
-        pair: Two annotators over the dialogues that both labelled.
-
-    Returns:
-        A heat map in percent of the rows, over all their turns, paired as predictions are.
-    """
-    masks = np.concatenate(pair.masks, axis=1)
-    counts = confusion(masks[0], masks[1])
-    # Turns that both left without are nearly all turns; their share says nothing.
-    counts[-1, -1] = 0
-    given = int(counts[:-1].sum())
-    same, alone = int(np.trace(counts[:-1, :-1])), int(counts[:-1, -1].sum())
-
-    return heat_map(
-        counts,
-        f"annotator {pair.first} (how often)",
-        f"annotator {pair.second}",
-        alt=(
-            f"Heat map of the labels of annotator {pair.first} against those of {pair.second} over "
-            f"{len(pair.dialogues):,} dialogues. Of {given:,} labels of {pair.first}, "
-            f"{pair.second} gave {same:,} on the same turn, nothing for {alone:,} and "
-            f"another label for {given - same - alone:,}."
-        ),
-        caption=(
-            f"What annotator {pair.second} gave on the turns that annotator {pair.first} "
-            "labelled, in percent of the row. The last row: where only the former gave a label."
-        ),
-    )
 
 
 def adjudication_figure(result: Adjudication) -> Figure:

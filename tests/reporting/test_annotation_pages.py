@@ -15,7 +15,6 @@ import pytest
 from cradle_lib import paths
 from cradle_lib.annotation import Annotations, adjudicate, write_annotations
 from cradle_lib.annotation.interface import HOTKEYS
-from cradle_lib.annotation.pairs import pairs
 from cradle_lib.display.table import Table
 from cradle_lib.display.theme import Picture
 from cradle_lib.labels import LABELS
@@ -26,7 +25,6 @@ from cradle_lib.reporting.adjudication_tables import (
 )
 from cradle_lib.reporting.annotation_figures import (
     adjudication_figure,
-    annotator_confusion_figures,
 )
 from cradle_lib.reporting.annotation_tables import (
     interface_table,
@@ -170,11 +168,9 @@ def test_the_flow_says_in_words_what_it_draws(study: Annotations) -> None:
     assert figure.dark != figure.light
 
 
-def test_confusion_says_in_words_what_it_draws(study: Annotations) -> None:
-    one, two = annotator_confusion_figures(study)
+def test_confusion_says_in_words_what_it_draws(page: Page) -> None:
+    one, two, often = page("annotator-confusion")
     # A gave 3 labels: B gave 2 of them too, and nothing for one. C and D: SH for an alert.
-    assert "Of 3 labels of A, B gave 2 on the same turn, nothing for 1 and another" in one.alt
-    assert "Of 2 labels of C, D gave 0 on the same turn, nothing for 1 and another label for 1" in (
-        two.alt
-    )
-    assert len(pairs(study)) == 2
+    assert "Of 3 labels of A, B gave 2 on the same turn, nothing for 1 and another for 0" in one.alt
+    assert "Of 2 labels of C, D gave 0 on the same turn, nothing for 1 and another for 1" in two.alt
+    assert len(often.grid.rows) == 1 + 3
