@@ -42,15 +42,6 @@ from .reporting.annotation_tables import units_table as units_table
 from .reporting.banner import banner as banner
 from .reporting.burden_tables import burden_table as burden_table
 from .reporting.cache_figure import cache_figure as cache_figure
-from .reporting.comparison_figures import difference_figure as difference_figure
-from .reporting.comparison_figures import sensitivity_figure as sensitivity_figure
-from .reporting.comparison_tables import difference_table as difference_table
-from .reporting.comparison_tables import label_difference_table as label_difference_table
-from .reporting.comparison_tables import leaderboard_table as leaderboard_table
-from .reporting.comparison_tables import run_sets as run_sets
-from .reporting.convention_tables import cohort_table as cohort_table
-from .reporting.convention_tables import sensitivity_table as sensitivity_table
-from .reporting.convention_tables import widest_table as widest_table
 from .reporting.corpus_figures import label_figure as label_figure
 from .reporting.corpus_figures import length_figure as length_figure
 from .reporting.corpus_figures import position_figure as position_figure
@@ -71,7 +62,9 @@ from .reporting.flip_tables import journal_pair as journal_pair
 from .reporting.money_tables import cost_table as cost_table
 from .reporting.money_tables import price_table as price_table
 from .reporting.money_tables import usage_table as usage_table
+from .reporting.notice import lacking as lacking
 from .reporting.range_tables import ranges_table as ranges_table
+from .reporting.runs import run_sets as run_sets
 from .reporting.runs import whole_runs as whole_runs
 from .reporting.runs import with_same_dialogues as with_same_dialogues
 from .reporting.score_figures import confusion_figure as confusion_figure

@@ -11,8 +11,17 @@ from matplotlib.figure import Figure as Canvas
 
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.reporting.analysis_tables import CATEGORY_NAMES
-from cradle_lib.reporting.comparison_figures import MARKERS, colours
-from cradle_lib.reporting.figures import Figure, Theme, bare, labelled, legend, render, wrapped
+from cradle_lib.reporting.figures import (
+    MARKERS,
+    Figure,
+    Theme,
+    bare,
+    colours,
+    labelled,
+    legend,
+    render,
+    wrapped,
+)
 from cradle_lib.reporting.notice import Notice, lacking
 from cradle_lib.reporting.runs import comparable
 from cradle_lib.scoring.burden import Burden

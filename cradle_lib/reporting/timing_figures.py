@@ -10,8 +10,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from cradle_lib.detection.predictions import Predictions
-from cradle_lib.reporting.comparison_figures import MARKERS, colours
-from cradle_lib.reporting.figures import Figure, Theme, bare, labelled, legend, render
+from cradle_lib.reporting.figures import (
+    MARKERS,
+    Figure,
+    Theme,
+    bare,
+    colours,
+    labelled,
+    legend,
+    render,
+)
 from cradle_lib.reporting.notice import Notice, lacking
 from cradle_lib.reporting.runs import comparable
 from cradle_lib.scoring.draws import Measured

@@ -12,15 +12,12 @@ from matplotlib.figure import Figure as Canvas
 
 from cradle_lib.detection import Predictions
 from cradle_lib.reporting import figures
-from cradle_lib.reporting.alarm_figures import burden_figure, category_figure
-from cradle_lib.reporting.comparison_figures import difference_figure, sensitivity_figure
+from cradle_lib.reporting.alarm_figures import burden_figure
 from cradle_lib.reporting.figures import Theme, bare, legend, render, wrapped
 from cradle_lib.reporting.score_figures import model_figure, per_label_figure
 from cradle_lib.reporting.timing_figures import delay_figure, window_figure
 from cradle_lib.scoring.burden import burden
-from cradle_lib.scoring.comparison import compare
 from cradle_lib.scoring.evaluate import evaluate
-from cradle_lib.scoring.sensitivity import sensitivity
 from cradle_lib.scoring.timing import timing
 
 NAMES = ("SmolLM2-135M-Instruct, constrained", "Qwen3-235B-A22B-Thinking-2507, our fine-tuned one")
@@ -74,13 +71,7 @@ def timing_pictures(named: list[Predictions]) -> None:
     delay_figure(named, timings)
 
 
-def comparison_pictures(named: list[Predictions]) -> None:
-    difference_figure(compare(named, draws=20, permutations=20))
-    sensitivity_figure(sensitivity(named))
-    category_figure(named)
-
-
-@pytest.mark.parametrize("draw", [score_pictures, timing_pictures, comparison_pictures])
+@pytest.mark.parametrize("draw", [score_pictures, timing_pictures])
 def test_long_names_stay_inside(
     draw: Callable[[list[Predictions]], None], named: list[Predictions], canvases: list[Canvas]
 ) -> None:
