@@ -37,15 +37,6 @@ from .reporting.annotation_figures import adjudication_figure as adjudication_fi
 from .reporting.annotation_tables import interface_table as interface_table
 from .reporting.banner import banner as banner
 from .reporting.cache_figure import cache_figure as cache_figure
-from .reporting.comparison_figures import difference_figure as difference_figure
-from .reporting.comparison_figures import sensitivity_figure as sensitivity_figure
-from .reporting.comparison_tables import difference_table as difference_table
-from .reporting.comparison_tables import label_difference_table as label_difference_table
-from .reporting.comparison_tables import leaderboard_table as leaderboard_table
-from .reporting.comparison_tables import run_sets as run_sets
-from .reporting.convention_tables import cohort_table as cohort_table
-from .reporting.convention_tables import sensitivity_table as sensitivity_table
-from .reporting.convention_tables import widest_table as widest_table
 from .reporting.downloads import downloads as downloads
 from .reporting.error_tables import confusion_table as confusion_table
 from .reporting.error_tables import error_table as error_table
@@ -58,6 +49,7 @@ from .reporting.money_tables import price_table as price_table
 from .reporting.money_tables import usage_table as usage_table
 from .reporting.notice import Notice as Notice
 from .reporting.notice import lacking as lacking
+from .reporting.runs import run_sets as run_sets
 from .reporting.runs import whole_runs as whole_runs
 from .reporting.runs import with_same_dialogues as with_same_dialogues
 from .reporting.score_figures import confusion_figure as confusion_figure

@@ -8,9 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure as Canvas
 
 from cradle_lib.detection.predictions import Predictions
-from cradle_lib.reporting.comparison_figures import MARKERS
 from cradle_lib.reporting.estimate_cells import share
-from cradle_lib.reporting.figures import Figure, Theme, legend, render
+from cradle_lib.reporting.figures import MARKERS, Figure, Theme, legend, render
 from cradle_lib.reporting.notice import Notice
 from cradle_lib.reporting.tables import Column, Row, Table, count, decimal, text
 from cradle_lib.scoring.draws import Measured

@@ -13,12 +13,9 @@ from matplotlib.figure import Figure as Canvas
 from cradle_lib.detection import Predictions
 from cradle_lib.reporting import figures
 from cradle_lib.reporting.alarm_figures import category_figure
-from cradle_lib.reporting.comparison_figures import difference_figure, sensitivity_figure
 from cradle_lib.reporting.figures import Theme, bare, legend, render, wrapped
 from cradle_lib.reporting.score_figures import model_figure, per_label_figure
-from cradle_lib.scoring.comparison import compare
 from cradle_lib.scoring.evaluate import evaluate
-from cradle_lib.scoring.sensitivity import sensitivity
 
 NAMES = ("SmolLM2-135M-Instruct, constrained", "Qwen3-235B-A22B-Thinking-2507, our fine-tuned one")
 
@@ -64,13 +61,11 @@ def score_pictures(named: list[Predictions]) -> None:
     per_label_figure(named, evaluations)
 
 
-def comparison_pictures(named: list[Predictions]) -> None:
-    difference_figure(compare(named, draws=20, permutations=20))
-    sensitivity_figure(sensitivity(named))
+def category_pictures(named: list[Predictions]) -> None:
     category_figure(named)
 
 
-@pytest.mark.parametrize("draw", [score_pictures, comparison_pictures])
+@pytest.mark.parametrize("draw", [score_pictures, category_pictures])
 def test_long_names_stay_inside(
     draw: Callable[[list[Predictions]], None], named: list[Predictions], canvases: list[Canvas]
 ) -> None:

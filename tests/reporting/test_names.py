@@ -15,15 +15,12 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
 from cradle_lib.display.escaping import markdown
 from cradle_lib.reporting.alarm_figures import category_figure
-from cradle_lib.reporting.comparison_figures import difference_figure, sensitivity_figure
 from cradle_lib.reporting.downloads import to_latex
 from cradle_lib.reporting.figures import Figure
 from cradle_lib.reporting.score_figures import confusion_figure, model_figure, per_label_figure
 from cradle_lib.reporting.score_tables import outcome_table
 from cradle_lib.reporting.tables import Column, Row, Table, text
-from cradle_lib.scoring.comparison import compare
 from cradle_lib.scoring.evaluate import evaluate
-from cradle_lib.scoring.sensitivity import sensitivity
 
 NAME = r"<img src=x onerror=alert(1)> $x_1$ [/x] {{evil}} `*_|\#\`"
 # The second one is no mathematics, and the third one would be missing from a legend.
@@ -66,16 +63,10 @@ def of_scores(runs: list[Predictions]) -> list[Figure]:
 
 
 def of_places(runs: list[Predictions]) -> list[Figure]:
-    return [sensitivity_figure(sensitivity(runs)), category_figure(runs)]
+    return [category_figure(runs)]
 
 
-def of_differences(runs: list[Predictions]) -> list[Figure]:
-    # The baseline is named in the caption only.
-    none = replace(runs[0], record=runs[0].record.model_copy(update={"name": "none"}))
-    return [difference_figure(compare([none, *runs], draws=5, permutations=5))]
-
-
-@pytest.mark.parametrize("draw", [of_scores, of_places, of_differences])
+@pytest.mark.parametrize("draw", [of_scores, of_places])
 def test_a_figure_writes_every_name_as_it_is(
     draw: Callable[[list[Predictions]], list[Figure]], named: list[Predictions]
 ) -> None:
