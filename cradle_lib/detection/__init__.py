@@ -4,9 +4,10 @@ from cradle_lib.detection.cost.estimate import estimate_cost
 from cradle_lib.detection.engine import Engine, Options, make_engine
 from cradle_lib.detection.journal import Journal, read_journal
 from cradle_lib.detection.journal_paths import journal_path
+from cradle_lib.detection.model import Decoding, Model
 from cradle_lib.detection.parsing import OUTCOMES, Outcome, read_answer
 from cradle_lib.detection.predictions import Predictions, load_predictions
-from cradle_lib.detection.registry import Decoding, Model, find_model, load_registry
+from cradle_lib.detection.registry import find_model, load_registry
 from cradle_lib.detection.run import Progress, run
 from cradle_lib.detection.runs import (
     corpus_options,

@@ -16,8 +16,8 @@ from cradle_lib.detection.cost.money import Budget
 from cradle_lib.detection.engine import Options, code_of, make_engine
 from cradle_lib.detection.journal import Journal, read_answers
 from cradle_lib.detection.journal_paths import journal_path
+from cradle_lib.detection.model import Model
 from cradle_lib.detection.parsing import Outcome
-from cradle_lib.detection.registry import Model
 from cradle_lib.detection.selection import choose_dialogues
 from cradle_lib.detection.session import Prediction, Session
 from cradle_lib.errors import EngineError, JournalError

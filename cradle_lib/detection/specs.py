@@ -12,7 +12,8 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from cradle_lib.detection.baselines.function import id_of
-from cradle_lib.detection.registry import Decoding, Model, find_model, is_here, load_registry
+from cradle_lib.detection.model import Decoding, Model, is_here
+from cradle_lib.detection.registry import find_model, load_registry
 from cradle_lib.errors import RegistryError
 
 _ENGINES: Final = {"hf": "wave", "openai": "openai", "anthropic": "anthropic"}

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 from cradle_lib.annotation.adjudication import Adjudication
-from cradle_lib.annotation.slips import find_slips
-from cradle_lib.annotation.table import Annotations
 from cradle_lib.annotation.voting import PUBLISHED_KEYS, Outcome
 from cradle_lib.labels import LABELS, short
 from cradle_lib.reporting.published import published_cell
@@ -105,25 +103,4 @@ def trail_table(result: Adjudication) -> Table:
             f"Who voted: {voters or MISSING}.",
             "`cradle annotate adjudicate --audit` writes the trail of all dialogues.",
         ),
-    )
-
-
-def slip_table(annotations: Annotations) -> Table:
-    """Counts slips against the protocol by annotator."""
-    found: Counter[tuple[str, str]] = Counter(
-        (slip.annotation.annotator, slip.kind) for slip in find_slips(annotations)
-    )
-    people = sorted({entry.annotator for entry in annotations.entries})
-    kinds = ("repeated", "late alert", "not a user turn")
-    rows = [Row((text(name), *(count(found[name, kind]) for kind in kinds))) for name in people]
-    return Table(
-        "Slips against the protocol, which the import warns about.",
-        (
-            Column("Annotator", "text"),
-            Column("A label given again"),
-            Column("An alert after its confirm"),
-            Column("A label not on a user turn"),
-        ),
-        tuple(rows),
-        ("A repeated label is right if it stands for another event: only its annotator knows.",),
     )

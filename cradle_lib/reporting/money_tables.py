@@ -10,7 +10,8 @@ from cradle_lib.detection.cost.estimate import estimate_cost
 from cradle_lib.detection.cost.money import Usage, dollars, told, total
 from cradle_lib.detection.journal import read_answers
 from cradle_lib.detection.journal_paths import journal_files
-from cradle_lib.detection.registry import Model, find_model, load_registry
+from cradle_lib.detection.model import Model
+from cradle_lib.detection.registry import find_model, load_registry
 from cradle_lib.detection.runs import find_journal
 from cradle_lib.record import History
 from cradle_lib.reporting.notice import Notice

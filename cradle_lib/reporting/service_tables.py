@@ -11,7 +11,8 @@ from cradle_lib.detection.api.faults import Fault, fault_of_status
 from cradle_lib.detection.cost.money import told, total
 from cradle_lib.detection.journal import read_journal
 from cradle_lib.detection.journal_paths import journal_files
-from cradle_lib.detection.registry import Model, find_model, load_registry
+from cradle_lib.detection.model import Model
+from cradle_lib.detection.registry import find_model, load_registry
 from cradle_lib.detection.runs import find_journal
 from cradle_lib.detection.session import Prediction
 from cradle_lib.reporting.notice import Notice

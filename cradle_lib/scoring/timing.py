@@ -14,11 +14,12 @@ There are no timestamps in a corpus: all times are user turns.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pandas as pd
 
 from cradle_lib.scoring.conventions import Conventions, Rows
 from cradle_lib.scoring.draws import Measured, json_estimate, measure, middle
@@ -59,6 +60,10 @@ CURVES: Final = {
     "late": ("late", False),
 }
 LEADS: Final = ("before", "same_turn", "after", "never")
+_COLUMNS: Final = (
+    "system", "over", "dialogues", "view", "measure", "scope", "turns", "value", "low", "high",
+    "unit", "support", "signature",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +121,8 @@ class Timing:
         early: ``erde_2``, ``erde_5``, ``latency_f1`` (NaN where nothing can be late) and
             ``latency``. Shape (G,) each.
         positives: Number of dialogues that are positive for each scope. Shape (G,).
+        system: Name of the model that made the run; empty if nobody said it.
+        over: Over which dialogues it was, as a heading.
     """
 
     signature: TimingSignature
@@ -130,6 +137,21 @@ class Timing:
     lead_dialogues: int
     early: dict[str, Measured]
     positives: Floats
+    system: str = ""
+    over: str = ""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences to put under these numbers: the conditions, and what the corpus lacks."""
+        said = ["In the signature p is the rate of the latency penalty."]
+        if not self.positives[: len(STAGES)].all():
+            said.append("A dash: no label of this stage is gold in these dialogues.")
+        if math.isnan(self.signature.p):
+            said.append(
+                "Half of the dialogues or more have fewer than two user turns, so that nothing "
+                "can be late: latency-weighted F1 is not defined."
+            )
+        return tuple(said)
 
     def f1(self, name: str, width: float, scope: str = "any") -> Estimate:
         """Looks up a point of a curve.
@@ -144,6 +166,71 @@ class Timing:
         """
         place = self.signature.widths.index(width), list(SCOPES).index(scope)
         return self.curves[name].estimate(*place)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Gives all of it as one tidy data frame.
+
+        Returns:
+            One row for each number.
+
+            - ``system``, ``over`` (str): the model's name; over which dialogues the run was, as a
+              heading; ``dialogues`` (int): how many these are.
+            - ``view`` (str) and ``measure`` (str): ``window`` (F1 within ``turns`` user turns;
+              the name of a curve), ``onset`` (shares ``premature``, ``on_time``, ``late``,
+              ``never``, and ``median_delay``), ``delay`` (shares ``waiting`` and ``detected``
+              after ``turns`` user turns), ``lead`` (shares ``before``, ``same_turn``, ``after``,
+              ``never``, and ``median_lead``) or ``early`` (``erde_2``, ``erde_5``,
+              ``latency_f1``, ``latency``).
+            - ``scope`` (str): ``any``, ``alert``, ``confirm`` or a label.
+            - ``turns`` (float): infinite for an endless window; NaN where it has no meaning.
+            - ``value``, ``low``, ``high`` (float): the number and its 95 % interval. Infinite
+              where fewer than half are ever tagged. NaN where nothing within the scope is gold,
+              whatever 0/0 counts as elsewhere, and for what was not computed.
+            - ``unit`` (str): ``share`` (0 to 1), or ``number`` for user turns.
+            - ``support`` (int): dialogues with a gold label of the scope; its onsets, for
+              ``onset`` and ``delay``; dialogues with both stages, for ``lead``.
+            - ``signature`` (str): what the numbers depend on.
+        """
+        scopes, widths = list(SCOPES), self.signature.widths
+        parts = [
+            m.to_frame(turns=widths, scope=scopes).assign(view="window", measure=name)
+            for name, m in self.curves.items()
+        ]
+        parts += [
+            self.fates.to_frame(scope=scopes, measure=FATES).assign(view="onset"),
+            self.delay.to_frame(scope=scopes).assign(view="onset", measure="median_delay"),
+        ]
+        parts += [
+            m.to_frame(scope=STAGES, turns=np.arange(m.value.shape[1])).assign(
+                view="delay", measure=name
+            )
+            for name, m in (("waiting", self.waiting), ("detected", self.detected))
+        ]
+        parts += [
+            self.lead.to_frame(measure=LEADS).assign(view="lead", scope="any"),
+            self.median_lead.to_frame(measure=["median_lead"]).assign(view="lead", scope="any"),
+        ]
+        parts += [
+            m.to_frame(scope=scopes).assign(view="early", measure=name)
+            for name, m in self.early.items()
+        ]
+        frame = pd.concat(parts, ignore_index=True)
+        places = frame["scope"].map(scopes.index)
+        support = pd.Series(self.positives[places])
+        of_onsets = frame["view"].isin(["onset", "delay"])
+        support = support.mask(of_onsets, pd.Series(self.onsets[places]))
+        support = support.mask(frame["view"] == "lead", self.lead_dialogues)
+        frame.loc[support == 0, ["value", "low", "high"]] = math.nan
+        in_turns = frame["measure"].isin(["median_delay", "median_lead", "latency"])
+        frame = frame.assign(
+            system=self.system,
+            over=self.over,
+            dialogues=self.signature.scored.dialogues,
+            unit=np.where(in_turns, "number", "share"),
+            support=support.astype(int),
+            signature=str(self.signature),
+        )
+        return frame[list(_COLUMNS)].astype({"turns": float})
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain numbers, ready for strict JSON.
@@ -218,11 +305,9 @@ def timing(
     scored = sign(predictions, conventions, draws=draws, seed=seed)
     rows, n = scored_rows(predictions, conventions), len(predictions.corpus)
     lengths = np.bincount(rows.dialogue_of, minlength=n)
-    return time_rows(
-        rows,
-        n,
-        signature=TimingSignature(scored, widths, ERDE_TURNS, penalty_rate(lengths)),
-    )
+    signature = TimingSignature(scored, widths, ERDE_TURNS, penalty_rate(lengths))
+    found = time_rows(rows, n, signature=signature)
+    return replace(found, system=predictions.record.name, over=predictions.over)
 
 
 def time_rows(rows: Rows, n: int, *, signature: TimingSignature) -> Timing:

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cradle_lib.cli import compare, models
-from cradle_lib.cli.console import err
+from cradle_lib.cli.console import err, out
 from cradle_lib.detection import load_registry, specs
 from cradle_lib.detection.registry import Registry
 from cradle_lib.errors import CradleError
@@ -29,6 +29,8 @@ def _hostile(monkeypatch: pytest.MonkeyPatch) -> None:
             {m.id: m.model_dump(exclude={"id"}) | update for m in load_registry().sound}
         )
 
+    # A console keeps the width that it found when it was made.
+    monkeypatch.setattr(out, "width", 300)
     for module in (compare, models, specs):
         monkeypatch.setattr(module, "load_registry", renamed)
 

@@ -175,7 +175,7 @@ def test_an_estimate_says_what_it_rests_on(corpus: Corpus) -> None:
 
 
 def test_a_damaged_vocabulary_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cradle_lib.detection import tokens
+    from cradle_lib.detection.cost import tokens
     from cradle_lib.errors import EngineError
 
     for content, message in (

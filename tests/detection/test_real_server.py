@@ -17,7 +17,6 @@ from cradle_lib.detection import Options, Outcome, read_journal, run
 from cradle_lib.detection.api.anthropic_messages import AnthropicMessages
 from cradle_lib.detection.local.serving import serving
 from cradle_lib.detection.local.weights import gguf_file
-from cradle_lib.detection.registry import str
 from cradle_lib.errors import EngineError
 
 from .dialogues import make_corpus

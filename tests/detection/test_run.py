@@ -28,7 +28,7 @@ from cradle_lib.detection import (
     sample_dialogues,
 )
 from cradle_lib.detection.engine import Engine, Sequential
-from cradle_lib.detection.registry import Decoding, Prices
+from cradle_lib.detection.model import Decoding, Prices
 from cradle_lib.detection.run import Consent
 from cradle_lib.errors import CorpusError, EngineError, JournalError
 from cradle_lib.labels import BITS

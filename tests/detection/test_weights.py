@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cradle_lib.detection import weights
+from cradle_lib.detection.local import weights
 from cradle_lib.detection.local.weights import PARCELS, Parcel, embedded_weights, gguf_file
 from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
 from cradle_lib.labels import LABELS
-from cradle_lib.reporting.alarm_figures import burden_figure, category_figure
+from cradle_lib.reporting.alarm_figures import category_figure
 from cradle_lib.reporting.analysis_tables import (
     alert_table,
     category_table,
@@ -26,7 +25,6 @@ from cradle_lib.reporting.analysis_tables import (
     swap_table,
     type_table,
 )
-from cradle_lib.reporting.burden_tables import burden_table
 from cradle_lib.reporting.comparison_figures import difference_figure, sensitivity_figure
 from cradle_lib.reporting.comparison_tables import (
     difference_table,
@@ -36,27 +34,14 @@ from cradle_lib.reporting.comparison_tables import (
 )
 from cradle_lib.reporting.convention_tables import cohort_table, sensitivity_table, widest_table
 from cradle_lib.reporting.downloads import downloads
-from cradle_lib.reporting.estimate_cells import turns
 from cradle_lib.reporting.figures import Figure
 from cradle_lib.reporting.tables import Table
-from cradle_lib.reporting.timing_figures import delay_figure, window_figure
-from cradle_lib.reporting.timing_tables import (
-    early_table,
-    lead_table,
-    onset_label_table,
-    onset_table,
-    window_label_table,
-    window_table,
-)
-from cradle_lib.scoring.burden import burden
 from cradle_lib.scoring.categories import analyse
 from cradle_lib.scoring.cohorts import cohorts
 from cradle_lib.scoring.comparison import Comparison, compare
 from cradle_lib.scoring.consequence import consequence
-from cradle_lib.scoring.evaluate import Estimate, evaluate
 from cradle_lib.scoring.report import report
 from cradle_lib.scoring.sensitivity import sensitivity
-from cradle_lib.scoring.timing import timing
 
 HOSTILE = "Model <keyword>"
 
@@ -131,52 +116,6 @@ def test_a_filled_dot_needs_a_difference_that_was_shown(comparison: Comparison) 
     for d in comparison.family:
         if d.score == "micro_f1":
             assert f"{100 * d.estimate.value:+.1f} ({d.verdict})" in figure.alt
-
-
-def test_timing_tables_hold_the_timing(runs: list[Predictions]) -> None:
-    timings = [timing(run, draws=40) for run in runs]
-    onsets = onset_table(runs, timings)
-    shares = np.array([[row.cells[i].value for i in range(2, 6)] for row in onsets.rows])
-    # The sample of four has no gold alert.
-    expected = [100 if n else np.nan for n in column(onsets, "Onsets")]
-    assert shares.sum(axis=1) == pytest.approx(expected, nan_ok=True)
-    assert column(onsets, "Onsets")[:3] == [int(n) for n in timings[0].onsets[:3]]
-    leads, early = lead_table(runs, timings), early_table(runs, timings)
-    assert column(leads, "Dialogues with both") == [t.lead_dialogues for t in timings]
-    assert column(early, "ERDE 5 (%), lower is better")[0] == pytest.approx(
-        100 * timings[0].early["erde_5"].value[0]
-    )
-    labels, by_label = (f(runs[1], timings[1]) for f in (onset_label_table, window_label_table))
-    assert len(labels.rows) == len(by_label.rows) == len(LABELS)
-    windows = window_table(runs, timings)
-    # Both ends of a curve are scores that are computed elsewhere, of everything and of a label.
-    for level, title in (("turn", "Exact turn"), ("dialogue", "Once per dialogue")):
-        scored = evaluate(runs[1], level=level, draws=0)
-        assert column(windows, title)[3] == pytest.approx(100 * scored.estimate("micro_f1").value)
-        # A label that never is gold has no F1 that says anything.
-        expected = np.where(list(scored.support.values()), 100 * scored.scores.f1, np.nan)
-        assert column(by_label, title) == pytest.approx(expected, nan_ok=True)
-    assert column(by_label, "Dialogues") == [int(n) for n in timings[1].positives[3:]]
-    figures: Sequence[Figure] = (window_figure(runs, timings), delay_figure(runs, timings))
-    for shown in (onsets, leads, early, labels, windows, by_label, *figures):
-        check(shown)
-    start = 100 * evaluate(runs[1], draws=0).estimate("micro_f1").value
-    end = 100 * evaluate(runs[1], level="dialogue", draws=0).estimate("micro_f1").value
-    assert f"from {start:.1f} on the exact turn to {end:.1f} anywhere" in figures[0].alt
-
-
-def test_alarms_are_shown_with_words_for_what_is_no_number(runs: list[Predictions]) -> None:
-    burdens = [burden(run, draws=40) for run in runs]
-    table = burden_table(runs, burdens)
-    check(table)
-    check(burden_figure(runs, [evaluate(run, draws=40) for run in runs], burdens))
-    needed = [row.cells[4] for row in table.rows]
-    # Always none has no alarms.
-    assert needed[0].text == "n/a"
-    assert needed[1].value == burdens[1].estimates["needed_to_evaluate"].value
-    assert turns(Estimate(np.inf, 2.0, np.inf), "never").interval_text == "2 to never"
-    assert turns(Estimate(np.inf, np.inf, np.inf)).interval_text == ""
-    assert turns(Estimate(-1.5, None, None)).text == "-1.50"
 
 
 def test_error_tables_add_up(runs: list[Predictions], whole: list[Predictions]) -> None:

@@ -14,18 +14,13 @@ from markdown_it import MarkdownIt
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
 from cradle_lib.display.escaping import markdown
-from cradle_lib.reporting.alarm_figures import burden_figure, category_figure
+from cradle_lib.reporting.alarm_figures import category_figure
 from cradle_lib.reporting.comparison_figures import difference_figure, sensitivity_figure
-from cradle_lib.reporting.corpus_figures import position_figure
 from cradle_lib.reporting.downloads import to_latex
 from cradle_lib.reporting.figures import Figure
 from cradle_lib.reporting.tables import Column, Row, Table, text
-from cradle_lib.reporting.timing_figures import delay_figure, window_figure
-from cradle_lib.scoring.burden import burden
 from cradle_lib.scoring.comparison import compare
-from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.sensitivity import sensitivity
-from cradle_lib.scoring.timing import timing
 
 NAME = r"<img src=x onerror=alert(1)> $x_1$ [/x] {{evil}} `*_|\#\`"
 # The second one is no mathematics, and the third one would be missing from a legend.
@@ -59,18 +54,6 @@ def named(corpus: Corpus, make_run: Callable[..., Predictions]) -> list[Predicti
     return found
 
 
-def of_scores(runs: list[Predictions]) -> list[Figure]:
-    evaluations = [evaluate(run, draws=5) for run in runs]
-    return [
-        burden_figure(runs, evaluations, [burden(run, draws=5) for run in runs]),
-    ]
-
-
-def of_timing(runs: list[Predictions]) -> list[Figure]:
-    timings = [timing(run, draws=5) for run in runs]
-    return [window_figure(runs, timings), delay_figure(runs, timings)]
-
-
 def of_places(runs: list[Predictions]) -> list[Figure]:
     return [sensitivity_figure(sensitivity(runs)), category_figure(runs)]
 
@@ -81,7 +64,7 @@ def of_differences(runs: list[Predictions]) -> list[Figure]:
     return [difference_figure(compare([none, *runs], draws=5, permutations=5))]
 
 
-@pytest.mark.parametrize("draw", [of_scores, of_timing, of_places, of_differences])
+@pytest.mark.parametrize("draw", [of_places, of_differences])
 def test_a_figure_writes_every_name_as_it_is(
     draw: Callable[[list[Predictions]], list[Figure]], named: list[Predictions]
 ) -> None:
@@ -94,11 +77,6 @@ def test_a_figure_writes_every_name_as_it_is(
         page = Page(figure._repr_html_())
         assert set(page.tags) <= {"figure", "img", "div", "figcaption"}
         assert page.tags.count("img") == 2
-
-
-def test_panels_are_text_too() -> None:
-    panels = position_figure({NAME: (np.array([1, 2]), np.array([0, 1]))}, "c")
-    assert NAME in "".join(ElementTree.fromstring(panels.light).itertext())
 
 
 def test_a_name_in_a_table_is_text_in_all_its_forms(named: list[Predictions]) -> None:

@@ -35,7 +35,7 @@ from cradle_lib.detection.api.replies import one_line
 from cradle_lib.detection.engine import Emit, Engine, Options
 from cradle_lib.detection.local.loading import require_packages
 from cradle_lib.detection.local.quiet import unlogged
-from cradle_lib.detection.registry import Decoding, Model
+from cradle_lib.detection.model import Decoding, Model
 from cradle_lib.detection.session import Answer, Prompt, Session
 from cradle_lib.errors import EngineError
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.engine import Options, Sequential
+from cradle_lib.detection.model import Model
 from cradle_lib.detection.parsing import Outcome
-from cradle_lib.detection.registry import Model
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError
 

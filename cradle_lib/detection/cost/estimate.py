@@ -16,7 +16,7 @@ from functools import lru_cache
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection.cost.money import Place, Usage, total
 from cradle_lib.detection.cost.tokens import TOKENIZER, count_tokens, last_seam
-from cradle_lib.detection.registry import Caching, Model
+from cradle_lib.detection.model import Caching, Model
 from cradle_lib.detection.selection import choose_dialogues
 from cradle_lib.detection.session import Answer, Prompt, Session
 from cradle_lib.labels import BITS, format_mask

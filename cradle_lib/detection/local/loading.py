@@ -13,8 +13,8 @@ from cradle_lib.detection.engine import Options
 from cradle_lib.detection.local.quiet import quiet
 from cradle_lib.detection.local.snapshot import hub_commit, unloadable
 from cradle_lib.detection.local.weights import PREFIX, embedded_weights
+from cradle_lib.detection.model import Decoding, Model
 from cradle_lib.detection.parsing import Outcome, is_cut
-from cradle_lib.detection.registry import Decoding, Model
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError
 

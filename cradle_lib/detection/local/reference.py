@@ -14,8 +14,8 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection.engine import Options, Sequential
 from cradle_lib.detection.local.loading import Local, load_local, require_packages, wait_passively
 from cradle_lib.detection.local.snapshot import weights_pin
+from cradle_lib.detection.model import Model
 from cradle_lib.detection.parsing import Outcome
-from cradle_lib.detection.registry import Model
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError
 

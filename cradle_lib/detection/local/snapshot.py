@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from cradle_lib.detection.local.weights import PREFIX
-from cradle_lib.detection.registry import Model
+from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
 
 _NAME: Final = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")

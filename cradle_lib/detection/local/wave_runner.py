@@ -26,8 +26,8 @@ from cradle_lib.detection.local.loading import Local
 from cradle_lib.detection.local.prefix import shared_prefix
 from cradle_lib.detection.local.sequence_state import SequenceState
 from cradle_lib.detection.local.shared_attention import attach, detach
+from cradle_lib.detection.model import Model
 from cradle_lib.detection.parsing import Outcome, is_cut
-from cradle_lib.detection.registry import Model
 from cradle_lib.detection.session import Answer, Prompt, Session
 from cradle_lib.errors import EngineError
 

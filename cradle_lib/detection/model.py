@@ -1,0 +1,264 @@
+"""One model: what an entry of the registry may say, and what must fit together in it."""
+
+from __future__ import annotations
+
+import re
+from datetime import date as Date  # noqa: N812 - a field is called date
+from ipaddress import ip_address
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import unquote, urlsplit
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
+
+from cradle_lib.detection.engine import engine_names, find_engine
+from cradle_lib.errors import EngineError
+
+# `own` is what a user brings without an entry: a function, or a model named by a spec.
+Group = Literal["baseline", "embedded", "open", "fine-tuned", "proprietary", "own"]
+
+# How providers' keys begin, and names under which one is handed over.
+_KEY: Final = re.compile(
+    r"(^|/)(sk-|gsk_|hf_|xai-|pplx-|nvapi-|r8_|AIza)[\w-]{8}|(key|token|secret|password)=",
+    re.IGNORECASE,
+)
+Dollars = Annotated[float, Field(ge=0)]
+# Options of a call that have a field of their own, or that the protocol itself sets.
+_NOT_EXTRA: Final = frozenset(
+    {
+        "max_completion_tokens",
+        "max_tokens",
+        "messages",
+        "model",
+        "n",
+        "seed",
+        "stream",
+        "temperature",
+    }
+)
+
+
+class _Strict(BaseModel):
+    # A message never repeats what was given: it could be a key.
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class Decoding(_Strict):
+    """How an answer is produced. Whatever can change an answer stands here.
+
+    Attributes:
+        max_new_tokens: Upper limit of the answer's length.
+        mode: ``constrained`` lets the model write only answers that parse; the wave engine
+            can do it, and ``max_new_tokens`` has no effect then. ``None`` lets it write freely.
+        temperature: Sampling temperature. ``None`` leaves it to the provider of a service; the
+            reference engine is then greedy.
+        seed: Seed of the sampling, for the reference engine and services that know one.
+        dtype: Number format of local weights, such as ``bfloat16``.
+        chat: Switches of the model's chat template, such as ``enable_thinking: false``.
+        answer_after: A control text after which the answer proper begins, for models
+            that write their reasoning in a channel of its own.
+        extra: Further options of a service's calls, sent as they stand, such as ``top_p`` or
+            ``reasoning_effort``.
+    """
+
+    max_new_tokens: Annotated[int, Field(ge=1)] = 512
+    mode: Literal["constrained"] | None = None
+    temperature: Annotated[float, Field(ge=0)] | None = None
+    seed: int | None = None
+    dtype: Literal["float32", "bfloat16", "float16"] | None = None
+    chat: dict[str, bool | str] = {}
+    answer_after: str | None = None
+    extra: dict[str, Any] = {}
+
+    @field_validator("extra")
+    @classmethod
+    def _says_nothing_twice(cls, extra: dict[str, Any]) -> dict[str, Any]:
+        if taken := sorted(_NOT_EXTRA & extra.keys()):
+            raise ValueError(f"{', '.join(taken)}: set outside 'extra', or not to be changed")
+        return extra
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that are set: what a record keeps."""
+        return {name: value for name, value in self.model_dump().items() if value not in (None, {})}
+
+
+class Key(_Strict):
+    """Where an API key comes from: always the environment.
+
+    Attributes:
+        variable: Name of the environment variable.
+        url: Where to get a key.
+    """
+
+    variable: str
+    url: str | None = None
+
+
+class Prices(_Strict):
+    """What a provider charges: dollars per million tokens, for each kind on its own.
+
+    Attributes:
+        input: Prompt tokens.
+        cached: Prompt tokens read from a cache; ``None`` if they cost as much as ``input``.
+        written: Prompt tokens written to a cache; ``None`` if writing costs nothing extra.
+        output: Tokens of answers, reasoning included.
+        date: Day on which they were looked up.
+        source: Where they stand.
+    """
+
+    input: Dollars
+    cached: Dollars | None = None
+    written: Dollars | None = None
+    output: Dollars
+    date: Date
+    source: str
+
+
+class Caching(_Strict):
+    """How a provider's prompt cache counts, as far as it says.
+
+    Attributes:
+        minimum: Tokens that a prefix must have to be cached.
+        step: Only whole multiples of this many tokens are read from the cache.
+    """
+
+    minimum: Annotated[int, Field(ge=0)] = 0
+    step: Annotated[int, Field(ge=1)] = 1
+
+
+class Model(_Strict):
+    """One entry of the registry.
+
+    Attributes:
+        id: Its key in the file: lower case, used in file names and commands.
+        name: What pages call it.
+        group: Kind of system.
+        engine: What drives it.
+        weights: Repository or folder of the weights, a name that starts with
+            ``embedded:``, the provider's name of the model, or a journal to replay.
+        revision: Commit or checksum of the weights; ``None`` if it is not pinned.
+        prompt: Name of its prompt template.
+        decoding: Settings that shape the answer; ``None`` for systems that generate nothing.
+        default: Whether the default book holds it.
+        sample: Number of dialogues that the default book runs it on; ``None`` for all.
+        published: Its key in the published numbers, if the paper reports it.
+        remote: Whether the text of the dialogues leaves this machine.
+        base_url: Endpoint, if it is not the provider's own.
+        key: Where its API key comes from.
+        tokenizer: Name of its tokenizer, if estimates can use it; ``None`` for a near one.
+        prices: What the provider charges.
+        caching: How the provider's prompt cache counts.
+        hardware: What it needs, in words.
+    """
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+    name: str
+    group: Group
+    engine: str
+    weights: str | None = None
+    revision: str | None = None
+    prompt: str = "turn"
+    decoding: Decoding | None = None
+    default: bool = False
+    sample: Annotated[int, Field(ge=1)] | None = None
+    published: str | None = None
+    remote: bool = False
+    base_url: str | None = None
+    key: Key | None = None
+    tokenizer: str | None = None
+    prices: Prices | None = None
+    caching: Caching = Caching()
+    hardware: str | None = None
+
+    @property
+    def kind(self) -> Literal["baseline", "local", "service"]:
+        """What an answer costs: see :class:`~cradle_lib.detection.engine.Engine`."""
+        return find_engine(self.engine).kind
+
+    @property
+    def computes_here(self) -> bool:
+        """Whether it is a language model that this machine computes."""
+        return self.kind == "local"
+
+    @property
+    def is_service(self) -> bool:
+        """Whether it is asked through an API, be it next door or remote."""
+        return self.kind == "service"
+
+    @field_validator("engine")
+    @classmethod
+    def _engine_exists(cls, name: str) -> str:
+        try:
+            find_engine(name)
+        except EngineError as error:
+            raise ValueError(str(error)) from None
+        return name
+
+    @model_validator(mode="after")
+    def _fits_its_engine(self) -> Model:
+        engine = find_engine(self.engine)
+        if engine.needs_weights and not self.weights:
+            raise ValueError(f"engine {self.engine} needs 'weights'")
+        for setting in self.decoding.model_dump(exclude_defaults=True) if self.decoding else ():
+            if setting not in engine.uses:
+                raise ValueError(_not_used(self.engine, setting))
+        if "@" in urlsplit(self.base_url or "").netloc:
+            raise ValueError("'base_url' holds a user name or password; keys come from 'key' only")
+        if _may_hold_key(self.base_url or ""):
+            raise ValueError(
+                "'base_url' holds a query, a fragment or what looks like a key; end it with its "
+                "path: keys come from 'key' only"
+            )
+        if self.is_service and self.base_url is None and not self.remote:
+            raise ValueError("a provider's own endpoint is remote: say 'remote: true'")
+        if self.is_service and not self.remote and not is_here(self.base_url or ""):
+            raise ValueError(
+                f"{urlsplit(self.base_url or '').hostname} is not on this machine or network: "
+                "say 'remote: true'"
+            )
+        if self.is_service and self.remote and self.key is None:
+            raise ValueError(f"a remote model with engine {self.engine} needs 'key'")
+        if self.prices and not self.is_service:
+            raise ValueError(f"engine {self.engine} asks no service, and has no 'prices'")
+        return self
+
+
+def is_here(url: str) -> bool:
+    """Whether an address is this machine's or a private network's, by its form alone."""
+    host = (urlsplit(url).hostname or "").removesuffix(".")
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host == "localhost" or host.endswith((".localhost", ".local", ".internal"))
+    return address.is_loopback or address.is_private
+
+
+def _may_hold_key(url: str) -> bool:
+    """Whether an address has a part that a key could stand in, or that looks like one."""
+    parts = urlsplit(url)
+    path = unquote(parts.path)
+    mixed = (
+        re.search("[a-z]", run) and re.search("[A-Z]", run) and re.search("[0-9]", run)
+        for run in re.findall("[A-Za-z0-9]{20,}", path)
+    )
+    return "?" in url or "#" in url or bool(_KEY.search(path)) or any(mixed)
+
+
+def _not_used(engine: str, setting: str) -> str:
+    able = [name for name in engine_names() if setting in _uses(name)]
+    return f"engine {engine} does not use 'decoding.{setting}', which would do nothing. " + (
+        f"Leave it out, or use {' or '.join(able)}" if able else "Leave it out"
+    )
+
+
+def _uses(name: str) -> frozenset[str]:
+    try:
+        return find_engine(name).uses
+    except EngineError:
+        return frozenset()
