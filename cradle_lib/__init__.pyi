@@ -38,8 +38,6 @@ from .reporting.annotation_tables import interface_table as interface_table
 from .reporting.banner import banner as banner
 from .reporting.cache_figure import cache_figure as cache_figure
 from .reporting.downloads import downloads as downloads
-from .reporting.error_tables import confusion_table as confusion_table
-from .reporting.error_tables import error_table as error_table
 from .reporting.examples import error_examples as error_examples
 from .reporting.examples import first_turns as first_turns
 from .reporting.flip_tables import flip_tables as flip_tables
@@ -52,13 +50,6 @@ from .reporting.notice import lacking as lacking
 from .reporting.runs import run_sets as run_sets
 from .reporting.runs import whole_runs as whole_runs
 from .reporting.runs import with_same_dialogues as with_same_dialogues
-from .reporting.score_figures import confusion_figure as confusion_figure
-from .reporting.score_figures import model_figure as model_figure
-from .reporting.score_figures import per_label_figure as per_label_figure
-from .reporting.score_tables import outcome_table as outcome_table
-from .reporting.score_tables import per_label_table as per_label_table
-from .reporting.score_tables import record_table as record_table
-from .reporting.score_tables import scores_table as scores_table
 from .reporting.service_tables import agreement_of_answers as agreement_of_answers
 from .reporting.service_tables import fault_table as fault_table
 from .reporting.service_tables import token_table as token_table
@@ -72,7 +63,9 @@ from .scoring.annotators import annotator_confusion as annotator_confusion
 from .scoring.burden import burden as burden
 from .scoring.cohorts import cohorts as cohorts
 from .scoring.comparison import compare as compare
+from .scoring.confusion import confusion_frame as confusion_frame
 from .scoring.consequence import consequence as consequence
+from .scoring.errors import error_counts as error_counts
 from .scoring.errors import pick_cases as pick_cases
 from .scoring.evaluate import evaluate as evaluate
 from .scoring.report import report as report
