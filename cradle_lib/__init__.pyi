@@ -1,6 +1,7 @@
 from .annotation.adjudication import adjudicate as adjudicate
 from .annotation.agreement_frame import AGREEMENT_NAMES as AGREEMENT_NAMES
 from .annotation.agreement_frame import agreement_frame as agreement_frame
+from .annotation.interface import labelling_keys as labelling_keys
 from .annotation.shipped import load_annotations as load_annotations
 from .annotation.slips import slip_frame as slip_frame
 from .annotation.voting import OUTCOME_KEYS as OUTCOME_KEYS
@@ -31,7 +32,6 @@ from .reporting.analysis_tables import escalation_table as escalation_table
 from .reporting.analysis_tables import history_runs as history_runs
 from .reporting.analysis_tables import swap_table as swap_table
 from .reporting.analysis_tables import type_table as type_table
-from .reporting.annotation_tables import interface_table as interface_table
 from .reporting.banner import banner as banner
 from .reporting.cache_figure import cache_figure as cache_figure
 from .reporting.comparison_figures import difference_figure as difference_figure

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
 
 from cradle_lib import paths
-from cradle_lib.annotation import Annotations, write_annotations
-from cradle_lib.annotation.interface import HOTKEYS
+from cradle_lib.annotation import Annotations, labelling_config, write_annotations
 from cradle_lib.display.table import Table
 from cradle_lib.display.theme import Picture
 from cradle_lib.labels import LABELS
-from cradle_lib.reporting.annotation_tables import (
-    interface_table,
-)
 from cradle_lib.reporting.notice import Notice
-from cradle_lib.reporting.tables import Table as OldTable
 
 from ..annotation.hand_study import hand_study
 from .test_notebooks import show
@@ -53,10 +47,6 @@ def page(study: Annotations, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         return [item for item in found if isinstance(item, Table | Picture)]
 
     return run
-
-
-def rows(table: OldTable) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(table.to_csv())))
 
 
 def lines(table: Table) -> dict[tuple[str, str], dict[str, str]]:
@@ -156,12 +146,20 @@ def test_two_who_never_differ_need_nobody_else(
     assert "there is no trail to show" in notice.message
 
 
-def test_the_interface_is_listed_with_its_keys() -> None:
-    found = rows(interface_table())
-    assert len(found) == len(LABELS) / 2
-    keys = [row[state] for row in found for state in ("Ongoing", "Past")]
-    assert keys == [HOTKEYS[label] for label in LABELS]
-    assert (found[0]["Button"], found[1]["Button"]) == ("Alert", "Confirm SI passive")
+def test_the_interface_is_listed_with_its_keys(page: Page) -> None:
+    (table,) = page("annotation-interface")
+    rows = [*lines(table).values()]
+    assert [row["Button"] for row in rows] == [
+        "Alert", "Confirm SI passive", "Confirm SI active", "Confirm SH", "Confirm DV",
+        "Confirm CA", "Confirm SHA", "Confirm RA",
+    ]  # fmt: skip
+    keys = {label.get("alias"): label.get("hotkey") for label in config().iter("Label")}
+    assert [row[state] for row in rows for state in ("Ongoing", "Past")] == [*keys.values()]
+    assert [note.partition(":")[0] for note in table.notes] == ["Ongoing", "Past"]
+
+
+def config() -> ElementTree.Element:
+    return ElementTree.fromstring(labelling_config())
 
 
 def test_confusion_says_in_words_what_it_draws(page: Page) -> None:
