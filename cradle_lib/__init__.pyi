@@ -1,8 +1,10 @@
 from .annotation.adjudication import adjudicate as adjudicate
 from .annotation.agreement_frame import AGREEMENT_NAMES as AGREEMENT_NAMES
 from .annotation.agreement_frame import agreement_frame as agreement_frame
+from .annotation.interface import labelling_keys as labelling_keys
 from .annotation.shipped import load_annotations as load_annotations
 from .annotation.slips import slip_frame as slip_frame
+from .annotation.voting import OUTCOME_KEYS as OUTCOME_KEYS
 from .corpus.load import load_corpus as load_corpus
 from .corpus.statistics import corpus_statistics as corpus_statistics
 from .corpus.statistics import dialogue_frame as dialogue_frame
@@ -21,9 +23,6 @@ from .display.theme import show_figure as show_figure
 from .display.theme import theme as theme
 from .published import published_label_counts as published_label_counts
 from .reporting.ability import ability_table as ability_table
-from .reporting.adjudication_tables import decision_table as decision_table
-from .reporting.adjudication_tables import outcome_counts_table as outcome_counts_table
-from .reporting.adjudication_tables import trail_table as trail_table
 from .reporting.alarm_figures import category_figure as category_figure
 from .reporting.analysis_tables import alert_table as alert_table
 from .reporting.analysis_tables import category_table as category_table
@@ -33,8 +32,6 @@ from .reporting.analysis_tables import escalation_table as escalation_table
 from .reporting.analysis_tables import history_runs as history_runs
 from .reporting.analysis_tables import swap_table as swap_table
 from .reporting.analysis_tables import type_table as type_table
-from .reporting.annotation_figures import adjudication_figure as adjudication_figure
-from .reporting.annotation_tables import interface_table as interface_table
 from .reporting.banner import banner as banner
 from .reporting.cache_figure import cache_figure as cache_figure
 from .reporting.downloads import downloads as downloads
