@@ -34,12 +34,7 @@ from .reporting.analysis_tables import history_runs as history_runs
 from .reporting.analysis_tables import swap_table as swap_table
 from .reporting.analysis_tables import type_table as type_table
 from .reporting.annotation_figures import adjudication_figure as adjudication_figure
-from .reporting.annotation_figures import agreement_figure as agreement_figure
-from .reporting.annotation_figures import annotator_confusion_figures as annotator_confusion_figures
-from .reporting.annotation_tables import agreement_by_group as agreement_by_group
-from .reporting.annotation_tables import agreement_table as agreement_table
 from .reporting.annotation_tables import interface_table as interface_table
-from .reporting.annotation_tables import units_table as units_table
 from .reporting.banner import banner as banner
 from .reporting.cache_figure import cache_figure as cache_figure
 from .reporting.comparison_figures import difference_figure as difference_figure
@@ -63,7 +58,6 @@ from .reporting.money_tables import price_table as price_table
 from .reporting.money_tables import usage_table as usage_table
 from .reporting.notice import Notice as Notice
 from .reporting.notice import lacking as lacking
-from .reporting.range_tables import ranges_table as ranges_table
 from .reporting.runs import whole_runs as whole_runs
 from .reporting.runs import with_same_dialogues as with_same_dialogues
 from .reporting.score_figures import confusion_figure as confusion_figure
@@ -79,6 +73,7 @@ from .reporting.service_tables import token_table as token_table
 from .reporting.speed_tables import arithmetic_table as arithmetic_table
 from .reporting.speed_tables import assumption_table as assumption_table
 from .reporting.speed_tables import bench_table as bench_table
+from .scoring.annotators import annotator_confusion as annotator_confusion
 from .scoring.burden import burden as burden
 from .scoring.cohorts import cohorts as cohorts
 from .scoring.comparison import compare as compare

@@ -57,7 +57,7 @@ def agreement_frame(
           (str, such as ``A and B``).
         - ``units`` (str): ``labelled``, ``user`` or ``all``; ``dialogues``, ``turns`` (int): how
           many there are in it.
-        - ``label`` (categorical): ``all labels``, then each label. ``kind`` (str): ``all labels``,
+        - ``label`` (categorical): each label, then ``all labels``. ``kind`` (str): ``all labels``,
           ``alert``, ``confirm``, or ``si_passive``, which the paper tells apart.
         - ``both``, ``one``, ``other`` (int): how often both gave the label on the same turn, only
           the first annotator, only the second.
@@ -79,13 +79,13 @@ def agreement_frame(
         for row in _rows(agreement(chosen, units=name, draws=draws, seed=seed))
     ]
     frame = pd.DataFrame(rows).astype({"round": "Int64"})
-    return frame.assign(label=pd.Categorical(frame["label"], [ALL_LABELS, *LABELS]))
+    return frame.assign(label=pd.Categorical(frame["label"], [*LABELS, ALL_LABELS]))
 
 
 def _rows(found: Agreement) -> list[dict[str, Any]]:
-    whole = tuple(sum(cells[place] for cells in found.given.values()) for place in range(3))
-    of = {ALL_LABELS: (whole, found.overall)}
-    of |= {label: (found.given[label], found.labels[label]) for label in LABELS}
+    both, one, other = (sum(cells[place] for cells in found.given.values()) for place in range(3))
+    of = {label: (found.given[label], found.labels[label]) for label in LABELS}
+    of |= {ALL_LABELS: ((both, one, other), found.overall)}
     return [
         {
             "annotators": found.annotators,

@@ -2,128 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path as Outline
 
 from cradle_lib.annotation.adjudication import Adjudication
-from cradle_lib.annotation.agreement import Agreement
-from cradle_lib.annotation.pairs import UNIT_NAMES, Pair, pairs
-from cradle_lib.annotation.table import Annotations
 from cradle_lib.annotation.voting import Outcome
-from cradle_lib.labels import LABELS, short
-from cradle_lib.reporting.annotation_tables import MEASURE_NAMES
-from cradle_lib.reporting.figures import DESKTOP, Figure, Theme, bare, legend, render
-from cradle_lib.reporting.heat_map import heat_map
-from cradle_lib.scoring.confusion import confusion
-
-_MARKERS: Final = ("o", "s", "D", "^")
-
-
-def agreement_figure(groups: Mapping[str, Agreement], measure: str = "jaccard") -> Figure:
-    """Draws one measure of agreement for each label, with intervals.
-
-    Args:
-        groups: Agreement by heading, at most four, all on one unit set.
-        measure: Name of the measure.
-
-    Returns:
-        One row for each label; nothing where the measure is not defined.
-    """
-    name = MEASURE_NAMES[measure]
-    units = UNIT_NAMES[next(iter(groups.values())).units]
-    told = []
-    for heading, found in groups.items():
-        values = {label: found.labels[label][measure].value for label in LABELS}
-        kept = {label: value for label, value in values.items() if not math.isnan(value)}
-        worst = min(kept, key=lambda label: kept[label])
-        told.append(f"{heading}: least on {short(worst)} ({kept[worst]:.2f})")
-
-    def draw(canvas: Canvas, theme: Theme) -> None:
-        axes = canvas.subplots()
-        rows = np.arange(len(LABELS))
-        colours = (theme.second, theme.first, theme.third, theme.ink)
-        step = 0.6 / len(groups)
-        for index, (heading, found) in enumerate(groups.items()):
-            places = rows + (index - (len(groups) - 1) / 2) * step
-            estimates = [found.labels[label][measure] for label in LABELS]
-            for place, estimate in zip(places, estimates, strict=True):
-                axes.plot(
-                    [estimate.low, estimate.high], [place, place], color=colours[index], lw=1.5
-                )
-            axes.plot(
-                [estimate.value for estimate in estimates],
-                places,
-                _MARKERS[index],
-                color=colours[index],
-                ms=5,
-                label=heading,
-            )
-        for row in rows[1:]:
-            axes.axhline(row - 0.5, color=theme.faint, lw=0.5)
-        axes.set_yticks(rows, [short(label) for label in LABELS])
-        axes.set_ylim(len(LABELS) - 0.5, -0.5)
-        axes.set_xlim(-0.02, 1.02)
-        axes.set_xlabel(name)
-        bare(axes)
-        legend(canvas, right=True)
-
-    return render(
-        draw,
-        height=1.2 + len(LABELS) * (0.18 + 0.09 * len(groups)),
-        alt=(
-            f"Dots with 95 % intervals: {name} between two annotators for {len(LABELS)} labels, "
-            f"over {units}. {'; '.join(told)}."
-        ),
-        caption=(
-            f"{name} on each label over {units}; lines are 95 % intervals. A dot alone has none."
-        ),
-    )
-
-
-def annotator_confusion_figures(annotations: Annotations) -> list[Figure]:
-    """Draws one confusion matrix for each two annotators who share dialogues."""
-    return [annotator_confusion_figure(pair) for pair in pairs(annotations)]
-
-
-def annotator_confusion_figure(pair: Pair) -> Figure:
-    """Draws what one annotator gave where the other gave something.
-
-    Args:
-        pair: Two annotators over the dialogues that both labelled.
-
-    Returns:
-        A heat map in percent of the rows, over all their turns, paired as predictions are.
-    """
-    masks = np.concatenate(pair.masks, axis=1)
-    counts = confusion(masks[0], masks[1])
-    # Turns that both left without are nearly all turns; their share says nothing.
-    counts[-1, -1] = 0
-    given = int(counts[:-1].sum())
-    same, alone = int(np.trace(counts[:-1, :-1])), int(counts[:-1, -1].sum())
-
-    return heat_map(
-        counts,
-        f"annotator {pair.first} (how often)",
-        f"annotator {pair.second}",
-        alt=(
-            f"Heat map of the labels of annotator {pair.first} against those of {pair.second} over "
-            f"{len(pair.dialogues):,} dialogues. Of {given:,} labels of {pair.first}, "
-            f"{pair.second} gave {same:,} on the same turn, nothing for {alone:,} and "
-            f"another label for {given - same - alone:,}."
-        ),
-        caption=(
-            f"What annotator {pair.second} gave on the turns that annotator {pair.first} "
-            "labelled, in percent of the row. The last row: where only the former gave a label."
-        ),
-    )
+from cradle_lib.reporting.figures import DESKTOP, Figure, Theme, render
 
 
 def adjudication_figure(result: Adjudication) -> Figure:

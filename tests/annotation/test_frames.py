@@ -14,43 +14,14 @@ from cradle_lib.annotation import Annotation, Annotations, write_annotations
 from cradle_lib.annotation.agreement import MEASURES
 from cradle_lib.annotation.agreement_frame import agreement_frame
 from cradle_lib.annotation.slips import slip_frame
-from cradle_lib.corpus import Corpus, Dialogue, Turn
-from cradle_lib.labels import BITS, LABELS
+from cradle_lib.labels import LABELS
 
-ALERT, SH = BITS["alert_ongoing"], BITS["confirm_SH_ongoing"]
+from .hand_study import SH, hand_study
 
 
 @pytest.fixture(scope="module")
 def study() -> Annotations:
-    """Each team has two dialogues of three user turns and a Listener turn, in one round."""
-    dialogues = tuple(
-        Dialogue(
-            i,
-            tuple(Turn(4 * i + t, t, "Listener" if t == 1 else "User", "Hm.", 0) for t in range(4)),
-        )
-        for i in range(4)
-    )
-    votes = {
-        # Team 1: exact; then an alert that only A gives, and C with A.
-        "d0000": {"A": (ALERT, 0, SH, 0), "B": (ALERT, 0, SH, 0)},
-        "d0001": {"A": (ALERT, 0, 0, 0), "B": (0, 0, 0, 0), "C": (ALERT, 0, 0, 0)},
-        # Team 2: three positions for one alert; then three different sets.
-        "d0002": {
-            "C": (ALERT, 0, 0, 0),
-            "D": (0, 0, ALERT, 0),
-            "A": (0, 0, 0, ALERT),
-            "S": (ALERT, 0, 0, 0),
-        },
-        "d0003": {"C": (ALERT, 0, 0, 0), "D": (SH, 0, 0, 0), "B": (0, 0, 0, 0), "S": (SH, 0, 0, 0)},
-    }  # fmt: skip
-    entries = []
-    for dialogue, given in votes.items():
-        team = "1" if dialogue < "d0002" else "2"
-        own = "AB" if team == "1" else "CD"
-        for name, masks in given.items():
-            role = "senior" if name == "S" else "annotator" if name in own else "adjudicator"
-            entries.append(Annotation(dialogue, name, team, 1, role, masks))  # type: ignore[arg-type]
-    return Annotations.of(Corpus("hand", dialogues), entries)
+    return hand_study()
 
 
 def estimate(frame: pd.DataFrame, **wanted: Any) -> pd.Series[Any]:
