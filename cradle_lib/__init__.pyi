@@ -53,9 +53,6 @@ from .reporting.service_tables import token_table as token_table
 from .reporting.speed_tables import arithmetic_table as arithmetic_table
 from .reporting.speed_tables import assumption_table as assumption_table
 from .reporting.speed_tables import bench_table as bench_table
-from .reporting.threshold_figures import threshold_curves as threshold_curves
-from .reporting.threshold_figures import threshold_figures as threshold_figures
-from .reporting.threshold_figures import threshold_tables as threshold_tables
 from .scoring.annotators import annotator_confusion as annotator_confusion
 from .scoring.burden import burden as burden
 from .scoring.cohorts import cohorts as cohorts
@@ -67,4 +64,5 @@ from .scoring.errors import pick_cases as pick_cases
 from .scoring.evaluate import evaluate as evaluate
 from .scoring.report import report as report
 from .scoring.sensitivity import sensitivity as sensitivity
+from .scoring.thresholds import thresholds as thresholds
 from .scoring.timing import timing as timing
