@@ -7,9 +7,12 @@ from .corpus.load import load_corpus as load_corpus
 from .corpus.statistics import corpus_statistics as corpus_statistics
 from .corpus.statistics import dialogue_frame as dialogue_frame
 from .corpus.statistics import label_frame as label_frame
+from .detection.api.faults import service_faults as service_faults
+from .detection.cost.estimate import estimate_costs as estimate_costs
 from .detection.runs import run_histories as run_histories
 from .detection.runs import run_model as run_model
 from .detection.runs import stored_runs as stored_runs
+from .detection.stored_answers import stored_answers as stored_answers
 from .display.alluvial import alluvial as alluvial
 from .display.heat_map import heat_map as heat_map
 from .display.published_values import PAPER_SYSTEMS as PAPER_SYSTEMS
@@ -53,8 +56,6 @@ from .reporting.examples import error_examples as error_examples
 from .reporting.examples import first_turns as first_turns
 from .reporting.flip_tables import flip_tables as flip_tables
 from .reporting.flip_tables import journal_pair as journal_pair
-from .reporting.money_tables import cost_table as cost_table
-from .reporting.money_tables import price_table as price_table
 from .reporting.money_tables import usage_table as usage_table
 from .reporting.notice import Notice as Notice
 from .reporting.notice import lacking as lacking
@@ -67,9 +68,6 @@ from .reporting.score_tables import outcome_table as outcome_table
 from .reporting.score_tables import per_label_table as per_label_table
 from .reporting.score_tables import record_table as record_table
 from .reporting.score_tables import scores_table as scores_table
-from .reporting.service_tables import agreement_of_answers as agreement_of_answers
-from .reporting.service_tables import fault_table as fault_table
-from .reporting.service_tables import token_table as token_table
 from .reporting.speed_tables import arithmetic_table as arithmetic_table
 from .reporting.speed_tables import assumption_table as assumption_table
 from .reporting.speed_tables import bench_table as bench_table

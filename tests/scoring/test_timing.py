@@ -15,7 +15,8 @@ from statsmodels.duration.survfunc import SurvfuncRight
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import LABELS
-from cradle_lib.scoring.timing import Timing, timing
+from cradle_lib.scoring.timing import timing
+from cradle_lib.scoring.timing_result import Timing
 
 from .test_windows import AO, DVP, SHO
 
