@@ -36,6 +36,8 @@ DESKTOP: Final = 6.9
 # Inches of a letter at 10 points, on average, and of a legend's mark with what is around it.
 LETTER: Final = 0.087
 HANDLE: Final = 0.6
+# Of runs, in order.
+MARKERS: Final = ("o", "s", "D", "^", "v", "P", "X", "*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +206,11 @@ def _style(theme: Theme) -> dict[Any, Any]:
         "grid.color": theme.faint,
         "grid.linewidth": 0.6,
     }
+
+
+def colours(theme: Theme) -> tuple[str, ...]:
+    """The colours of runs, in order; after the last one they begin again, with other marks."""
+    return theme.second, theme.first, theme.third, theme.ink
 
 
 def wrapped(name: str, inches: float = 1.9) -> str:

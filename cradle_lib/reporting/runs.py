@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from cradle_lib.detection.predictions import Predictions
+from cradle_lib.scoring.difference import ENOUGH
 
 _T = TypeVar("_T")
 
@@ -39,6 +40,27 @@ def with_same_dialogues(runs: Sequence[Predictions]) -> list[Predictions]:
     for same in samples.values():
         extended += [run.subset(same[0].corpus) for run in whole] + same
     return extended
+
+
+def run_sets(runs: Sequence[Predictions], baseline: str = "") -> list[list[Predictions]]:
+    """Puts runs into sets that may be compared.
+
+    Args:
+        runs: Whole runs and runs over samples of the same corpus.
+        baseline: Id of the model that comes first in every set in which it is.
+
+    Returns:
+        The sets of two runs or more over the same dialogues, the largest first; for a sample
+        the whole runs are restricted to its dialogues. A set other than the largest is left out
+        if it has fewer than 20 dialogues: nothing could be tested.
+    """
+    extended = with_same_dialogues(runs)
+    groups = [
+        sorted((run for run, _ in group), key=lambda run: run.record.model != baseline)
+        for _, group in comparable(extended, extended)
+    ]
+    several = [group for group in groups if len(group) > 1]
+    return several[:1] + [group for group in several[1:] if len(group[0].corpus) >= ENOUGH]
 
 
 def comparable(

@@ -10,7 +10,7 @@ Modules, from the bottom up:
     ``errors``: what kind of error each one is, an error profile, and cases to show.
     ``evaluate``: all of it for one run.
     ``draws``: the same bootstrap for any counts.
-    ``paired``, ``ranking``, ``difference``, ``comparison``: who is really better.
+    ``paired``, ``ranking``, ``difference``, ``comparison``, ``compared``: who is really better.
     ``occurrences``, ``windows``, ``onset``, ``early``, ``timing``: when, not only what.
     ``burden``: what false alarms cost.
     ``categories``, ``escalation``, ``consequence``: what exactly went wrong, and what followed.

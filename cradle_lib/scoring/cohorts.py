@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.errors import ScoringError
@@ -62,15 +63,41 @@ class Cohorts:
     """The parts of one corpus.
 
     Attributes:
+        system: Name of the run.
         by: What it was divided by.
         signature: Signature of the whole.
         cohorts: The parts, in their natural order; empty if the corpus does not know, or has
             no user turn to divide.
     """
 
+    system: str
     by: By
     signature: Signature
     cohorts: tuple[Cohort, ...]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Gives the scores of the parts as a tidy data frame.
+
+        Returns:
+            One row for each part and score; none if there are no parts.
+
+            - ``by``, ``part``, ``system`` (str): the division, the part, and the run.
+            - ``dialogues``, ``units``, ``support`` (int): as in :class:`Cohort`.
+            - ``score`` (str): a name of :data:`MEASURES`.
+            - ``value``, ``low``, ``high`` (float): the score and its 95 % interval, 0 to 1; NaN
+              for what is undefined or was not computed.
+            - ``signature`` (str): what the scores depend on.
+        """
+        sizes = ("dialogues", "units", "support")
+        columns = ["by", "part", "system", *sizes, "score", "value", "low", "high", "signature"]
+        rows = [
+            (self.by, c.name, self.system, *counts, score, *estimate, str(self.signature))
+            for c in self.cohorts
+            for counts in [[getattr(c, size) for size in sizes]]
+            for score, estimate in c.estimates.items()
+        ]
+        numbers = {"value": float, "low": float, "high": float}
+        return pd.DataFrame(rows, columns=columns).astype(numbers | dict.fromkeys(sizes, int))
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for strict JSON; what is undefined is ``None``."""
@@ -133,7 +160,7 @@ def cohorts(
         parts = {name: _only(whole, chosen) for name, chosen in members.items()}
     found = _scored(parts, draws, seed, conventions.zero_division)
     signature = sign(predictions, conventions, level=level, draws=draws, seed=seed)
-    return Cohorts(by, signature, found)
+    return Cohorts(predictions.record.name, by, signature, found)
 
 
 def _scored(

@@ -18,13 +18,14 @@ References:
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from cradle_lib.errors import ScoringError
+from cradle_lib.scoring.compared import Comparison
 from cradle_lib.scoring.conventions import LEVELS, Conventions, Level
 from cradle_lib.scoring.difference import (
     ENOUGH,
@@ -37,89 +38,13 @@ from cradle_lib.scoring.difference import (
 from cradle_lib.scoring.evaluate import Estimate, Evaluation, evaluate
 from cradle_lib.scoring.intervals import DRAWS
 from cradle_lib.scoring.paired import PERMUTATIONS, PairedResult, compare_pairs
-from cradle_lib.scoring.ranking import ALPHA, Standing, adjust, standings
+from cradle_lib.scoring.ranking import adjust, standings
 from cradle_lib.scoring.signature import Signature, shared
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
 
 SCORES: Final = ("micro_f1", "macro_f1")
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Runs against a baseline.
-
-    Attributes:
-        names: Names of the runs, the baseline first.
-        signatures: One for each level, which the runs share.
-        permutations: Swaps behind each p-value.
-        estimates: Each run's score with its interval, by level and score, in the order of
-            the names.
-        family: The declared family, in the order of runs, levels and scores.
-        labels: F1 of each label at turn level.
-        exact_match: Dialogue-level exact match.
-        leaderboards: Standings by level and score, for all runs against each other.
-    """
-
-    names: tuple[str, ...]
-    signatures: dict[Level, Signature]
-    permutations: int
-    estimates: dict[tuple[Level, str], list[Estimate]]
-    family: tuple[Difference, ...]
-    labels: tuple[Difference, ...]
-    exact_match: tuple[Difference, ...]
-    leaderboards: dict[tuple[Level, str], list[Standing]]
-
-    @property
-    def power_note(self) -> str:
-        """Says which difference so many dialogues can show."""
-        sizes = [
-            d.detectable
-            for d in self.family
-            if d.detectable is not None and (d.level, d.score) == ("turn", "micro_f1")
-        ]
-        n = self.signatures["turn"].dialogues
-        if not sizes:
-            why = "The scores do not vary over the draws"
-            if not self.signatures["turn"].draws:
-                why = "No draws"
-            elif n == 1:
-                return "A single dialogue can show no difference."
-            return f"{why}, so nothing is said about which difference {n:,} dialogues can show."
-        low, high = (f"{100 * size:.1f}" for size in (min(sizes), max(sizes)))
-        span = low if low == high else f"{low} to {high}"
-        return (
-            f"With {n:,} dialogues, a true difference of {span} points of turn-level micro F1 "
-            f"is shown in four of five samples, before any correction; smaller ones mostly "
-            "go unseen."
-        )
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything, ready for strict JSON."""
-        return {
-            "systems": list(self.names),
-            "baseline": self.names[0],
-            "signatures": {level: str(s) for level, s in self.signatures.items()},
-            "permutations": self.permutations,
-            "alpha": ALPHA,
-            "family": [d.as_dict() for d in self.family],
-            "labels": [d.as_dict() for d in self.labels],
-            "exact_match": [d.as_dict() for d in self.exact_match],
-            "leaderboards": {
-                f"{level}.{score}": [
-                    {
-                        "system": self.names[s.system],
-                        "value": s.value,
-                        "group": s.group,
-                        "places": [s.best, s.worst],
-                    }
-                    for s in table
-                ]
-                for (level, score), table in self.leaderboards.items()
-            },
-            "power": self.power_note,
-        }
 
 
 def compare(

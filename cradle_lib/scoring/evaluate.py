@@ -69,11 +69,6 @@ class Evaluation:
     lacks: str | None
 
     @property
-    def level(self) -> Level:
-        """The level that was scored."""
-        return self.counts.level
-
-    @property
     def labels(self) -> tuple[str, ...]:
         """The labels that were scored, in the order of the per-label scores."""
         return labels_at(self.counts.level)
@@ -91,11 +86,6 @@ class Evaluation:
     def support(self) -> dict[str, int]:
         """How often each label is gold."""
         return {label: found + missed for label, (found, _, missed) in self.tallies.items()}
-
-    @property
-    def unusable(self) -> int:
-        """How many answers were unparsed, refused or failed."""
-        return sum(n for outcome, n in self.outcomes.items() if outcome != "ok")
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -169,7 +159,8 @@ class Evaluation:
             rows += [{"label": label, "score": name, **counts} for name in PER_LABEL]
         rows = [row | self.estimate(row["score"], row["label"])._asdict() for row in rows]
         about = {"system": self.system, "level": self.counts.level, "over": self.over}
-        sizes = {"dialogues": self.signature.dialogues, "unusable": self.unusable}
+        unusable = sum(n for outcome, n in self.outcomes.items() if outcome != "ok")
+        sizes = {"dialogues": self.signature.dialogues, "unusable": unusable}
         frame = pd.DataFrame([about | sizes | row for row in rows])
         estimates, counted = ["value", "low", "high"], ["support", "tp", "fp", "fn"]
         frame[estimates] = frame[estimates].astype(float)

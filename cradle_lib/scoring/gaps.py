@@ -16,7 +16,16 @@ from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.labels import ALERT_MASK, ALL_MASK, CONFIRM_MASK
 from cradle_lib.scoring.conventions import Level
 
-Need = Literal["user turns", "labels", "alerts", "confirms", "both stages", "unlabelled turns"]
+Need = Literal[
+    "user turns",
+    "labels",
+    "alerts",
+    "confirms",
+    "both stages",
+    "unlabelled turns",
+    "timing",
+    "scenario",
+]
 # What there must be for precision, recall and F1 at a level to mean anything.
 NEEDED: Final[dict[Level, Need]] = {"turn": "labels", "dialogue": "labels", "confirm": "confirms"}
 _LABELS: Final[dict[Need, tuple[int, str]]] = {
@@ -24,6 +33,7 @@ _LABELS: Final[dict[Need, tuple[int, str]]] = {
     "alerts": (ALERT_MASK, "alert"),
     "confirms": (CONFIRM_MASK, "confirm"),
 }
+_TOLD: Final[dict[Need, str]] = {"timing": "reveal timing", "scenario": "scenario"}
 
 
 def gap(corpus: Corpus, need: Need) -> str | None:
@@ -32,7 +42,8 @@ def gap(corpus: Corpus, need: Need) -> str | None:
     Args:
         corpus: Any corpus.
         need: What is to be shown needs ``user turns``; gold ``labels``, ``alerts`` or
-            ``confirms`` on them; a dialogue with ``both stages``; or ``unlabelled turns``.
+            ``confirms`` on them; a dialogue with ``both stages``; ``unlabelled turns``; or the
+            ``timing`` or ``scenario`` of dialogues.
 
     Returns:
         The beginning of a sentence, without a full stop; ``None`` if the corpus has what is
@@ -53,4 +64,6 @@ def gap(corpus: Corpus, need: Need) -> str | None:
             return f"No dialogue of {corpus.name} has both a gold alert and a gold confirm"
     if need == "unlabelled turns" and gold.all():
         return f"Every user turn of {corpus.name} has a gold label"
+    if need in _TOLD and not any(corpus.meta.get(need, ())):
+        return f"{corpus.name} does not say the {_TOLD[need]} of a dialogue"
     return None

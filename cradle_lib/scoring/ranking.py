@@ -20,6 +20,7 @@ from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from statsmodels.stats.multitest import multipletests
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.scores import Floats
@@ -59,18 +60,8 @@ def adjust(p: Floats, method: Literal["holm", "fdr_bh"]) -> Floats:
     """
     adjusted = np.full(p.shape, np.nan)
     tested = ~np.isnan(p)
-    chances = p[tested]
-    order, size = np.argsort(chances), len(chances)
-    ascending = chances[order]
-    place = np.arange(size)
-    if method == "holm":
-        # The smallest of m is one of m, the next one of m - 1, and none may overtake.
-        corrected = np.maximum.accumulate(ascending * (size - place))
-    else:
-        corrected = np.minimum.accumulate((ascending * size / (place + 1))[::-1])[::-1]
-    back = np.empty(size)
-    back[order] = np.minimum(corrected, 1)
-    adjusted[tested] = back
+    if tested.any():
+        adjusted[tested] = multipletests(p[tested], method=method)[1]
     return adjusted
 
 

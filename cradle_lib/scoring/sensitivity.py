@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import kendalltau, rankdata
 
@@ -110,6 +111,46 @@ class Sensitivity:
         rows = self.of(score)
         signs = np.sign(rows[:, :, None] - rows[:, None, :])
         return np.asarray((signs * signs[:1] < 0).sum(axis=(1, 2)) // 2)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Gives every score under every variant as a tidy data frame.
+
+        Returns:
+            One row for each variant, system and score, in this order.
+
+            - ``convention`` (str): the variant; the first one is the default.
+            - ``system`` (str): the run; ``score`` (str): a name of :data:`.OVERALL`.
+            - ``value`` (float): the score, 0 to 1; NaN where it is undefined.
+            - ``change`` (float): ``value`` minus that of the default, -1 to 1.
+            - ``place`` (float): the run's place by this score, 1 for the best, the mean for ties.
+            - ``turned_round`` (int): pairs of runs whose order by this score the variant turns
+              round.
+            - ``tau`` (float): Kendall's tau-b of the variant's ranking and the default's, -1 to 1;
+              NaN where all runs tie or there are fewer than two.
+
+            ``attrs["signature"]`` is that of the default.
+        """
+        by_score = {
+            score: (self.of(score), self.ranks(score), self.flips(score), self.agreement(score))
+            for score in OVERALL
+        }
+        frame = pd.DataFrame(
+            {
+                "convention": variant.name,
+                "system": name,
+                "score": score,
+                "value": values[v, s],
+                "change": values[v, s] - values[0, s],
+                "place": ranks[v, s],
+                "turned_round": flips[v],
+                "tau": tau[v],
+            }
+            for v, variant in enumerate(self.variants)
+            for s, name in enumerate(self.names)
+            for score, (values, ranks, flips, tau) in by_score.items()
+        )
+        frame.attrs["signature"] = str(self.signature)
+        return frame
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for strict JSON; what is undefined is ``None``."""

@@ -10,10 +10,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from cradle_lib.annotation import Annotation, Annotations, write_annotations
+from cradle_lib.annotation import Annotation, Annotations, adjudicate, write_annotations
 from cradle_lib.annotation.agreement import MEASURES
 from cradle_lib.annotation.agreement_frame import agreement_frame
 from cradle_lib.annotation.slips import slip_frame
+from cradle_lib.annotation.voting import Outcome
 from cradle_lib.labels import LABELS
 
 from .hand_study import SH, hand_study
@@ -135,3 +136,20 @@ def test_everybody_has_a_count_of_every_slip(study: Annotations) -> None:
         ["d0001", 3, "B", "repeated"],
     ]
     assert [*frame["annotator"].cat.categories] == list("ABCDS")
+
+
+def test_each_dialogue_has_its_way_to_gold(study: Annotations) -> None:
+    result = adjudicate(study)
+    frame = result.to_frame().astype(object)
+    names = ["dialogue", "team", "annotations", "vote", "senior"]
+    assert frame[names].replace({float("nan"): None}).to_numpy().tolist() == [
+        ["d0000", "1", "exact agreement", None, None],
+        ["d0001", "1", "mismatch", "resolved 2:1", None],
+        ["d0002", "2", "mismatch", "final mismatch", "labels agree 3:0"],
+        ["d0003", "2", "mismatch", "final mismatch", "turn conflict"],
+    ]
+    assert [*frame["outcome"]] == [str(found) for found in result.outcomes.values()]
+    assert [*result.to_frame()["outcome"].cat.categories] == [str(found) for found in Outcome]
+    trail = result.audit()
+    assert [*trail["label"].cat.categories] == list(LABELS)
+    assert trail["by"].value_counts().to_dict() == {"agreement": 2, "majority": 1, "senior": 5}

@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
 
 from cradle_lib import paths
-from cradle_lib.annotation import Annotations, adjudicate, write_annotations
-from cradle_lib.annotation.interface import HOTKEYS
+from cradle_lib.annotation import Annotations, labelling_config, write_annotations
 from cradle_lib.display.table import Table
 from cradle_lib.display.theme import Picture
 from cradle_lib.labels import LABELS
-from cradle_lib.reporting.adjudication_tables import (
-    decision_table,
-    outcome_counts_table,
-    trail_table,
-)
-from cradle_lib.reporting.annotation_figures import (
-    adjudication_figure,
-)
-from cradle_lib.reporting.annotation_tables import (
-    interface_table,
-)
-from cradle_lib.reporting.tables import Table as OldTable
+from cradle_lib.reporting.notice import Notice
 
 from ..annotation.hand_study import hand_study
 from .test_notebooks import show
@@ -42,24 +28,25 @@ def study() -> Annotations:
     return hand_study()
 
 
-@pytest.fixture
-def page(study: Annotations, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Page:
-    """Runs the notebook of a page over the study, and gives the tables and pictures on it."""
-    corpus, annotations = tmp_path / "hand.csv", tmp_path / "annotations.csv"
+def written(study: Annotations, folder: Path) -> dict[str, Any]:
+    """Writes a study to files, and gives the parameters that name them."""
+    corpus, annotations = folder / "hand.csv", folder / "annotations.csv"
     rows = [(t.turn_id, f"{t.speaker}: {t.text}", "none") for t in study.corpus.turns]
     pd.DataFrame(rows, columns=["turn_id", "text", "labels"]).to_csv(corpus, index=False)
     write_annotations(study, annotations)
-    values = {"corpus": str(corpus), "annotations": str(annotations), "draws": 0}
+    return {"corpus": str(corpus), "annotations": str(annotations), "draws": 0}
+
+
+@pytest.fixture
+def page(study: Annotations, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Page:
+    """Runs the notebook of a page over the study, and gives the tables and pictures on it."""
+    values = written(study, tmp_path)
 
     def run(name: str) -> list[Any]:
         found = show(paths.NOTEBOOKS / f"{name}.ipynb", values, monkeypatch)
         return [item for item in found if isinstance(item, Table | Picture)]
 
     return run
-
-
-def rows(table: OldTable) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(table.to_csv())))
 
 
 def lines(table: Table) -> dict[tuple[str, str], dict[str, str]]:
@@ -120,52 +107,59 @@ def test_every_stated_range_stands_beside_what_is_found(page: Page) -> None:
     assert list(exact_match.values())[1:] == ["0.67", "0.83", "0.88"]
 
 
-def test_outcomes_and_deciders_are_counted(study: Annotations) -> None:
-    result = adjudicate(study)
-    counted = {row["Outcome"]: row for row in rows(outcome_counts_table(result))}
-    assert [counted[name]["All"] for name in counted] == ["1", "1", "1", "0", "1"]
-    assert [counted[name]["Published"] for name in counted] == [
-        "323.0", "132.0", "11.0", "48.0", "86.0",
-    ]  # fmt: skip
-    decided = {row["Label"]: row for row in rows(decision_table(result))}
+def test_outcomes_and_deciders_are_counted(page: Page) -> None:
+    flow, outcomes, decided, trail = page("adjudication")
+    counted = outcomes.frame.query("team == 'All'")
+    assert [*counted["value"]] == [1, 1, 1, 0, 1]
+    assert [*counted["published"]] == [323, 132, 11, 48, 86]
+    assert outcomes.frame.query("team == 'Team 1'")["value"].tolist() == [1, 1, 0, 0, 0]
     # d0000: both; d0001: the majority; d0002: the senior, not the other two; d0003: rejected.
-    assert list(decided["alert_ongoing"].values())[1:] == ["1", "1", "1", "3"]
-    assert list(decided["SH_ongoing"].values())[1:] == ["1", "0", "1", "0"]
-
-
-def test_the_trail_of_a_conflict_names_everybody(study: Annotations) -> None:
-    table = trail_table(adjudicate(study))
-    assert "d0003" in table.caption
-    assert [tuple(row.values()) for row in rows(table)] == [
-        ("Turn 0", "alert_ongoing", "C", "Senior", "Rejected"),
-        ("Turn 0", "SH_ongoing", "D, S", "Senior", "Gold"),
-    ]
-    assert table.notes[0] == (
-        "Who voted: C (annotator), D (annotator), B (adjudicator), S (senior)."
-    )
-    calm = Annotations.of(study.corpus, (e for e in study.entries if e.dialogue == "d0000"))
-    assert rows(trail_table(adjudicate(calm))) == []
-
-
-def test_the_interface_is_listed_with_its_keys() -> None:
-    found = rows(interface_table())
-    assert len(found) == len(LABELS) / 2
-    keys = [row[state] for row in found for state in ("Ongoing", "Past")]
-    assert keys == [HOTKEYS[label] for label in LABELS]
-    assert (found[0]["Button"], found[1]["Button"]) == ("Alert", "Confirm SI passive")
-
-
-def test_the_flow_says_in_words_what_it_draws(study: Annotations) -> None:
-    figure = adjudication_figure(adjudicate(study))
-    assert "Alluvial drawing of 4 dialogues" in figure.alt
-    assert "1 agree exactly; the vote resolves 1 of the rest; the senior decides 2" in figure.alt
-    text = figure.light.decode()
-    for step in ("team 1", "exact agreement", "resolved 2:1", "labels agree 3:0", "turn conflict"):
+    by_label = {name: [*row.values()][1:] for (_, name), row in lines(decided).items()}
+    assert by_label["alert_ongoing"] == ["1", "1", "1", "3"]
+    assert by_label["confirm_SH_ongoing"] == ["1", "0", "1", "0"]
+    assert by_label["all labels"] == ["2", "1", "2", "3"]
+    assert len(by_label) == len(LABELS) + 1
+    assert "Alluvial drawing of 4 dialogues" in flow.alt
+    assert "exact agreement 1; resolved 2:1 1; final mismatch, labels agree 3:0 1" in flow.alt
+    text = flow.light.decode()
+    for step in ("team 1: 2", "exact agreement: 1", "resolved 2:1: 1", "turn conflict: 1"):
         assert f">{step}<" in text
     assert "labels agree 2:1" not in text
-    # One ribbon between neighbouring columns on each dialogue's way: 1 + 2 + 3 + 3.
-    assert len(re.findall(r'<path d="M[^"]*C[^"]*C[^"]*z', text)) == 9
-    assert figure.dark != figure.light
+    assert "d0003" in trail.caption
+    assert [tuple(map(str, row)) for row in trail.grid.rows] == [
+        ("0", "alert_ongoing", "C", "senior", "rejected"),
+        ("0", "confirm_SH_ongoing", "D S", "senior", "gold"),
+    ]
+    assert trail.notes[0] == (
+        "Who voted: C (annotator), D (annotator), B (adjudicator), S (senior)."
+    )
+
+
+def test_two_who_never_differ_need_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = hand_study()
+    calm = Annotations.of(full.corpus, (e for e in full.entries if e.dialogue == "d0000"))
+    found = show(paths.NOTEBOOKS / "adjudication.ipynb", written(calm, tmp_path), monkeypatch)
+    *_, notice = found
+    assert isinstance(notice, Notice)
+    assert "there is no trail to show" in notice.message
+
+
+def test_the_interface_is_listed_with_its_keys(page: Page) -> None:
+    (table,) = page("annotation-interface")
+    rows = [*lines(table).values()]
+    assert [row["Button"] for row in rows] == [
+        "Alert", "Confirm SI passive", "Confirm SI active", "Confirm SH", "Confirm DV",
+        "Confirm CA", "Confirm SHA", "Confirm RA",
+    ]  # fmt: skip
+    keys = {label.get("alias"): label.get("hotkey") for label in config().iter("Label")}
+    assert [row[state] for row in rows for state in ("Ongoing", "Past")] == [*keys.values()]
+    assert [note.partition(":")[0] for note in table.notes] == ["Ongoing", "Past"]
+
+
+def config() -> ElementTree.Element:
+    return ElementTree.fromstring(labelling_config())
 
 
 def test_confusion_says_in_words_what_it_draws(page: Page) -> None:

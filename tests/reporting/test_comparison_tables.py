@@ -1,4 +1,4 @@
-"""Tables and pictures of comparison, timing, alarms, errors and conventions."""
+"""Tables and pictures of timing, alarms and errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import pytest
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
-from cradle_lib.labels import LABELS
 from cradle_lib.reporting.alarm_figures import category_figure
 from cradle_lib.reporting.analysis_tables import (
     alert_table,
@@ -25,23 +24,13 @@ from cradle_lib.reporting.analysis_tables import (
     swap_table,
     type_table,
 )
-from cradle_lib.reporting.comparison_figures import difference_figure, sensitivity_figure
-from cradle_lib.reporting.comparison_tables import (
-    difference_table,
-    label_difference_table,
-    leaderboard_table,
-    run_sets,
-)
-from cradle_lib.reporting.convention_tables import cohort_table, sensitivity_table, widest_table
 from cradle_lib.reporting.downloads import downloads
 from cradle_lib.reporting.figures import Figure
+from cradle_lib.reporting.runs import run_sets
 from cradle_lib.reporting.tables import Table
 from cradle_lib.scoring.categories import analyse
-from cradle_lib.scoring.cohorts import cohorts
-from cradle_lib.scoring.comparison import Comparison, compare
 from cradle_lib.scoring.consequence import consequence
 from cradle_lib.scoring.report import report
-from cradle_lib.scoring.sensitivity import sensitivity
 
 HOSTILE = "Model <keyword>"
 
@@ -49,11 +38,6 @@ HOSTILE = "Model <keyword>"
 @pytest.fixture(scope="module")
 def whole(runs: list[Predictions]) -> list[Predictions]:
     return runs[:2]
-
-
-@pytest.fixture(scope="module")
-def comparison(whole: list[Predictions]) -> Comparison:
-    return compare(whole, draws=60, permutations=60)
 
 
 def column(table: Table, title: str) -> list[Any]:
@@ -82,40 +66,6 @@ def test_runs_are_put_into_sets_with_the_baseline_first(runs: list[Predictions])
     large = replace(runs[2], **vars(runs[1].subset(runs[1].corpus.subset(range(20), "twenty"))))
     assert [len(group[0].corpus) for group in run_sets([*runs[:2], large])] == [40, 20]
     assert run_sets(runs[:1]) == []
-
-
-def test_differences_stand_in_the_table_as_they_were_computed(comparison: Comparison) -> None:
-    table = difference_table(comparison)
-    check(table)
-    everything = (*comparison.family, *comparison.exact_match)
-    assert column(table, "Difference") == pytest.approx(
-        [100 * d.estimate.value for d in everything]
-    )
-    assert comparison.power_note in table.notes
-    assert all(any(str(s) in note for note in table.notes) for s in comparison.signatures.values())
-    labels = label_difference_table(comparison)
-    check(labels)
-    verdicts = [row.cells[-1].text for row in labels.rows]
-    # No label of the small corpus occurs twenty times.
-    assert verdicts == ["insufficient"] * len(LABELS)
-    assert {row.cells[4].text for row in labels.rows} == {"not tested"}
-
-
-def test_the_leaderboard_shows_groups_and_places(comparison: Comparison) -> None:
-    table = leaderboard_table(comparison)
-    check(table)
-    assert len(table.rows) == 2 * 3 * 2
-    first = comparison.leaderboards["turn", "micro_f1"]
-    assert column(table, "Tie group")[:2] == [s.group for s in first]
-    assert column(table, "Score (%)")[0] == pytest.approx(100 * first[0].value)
-
-
-def test_a_filled_dot_needs_a_difference_that_was_shown(comparison: Comparison) -> None:
-    figure = difference_figure(comparison)
-    check(figure)
-    for d in comparison.family:
-        if d.score == "micro_f1":
-            assert f"{100 * d.estimate.value:+.1f} ({d.verdict})" in figure.alt
 
 
 def test_error_tables_add_up(runs: list[Predictions], whole: list[Predictions]) -> None:
@@ -163,23 +113,6 @@ def test_consequences_are_shown_where_other_histories_were_run(
     assert sum(column(table, "User turns")) == len(own.masks)
     # The same answers under both histories: no consequence anywhere.
     assert not np.nan_to_num([v for v in column(table, "self minus gold") if v is not None]).any()
-
-
-def test_conventions_and_cohorts_are_shown_in_percent(whole: list[Predictions]) -> None:
-    found = sensitivity(whole)
-    table = sensitivity_table(found, "jaccard")
-    assert column(table, found.names[1]) == pytest.approx(100 * found.of("jaccard")[:, 1])
-    for shown in (table, widest_table(found), sensitivity_figure(found)):
-        check(shown)
-    by_timing = [cohorts(run, "timing", draws=20) for run in whole]
-    parts = cohort_table(whole, by_timing)
-    check(parts)
-    assert sum(column(parts, "Dialogues")) == 2 * 40
-    assert column(parts, "F1")[1] == pytest.approx(
-        100 * by_timing[1].cohorts[0].estimates["micro_f1"].value
-    )
-    with pytest.raises(ValueError, match="one division"):
-        cohort_table(whole, [by_timing[0], cohorts(whole[1], "stage", draws=0)])
 
 
 def test_a_report_can_be_downloaded_with_its_schema(whole: list[Predictions]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,12 +12,7 @@ from matplotlib.figure import Figure as Canvas
 from cradle_lib.detection import Predictions
 from cradle_lib.reporting import figures
 from cradle_lib.reporting.alarm_figures import category_figure
-from cradle_lib.reporting.comparison_figures import difference_figure, sensitivity_figure
 from cradle_lib.reporting.figures import Theme, bare, legend, render, wrapped
-from cradle_lib.reporting.score_figures import model_figure, per_label_figure
-from cradle_lib.scoring.comparison import compare
-from cradle_lib.scoring.evaluate import evaluate
-from cradle_lib.scoring.sensitivity import sensitivity
 
 NAMES = ("SmolLM2-135M-Instruct, constrained", "Qwen3-235B-A22B-Thinking-2507, our fine-tuned one")
 
@@ -58,23 +52,8 @@ def named(runs: list[Predictions]) -> list[Predictions]:
     ]
 
 
-def score_pictures(named: list[Predictions]) -> None:
-    evaluations = [evaluate(run, draws=20) for run in named]
-    model_figure(named, evaluations, "micro_f1")
-    per_label_figure(named, evaluations)
-
-
-def comparison_pictures(named: list[Predictions]) -> None:
-    difference_figure(compare(named, draws=20, permutations=20))
-    sensitivity_figure(sensitivity(named))
+def test_long_names_stay_inside(named: list[Predictions], canvases: list[Canvas]) -> None:
     category_figure(named)
-
-
-@pytest.mark.parametrize("draw", [score_pictures, comparison_pictures])
-def test_long_names_stay_inside(
-    draw: Callable[[list[Predictions]], None], named: list[Predictions], canvases: list[Canvas]
-) -> None:
-    draw(named)
     assert len(canvases) >= 4
     for canvas in canvases:
         assert outside(canvas) == []

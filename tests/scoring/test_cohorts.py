@@ -96,6 +96,25 @@ def test_the_whole_corpus_as_one_cohort_has_the_interval_of_the_whole(run: Predi
         assert tuple(cohort.estimates[name]) == pytest.approx(tuple(expected))
 
 
+def test_the_frame_scores_each_part_as_a_corpus_of_its_own(run: Predictions) -> None:
+    corpus = run.corpus
+    frame = cohorts(run, "timing", draws=0).to_frame()
+    assert frame["part"].unique().tolist() == ["early", "mid", "late"]
+    assert set(frame[["value", "low", "high"]].dtypes) == {np.dtype(float)}
+    assert frame[["low", "high"]].isna().all(axis=None)
+    for (part, score), rows in frame.groupby(["part", "score"]):
+        chosen = [i for i, timing in enumerate(corpus.meta["timing"]) if timing == part]
+        alone = evaluate(run.subset(corpus.subset(chosen, str(part))), draws=0)
+        [row] = rows.itertuples()
+        assert row.value == pytest.approx(alone.estimate(str(score)).value)
+        assert (row.dialogues, row.units) == (len(chosen), alone.turns)
+        assert row.support == sum(alone.support.values())
+    nothing = replace(run, corpus=replace(corpus, meta={}))
+    empty = cohorts(nothing, "scenario", draws=0).to_frame()
+    assert empty.columns.tolist() == frame.columns.tolist()
+    assert not len(empty)
+
+
 def test_what_makes_no_sense_is_refused(run: Predictions) -> None:
     with pytest.raises(ScoringError, match=", ".join(get_args(By))):
         cohorts(run, "age")  # type: ignore[arg-type]

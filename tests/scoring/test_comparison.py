@@ -5,14 +5,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.metrics import f1_score
 from statsmodels.stats.contingency_tables import mcnemar as theirs
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, LABELS
-from cradle_lib.scoring.comparison import Comparison, compare
+from cradle_lib.scoring.compared import Comparison
+from cradle_lib.scoring.comparison import compare
 from cradle_lib.scoring.counts import Counts
 from cradle_lib.scoring.difference import detectable, mcnemar
 from cradle_lib.scoring.evaluate import evaluate
@@ -207,6 +210,51 @@ def test_nothing_is_said_of_power_where_the_draws_do_not_vary(
 def test_what_a_comparison_is_about_must_be_part_of_a_signature(runs: list[Predictions]) -> None:
     with pytest.raises(ScoringError, match=r"'nonsense' is no part .* level, labels, history"):
         compare(runs, names="abc", about=("history", "nonsense"), **QUICK)
+
+
+def test_the_frame_holds_differences_of_scores_that_scikit_learn_computes(
+    found: Comparison, runs: list[Predictions]
+) -> None:
+    frame = found.to_frame()
+    assert len(frame) == 2 * (6 + 1 + len(LABELS))
+    numbers = ["baseline_score", "own_score", "value", "low", "high", "p", "adjusted_p"]
+    assert set(frame[[*numbers, "detectable"]].dtypes) == {np.dtype(float)}
+    truth = [[(m >> bit) & 1 for bit in range(16)] for m in runs[0].corpus.gold]
+    turns = frame[frame["level"] == "turn"].set_index(["system", "score", "label"]).sort_index()
+    for name, run in zip(found.names[1:], runs[1:], strict=True):
+        guess = [[(m >> bit) & 1 for bit in range(16)] for m in run.masks]
+        for average in ("micro", "macro"):
+            score = f1_score(truth, guess, average=average, zero_division=0.0)
+            [row] = turns.loc[(name, f"{average}_f1")].itertuples()
+            # The baseline tags nothing.
+            assert (row.baseline_score, row.own_score) == pytest.approx((0, score))
+            assert row.value == pytest.approx(score)
+        each = f1_score(truth, guess, average=None, zero_division=0.0)
+        labels = frame[(frame["system"] == name) & frame["label"].notna()]
+        assert labels["label"].tolist() == [*LABELS]
+        assert labels["value"].to_numpy() == pytest.approx(each)
+        assert labels["support"].tolist() == np.sum(truth, axis=0).tolist()
+        assert (labels["adjusted_p"].isna() == (labels["support"] < 20)).all()
+    assert set(frame["signature"]) == {str(s) for s in found.signatures.values()}
+    plain = compare(runs, names="abc", draws=0, permutations=9).to_frame()
+    assert plain[["low", "high", "detectable"]].isna().all(axis=None)
+    assert set(plain[["low", "detectable"]].dtypes) == {np.dtype(float)}
+
+
+def test_the_leaderboard_has_every_run_under_every_setting(found: Comparison) -> None:
+    board = found.leaderboard()
+    assert set(board[["value", "low", "high"]].dtypes) == {np.dtype(float)}
+    assert board.groupby(["level", "score"])["system"].agg(set).tolist() == [{*found.names}] * 6
+    first = board[(board["level"] == "turn") & (board["score"] == "micro_f1")]
+    assert first["system"].tolist() == ["all", "half", "none"]
+    assert first["tie_group"].tolist() == [1, 2, 3]
+    assert first[["best_place", "worst_place"]].to_numpy().tolist() == [[1, 1], [2, 2], [3, 3]]
+    assert first["value"].tolist() == pytest.approx([1, *_micro(found.to_frame())])
+
+
+def _micro(frame: pd.DataFrame) -> list[float]:
+    row = frame[(frame["system"] == "half") & (frame["score"] == "micro_f1")].iloc[0]
+    return [row["own_score"], row["baseline_score"]]
 
 
 def test_a_comparison_is_strict_json(found: Comparison) -> None:

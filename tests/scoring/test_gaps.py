@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -24,7 +25,8 @@ from cradle_lib.scoring.timing import timing
 AO, SHO = BITS["alert_ongoing"], BITS["confirm_SH_ongoing"]
 MakeCorpus = Callable[..., Corpus]
 MakePredictions = Callable[..., Predictions]
-ALL = set(get_args(Need))
+META = {"timing", "scenario"}
+ALL = set(get_args(Need)) - META
 
 
 @pytest.mark.parametrize(
@@ -46,8 +48,18 @@ def test_what_a_corpus_lacks(
 ) -> None:
     corpus = make_corpus(dialogues)
     told = {need: gap(corpus, need) for need in get_args(Need)}
-    assert {need for need, why in told.items() if why is not None} == lacking
+    # Corpora here say nothing of timing and scenario.
+    assert {need for need, why in told.items() if why is not None} == lacking | META
     assert all("tiny" in why and not why.endswith(".") for why in told.values() if why)
+
+
+def test_a_division_that_a_corpus_knows_of_some_dialogue_is_not_lacking(
+    make_corpus: MakeCorpus,
+) -> None:
+    plain = make_corpus([[("U", AO)], [("U", 0)]])
+    known = replace(plain, meta={"timing": ["", "late"], "scenario": ["", ""]})
+    assert gap(known, "timing") is None
+    assert gap(known, "scenario") == "tiny does not say the scenario of a dialogue"
 
 
 def test_without_user_turns_nothing_is_defined_and_nothing_fails(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scipy.stats import rankdata
+from scipy.stats import kendalltau, rankdata
 from sklearn.metrics import f1_score
 
 from cradle_lib.corpus import Corpus
@@ -94,6 +94,34 @@ def test_ranks_flips_and_agreement_follow_from_the_values(runs: list[Predictions
         if len(set(values[0])) == 3:
             assert found.agreement(score)[0] == pytest.approx(1)
     assert np.isnan(sensitivity(runs[:1]).agreement("micro_f1")).all()
+
+
+def test_the_frame_is_what_evaluate_and_scipy_compute(runs: list[Predictions]) -> None:
+    frame = sensitivity(runs, names="abc").to_frame()
+    assert len(frame) == len(VARIANTS) * 3 * len(OVERALL)
+    assert set(frame[["value", "change", "place", "tau"]].dtypes) == {np.dtype(float)}
+    other = VARIANTS[4]
+    of_default, of_other = (
+        [evaluate(run, conventions=variant.conventions, draws=0) for run in runs]
+        for variant in (VARIANTS[0], other)
+    )
+    for score in OVERALL:
+        before, after = (
+            [scored.estimate(score).value for scored in evaluations]
+            for evaluations in (of_default, of_other)
+        )
+        rows = frame[(frame["convention"] == other.name) & (frame["score"] == score)]
+        assert rows["system"].tolist() == [*"abc"]
+        assert rows["value"].tolist() == pytest.approx(after)
+        assert rows["change"].tolist() == pytest.approx(np.subtract(after, before))
+        assert rows["place"].tolist() == rankdata([-value for value in after]).tolist()
+        tau = kendalltau(before, after).statistic
+        assert rows["tau"].tolist() == pytest.approx([tau] * 3, nan_ok=True)
+        turned = sum(
+            (before[a] - before[b]) * (after[a] - after[b]) < 0 for a in range(3) for b in range(a)
+        )
+        assert set(rows["turned_round"]) == {turned}
+    assert frame.attrs["signature"] == str(evaluate(runs[0], draws=0).signature)
 
 
 def test_a_run_without_a_score_has_no_place_and_takes_none_from_others(
