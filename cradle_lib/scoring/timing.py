@@ -44,12 +44,11 @@ from cradle_lib.scoring.onset import (
     waiting,
 )
 from cradle_lib.scoring.scores import Floats, ratio
+from cradle_lib.scoring.timing_result import CURVES, Timing, TimingSignature
 from cradle_lib.scoring.windows import WIDTHS, by_scope, curve, window_f1, window_tallies
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
-
-from cradle_lib.scoring.timing_result import CURVES, Timing, TimingSignature
 
 
 def timing(

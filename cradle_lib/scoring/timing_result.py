@@ -1,10 +1,10 @@
-"""What :func:`~cradle_lib.scoring.timing.timing` finds, as a frame and as plain numbers."""
+"""The timing of one run as a result: by name, as a data frame, and ready for JSON."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -12,14 +12,9 @@ import pandas as pd
 from cradle_lib.scoring.draws import Measured, json_estimate
 from cradle_lib.scoring.evaluate import Estimate
 from cradle_lib.scoring.occurrences import SCOPES, STAGES
-from cradle_lib.scoring.onset import (
-    FATES,
-)
+from cradle_lib.scoring.onset import FATES
 from cradle_lib.scoring.scores import Floats
 from cradle_lib.scoring.signature import Signature
-
-if TYPE_CHECKING:
-    pass
 
 # Name of a curve, shape of its windows, and whether repeated occurrences are dropped.
 CURVES: Final = {
