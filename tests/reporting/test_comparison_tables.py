@@ -1,4 +1,4 @@
-"""Tables and pictures of timing, alarms and errors."""
+"""Tables and pictures of timing and alarms; runs put together for a page."""
 
 from __future__ import annotations
 
@@ -14,23 +14,14 @@ import pytest
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
+from cradle_lib.detection.runs import run_histories
 from cradle_lib.labels import LABELS
-from cradle_lib.reporting.alarm_figures import burden_figure, category_figure
-from cradle_lib.reporting.analysis_tables import (
-    alert_table,
-    category_table,
-    consequence_table,
-    dominant_table,
-    escalation_table,
-    history_runs,
-    swap_table,
-    type_table,
-)
+from cradle_lib.reporting.alarm_figures import burden_figure
 from cradle_lib.reporting.burden_tables import burden_table
 from cradle_lib.reporting.downloads import downloads
 from cradle_lib.reporting.estimate_cells import turns
 from cradle_lib.reporting.figures import Figure
-from cradle_lib.reporting.runs import run_sets
+from cradle_lib.reporting.runs import history_runs, run_sets
 from cradle_lib.reporting.tables import Table
 from cradle_lib.reporting.timing_figures import delay_figure, window_figure
 from cradle_lib.reporting.timing_tables import (
@@ -42,8 +33,6 @@ from cradle_lib.reporting.timing_tables import (
     window_table,
 )
 from cradle_lib.scoring.burden import burden
-from cradle_lib.scoring.categories import analyse
-from cradle_lib.scoring.consequence import consequence
 from cradle_lib.scoring.evaluate import Estimate, evaluate
 from cradle_lib.scoring.report import report
 from cradle_lib.scoring.timing import timing
@@ -82,6 +71,20 @@ def test_runs_are_put_into_sets_with_the_baseline_first(runs: list[Predictions])
     large = replace(runs[2], **vars(runs[1].subset(runs[1].corpus.subset(range(20), "twenty"))))
     assert [len(group[0].corpus) for group in run_sets([*runs[:2], large])] == [40, 20]
     assert run_sets(runs[:1]) == []
+
+
+def test_other_histories_are_found_where_they_were_run(
+    whole: list[Predictions], corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "RUNS", tmp_path)
+    monkeypatch.setattr(paths, "SHIPPED_RUNS", tmp_path)
+    assert history_runs(whole, corpus) == []
+    run_histories(["always-none"], corpus)
+    [found] = history_runs(whole, corpus)
+    assert {history: run.record.history for history, run in found.items()} == {
+        name: name for name in ("self", "gold", "none")
+    }
+    assert {run.record.model for run in found.values()} == {"always-none"}
 
 
 def test_timing_tables_hold_the_timing(runs: list[Predictions]) -> None:
@@ -128,53 +131,6 @@ def test_alarms_are_shown_with_words_for_what_is_no_number(runs: list[Prediction
     assert turns(Estimate(np.inf, 2.0, np.inf), "never").interval_text == "2 to never"
     assert turns(Estimate(np.inf, np.inf, np.inf)).interval_text == ""
     assert turns(Estimate(-1.5, None, None)).text == "-1.50"
-
-
-def test_error_tables_add_up(runs: list[Predictions], whole: list[Predictions]) -> None:
-    table = category_table(runs)
-    alerts, types = alert_table(runs), type_table(whole[1])
-    for name, run in zip([c.title for c in table.columns[1:]], runs, strict=True):
-        *parts, total = column(table, name)
-        assert sum(parts) == total
-        total, found, *parts = column(alerts, name)
-        assert total == found + sum(parts)
-        # What is left after all errors are taken off is what was found.
-        gold, tags = run.corpus.gold, run.masks
-        assert found == np.bitwise_count(gold & tags & np.uint16(3)).sum()
-    assert [c.title for c in table.columns][-1].endswith("(4 dialogues)")
-    assert "Only columns over the same dialogues" in table.notes[-1]
-    for shown in (table, dominant_table(runs), swap_table(runs), category_figure(runs)):
-        check(shown)
-    found = analyse(whole[1])
-    assert found.made_up_most is not None
-    assert f"({found.made_up_most[1]})" in dominant_table(whole).rows[1].cells[2].text
-    pairs = sum(cell.value or 0 for row in types.rows for cell in row.cells[1:])
-    assert pairs == sum(found.wrong_types.values())
-    for shown in (alerts, types):
-        check(shown)
-    orders = escalation_table(whole[1])
-    assert sum(column(orders, "Dialogues")) == 40
-    for row in orders.rows:
-        assert row.cells[1].value == sum(cell.value for cell in row.cells[2:])
-
-
-def test_consequences_are_shown_where_other_histories_were_run(
-    whole: list[Predictions],
-    corpus: Corpus,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(paths, "RUNS", tmp_path)
-    monkeypatch.setattr(paths, "SHIPPED_RUNS", tmp_path)
-    assert history_runs(whole, corpus) == []
-    own = whole[1]
-    told = replace(own, record=own.record.model_copy(update={"history": "gold"}))
-    found = consequence({"self": own, "gold": told}, draws=20)
-    table = consequence_table(HOSTILE, found)
-    check(table)
-    assert sum(column(table, "User turns")) == len(own.masks)
-    # The same answers under both histories: no consequence anywhere.
-    assert not np.nan_to_num([v for v in column(table, "self minus gold") if v is not None]).any()
 
 
 def test_a_report_can_be_downloaded_with_its_schema(whole: list[Predictions]) -> None:

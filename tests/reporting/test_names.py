@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
 from cradle_lib.display.escaping import markdown
-from cradle_lib.reporting.alarm_figures import burden_figure, category_figure
+from cradle_lib.reporting.alarm_figures import burden_figure
 from cradle_lib.reporting.corpus_figures import position_figure
 from cradle_lib.reporting.downloads import to_latex
 from cradle_lib.reporting.figures import Figure
@@ -72,11 +72,7 @@ def of_timing(runs: list[Predictions]) -> list[Figure]:
     return [window_figure(runs, timings), delay_figure(runs, timings)]
 
 
-def of_places(runs: list[Predictions]) -> list[Figure]:
-    return [category_figure(runs)]
-
-
-@pytest.mark.parametrize("draw", [of_scores, of_timing, of_places])
+@pytest.mark.parametrize("draw", [of_scores, of_timing])
 def test_a_figure_writes_every_name_as_it_is(
     draw: Callable[[list[Predictions]], list[Figure]], named: list[Predictions]
 ) -> None:
