@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection.predictions import Predictions, load_predictions
+from cradle_lib.detection.registry import load_registry
+from cradle_lib.detection.runs import find_journal
+from cradle_lib.record import History
+from cradle_lib.scoring.comparison import common_dialogues
 from cradle_lib.scoring.difference import ENOUGH
 
 _T = TypeVar("_T")
@@ -91,3 +96,31 @@ def _heading(run: Predictions) -> str:
         f"A part of {run.record.corpus}: {size} of {run.of_turns:,}. "
         "Compare only under this heading"
     )
+
+
+def history_runs(runs: Sequence[Predictions], corpus: Corpus) -> list[dict[History, Predictions]]:
+    """Finds, for each run, the same model's runs with other histories.
+
+    Args:
+        runs: Runs with the history ``self``.
+        corpus: The corpus that they were made for.
+
+    Returns:
+        Runs by history over the same dialogues, for each model that has more than one.
+    """
+    found = []
+    registry = load_registry()
+    for run in runs:
+        model = registry.get(run.record.model)
+        if model is None:
+            continue
+        histories: dict[History, Predictions] = {"self": run}
+        others: tuple[History, ...] = ("gold", "none")
+        for history in others:
+            path = find_journal(model, corpus, history)
+            if path is not None:
+                histories[history] = load_predictions(path, corpus, partial=True)
+        if len(histories) > 1:
+            shared = common_dialogues(list(histories.values()))
+            found.append(dict(zip(histories, shared, strict=True)))
+    return found

@@ -21,15 +21,16 @@ alone; each of the other four is one of both.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from cradle_lib.labels import ALERT_MASK, BITS, LABELS, crisis_type
+from cradle_lib.labels import ALERT_MASK, BITS, CRISIS_TYPES, LABELS, NONE, crisis_type
+from cradle_lib.scoring.confusion import CELLS, pair
 from cradle_lib.scoring.conventions import Conventions
 from cradle_lib.scoring.counts import Masks
 from cradle_lib.scoring.errors import ErrorInstance, ErrorKind, Profile, find_errors, profile
@@ -79,16 +80,6 @@ class ErrorAnalysis:
     confirmed_alerts: dict[str, int]
     wrong_types: dict[tuple[str, str], int]
 
-    @property
-    def made_up_most(self) -> tuple[str, int] | None:
-        """The label with the most false positives, and how many; ``None`` without any."""
-        return most(self.profile.false_positives_of)
-
-    @property
-    def missed_most(self) -> tuple[str, int] | None:
-        """The label with the most false negatives, and how many; ``None`` without any."""
-        return most(self.profile.false_negatives_of)
-
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for strict JSON."""
         found = self.profile
@@ -106,6 +97,44 @@ class ErrorAnalysis:
             "temporal_swaps": dict(found.temporal_swaps),
             "wrong_types": {f"{a} as {b}": n for (a, b), n in self.wrong_types.items()},
         }
+
+
+def label_pairs(run: Predictions) -> pd.DataFrame:
+    """Pairs the gold labels of every user turn with its tags, as a tidy data frame.
+
+    Args:
+        run: What it says about every user turn of its corpus; an unreadable answer tags nothing.
+
+    Returns:
+        One row for each pair, paired as :mod:`~cradle_lib.scoring.confusion` describes; one row
+        of ``none`` and ``none`` for a turn with neither gold labels nor tags.
+
+        - ``system`` (str): the run.
+        - ``dialogue``, ``turn``, ``position``, ``outcome``, and ``scenario`` and ``timing`` where
+          the corpus has them: as in :meth:`.Predictions.to_frame`.
+        - ``gold``, ``tagged`` (categorical): a label, or ``none``.
+        - ``gold_type``, ``tagged_type`` (categorical): ``alert`` or the crisis type; missing for
+          ``none``.
+        - ``category`` (categorical): the :class:`Category` of an error; missing where ``gold``
+          and ``tagged`` are the same.
+    """
+    gold, tags = run.corpus.gold, run.masks
+    found = [pair(*masks) for masks in zip(gold.tolist(), tags.tolist(), strict=True)]
+    turns = run.to_frame().drop(columns=["gold", "gold_mask", "tagged", "tagged_mask", "answer"])
+    frame = turns.iloc[np.repeat(np.arange(len(found)), [len(each) for each in found])]
+    frame = frame.reset_index(drop=True)
+    frame.insert(0, "system", run.record.name)
+    cells = np.array([cell for each in found for cell in each], dtype=np.int64).reshape(-1, 2)
+    types = [None if cell == NONE else crisis_type(cell) or "alert" for cell in CELLS]
+    for name, side in zip(("gold", "tagged"), cells.T, strict=True):
+        frame[name] = pd.Categorical.from_codes(side, pd.Index(CELLS))
+        named = [types[code] for code in side]
+        frame[f"{name}_type"] = pd.Categorical(named, ("alert", *CRISIS_TYPES))
+    category = np.full(len(cells), None, dtype=object)
+    errors = find_errors(gold, tags)
+    category[cells[:, 0] != cells[:, 1]] = categorize(errors, gold, tags, run.corpus.dialogue_of)
+    frame["category"] = pd.Categorical(category, [*map(str, Category)])
+    return frame
 
 
 def analyse(run: Predictions, *, conventions: Conventions | None = None) -> ErrorAnalysis:
@@ -190,12 +219,6 @@ def categorize(
                     late = first_tag[cell] == place[error.turn]
                     found.append(Category.TOO_LATE if late else Category.REPEATED)
     return found
-
-
-def most(counted: Mapping[str, int]) -> tuple[str, int] | None:
-    """Finds the label with the highest count, the first of equals; ``None`` if all are 0."""
-    label = max(counted, key=lambda name: counted[name], default=None)
-    return None if label is None or not counted[label] else (label, counted[label])
 
 
 def _ordered(counted: Counter[_Key]) -> dict[_Key, int]:

@@ -15,10 +15,11 @@ randomness; elsewhere it is the consequence of the wrong history.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.errors import ScoringError
@@ -31,6 +32,7 @@ from cradle_lib.scoring.evaluate import sign
 from cradle_lib.scoring.intervals import DRAWS
 from cradle_lib.scoring.occurrences import first_positions, positions
 from cradle_lib.scoring.scores import Floats, ratio
+from cradle_lib.scoring.signature import Signature, shared
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
@@ -43,6 +45,8 @@ class Consequence:
     """Errors by the state of the history that the ``self`` run had made for itself.
 
     Attributes:
+        system: Name of the model.
+        signature: What the runs share; it names every history.
         histories: The histories compared, ``self`` first.
         turns: User turns in each state. Shape (4,).
         wrong: Share of the turns whose tags are not exactly the gold labels, by state and
@@ -50,10 +54,45 @@ class Consequence:
         change: The share under ``self`` minus that under each history. Shape (4, H).
     """
 
+    system: str
+    signature: Signature
     histories: tuple[History, ...]
     turns: NDArray[np.int64]
     wrong: Measured
     change: Measured
+
+    def to_frame(self) -> pd.DataFrame:
+        """Gives the shares of wrong turns as a tidy data frame.
+
+        Returns:
+            One row for each state, measure and history.
+
+            - ``system`` (str): the model.
+            - ``state`` (str): of :data:`STATES`; ``turns`` (int): user turns in it.
+            - ``measure`` (str): ``wrong``, or ``change``: ``self`` minus the history.
+            - ``history`` (str): ``self``, ``gold`` or ``none``.
+            - ``value``, ``low``, ``high`` (float): the share with its 95 % interval, 0 to 1, of a
+              change -1 to 1; NaN for what is undefined or was not computed.
+
+            ``attrs["signature"]`` is the signature.
+        """
+        frame = pd.DataFrame(
+            {
+                "system": self.system,
+                "state": state,
+                "turns": int(self.turns[i]),
+                "measure": measure,
+                "history": history,
+                **measured.estimate(i, j)._asdict(),
+            }
+            for i, state in enumerate(STATES)
+            for measure, measured in (("wrong", self.wrong), ("change", self.change))
+            for j, history in self._named
+            if measure == "wrong" or history != "self"
+        )
+        frame = frame.astype({"value": float, "low": float, "high": float})
+        frame.attrs["signature"] = str(self.signature)
+        return frame
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for strict JSON; what is undefined is ``None``."""
@@ -126,7 +165,15 @@ def consequence(
         draws=draws,
         seed=seed,
     )
-    return Consequence(histories, rows[..., 0].sum(axis=0), found["wrong"], found["change"])
+    signature = replace(shared(signatures, about=("history",)), draws=draws, seed=seed)
+    return Consequence(
+        system=own.record.name,
+        signature=signature,
+        histories=histories,
+        turns=rows[..., 0].sum(axis=0),
+        wrong=found["wrong"],
+        change=found["change"],
+    )
 
 
 def states(gold: Masks, own: Masks, dialogue_of: NDArray[np.int64], n: int) -> NDArray[np.int64]:

@@ -7,14 +7,18 @@ confirm of any type; a table of the one against the other shows what a run makes
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK
 from cradle_lib.scoring.counts import Masks
 from cradle_lib.scoring.occurrences import first_positions
+
+if TYPE_CHECKING:
+    from cradle_lib.detection.predictions import Predictions
 
 ORDERS: Final = (
     "neither",
@@ -62,3 +66,32 @@ def escalation(
     size = len(ORDERS)
     cell = size * orders(gold, dialogue_of, n) + orders(predicted, dialogue_of, n)
     return np.bincount(cell, minlength=size * size).reshape(size, size)
+
+
+def stage_orders(run: Predictions) -> pd.DataFrame:
+    """Counts the dialogues of a run by the order of their stages, as a tidy data frame.
+
+    Args:
+        run: What it says about every user turn of its corpus.
+
+    Returns:
+        One row for each pair of orders; every dialogue is in one of them.
+
+        - ``system`` (str): the run.
+        - ``gold``, ``tagged`` (categorical): the order in gold and in the tags, of
+          :data:`ORDERS`.
+        - ``dialogues`` (int): dialogues with this order in gold.
+        - ``value`` (int): those of them with this order in the tags.
+    """
+    corpus = run.corpus
+    counts = escalation(corpus.gold, run.masks, corpus.dialogue_of, len(corpus))
+    size = len(ORDERS)
+    return pd.DataFrame(
+        {
+            "system": run.record.name,
+            "gold": pd.Categorical.from_codes(np.repeat(np.arange(size), size), pd.Index(ORDERS)),
+            "tagged": pd.Categorical.from_codes(np.tile(np.arange(size), size), pd.Index(ORDERS)),
+            "dialogues": np.repeat(counts.sum(axis=1), size),
+            "value": counts.ravel(),
+        }
+    )

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 
-from cradle_lib.detection import Predictions
 from cradle_lib.reporting import figures
-from cradle_lib.reporting.alarm_figures import category_figure
 from cradle_lib.reporting.figures import Theme, bare, legend, render, wrapped
 
 NAMES = ("SmolLM2-135M-Instruct, constrained", "Qwen3-235B-A22B-Thinking-2507, our fine-tuned one")
@@ -42,21 +39,6 @@ def canvases(monkeypatch: pytest.MonkeyPatch) -> list[Canvas]:
 
     monkeypatch.setattr(figures, "drawn", watched)
     return seen
-
-
-@pytest.fixture(scope="module")
-def named(runs: list[Predictions]) -> list[Predictions]:
-    return [
-        replace(run, record=run.record.model_copy(update={"name": name}))
-        for run, name in zip(runs, NAMES, strict=False)
-    ]
-
-
-def test_long_names_stay_inside(named: list[Predictions], canvases: list[Canvas]) -> None:
-    category_figure(named)
-    assert len(canvases) >= 2
-    for canvas in canvases:
-        assert outside(canvas) == []
 
 
 def test_a_name_that_is_not_broken_is_caught(canvases: list[Canvas]) -> None:

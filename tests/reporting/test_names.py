@@ -1,11 +1,10 @@
-"""Names are text everywhere: in figures, in Markdown and in LaTeX."""
+"""Names are text everywhere: in Markdown and in LaTeX."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -14,9 +13,7 @@ from markdown_it import MarkdownIt
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
 from cradle_lib.display.escaping import markdown
-from cradle_lib.reporting.alarm_figures import category_figure
 from cradle_lib.reporting.downloads import to_latex
-from cradle_lib.reporting.figures import Figure
 from cradle_lib.reporting.tables import Column, Row, Table, text
 
 NAME = r"<img src=x onerror=alert(1)> $x_1$ [/x] {{evil}} `*_|\#\`"
@@ -49,25 +46,6 @@ def named(corpus: Corpus, make_run: Callable[..., Predictions]) -> list[Predicti
         run = make_run("keyword", masks.astype(np.uint16))
         found.append(replace(run, record=run.record.model_copy(update={"name": name})))
     return found
-
-
-def of_places(runs: list[Predictions]) -> list[Figure]:
-    return [category_figure(runs)]
-
-
-@pytest.mark.parametrize("draw", [of_places])
-def test_a_figure_writes_every_name_as_it_is(
-    draw: Callable[[list[Predictions]], list[Figure]], named: list[Predictions]
-) -> None:
-    for figure in draw(named):
-        written = ElementTree.fromstring(figure.light).itertext()
-        # Long names are broken at spaces.
-        seen = "".join("".join(written).split()).replace("\N{ZERO WIDTH SPACE}", "")
-        for name in NAMES:
-            assert name.replace(" ", "") in seen
-        page = Page(figure._repr_html_())
-        assert set(page.tags) <= {"figure", "img", "div", "figcaption"}
-        assert page.tags.count("img") == 2
 
 
 def test_a_name_in_a_table_is_text_in_all_its_forms(named: list[Predictions]) -> None:

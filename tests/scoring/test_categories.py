@@ -1,17 +1,29 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from functools import reduce
 from operator import or_
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import ALERT_MASK, BITS, CONFIRM_MASK
-from cradle_lib.scoring.categories import MISSED, SPARE, Category, analyse_masks, categorize, most
+from cradle_lib.scoring.categories import (
+    MISSED,
+    SPARE,
+    Category,
+    analyse,
+    analyse_masks,
+    categorize,
+    label_pairs,
+)
 from cradle_lib.scoring.errors import find_errors
-from cradle_lib.scoring.escalation import ORDERS, escalation, orders
+from cradle_lib.scoring.escalation import ORDERS, escalation, orders, stage_orders
 
 from .test_windows import AO, DVP, SHO, dialogues, rows_of
 
@@ -82,13 +94,75 @@ def test_categories_are_exclusive_and_add_up_to_every_total(turns: Turns) -> Non
     assert found.categories[Category.REPEATED] <= tags - firsts
 
 
-def test_the_dominant_labels_are_named() -> None:
-    rows = rows_of([[(0, AO), (0, AO | SHO), (DVP, 0), (SHO, SHO)]])
-    found = analyse_masks(rows.gold, rows.predicted, rows.dialogue_of)
-    assert found.made_up_most == ("alert_ongoing", 2)
-    assert found.missed_most == ("confirm_DV_past", 1)
-    assert most({"a": 0}) is None
-    assert most({}) is None
+@pytest.fixture
+def run(
+    make_corpus: Callable[..., Corpus], make_predictions: Callable[..., Predictions]
+) -> Predictions:
+    """Eighty dialogues, in which about every third turn has labels, right and wrong tags."""
+    generator = np.random.default_rng(8)
+    labels = [0, 0, 0, AO, AP, SHO, DVP, AO | SHO]
+    corpus = make_corpus(
+        [
+            [("U", int(generator.choice(labels))) for _ in range(generator.integers(1, 6))]
+            for _ in range(80)
+        ]
+    )
+    others = generator.choice(labels, len(corpus.gold))
+    tags = np.where(generator.random(len(corpus.gold)) < 0.5, corpus.gold, others)
+    return make_predictions(corpus, tags.tolist())
+
+
+def test_worked_pairs(
+    make_corpus: Callable[..., Corpus], make_predictions: Callable[..., Predictions]
+) -> None:
+    corpus = make_corpus([[("L", 0), ("U", AO | SHO), ("U", 0)], [("U", DVP), ("U", 0)]])
+    found = label_pairs(make_predictions(corpus, [AO | SHP, 0, 0, AP]))
+    shown = found[["dialogue", "turn", "position", "gold", "tagged", "category"]].astype(object)
+    nothing = ("none", "none", None)
+    assert shown.where(shown.notna(), None).to_numpy().tolist() == [
+        ["d0000", 1, 1, "alert_ongoing", "alert_ongoing", None],
+        ["d0000", 1, 1, "confirm_SH_ongoing", "confirm_SH_past", "temporal_swap"],
+        ["d0000", 2, 2, *nothing],
+        ["d0001", 0, 1, "confirm_DV_past", "none", "missed_confirm"],
+        ["d0001", 1, 2, "none", "alert_past", "unfounded"],
+    ]
+    types = found[["gold_type", "tagged_type"]].astype(object)
+    assert types.where(types.notna(), None).to_numpy().tolist() == [
+        ["alert", "alert"], ["SH", "SH"], [None, None], ["DV", None], [None, "alert"]
+    ]  # fmt: skip
+
+
+def test_every_label_and_every_tag_is_in_one_pair(run: Predictions) -> None:
+    found, gold, tags = label_pairs(run), run.corpus.gold, run.masks
+    for label, bit in BITS.items():
+        assert (found["gold"] == label).sum() == ((gold & bit) != 0).sum()
+        assert (found["tagged"] == label).sum() == ((tags & bit) != 0).sum()
+    silent = (found["gold"] == "none") & (found["tagged"] == "none")
+    assert silent.sum() == ((gold | tags) == 0).sum()
+    errors = found[found["category"].notna()]
+    assert (errors["gold"] != "none").sum() == sum(m.bit_count() for m in (gold & ~tags).tolist())
+    assert (errors["tagged"] != "none").sum() == sum(m.bit_count() for m in (tags & ~gold).tolist())
+    alone = analyse(run).categories
+    assert errors["category"].value_counts().to_dict() == {str(k): n for k, n in alone.items()}
+    nothing = label_pairs(run.subset(run.corpus.subset([], "empty")))
+    assert not len(nothing)
+    mine = ["gold", "tagged", "gold_type", "tagged_type", "category"]
+    pd.testing.assert_series_equal(nothing[mine].dtypes, found[mine].dtypes)
+    assert nothing.columns.tolist() == found.columns.tolist()
+
+
+def test_orders_of_a_run_are_those_of_its_dialogues_one_by_one(run: Predictions) -> None:
+    frame = stage_orders(run)
+    sides: list[tuple[str, str]] = []
+    for number in range(len(run.corpus)):
+        own = run.corpus.dialogue_of == number
+        gold, tags = run.corpus.gold[own].tolist(), run.masks[own].tolist()
+        sides.append((order_of(gold), order_of(tags)))
+    counted = frame.set_index(["gold", "tagged"])["value"]
+    assert {k: n for k, n in counted.items() if n} == dict(Counter(sides))
+    whole = dict(Counter(gold for gold, _ in sides))
+    assert {k: n for k, n in zip(frame["gold"], frame["dialogues"], strict=True) if n} == whole
+    assert len(frame) == len(ORDERS) ** 2
 
 
 def order_of(masks: list[int]) -> str:

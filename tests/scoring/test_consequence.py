@@ -54,6 +54,17 @@ def test_a_worked_consequence(corpus: Corpus, make_predictions: Callable[..., Pr
     assert found.change.value[:2] == pytest.approx(np.array([[0, -1 / 4], [0, 1]]))
     assert np.isnan(found.wrong.value[2:]).all()
     assert found.as_dict()["lacking"]["wrong"]["self"]["value"] is None
+    frame = found.to_frame()
+    assert set(frame[["value", "low", "high"]].dtypes) == {np.dtype(float)}
+    assert frame.loc[frame["state"].isin(["right", "extra"]), "turns"].tolist() == [4] * 3 + [1] * 3
+    cells = frame.set_index(["state", "measure", "history"])["value"]
+    assert dict(cells["right"]) == pytest.approx(
+        {("wrong", "self"): 1 / 4, ("wrong", "gold"): 2 / 4, ("change", "gold"): -1 / 4}
+    )
+    assert cells["extra", "change", "gold"] == pytest.approx(1)
+    assert cells["lacking"].isna().all()
+    assert cells["both"].isna().all()
+    assert "|hist:gold+self|" in frame.attrs["signature"]
 
 
 def test_an_unread_answer_is_wrong_also_where_nothing_was_gold(
