@@ -191,6 +191,17 @@ class Model(_Strict):
         """Whether it is asked through an API, be it next door or remote."""
         return self.kind == "service"
 
+    @field_validator("name")
+    @classmethod
+    def _can_be_shown(cls, name: str) -> str:
+        # matplotlib leaves names that begin with an underscore out of legends.
+        if not name.strip() or not name.isprintable() or name.startswith("_"):
+            raise ValueError(
+                "a name is one line of text that does not begin with an underscore, "
+                f"found {name[:60]!r}"
+            )
+        return name
+
     @field_validator("engine")
     @classmethod
     def _engine_exists(cls, name: str) -> str:

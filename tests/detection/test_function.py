@@ -186,6 +186,15 @@ def test_a_spec_that_can_not_be_read_is_one_clear_line(
     assert "\n" not in str(error.value)
 
 
+def test_a_name_that_a_legend_would_leave_out_is_refused_or_shortened(corpus: Corpus) -> None:
+    def _shy(prompt: Prompt) -> str:
+        return "none"
+
+    assert run_model(_shy, corpus).record.name == "shy"
+    with pytest.raises(EngineError, match="does not begin with an underscore"):
+        run_model(_shy, corpus, name="_shy")
+
+
 def test_a_function_takes_no_settings(corpus: Corpus) -> None:
     with pytest.raises(RegistryError, match="a function takes no temperature"):
         run_model(lambda prompt: "none", corpus, name="F", temperature=1)

@@ -123,6 +123,8 @@ def test_a_wrong_id_suggests_the_nearest() -> None:
             "prices: {input: 1, output: 1, source: s}}",
             "field prices.date",
         ),
+        ("a: {name: _hidden, group: baseline, engine: keyword}", "field name: a name is one line"),
+        ('a: {name: "A\\nB", group: baseline, engine: keyword}', "field name: a name is one line"),
         ("a: 3", "expected fields, found 3"),
         ("- a", "expected a mapping"),
         ("a: [", "is not YAML"),

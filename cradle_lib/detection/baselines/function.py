@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.engine import Options, Sequential
 from cradle_lib.detection.model import Model
@@ -115,7 +117,8 @@ class UserFunction:
             EngineError: If there is neither a source nor a version, or the name holds no letter
                 or digit.
         """
-        name = name or str(getattr(function, "__name__", type(function).__name__))
+        own = str(getattr(function, "__name__", type(function).__name__))
+        name = name or own.lstrip("_")
         if not id_of(name):
             raise EngineError(f"the function's name {name!r} makes no id. Give `name=`.")
         source = _source(function)
@@ -135,7 +138,11 @@ class UserFunction:
     def model(self) -> Model:
         """The function as an entry of a registry."""
         fields = {"id": id_of(self.name), "name": self.name, "group": "own", "engine": "function"}
-        return Model.model_validate(fields)
+        try:
+            return Model.model_validate(fields)
+        except ValidationError as error:
+            problem = error.errors()[0]["msg"].removeprefix("Value error, ")
+            raise EngineError(f"{self.name!r}: {problem}. Give another `name=`.") from None
 
     @property
     def engine(self) -> Function:
