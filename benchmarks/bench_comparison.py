@@ -34,7 +34,8 @@ from cradle_lib.scoring.paired import compare_pairs
 from cradle_lib.scoring.report import report
 from cradle_lib.scoring.sensitivity import sensitivity
 from cradle_lib.scoring.signature import Signature
-from cradle_lib.scoring.timing import TimingSignature, time_rows
+from cradle_lib.scoring.timing import time_rows
+from cradle_lib.scoring.timing_result import TimingSignature
 from cradle_lib.scoring.windows import WIDTHS
 
 SYSTEMS = 12

@@ -11,6 +11,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, Literal
 
+import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
 from cradle_lib import paths
@@ -175,6 +176,30 @@ class Record(BaseModel):
                 **fields,
             }
         )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Gives the record as a data frame.
+
+        Returns:
+            One row for each attribute, and one for the identity: ``field`` (str), ``content`` (str;
+            missing where there is none). Of dialogues it says how many.
+        """
+        chosen = {
+            name: "all" if ids is None and name == "dialogues" else ids and f"{len(ids):,} chosen"
+            for name in ("dialogues", "agreed")
+            for ids in (getattr(self, name),)
+        }
+        joined = {
+            name: ", ".join(f"{key} {value}" for key, value in getattr(self, name).items()) or None
+            for name in ("decoding", "packages")
+        }
+        flags = {name: "yes" if getattr(self, name) else "no" for name in ("dirty", "remote")}
+        values = {**self.model_dump(), **chosen, **joined, **flags, "identity": self.identity}
+        shown = {
+            name.replace("_", " "): None if value is None else str(value)
+            for name, value in values.items()
+        }
+        return pd.DataFrame({"field": list(shown), "content": list(shown.values())})
 
     def is_of_another_file(self, key: str | None) -> bool:
         """Whether the corpus is known to come from another place than the one with this key."""

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Final, Literal, get_args
 
 import pandas as pd
 
@@ -31,9 +31,17 @@ from cradle_lib.annotation.voting import (
 )
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.errors import AnnotationError
-from cradle_lib.labels import BITS, labels_of
+from cradle_lib.labels import BITS, LABELS, labels_of
 
 By = Literal["agreement", "majority", "senior"]
+# What came of the two annotations, of the vote, and of what it left to the senior.
+_STAGES: Final[Mapping[Outcome, tuple[str | None, str | None, str | None]]] = {
+    Outcome.EXACT: ("exact agreement", None, None),
+    Outcome.RESOLVED: ("mismatch", "resolved 2:1", None),
+    Outcome.SAME_LABELS_3: ("mismatch", "final mismatch", "labels agree 3:0"),
+    Outcome.SAME_LABELS_2: ("mismatch", "final mismatch", "labels agree 2:1"),
+    Outcome.CONFLICT: ("mismatch", "final mismatch", "turn conflict"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +189,48 @@ class Adjudication:
         )
         return replace(source, dialogues=dialogues)
 
+    def to_frame(self) -> pd.DataFrame:
+        """Says how each dialogue ended, as a tidy data frame.
+
+        Returns:
+            One row for each annotated dialogue.
+
+            - ``dialogue``, ``team`` (str); ``round`` (int).
+            - ``outcome`` (categorical): an :class:`.Outcome`.
+            - ``annotations``, ``vote``, ``senior`` (categorical): the same by its stages: what
+              came of the two annotations, of the vote of three, and of what it left to the
+              senior. Missing for a dialogue that was decided before.
+        """
+        entries = {name: of[0] for name, of in self.annotations.by_dialogue.items()}
+        frame = pd.DataFrame(
+            {
+                "dialogue": pd.Series([*self.outcomes], dtype=str),
+                "team": pd.Series([entries[name].team for name in self.outcomes], dtype=str),
+                "round": pd.Series([entries[name].round for name in self.outcomes], dtype=int),
+                "outcome": pd.Categorical(
+                    [str(found) for found in self.outcomes.values()], [str(one) for one in Outcome]
+                ),
+            }
+        )
+        for place, stage in enumerate(("annotations", "vote", "senior")):
+            steps = [_STAGES[outcome][place] for outcome in self.outcomes.values()]
+            usual = dict.fromkeys(step for one in _STAGES.values() if (step := one[place]))
+            frame[stage] = pd.Categorical(steps, [*usual])
+        return frame
+
     def audit(self) -> pd.DataFrame:
-        """Gives the audit trail as a table, one row for each label on a turn."""
-        return pd.DataFrame(
+        """Gives the audit trail as a tidy data frame.
+
+        Returns:
+            One row for each label that anybody gave to a turn.
+
+            - ``dialogue`` (str); ``turn_id`` (int, from 0); ``label`` (categorical).
+            - ``result`` (str): ``gold`` or ``rejected``; ``by`` (categorical): who decided, see
+              :class:`Decision`.
+            - ``voters`` (str): who gave it, separated by spaces; ``outcome`` (str): how the
+              dialogue ended.
+        """
+        frame = pd.DataFrame(
             [
                 (
                     item.dialogue,
@@ -198,6 +245,9 @@ class Adjudication:
             ],
             columns=["dialogue", "turn_id", "label", "result", "by", "voters", "outcome"],
         )
+        frame["label"] = pd.Categorical(frame["label"], LABELS)
+        frame["by"] = pd.Categorical(frame["by"], get_args(By))
+        return frame
 
 
 def adjudicate(annotations: Annotations) -> Adjudication:

@@ -16,8 +16,10 @@ from types import MappingProxyType
 from typing import Final
 from xml.etree import ElementTree as ET
 
+import pandas as pd
+
 from cradle_lib.files import replacing
-from cradle_lib.labels import CRISIS_TYPES, LABELS, crisis_type, stage, temporal
+from cradle_lib.labels import CRISIS_TYPES, LABELS, TEMPORAL_STATES, crisis_type, stage, temporal
 
 #: Names of the two tags that every region of an export refers to.
 CONTROL: Final = "label"
@@ -106,6 +108,29 @@ def meaning(label: str) -> str:
 def definition(label: str) -> str:
     """Explains a label in full."""
     return f"{meaning(label)} {temporal(label).capitalize()}: {DEFINITIONS[temporal(label)]}"
+
+
+def labelling_keys() -> pd.DataFrame:
+    """Lists what the interface offers.
+
+    Returns:
+        One row for each label: ``label`` (str), ``button`` (categorical: its words without the
+        temporal state), ``temporal`` (categorical: ``ongoing`` or ``past``), ``key`` (str: what
+        to press), ``meaning`` and ``period`` (str: what an annotator is told about the button and
+        about the temporal state).
+    """
+    buttons = [title(label).rpartition(": ")[0] for label in LABELS]
+    states = [temporal(label) for label in LABELS]
+    return pd.DataFrame(
+        {
+            "label": list(LABELS),
+            "button": pd.Categorical(buttons, list(dict.fromkeys(buttons))),
+            "temporal": pd.Categorical(states, TEMPORAL_STATES),
+            "key": [HOTKEYS[label] for label in LABELS],
+            "meaning": [meaning(label) for label in LABELS],
+            "period": [DEFINITIONS[state] for state in states],
+        }
+    )
 
 
 def labelling_config() -> str:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
+
+import pandas as pd
 
 from cradle_lib.annotation.table import Annotation, Annotations
 from cradle_lib.corpus.dialogue import Dialogue
@@ -58,6 +60,29 @@ def find_slips(annotations: Annotations) -> list[Slip]:
         for entry in annotations.entries
         for slip in slips_of(entry, annotations.dialogues[entry.dialogue])
     ]
+
+
+def slip_frame(annotations: Annotations) -> pd.DataFrame:
+    """Lists slips as a data frame.
+
+    Args:
+        annotations: Everybody's.
+
+    Returns:
+        One row for each slip: ``dialogue`` (str), ``turn`` (int), ``annotator`` (categorical:
+        everybody who annotated), ``kind`` (categorical: the three kinds) and ``message`` (str).
+    """
+    found = find_slips(annotations)
+    people = sorted({entry.annotator for entry in annotations.entries})
+    return pd.DataFrame(
+        {
+            "dialogue": pd.Series([slip.annotation.dialogue for slip in found], dtype=str),
+            "turn": pd.Series([slip.turn_id for slip in found], dtype=int),
+            "annotator": pd.Categorical([slip.annotation.annotator for slip in found], people),
+            "kind": pd.Categorical([slip.kind for slip in found], get_args(Kind)),
+            "message": pd.Series([slip.message for slip in found], dtype=str),
+        }
+    )
 
 
 def slips_of(entry: Annotation, dialogue: Dialogue) -> Iterator[Slip]:

@@ -131,6 +131,32 @@ class Annotations:
         """The rounds, sorted."""
         return tuple(sorted({entry.round for entry in self.entries}))
 
+    def to_frame(self) -> pd.DataFrame:
+        """Gives the annotations as a tidy data frame.
+
+        Returns:
+            One row for each annotation and turn, also for turns without labels.
+
+            - ``dialogue`` (str): the dialogue's id; ``turn`` (int): ``turn_id``, from 0.
+            - ``annotator`` (str), ``team`` (str: the one that the dialogue was given to),
+              ``round`` (int, from 1), ``role`` (str: ``annotator``, ``adjudicator``, ``senior``).
+            - ``labels`` (str): labels joined by ``; ``, or ``none``; ``mask`` (uint16): the same
+              as bits.
+            - ``user_turn`` (bool): whether it is a turn on which a model would be asked.
+        """
+        rows = [
+            (e.dialogue, turn.turn_id, e.annotator, e.team, e.round, e.role, mask, turn.asked)
+            for e in self.entries
+            for turn, mask in zip(self.dialogues[e.dialogue].turns, e.masks, strict=True)
+        ]
+        frame = pd.DataFrame(rows, columns=[*COLUMNS[:6], "mask", "user_turn"])
+        frame.insert(6, "labels", [labels.format_mask(mask) for mask in frame["mask"]])
+        frame = frame.rename(columns={"turn_id": "turn"})
+        texts = dict.fromkeys(("dialogue", "annotator", "team", "role", "labels"), str)
+        return frame.astype(
+            texts | {"turn": int, "round": int, "mask": "uint16", "user_turn": bool}
+        )
+
     def members(self, team: str) -> tuple[str, ...]:
         """Names the annotators of a team, sorted."""
         own = (e for e in self.entries if e.role == "annotator" and e.team == team)
@@ -161,22 +187,9 @@ def write_annotations(annotations: Annotations, path: Path) -> None:
     Raises:
         AnnotationError: If the ending is another one.
     """
-    texts = texts_fingerprint(annotations.corpus)
-    rows = [
-        (
-            entry.dialogue,
-            turn_id,
-            entry.annotator,
-            entry.team,
-            entry.round,
-            entry.role,
-            labels.format_mask(mask),
-            texts,
-        )
-        for entry in annotations.entries
-        for turn_id, mask in enumerate(entry.masks)
-    ]
-    save_table(pd.DataFrame(rows, columns=list(COLUMNS)), path)
+    frame = annotations.to_frame().rename(columns={"turn": "turn_id"})
+    frame["texts"] = texts_fingerprint(annotations.corpus)
+    save_table(frame[list(COLUMNS)], path)
 
 
 def save_table(frame: pd.DataFrame, path: Path) -> None:

@@ -40,13 +40,13 @@ class Outcome(StrEnum):
     CONFLICT = "final mismatch, turn conflict"
 
 
-#: Where the paper states how many dialogues ended in each category.
-PUBLISHED_KEYS: Final[Mapping[Outcome, str]] = {
-    Outcome.EXACT: "adjudication.exact_agreement",
-    Outcome.RESOLVED: "adjudication.resolved_by_majority",
-    Outcome.SAME_LABELS_3: "adjudication.final_label_agreement_position_differs_3_0",
-    Outcome.SAME_LABELS_2: "adjudication.final_label_agreement_position_differs_2_1",
-    Outcome.CONFLICT: "adjudication.final_turn_conflict",
+#: Under ``adjudication.{key}`` the paper states how many dialogues ended in each category.
+OUTCOME_KEYS: Final[Mapping[Outcome, str]] = {
+    Outcome.EXACT: "exact_agreement",
+    Outcome.RESOLVED: "resolved_by_majority",
+    Outcome.SAME_LABELS_3: "final_label_agreement_position_differs_3_0",
+    Outcome.SAME_LABELS_2: "final_label_agreement_position_differs_2_1",
+    Outcome.CONFLICT: "final_turn_conflict",
 }
 
 

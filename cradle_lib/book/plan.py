@@ -204,7 +204,7 @@ def load_plan(
             does not exist or from itself, or a notebook does not declare a parameter.
     """
     corpus = corpus or BookCorpus()
-    entries = _read(project.plan)
+    entries = read_plan(project.plan)
     names = {entry.page: _names(entry, models) for entry in entries}
     if len(names) < len(entries):
         raise BookError(compose("two entries have the same page", path=project.plan))
@@ -232,7 +232,12 @@ def load_plan(
         ) from None
 
 
-def _read(path: Path) -> tuple[Entry, ...]:
+def read_plan(path: Path) -> tuple[Entry, ...]:
+    """Reads the entries of a plan, as they are written.
+
+    Raises:
+        BookError: If there is no plan, it is not YAML, or an entry has a fault.
+    """
     try:
         return _Plan.model_validate(yaml.safe_load(path.read_text(encoding="utf-8"))).pages
     except FileNotFoundError:

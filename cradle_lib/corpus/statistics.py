@@ -1,4 +1,4 @@
-"""What a corpus holds, counted (Tables 2, 3, 7 and 12 of the paper).
+"""What a corpus holds, counted (Tables 1 to 3, 7, 8 and 12 of the paper).
 
 Conventions:
     *Occurrences* count a label each time it stands on a row, on all rows (Tables 3 and 12:
@@ -9,214 +9,174 @@ Conventions:
     Standard deviations divide by the number of dialogues (``ddof=0``): they describe this
     corpus, and are no estimate of another one. The paper does not say which it used; at 600
     dialogues the two agree in the two decimals that it prints.
+
+    The release has no column for the scenario or the reveal timing of a dialogue. The surrogate
+    knows both, and a corpus of one's own may; of any other nothing is assumed.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
+import pandas as pd
 
-from cradle_lib import labels
-from cradle_lib.corpus.dialogue import Corpus, Dialogue
+from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.errors import CorpusError
+from cradle_lib.labels import (
+    ALERT_MASK,
+    CONFIRM_MASK,
+    CRISIS_TYPES,
+    LABELS,
+    TEMPORAL_STATES,
+    crisis_type,
+    labels_of,
+    stage,
+    temporal,
+)
+from cradle_lib.published import published_table
 
-_STAGES: Final[Mapping[labels.Stage, int]] = {
-    "alert": labels.ALERT_MASK,
-    "confirm": labels.CONFIRM_MASK,
-}
+_TIMINGS: Final = ("early", "mid", "late")
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """How a number is spread over dialogues.
+def dialogue_frame(corpus: Corpus) -> pd.DataFrame:
+    """Describes each dialogue of a corpus.
 
-    Attributes:
-        mean: The mean.
-        sd: The standard deviation, divided by the number of dialogues (``ddof=0``).
-        low: The smallest value.
-        median: The median.
-        high: The greatest value.
+    Args:
+        corpus: Any corpus.
+
+    Returns:
+        One row for each dialogue.
+
+        - ``dialogue`` (str): its id.
+        - ``turns`` (int): its rows; ``user_turns`` (int): those on which a model is asked.
+        - ``labels``, ``alerts``, ``confirms`` (int): distinct labels on any of its rows, of 16, 2
+          and 14.
+        - ``scenario`` (categorical): of the paper's in their order, then the corpus' own;
+          ``timing`` (categorical): ``early``, ``mid``, ``late``, then the corpus' own. Missing if
+          the corpus does not know them.
     """
+    masks = np.array([dialogue.mask for dialogue in corpus], dtype=np.uint16)
+    stages = {"labels": 0xFFFF, "alerts": ALERT_MASK, "confirms": CONFIRM_MASK}
+    frame = pd.DataFrame(
+        {
+            "dialogue": pd.Series([dialogue.id for dialogue in corpus], dtype=str),
+            "turns": np.array([len(dialogue.turns) for dialogue in corpus], dtype=np.int64),
+            "user_turns": np.array([len(d.user_turns) for d in corpus], dtype=np.int64),
+        }
+        | {k: np.bitwise_count(masks & np.uint16(m)).astype(np.int64) for k, m in stages.items()}
+    )
+    return frame.assign(**_about(corpus, range(len(corpus))))
 
-    mean: float
-    sd: float
-    low: float
-    median: float
-    high: float
 
+def label_frame(corpus: Corpus) -> pd.DataFrame:
+    """Lists every occurrence of a label in a corpus.
 
-@dataclass(frozen=True)
-class Statistics:
-    """The counts of a corpus.
+    Args:
+        corpus: Any corpus.
 
-    Attributes:
-        dialogues: Dialogues.
-        turns: Rows.
-        user_turns: Turns on which a model is asked.
-        with_alert: Dialogues with at least one alert.
-        with_confirm: Dialogues with at least one confirm.
-        with_both: Dialogues with both.
-        with_neither: Dialogues without any label.
-        occurrences: How often each label stands on a row, in the order of the labels.
-        user_occurrences: The same on user turns only.
-        labels_per_dialogue: Distinct labels of a dialogue.
-        alerts_per_dialogue: Distinct alerts of a dialogue, 0 to 2.
-        confirms_per_dialogue: Distinct confirms of a dialogue, 0 to 14.
-        turns_per_dialogue: Rows of a dialogue.
-        lengths: Dialogues by number of rows, ascending; lengths that don't occur are left
-            out.
-        onsets: For each stage, dialogues by the ``turn_id`` on which their first label of
-            that stage stands, ascending.
-        scenarios: Dialogues by scenario, in the order of names; ``None`` if the corpus does
-            not say.
-        timings: Dialogues by reveal timing, early to late; ``None`` if it does not say.
+    Returns:
+        One row for each label on each row of the corpus, in its order.
+
+        - ``dialogue`` (str): the dialogue's id; ``turn`` (int): ``turn_id``, from 0.
+        - ``position`` (Int64): which of the dialogue's user turns it is, from 1; missing for
+          labels on rows about which no model is asked.
+        - ``label`` (categorical): one of the sixteen, in their order.
+        - ``stage`` (categorical): ``alert`` or ``confirm``.
+        - ``kind`` (categorical): ``alert``, or the crisis type in words.
+        - ``temporal`` (categorical): ``ongoing`` or ``past``.
+        - ``scenario``, ``timing`` (categorical): as in :func:`dialogue_frame`.
     """
-
-    dialogues: int
-    turns: int
-    user_turns: int
-    with_alert: int
-    with_confirm: int
-    with_both: int
-    with_neither: int
-    occurrences: dict[str, int]
-    user_occurrences: dict[str, int]
-    labels_per_dialogue: Spread
-    alerts_per_dialogue: Spread
-    confirms_per_dialogue: Spread
-    turns_per_dialogue: Spread
-    lengths: dict[int, int]
-    onsets: dict[labels.Stage, dict[int, int]]
-    scenarios: dict[str, int] | None
-    timings: dict[str, int] | None
-
-    @property
-    def labels(self) -> int:
-        """All occurrences of all labels."""
-        return sum(self.occurrences.values())
-
-    @property
-    def percent(self) -> dict[str, float]:
-        """Each label's share of all occurrences, in percent; NaN without labels."""
-        return {
-            label: 100 * count / self.labels if self.labels else float("nan")
-            for label, count in self.occurrences.items()
-        }
-
-    @property
-    def ongoing_percent(self) -> float:
-        """The share of occurrences that are ongoing, in percent; NaN without labels."""
-        return sum(p for label, p in self.percent.items() if labels.temporal(label) == "ongoing")
-
-    def share(self, count: int) -> float:
-        """Gives a number of dialogues as percent of all."""
-        return 100 * count / self.dialogues
-
-    def by_key(self) -> dict[str, float]:
-        """Names the numbers as the table of published values does.
-
-        Returns:
-            Numbers by key, such as ``corpus.dialogues``, in the unit published there. Keys
-            of scenarios are present only if the corpus knows them.
-        """
-        found: dict[str, float] = {
-            "corpus.dialogues": self.dialogues,
-            "corpus.turns": self.turns,
-            "corpus.user_turns": self.user_turns,
-            "corpus.labels": self.labels,
-            "corpus.dialogues_with_alert": self.with_alert,
-            "corpus.dialogues_with_confirm": self.with_confirm,
-            "corpus.dialogues_with_both": self.with_both,
-            "corpus.dialogues_with_neither": self.with_neither,
-            "corpus.labels_per_dialogue_mean": self.labels_per_dialogue.mean,
-            "corpus.labels_per_dialogue_sd": self.labels_per_dialogue.sd,
-            "corpus.alerts_per_dialogue_mean": self.alerts_per_dialogue.mean,
-            "corpus.alerts_per_dialogue_sd": self.alerts_per_dialogue.sd,
-            "corpus.confirms_per_dialogue_mean": self.confirms_per_dialogue.mean,
-            "corpus.confirms_per_dialogue_sd": self.confirms_per_dialogue.sd,
-            "corpus.ongoing_share": self.ongoing_percent,
-            "corpus.mean_turns": self.turns_per_dialogue.mean,
-        }
-        for scenario, count in (self.scenarios or {}).items():
-            found[f"scenario.{scenario}"] = count
-        return found
+    turns = corpus.to_frame()
+    turns["label"] = pd.Series([labels_of(int(mask)) for mask in turns["mask"]], dtype=object)
+    places = [place for place, dialogue in enumerate(corpus) for _ in dialogue.turns]
+    turns = turns.assign(**_about(corpus, places))
+    rows = turns.explode("label").dropna(subset="label").reset_index(drop=True)
+    every: dict[str, tuple[Iterable[str], Callable[[str], str]]] = {
+        "label": (LABELS, str),
+        "stage": (("alert", "confirm"), stage),
+        "kind": (("alert", *CRISIS_TYPES.values()), _kind),
+        "temporal": (TEMPORAL_STATES, temporal),
+    }
+    given = [str(label) for label in rows["label"]]
+    for name, (categories, part) in every.items():
+        rows[name] = pd.Categorical([part(label) for label in given], list(categories))
+    return rows[
+        ["dialogue", "turn", "position", "label", "stage", "kind", "temporal", "scenario", "timing"]
+    ]
 
 
-def corpus_statistics(corpus: Corpus) -> Statistics:
+def _kind(label: str) -> str:
+    crisis = crisis_type(label)
+    return "alert" if crisis is None else CRISIS_TYPES[crisis]
+
+
+def _about(corpus: Corpus, places: Iterable[int]) -> dict[str, pd.Categorical]:
+    """Gives scenario and timing for the dialogues at these places."""
+    scenarios = [key.removeprefix("scenario.") for key in published_table() if "scenario." in key]
+    chosen, found = list(places), {}
+    for name, usual in (("scenario", scenarios), ("timing", _TIMINGS)):
+        known: Sequence[str | None] = corpus.meta.get(name) or [None] * len(corpus)
+        own = sorted({one for one in known if one is not None} - {*usual})
+        found[name] = pd.Categorical([known[place] for place in chosen], [*usual, *own])
+    return found
+
+
+def corpus_statistics(corpus: Corpus) -> pd.DataFrame:
     """Counts what a corpus holds.
 
     Args:
         corpus: Any corpus with at least one dialogue.
 
     Returns:
-        The counts.
+        One row for each quantity.
+
+        - ``corpus`` (str): the corpus' name.
+        - ``quantity`` (str): what is counted, as the table of published values names it:
+          ``dialogues``, ``labels_per_dialogue_mean``, and so on; then for each label
+          ``{label}_share``.
+        - ``meaning`` (str): the same in words, for a page.
+        - ``value`` (float): in its unit; a share is 0 to 1. Shares of labels are NaN if there are
+          none.
+        - ``unit`` (str): ``count``, ``number`` or ``share``.
 
     Raises:
         CorpusError: If there is no dialogue, since no mean is defined then.
     """
     if not len(corpus):
         raise CorpusError(f"{corpus.name} has no dialogues, expected at least one to count")
-    masks = [dialogue.mask for dialogue in corpus]
-    alert = np.array([bool(mask & labels.ALERT_MASK) for mask in masks])
-    confirm = np.array([bool(mask & labels.CONFIRM_MASK) for mask in masks])
-    sizes = [len(dialogue.turns) for dialogue in corpus]
-    return Statistics(
-        dialogues=len(corpus),
-        turns=len(corpus.turns),
-        user_turns=len(corpus.gold),
-        with_alert=int(alert.sum()),
-        with_confirm=int(confirm.sum()),
-        with_both=int((alert & confirm).sum()),
-        with_neither=int((~alert & ~confirm).sum()),
-        occurrences=_occurrences(turn.mask for turn in corpus.turns),
-        user_occurrences=_occurrences(turn.mask for turn in corpus.turns if turn.asked),
-        labels_per_dialogue=_spread([mask.bit_count() for mask in masks]),
-        alerts_per_dialogue=_spread([(m & labels.ALERT_MASK).bit_count() for m in masks]),
-        confirms_per_dialogue=_spread([(m & labels.CONFIRM_MASK).bit_count() for m in masks]),
-        turns_per_dialogue=_spread(sizes),
-        lengths=_counted(sizes),
-        onsets={
-            stage: _counted(
-                onset for dialogue in corpus if (onset := _onset(dialogue, bits)) is not None
-            )
-            for stage, bits in _STAGES.items()
-        },
-        scenarios=_meta(corpus, "scenario", ()),
-        timings=_meta(corpus, "timing", ("early", "mid", "late")),
-    )
-
-
-def _occurrences(masks: Iterable[int]) -> dict[str, int]:
-    counted = Counter(label for mask in masks if mask for label in labels.labels_of(mask))
-    return {label: counted[label] for label in labels.LABELS}
-
-
-def _spread(values: Sequence[int]) -> Spread:
-    array = np.array(values)
-    return Spread(
-        mean=float(array.mean()),
-        sd=float(array.std(ddof=0)),
-        low=float(array.min()),
-        median=float(np.median(array)),
-        high=float(array.max()),
-    )
-
-
-def _counted(values: Iterable[int]) -> dict[int, int]:
-    return dict(sorted(Counter(values).items()))
-
-
-def _onset(dialogue: Dialogue, bits: int) -> int | None:
-    return next((turn.turn_id for turn in dialogue.turns if turn.mask & bits), None)
-
-
-def _meta(corpus: Corpus, column: str, order: Sequence[str]) -> dict[str, int] | None:
-    if column not in corpus.meta:
-        return None
-    counted = Counter(corpus.meta[column])
-    names = [*order, *sorted(counted.keys() - set(order))]
-    return {name: counted[name] for name in names}
+    dialogues, occurrences = dialogue_frame(corpus), label_frame(corpus)
+    alert, confirm = dialogues["alerts"] > 0, dialogues["confirms"] > 0
+    past = occurrences["temporal"] == "past"
+    rows: list[tuple[str, str, float, str]] = [
+        ("dialogues", "Dialogues", len(dialogues), "count"),
+        ("turns", "Turns", dialogues["turns"].sum(), "count"),
+        (
+            "user_turns",
+            "User turns, on which a model is asked",
+            dialogues["user_turns"].sum(),
+            "count",
+        ),
+        ("mean_turns", "Turns in a dialogue, mean", dialogues["turns"].mean(), "number"),
+        ("labels", "Labels", len(occurrences), "count"),
+        ("ongoing_share", "Labels that are ongoing (%)", 1 - past.mean(), "share"),
+        ("dialogues_with_alert", "Dialogues with an alert", alert.sum(), "count"),
+        ("dialogues_with_confirm", "Dialogues with a confirm", confirm.sum(), "count"),
+        ("dialogues_with_both", "Dialogues with both", (alert & confirm).sum(), "count"),
+        ("dialogues_with_neither", "Dialogues with neither", (~alert & ~confirm).sum(), "count"),
+        ("both_share", "Dialogues with both (%)", (alert & confirm).mean(), "share"),
+        ("no_label_share", "Dialogues without a label (%)", (~alert & ~confirm).mean(), "share"),
+    ]
+    for name in ("labels", "alerts", "confirms"):
+        density = dialogues[name]
+        key, meaning = f"{name}_per_dialogue", f"Different {name} in a dialogue"
+        rows += [
+            (f"{key}_mean", f"{meaning}, mean", density.mean(), "number"),
+            (f"{key}_sd", f"{meaning}, standard deviation", density.std(ddof=0), "number"),
+        ]
+    shares = occurrences["label"].value_counts(sort=False) / (len(occurrences) or np.nan)
+    rows += [(f"{k}_share", f"{k} (% of labels)", v, "share") for k, v in shares.items()]
+    frame = pd.DataFrame(rows, columns=["quantity", "meaning", "value", "unit"])
+    frame.insert(0, "corpus", corpus.name)
+    return frame.astype({"value": float})

@@ -66,6 +66,16 @@ class Predictions:
         return len(self.corpus) >= len(chosen)
 
     @property
+    def over(self) -> str:
+        """Says over which dialogues it was, as a heading; equal only for the same dialogues."""
+        corpus, turns = self.corpus, len(self.masks)
+        part = f" of {self.of_turns:,}" if turns < self.of_turns else ""
+        return (
+            f"{corpus.name} ({corpus.fingerprint}): {len(corpus):,} "
+            f"dialogue{'s' * (len(corpus) != 1)}, {turns:,}{part} user turns"
+        )
+
+    @property
     def ok(self) -> NDArray[np.bool_]:
         """Whether each turn's answer could be read. Shape (user turns,)."""
         return np.asarray(self.outcomes == _CODES[Outcome.OK])

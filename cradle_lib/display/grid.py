@@ -25,6 +25,7 @@ from cradle_lib.display.cells import (
 )
 from cradle_lib.display.units import MISSING, Format
 from cradle_lib.errors import BookError
+from cradle_lib.scoring.signature import conditions
 
 # Columns that say something about a row's numbers, and are no cells of their own.
 _ABOUT: Final = ("unit", "signature")
@@ -221,11 +222,13 @@ class Layout:
         cells = {key: self._write.estimate(record) for key, record in records.items()}
         if self.best is None:
             return cells
-        alike = {*self.rows, *self.columns, "signature", self.group} - {self.best, None}
+        about = self._about_rivals(list(records.values()))
+        alike = [c for c in (*self.rows, *self.columns, self.group) if c not in (None, *about)]
         contests: dict[Key, list[Any]] = {}
         for key, record in records.items():
             if math.isfinite(number(record["value"])):
-                what = tuple(record.get(name) for name in sorted(map(str, alike)))
+                signature = conditions(str(record.get("signature")))
+                what = (signature, *(record.get(name) for name in alike))
                 contests.setdefault(what, []).append(key)
         for rivals in contests.values():
             # Compared is what is shown, so that two cells that look equal are both marked.
@@ -234,6 +237,18 @@ class Layout:
             if len(winners) < len(rivals):
                 cells |= {key: replace(cells[key], best=True) for key in winners}
         return cells
+
+    def _about_rivals(self, records: Sequence[Record]) -> set[str | None]:
+        """Finds the columns that tell rivals apart: their name, and what has one value for each."""
+        found = {self.best}
+        for name in self.rows[1:] if self.best in self.rows[:1] else ():
+            said: dict[Key, Any] = {}
+            if all(
+                _equal(said.setdefault((r[self.best], r.get(self.group)), r[name]), r[name])
+                for r in records
+            ):
+                found.add(name)
+        return found
 
 
 def _ordered(frame: pd.DataFrame, names: Sequence[str], *, together: bool) -> pd.DataFrame:

@@ -18,6 +18,7 @@ from typing import Final
 import pandas as pd
 
 from cradle_lib import paths
+from cradle_lib.detection.registry import load_registry
 from cradle_lib.display.cells import STATED
 from cradle_lib.errors import BookError
 from cradle_lib.published import published_table
@@ -127,9 +128,11 @@ def with_published(
         frame: Tidy; shares from 0 to 1.
         stated: What :func:`published_frame` or :func:`reference_points` gave, or the pattern
             for the former. It is matched by all of its columns but the numbers, ``unit``,
-            ``where`` and ``note``.
+            ``where`` and ``note``; a ``system`` also by what the registry says of the model of that
+            name: whose published numbers are its own, or its id.
         others: Whether rows are added at the end for what is stated of what the frame lacks: of
             the last column to match by, for instance a system, with nothing else that is new.
+            A system of the paper has its name there.
 
     Returns:
         A copy with the column ``published``, NaN where nothing is stated, and
@@ -143,9 +146,16 @@ def with_published(
     keys = [name for name in source.columns if name not in (*STATED, "unit", "where", "note")]
     if absent := [name for name in keys if name not in frame.columns]:
         raise BookError(f"the frame has no column {', '.join(map(repr, absent))} to match by")
+    named = frame[keys].astype(object)
+    if "system" in keys:
+        aliases = {model.name: model.published or model.id for model in load_registry().values()}
+        known_systems = {*source["system"]}
+        named["system"] = [
+            name if name in known_systems else aliases.get(name, name) for name in named["system"]
+        ]
     ours, theirs = (
         list(zip(*(data[name].astype(object) for name in keys), strict=True))
-        for data in (frame, source)
+        for data in (named, source)
     )
     made = frame.copy()
     for column in STATED:
@@ -155,10 +165,11 @@ def with_published(
             made[column] = found.fillna(frame[column]) if column in frame else found
     if others:
         *context, last = keys
-        new = ~source[last].isin(list(frame[last]))
+        new = ~source[last].isin(list(named[last]))
         for name in context:
             new &= source[name].isin(list(frame[name]))
         kept = [name for name in source.columns if name in made.columns]
-        made = pd.concat([made, source.loc[new, kept]], ignore_index=True)
+        added = source.loc[new, kept].replace({"system": dict(PAPER_SYSTEMS)})
+        made = pd.concat([made, added], ignore_index=True)
         made.attrs = dict(frame.attrs)
     return made

@@ -102,8 +102,10 @@ def show(
         columns: Columns that name a column of the table, the outermost first.
         group: Column whose values are headings between rows; empty or missing is no heading.
         best: The one of ``rows`` and ``columns`` whose values compete: the highest value is
-            marked, all else being equal. Only what shares a signature and a group is compared,
-            as it is shown; of equal values all are marked, unless all are equal.
+            marked, all else being equal. Only what shares a signature (but for the decoding, which
+            is the system's) and a group is compared, as it is shown; of equal values all are
+            marked, unless all are equal. If it is the first of ``rows``, another one of them that
+            has one value for each is no condition, such as the number of its lost answers.
         unit: How numbers of ``value`` are written, unless the frame has a column ``unit``: see
             :func:`.write`. A share is a number from 0 to 1, shown in percent.
         digits: Decimals of ``value`` and its interval; those of the unit if not given.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from cradle_lib.corpus.dialogue import Corpus
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.display.escaping import with_code
 from cradle_lib.record import Record, commit, library_version
 from cradle_lib.scoring.signature import Signature
@@ -58,6 +60,7 @@ def banner(
     record: Record | None = None,
     signature: Signature | str | None = None,
     simulated: bool = False,
+    runs: Sequence[Predictions] = (),
 ) -> Banner:
     """Says what a page's numbers rest on.
 
@@ -66,6 +69,7 @@ def banner(
         record: The record of the run, on a page about one model.
         signature: The signature of its scores, on a page with scores.
         simulated: Whether its annotations are those that ship with the surrogate.
+        runs: The runs of the page, as they were stored: one that is not finished is said to be so.
 
     Returns:
         A banner, which a notebook shows as it is. The commit is that of the moment: a page
@@ -86,7 +90,16 @@ def banner(
         rows.append(("Signature", str(signature)))
     notices = [("Surrogate", SURROGATE_NOTICE)] * corpus.synthetic
     notices += [("Simulated", SIMULATED_NOTICE)] * simulated
+    notices += [("Not finished", _progress(run, corpus)) for run in runs if not run.is_finished]
     return Banner(tuple(rows), tuple(notices))
+
+
+def _progress(run: Predictions, corpus: Corpus) -> str:
+    chosen = corpus if run.record.dialogues is None else run.record.dialogues
+    return (
+        f"{run.record.name}: {len(run.corpus):,} of {_dialogues(len(chosen))} answered so far; the "
+        "page shows these only. `cradle infer` goes on."
+    )
 
 
 def _dialogues(number: int) -> str:

@@ -45,7 +45,7 @@ from cradle_lib.reporting.tables import (
 _CAPTIONS: Final = {
     "inference": "the wave engine against other ways to ask the same model the same questions",
     "ablation": "the wave engine with and without each of its mechanisms",
-    "services": "asking a service on this machine that takes 50 ms for each answer",
+    "services": "asking a service on this machine that takes a fifth of a second for each answer",
 }
 
 
@@ -66,6 +66,7 @@ class _Measured(BaseModel):
 
     machine: str | dict[str, str | int | float | bool | None] = ""
     rows: tuple[_Line, ...]
+    caveat: str = ""
 
 
 def bench_table(what: str = "inference", folder: Path = paths.BENCH_RESULTS) -> Table | Notice:
@@ -76,7 +77,7 @@ def bench_table(what: str = "inference", folder: Path = paths.BENCH_RESULTS) -> 
             mechanism of the wave engine is worth) or ``services`` (how fast questions go out).
         folder: Where it writes a file of that name with rows with ``name``, ``ratio``, ``target``,
             ``turns_per_second``, ``peak_mb``, ``same_answers`` and ``note``, of which only the
-            name must be there, and a ``machine``.
+            name must be there, a ``machine``, and a ``caveat`` if the figures need one.
 
     Returns:
         One row for each comparison; or a notice if nothing has been measured.
@@ -127,7 +128,7 @@ def bench_table(what: str = "inference", folder: Path = paths.BENCH_RESULTS) -> 
             Column("Made of", "text"),
         ),
         tuple(rows),
-        (_machine(found.machine),),
+        tuple(filter(None, (_machine(found.machine), found.caveat))),
     )
 
 

@@ -25,6 +25,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.scoring.conventions import Conventions, Rows
@@ -68,11 +69,45 @@ class Burden:
         estimates: By name, as the module lists them. Infinity where alarms find nothing,
             NaN where there is nothing to divide by.
         tallies: The counts behind them, by name of :data:`TALLIES`.
+        system: Name of the model that made the run.
+        over: Over which dialogues it was, as a heading.
     """
 
     signature: Signature
     estimates: dict[str, Estimate]
     tallies: dict[str, int]
+    system: str
+    over: str
+
+    def to_frame(self) -> pd.DataFrame:
+        """Gives the burden as a tidy data frame.
+
+        Returns:
+            One row for each metric.
+
+            - ``system``, ``over`` (str): the model's name; over which dialogues the run was, as a
+              heading; ``dialogues`` (int): how many these are.
+            - ``measure`` (str): a metric, as the module lists them.
+            - ``value``, ``low``, ``high`` (float): the metric and its 95 % interval. Infinite
+              where alarms find nothing; NaN where there is nothing to divide by, and for what was
+              not computed.
+            - ``unit`` (str): ``share`` (0 to 1), or ``number``.
+            - ``count``, ``of`` (int): what is divided by what.
+            - ``signature`` (str): what the numbers depend on.
+        """
+        shares = {"quiet_flagged": "share"}
+        rows = []
+        for name, (above, below, _) in _RATIOS.items():
+            wrong = self.tallies["correct_tags"] if name == "false_tags_per_dialogue" else 0
+            count = self.tallies[above] - wrong
+            about = {"measure": name, **self.estimates[name]._asdict()}
+            counts = {"count": count, "of": self.tallies[below]}
+            rows.append(about | {"unit": shares.get(name, "number")} | counts)
+        frame = pd.DataFrame(rows).astype(dict.fromkeys(("value", "low", "high"), float))
+        frame.insert(0, "system", self.system)
+        frame.insert(1, "over", self.over)
+        frame.insert(2, "dialogues", self.tallies["dialogues"])
+        return frame.assign(signature=str(self.signature))
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for strict JSON, infinity as ``"inf"``."""
@@ -113,6 +148,8 @@ def burden(
         signature=sign(predictions, conventions, draws=draws, seed=seed),
         estimates={name: measured.estimate() for name, measured in found.items()},
         tallies=dict(zip(TALLIES, rows.sum(axis=0).tolist(), strict=True)),
+        system=predictions.record.name,
+        over=predictions.over,
     )
 
 

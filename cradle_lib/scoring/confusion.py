@@ -24,14 +24,18 @@ has one label, where all of this amounts to reading off the two labels.
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import LABELS, NONE, crisis_type, stage, temporal
 from cradle_lib.scoring.counts import Masks, label_counts
+
+if TYPE_CHECKING:
+    from cradle_lib.detection.predictions import Predictions
 
 CELLS: Final = (*LABELS, NONE)
 NONE_CELL: Final = len(LABELS)
@@ -115,6 +119,39 @@ def confusion(gold: Masks, predicted: Masks) -> NDArray[np.int64]:
         for row, column in pair(int(turn) >> 16, int(turn) & 0xFFFF):
             matrix[row, column] += times
     return matrix
+
+
+def confusion_frame(predictions: Predictions) -> pd.DataFrame:
+    """Counts a run's pairs of gold label and tag, as a tidy data frame.
+
+    Args:
+        predictions: The run.
+
+    Returns:
+        One row for each cell of the matrix, row by row, those that never occur included.
+
+        - ``system`` (str): the model's name; ``over`` (str): over which dialogues, as a heading.
+        - ``gold``, ``tagged`` (categorical): a name of :data:`CELLS`.
+        - ``count`` (int): how often the tag answers the gold label; ``support`` (int): the sum of
+          the gold label's row.
+        - ``value`` (float): their quotient, a share; NaN where the row is empty.
+    """
+    matrix = confusion(predictions.corpus.gold, predictions.masks)
+    gold, tagged = (
+        pd.Categorical([CELLS[place] for place in places.ravel()], categories=CELLS)
+        for places in np.indices(matrix.shape)
+    )
+    return pd.DataFrame(
+        {
+            "system": predictions.record.name,
+            "over": predictions.over,
+            "gold": gold,
+            "tagged": tagged,
+            "count": matrix.ravel(),
+            "support": np.repeat(matrix.sum(axis=1), len(CELLS)),
+            "value": normalize_rows(matrix).ravel(),
+        }
+    )
 
 
 def normalize_rows(matrix: NDArray[np.int64]) -> NDArray[np.float64]:

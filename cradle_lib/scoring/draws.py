@@ -9,11 +9,12 @@ and a difference between two runs is taken draw by draw.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.errors import ScoringError
@@ -47,6 +48,25 @@ class Measured:
         """Takes some of the numbers with their intervals, by their place in :attr:`value`."""
         low, high = (None if b is None else b[place] for b in (self.low, self.high))
         return Measured(self.value[place], low, high)
+
+    def to_frame(self, **axes: Collection[Any]) -> pd.DataFrame:
+        """Lists the numbers, one in each row.
+
+        Args:
+            **axes: For each axis its name and what its places are called, the outermost first;
+                one place for a single number.
+
+        Returns:
+            A column for each axis, and ``value``, ``low`` and ``high`` (float); NaN for what is
+            undefined or was not computed.
+        """
+        places = pd.MultiIndex.from_product(list(axes.values()), names=list(axes))
+        nothing = np.full(self.value.shape, np.nan)
+        parts = {"value": self.value, "low": self.low, "high": self.high}
+        columns = {
+            name: np.ravel(nothing if part is None else part) for name, part in parts.items()
+        }
+        return pd.DataFrame(columns, places, dtype=np.float64).reset_index()
 
 
 def measure(

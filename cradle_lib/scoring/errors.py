@@ -21,9 +21,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.corpus.dialogue import Corpus, Dialogue, Turn
@@ -31,6 +32,9 @@ from cradle_lib.errors import ScoringError
 from cradle_lib.labels import CRISIS_TYPES, LABELS, crisis_type, stage
 from cradle_lib.scoring.confusion import CELLS, NONE_CELL, confusion, pair
 from cradle_lib.scoring.counts import Masks, label_counts
+
+if TYPE_CHECKING:
+    from cradle_lib.detection.predictions import Predictions
 
 # What a page can print beside the cases.
 RULE: Final = (
@@ -172,6 +176,46 @@ def profile(gold: Masks, predicted: Masks) -> Profile:
         alert_to_confirm=int(matrix[np.ix_(alerts, confirms)].sum()),
         temporal_swaps=swaps,
     )
+
+
+def error_counts(predictions: Predictions) -> pd.DataFrame:
+    """Counts a run's errors at turn level in the terms of Sec 6.1, as a tidy data frame.
+
+    Args:
+        predictions: The run.
+
+    Returns:
+        One row for each quantity.
+
+        - ``system`` (str): the model's name; ``over`` (str): over which dialogues, as a heading;
+          ``dialogues`` (int): how many these are.
+        - ``quantity`` (str): ``fp``, ``fp_alert_ongoing``, ``gold_negative_turns_flagged``, ``fn``,
+          ``alert_to_none``, ``alert_to_confirm``, ``temporal`` (ongoing and past swapped), and
+          ``alert_ongoing_to_si_passive_ongoing``. As in the paper, a wrong label on a turn is one
+          ``fp`` and one ``fn``.
+        - ``value`` (float): a number of labels, or a share of the turns without gold labels; NaN
+          if there is no such turn.
+        - ``unit`` (str): ``count`` or ``share``.
+    """
+    gold, tagged = predictions.corpus.gold, predictions.masks
+    found, matrix = profile(gold, tagged), confusion(gold, tagged)
+    swap = CELLS.index("alert_ongoing"), CELLS.index("confirm_SI_passive_ongoing")
+    values = {
+        "fp": found.false_positives,
+        "fp_alert_ongoing": found.false_positives_of["alert_ongoing"],
+        "gold_negative_turns_flagged": found.flagged_negatives,
+        "fn": found.false_negatives,
+        "alert_to_none": found.alert_to_none,
+        "alert_to_confirm": found.alert_to_confirm,
+        "temporal": sum(found.temporal_swaps.values()),
+        "alert_ongoing_to_si_passive_ongoing": int(matrix[swap]),
+    }
+    frame = pd.DataFrame({"quantity": list(values), "value": [float(n) for n in values.values()]})
+    frame.insert(0, "system", predictions.record.name)
+    frame.insert(1, "over", predictions.over)
+    frame.insert(2, "dialogues", len(predictions.corpus))
+    flagged = frame["quantity"] == "gold_negative_turns_flagged"
+    return frame.assign(unit=np.where(flagged, "share", "count"))
 
 
 def _by_label(counted: NDArray[np.int64]) -> dict[str, int]:

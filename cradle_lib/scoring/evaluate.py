@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pandas as pd
 
@@ -12,12 +12,16 @@ from cradle_lib.errors import ScoringError
 from cradle_lib.record import library_version
 from cradle_lib.scoring.conventions import Conventions, Level, Rows, align
 from cradle_lib.scoring.counts import Counts, count
+from cradle_lib.scoring.gaps import NEEDED, gap
 from cradle_lib.scoring.intervals import DRAWS, interval
 from cradle_lib.scoring.scores import OVERALL, PER_LABEL, Floats, Scores, labels_at, scores, split
 from cradle_lib.scoring.signature import Signature
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
+
+# Scores of whole units, which mean something where nothing is gold.
+_OF_UNITS: Final = ("exact_match", "jaccard")
 
 
 class Estimate(NamedTuple):
@@ -39,6 +43,7 @@ class Evaluation:
 
     Attributes:
         system: Name of the model that made the run.
+        over: Over which dialogues it was, as a heading.
         signature: What the scores depend on.
         scores: The scores, each without leading axes.
         bounds: Lower and upper ends of the 95 % intervals; ``None`` without draws, or with a
@@ -48,9 +53,12 @@ class Evaluation:
         turns: User turns that were scored, those with unreadable answers included.
         of_turns: User turns of the whole corpus; more than ``turns`` if the run is partial
             or a sample.
+        lacks: What the corpus lacks for precision, recall and F1 to mean anything at this level,
+            as :func:`.gap` says it; ``None`` if nothing.
     """
 
     system: str
+    over: str
     signature: Signature
     scores: Scores
     bounds: tuple[Scores, Scores] | None
@@ -58,6 +66,7 @@ class Evaluation:
     outcomes: dict[str, int]
     turns: int
     of_turns: int
+    lacks: str | None
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -77,6 +86,20 @@ class Evaluation:
     def support(self) -> dict[str, int]:
         """How often each label is gold."""
         return {label: found + missed for label, (found, _, missed) in self.tallies.items()}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences to put under these scores: the conditions, and what the corpus lacks."""
+        said = [f"In words: {self.signature.long()}."]
+        absent = sum(not times for times in self.support.values())
+        if self.lacks:
+            said.append(f"{self.lacks}: precision, recall and F1 are not defined.")
+        elif absent and not self.signature.zero_division:
+            said.append(
+                f"{absent} of the {len(self.labels)} labels are never gold here: each counts as 0 "
+                "in macro scores, and has no F1 of its own."
+            )
+        return tuple(said)
 
     def estimate(self, score: str, label: str | None = None) -> Estimate:
         """Looks up one score.
@@ -117,31 +140,35 @@ class Evaluation:
 
             - ``system`` (str): the model's name.
             - ``level`` (str): ``turn``, ``dialogue`` or ``confirm``.
+            - ``over`` (str): over which dialogues the run was, as a heading; ``dialogues`` (int):
+              how many these are.
+            - ``unusable`` (int): answers that were unparsed, refused or failed.
             - ``label`` (str): the label; missing for overall scores.
             - ``score`` (str): a name of :data:`.OVERALL` or :data:`.PER_LABEL`.
             - ``value``, ``low``, ``high`` (float): the score and its 95 % interval, shares from
-              0 to 1; NaN for what is undefined or was not computed.
+              0 to 1; NaN for what is undefined or was not computed. Where no label is gold, or not
+              this one, precision, recall and F1 are undefined, whatever 0/0 counts as elsewhere.
             - ``support``, ``tp``, ``fp``, ``fn`` (Int64): counts of the label: gold, found,
               tagged without being gold, missed; missing for overall scores.
 
-            ``attrs["signature"]`` is the signature.
+            - ``signature`` (str): what the scores depend on; the same as ``attrs["signature"]``.
         """
-        rows: list[dict[str, Any]] = [
-            {"label": None, "score": name, **self.estimate(name)._asdict()} for name in OVERALL
-        ]
+        rows: list[dict[str, Any]] = [{"label": None, "score": name} for name in OVERALL]
         for label, (tp, fp, fn) in self.tallies.items():
             counts = {"support": tp + fn, "tp": tp, "fp": fp, "fn": fn}
-            rows += [
-                {"label": label, "score": name, **self.estimate(name, label)._asdict(), **counts}
-                for name in PER_LABEL
-            ]
-        frame = pd.DataFrame(rows)
-        frame.insert(0, "system", self.system)
-        frame.insert(1, "level", self.counts.level)
+            rows += [{"label": label, "score": name, **counts} for name in PER_LABEL]
+        rows = [row | self.estimate(row["score"], row["label"])._asdict() for row in rows]
+        about = {"system": self.system, "level": self.counts.level, "over": self.over}
+        unusable = sum(n for outcome, n in self.outcomes.items() if outcome != "ok")
+        sizes = {"dialogues": self.signature.dialogues, "unusable": unusable}
+        frame = pd.DataFrame([about | sizes | row for row in rows])
         estimates, counted = ["value", "low", "high"], ["support", "tp", "fp", "fn"]
         frame[estimates] = frame[estimates].astype(float)
         frame[counted] = frame[counted].astype("Int64")
-        frame.attrs["signature"] = str(self.signature)
+        of_labels = ~frame["score"].isin(_OF_UNITS)
+        never_gold = frame["support"].fillna(sum(self.support.values())) == 0
+        frame.loc[of_labels & never_gold, estimates] = math.nan
+        frame["signature"] = frame.attrs["signature"] = str(self.signature)
         return frame
 
     def as_dict(self) -> dict[str, Any]:
@@ -209,6 +236,7 @@ def evaluate(
         bounds = interval(counts, draws=draws, seed=seed, zero_division=zero)
     return Evaluation(
         system=predictions.record.name,
+        over=predictions.over,
         signature=sign(predictions, conventions, level=level, draws=draws, seed=seed),
         scores=scores(counts.total, level=level, zero_division=zero),
         bounds=bounds,
@@ -216,6 +244,7 @@ def evaluate(
         outcomes={str(outcome): n for outcome, n in predictions.outcome_counts.items()},
         turns=len(predictions.masks),
         of_turns=predictions.of_turns,
+        lacks=gap(predictions.corpus, NEEDED[level]),
     )
 
 

@@ -11,6 +11,7 @@ The idea is sacreBLEU's (Post, "A Call for Clarity in Reporting BLEU Scores", 20
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
@@ -193,6 +194,11 @@ class Signature:
         mine, theirs = self.as_dict(), other.as_dict()
         free = (*allowed, *_OF_THE_SYSTEM)
         return tuple(k for k in mine if k not in free and mine[k] != theirs[k])
+
+
+def conditions(line: str) -> str:
+    """Takes out of a signature's line what two systems may differ in and still be compared."""
+    return re.sub(r"\|dec:[^|]*", "", line)
 
 
 def shared(signatures: Sequence[Signature], *, about: Collection[str] = ()) -> Signature:

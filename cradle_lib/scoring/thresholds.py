@@ -23,6 +23,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.errors import ScoringError
@@ -38,6 +39,15 @@ Wanted = Literal["any", "alert", "confirm"]
 WANTED: Final[tuple[Wanted, ...]] = get_args(Wanted)
 _MASKS: Final[dict[Wanted, int]] = {"any": ALL_MASK, "alert": ALERT_MASK, "confirm": CONFIRM_MASK}
 _STEPS: Final = 41
+_NAMES: Final[dict[Wanted, str]] = {
+    "any": "any label",
+    "alert": "an alert",
+    "confirm": "a confirm",
+}
+_COLUMNS: Final = (
+    "system", "over", "wanted", "threshold", "measure", "value", "low", "high", "positives",
+    "turns", "of_turns",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -127,6 +137,57 @@ def threshold_curve(
         turns=len(odds),
         positives=int(positive.sum()),
     )
+
+
+def thresholds(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
+    """Moves the threshold of runs for any label, for alerts and for confirms.
+
+    Args:
+        runs: Runs; those that stored no log-probabilities are left out.
+        draws: Bootstrap draws of dialogues; 0 for no intervals.
+        seed: Their seed.
+
+    Returns:
+        One row for each threshold and measure, thresholds ascending.
+
+        - ``system``, ``over`` (str): the model's name; over which dialogues the run was.
+        - ``wanted`` (str): what is looked for: ``any label``, ``an alert`` or ``a confirm``.
+        - ``threshold`` (float): log-odds; 0 is always among them.
+        - ``measure`` (str): ``recall``, ``precision``, or ``flagged``, the share of the turns that
+          are not positive that is flagged.
+        - ``value``, ``low``, ``high`` (float): a share from 0 to 1 with its 95 % interval; NaN for
+          what is undefined or was not computed.
+        - ``positives``, ``turns``, ``of_turns`` (int): user turns with what is wanted among those
+          with stored odds; these; and all of the run.
+    """
+    parts = []
+    for run in runs:
+        if not any(run.choices):
+            continue
+        for wanted in WANTED:
+            curve = threshold_curve(run, wanted, draws=draws, seed=seed)
+            flagged = curve.burden.to_frame(threshold=curve.thresholds)
+            flagged[["value", "low", "high"]] /= 100
+            measured = {
+                "recall": curve.recall.to_frame(threshold=curve.thresholds),
+                "precision": curve.precision.to_frame(threshold=curve.thresholds),
+                "flagged": flagged,
+            }
+            parts += [
+                frame.assign(
+                    system=run.record.name,
+                    over=run.over,
+                    wanted=_NAMES[wanted],
+                    measure=measure,
+                    positives=curve.positives,
+                    turns=curve.turns,
+                    of_turns=len(run.masks),
+                )
+                for measure, frame in measured.items()
+            ]
+    if not parts:
+        return pd.DataFrame(columns=list(_COLUMNS))
+    return pd.concat(parts, ignore_index=True)[list(_COLUMNS)]
 
 
 def _stored_odds(run: Predictions, wanted: Wanted) -> tuple[Floats, NDArray[np.int64]]:

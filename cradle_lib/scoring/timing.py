@@ -13,15 +13,14 @@ There are no timestamps in a corpus: all times are user turns.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cradle_lib.scoring.conventions import Conventions, Rows
-from cradle_lib.scoring.draws import Measured, json_estimate, measure, middle
+from cradle_lib.scoring.draws import measure, middle
 from cradle_lib.scoring.early import (
     ERDE_TURNS,
     decision_rows,
@@ -31,11 +30,10 @@ from cradle_lib.scoring.early import (
     penalty_rate,
     prevalence,
 )
-from cradle_lib.scoring.evaluate import Estimate, sign
+from cradle_lib.scoring.evaluate import sign
 from cradle_lib.scoring.intervals import DRAWS
-from cradle_lib.scoring.occurrences import SCOPES, STAGES, scored_rows
+from cradle_lib.scoring.occurrences import STAGES, scored_rows
 from cradle_lib.scoring.onset import (
-    FATES,
     detected,
     fates,
     lead_rows,
@@ -46,149 +44,11 @@ from cradle_lib.scoring.onset import (
     waiting,
 )
 from cradle_lib.scoring.scores import Floats, ratio
-from cradle_lib.scoring.signature import Signature
+from cradle_lib.scoring.timing_result import CURVES, Timing, TimingSignature
 from cradle_lib.scoring.windows import WIDTHS, by_scope, curve, window_f1, window_tallies
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
-
-# Name of a curve, shape of its windows, and whether repeated occurrences are dropped.
-CURVES: Final = {
-    "either": ("either", False),
-    "either_first": ("either", True),
-    "late": ("late", False),
-}
-LEADS: Final = ("before", "same_turn", "after", "never")
-
-
-@dataclass(frozen=True, slots=True)
-class TimingSignature:
-    """What a timing measure depends on.
-
-    Attributes:
-        scored: What every score depends on.
-        widths: Widths of the windows in user turns.
-        erde: The o of each ERDE.
-        p: Rate of the latency penalty, from the corpus; NaN where nothing can be late.
-    """
-
-    scored: Signature
-    widths: tuple[float, ...]
-    erde: tuple[int, ...]
-    p: float
-
-    def __str__(self) -> str:
-        """The signature of a score with ``win``, ``erde`` and ``p`` before the version."""
-        head, _, version = str(self.scored).rpartition("|")
-        widths = ",".join(f"{width:g}" for width in self.widths)
-        orders = ",".join(map(str, self.erde))
-        rate = "none" if math.isnan(self.p) else f"{self.p:.4g}"
-        return f"{head}|win:{widths}|erde:{orders}|p:{rate}|{version}"
-
-    def as_dict(self) -> dict[str, Any]:
-        """The parts by name, ready for JSON; ``None`` for an endless window and for no rate."""
-        widths = [None if math.isinf(width) else width for width in self.widths]
-        rate = None if math.isnan(self.p) else self.p
-        own = {"widths": widths, "erde": list(self.erde), "p": rate}
-        return self.scored.as_dict() | own
-
-
-@dataclass(frozen=True)
-class Timing:
-    """The timing of one run. G is 19 scopes: any, alert, confirm, and the sixteen labels.
-
-    Attributes:
-        signature: What all of it depends on.
-        curves: F1 for each width, by name of the curve (``either``, ``either_first``,
-            ``late``). Shape (widths, G) each.
-        fates: Share of the onsets that were tagged prematurely, on time, late or never, in
-            this order. Shape (G, 4).
-        delay: Median delay in user turns; infinity where fewer than half of the onsets
-            are ever tagged. Shape (G,).
-        detected: Share of the onsets tagged at most w turns late, for any label and for the
-            two stages. Shape (3, K).
-        waiting: Kaplan-Meier share that still waits after d turns. Shape (3, K).
-        onsets: Number of onsets. Shape (G,).
-        lead: Shares of dialogues whose first tag comes before, with or after the first gold
-            confirm, or never. Shape (4,).
-        median_lead: Median lead in user turns, minus infinity for never. Shape ().
-        lead_dialogues: Number of dialogues with both a gold alert and a gold confirm.
-        early: ``erde_2``, ``erde_5``, ``latency_f1`` (NaN where nothing can be late) and
-            ``latency``. Shape (G,) each.
-        positives: Number of dialogues that are positive for each scope. Shape (G,).
-    """
-
-    signature: TimingSignature
-    curves: dict[str, Measured]
-    fates: Measured
-    delay: Measured
-    detected: Measured
-    waiting: Measured
-    onsets: Floats
-    lead: Measured
-    median_lead: Measured
-    lead_dialogues: int
-    early: dict[str, Measured]
-    positives: Floats
-
-    def f1(self, name: str, width: float, scope: str = "any") -> Estimate:
-        """Looks up a point of a curve.
-
-        Args:
-            name: Name of the curve.
-            width: One of the signature's widths.
-            scope: ``any``, ``alert``, ``confirm`` or a label.
-
-        Returns:
-            F1 with its interval.
-        """
-        place = self.signature.widths.index(width), list(SCOPES).index(scope)
-        return self.curves[name].estimate(*place)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything as plain numbers, ready for strict JSON.
-
-        Returns:
-            By name and scope; what is undefined is ``None``, what is infinite ``"inf"``.
-            ``detected`` and ``waiting`` are lists, one entry for each user turn of delay.
-        """
-        scopes = list(SCOPES)
-        widths = [f"{width:g}" for width in self.signature.widths]
-        return {
-            "signature": str(self.signature),
-            "settings": self.signature.as_dict(),
-            "curves": {
-                name: {
-                    width: {s: json_estimate(m.estimate(i, j)) for j, s in enumerate(scopes)}
-                    for i, width in enumerate(widths)
-                }
-                for name, m in self.curves.items()
-            },
-            "onsets": {
-                s: {
-                    "onsets": int(self.onsets[j]),
-                    **{f: json_estimate(self.fates.estimate(j, i)) for i, f in enumerate(FATES)},
-                    "median_delay": json_estimate(self.delay.estimate(j)),
-                }
-                for j, s in enumerate(scopes)
-            },
-            **{
-                name: {
-                    s: [json_estimate(m.estimate(j, d)) for d in range(m.value.shape[1])]
-                    for j, s in enumerate(STAGES)
-                }
-                for name, m in (("detected", self.detected), ("waiting", self.waiting))
-            },
-            "lead": {
-                "dialogues": self.lead_dialogues,
-                **{name: json_estimate(self.lead.estimate(i)) for i, name in enumerate(LEADS)},
-                "median": json_estimate(self.median_lead.estimate()),
-            },
-            "early": {
-                name: {s: json_estimate(m.estimate(j)) for j, s in enumerate(scopes)}
-                for name, m in self.early.items()
-            },
-        }
 
 
 def timing(
@@ -218,11 +78,9 @@ def timing(
     scored = sign(predictions, conventions, draws=draws, seed=seed)
     rows, n = scored_rows(predictions, conventions), len(predictions.corpus)
     lengths = np.bincount(rows.dialogue_of, minlength=n)
-    return time_rows(
-        rows,
-        n,
-        signature=TimingSignature(scored, widths, ERDE_TURNS, penalty_rate(lengths)),
-    )
+    signature = TimingSignature(scored, widths, ERDE_TURNS, penalty_rate(lengths))
+    found = time_rows(rows, n, signature=signature)
+    return replace(found, system=predictions.record.name, over=predictions.over)
 
 
 def time_rows(rows: Rows, n: int, *, signature: TimingSignature) -> Timing:

@@ -12,7 +12,7 @@ from cradle_lib.annotation.noise import CLEAR
 from cradle_lib.annotation.pairs import pairs
 from cradle_lib.annotation.shipped import SHIPPED, build_annotations, load_annotations
 from cradle_lib.annotation.table import Annotations
-from cradle_lib.annotation.voting import PUBLISHED_KEYS, Outcome
+from cradle_lib.annotation.voting import OUTCOME_KEYS, Outcome
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.labels import LABELS
 from cradle_lib.published import published
@@ -48,7 +48,7 @@ def test_adjudicating_gives_exactly_the_shipped_gold(
 
 
 def test_every_dialogue_ends_as_the_paper_counts(result: Adjudication) -> None:
-    assert {o: published(key) for o, key in PUBLISHED_KEYS.items()} == result.counts
+    assert {o: published(f"adjudication.{key}") for o, key in OUTCOME_KEYS.items()} == result.counts
     exact, resolved = result.counts[Outcome.EXACT], result.counts[Outcome.RESOLVED]
     assert published("adjudication.turn_mismatch") == 600 - exact
     assert published("adjudication.final_mismatch") == 600 - exact - resolved

@@ -29,8 +29,8 @@ pages:
 CELLS = [
     'model: str = "keyword"\ncorpus: str = "surrogate"',
     "from pathlib import Path\nimport numpy as np\nimport yaml\n"
-    "from cradle_lib import banner, confusion_figure, downloads, first_turns, load_corpus\n"
-    "from cradle_lib import outcome_table, record_table\n"
+    "from cradle_lib import banner, confusion_frame, first_turns, heat_map, load_corpus, show\n"
+    "from cradle_lib import show_figure\n"
     "from cradle_lib.detection import Predictions\nfrom cradle_lib.record import Record\n"
     "dialogues = load_corpus(corpus)\n"
     "name = yaml.safe_load(Path('../models.yml').read_text())[model]['name']\n"
@@ -42,11 +42,13 @@ CELLS = [
     "journal = Path('../runs') / dialogues.name / f'{model}.jsonl'\n"
     "journal.parent.mkdir(parents=True, exist_ok=True)\njournal.write_text('{}')\n"
     "banner(corpus=dialogues, record=record)",
-    "table = outcome_table([run])\ntable",
-    "record_table(run)",
-    "confusion_figure(run)",
+    "turns = run.to_frame().assign(model=name)[['model', 'turn', 'tagged']].head(1)\n"
+    "show(turns, name, rows='model')",
+    "show(record.to_frame(), 'Record', rows='field')",
+    "cells = confusion_frame(run)\n"
+    "drawing = heat_map(cells, rows='gold', columns='tagged', value='count')\n"
+    "show_figure(drawing, alt=name, caption=name)",
     "first_turns(dialogues, [run], dialogues=1)",
-    "downloads([table])",
 ]
 # Sphinx's typography takes a backslash before a backtick away.
 TITLE = f"Inference: {NAME}".replace("\\`", "`")

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from cradle_lib import labels
 from cradle_lib.corpus import Corpus, is_test_split, load_corpus, read_release
 from cradle_lib.corpus.collect import read_folder
-from cradle_lib.corpus.disclosure import labels_by_scenario
 from cradle_lib.corpus.release import build_corpus
-from cradle_lib.corpus.statistics import corpus_statistics
+from cradle_lib.corpus.statistics import dialogue_frame, label_frame
 from cradle_lib.detection import sample_dialogues
 from cradle_lib.errors import CorpusError
 
@@ -289,14 +288,13 @@ def test_columns_of_ones_own_name_and_describe_the_dialogues() -> None:
     assert ([d.id for d in part], part.meta["timing"]) == (["c"], ["late"])
     # Names are about a corpus and not what is said in it.
     assert corpus.fingerprint == build_corpus(FOUR, "x").fingerprint
-    found = corpus_statistics(corpus)
-    assert found.timings == {"early": 1, "mid": 0, "late": 2}
-    assert found.scenarios == {"Peer conflict & worry": 1, "S1": 1, "S2": 1}
-    assert labels_by_scenario(corpus) == {
-        "Peer conflict & worry": {},
-        "S1": {"alert_past": 1},
-        "S2": {},
-    }
+    each = dialogue_frame(corpus)
+    assert each["timing"].value_counts().to_dict() == {"early": 1, "mid": 0, "late": 2}
+    scenarios = each["scenario"].cat.categories
+    assert [*scenarios] == [*(f"S{n}" for n in range(1, 8)), "Peer conflict & worry"]
+    assert [*each["scenario"]] == ["S1", "S2", "Peer conflict & worry"]
+    told = label_frame(corpus)[["label", "scenario"]]
+    assert told.to_numpy().tolist() == [["alert_past", "S1"]]
     assert len(sample_dialogues(corpus, 2)) == 2
 
 

@@ -1,6 +1,10 @@
+"""Counts of a corpus, counted a second time with plain loops."""
+
 from __future__ import annotations
 
 import math
+import statistics
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
@@ -10,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cradle_lib.corpus import Corpus, Dialogue, Turn, check_counts
-from cradle_lib.corpus.statistics import corpus_statistics
+from cradle_lib.corpus import Corpus, Dialogue, Turn, check_counts, load_corpus
+from cradle_lib.corpus.statistics import corpus_statistics, dialogue_frame, label_frame
 from cradle_lib.errors import CorpusError
-from cradle_lib.labels import BITS, LABELS, labels_of
-from cradle_lib.published import published, published_label_counts, published_table
+from cradle_lib.labels import BITS, CRISIS_TYPES, LABELS, labels_of
+from cradle_lib.published import published_label_counts, published_table
 
 # Speaker, whether the row continues the one above, mask.
 Row = tuple[Literal["User", "Listener"], bool, int]
@@ -43,116 +47,147 @@ def user(*masks: int) -> list[Row]:
     return [("User", False, mask) for mask in masks]
 
 
+def values(corpus: Corpus) -> dict[str, float]:
+    frame = corpus_statistics(corpus)
+    assert set(frame["corpus"]) == {corpus.name}
+    assert frame["value"].dtype == float
+    assert frame["quantity"].is_unique
+    return dict(zip(frame["quantity"], frame["value"], strict=True))
+
+
 @settings(deadline=None, max_examples=60)
 @given(corpora)
-def test_statistics_equal_those_of_a_table_of_labels(dialogues: Sequence[Sequence[Row]]) -> None:
+def test_statistics_equal_those_of_plain_loops(dialogues: Sequence[Sequence[Row]]) -> None:
     corpus = build(dialogues)
-    found = corpus_statistics(corpus)
-    table = pd.DataFrame(
-        [
-            (dialogue.index, turn.turn_id, turn.asked, label)
-            for dialogue in corpus
-            for turn in dialogue.turns
-            for label in labels_of(turn.mask)
-        ],
-        columns=["dialogue", "turn", "asked", "label"],
+    found = values(corpus)
+    sets = [{name for turn in d.turns for name in labels_of(turn.mask)} for d in corpus]
+    every = [name for turn in corpus.turns for name in labels_of(turn.mask)]
+    alert, confirm = (
+        [any(name.startswith(stage) for name in names) for names in sets]
+        for stage in ("alert", "confirm")
     )
-    everyone = pd.RangeIndex(len(corpus))
-    assert found.labels == len(table)
-    for counts, rows in (
-        (found.occurrences, table),
-        (found.user_occurrences, table[table["asked"].astype(bool)]),
-    ):
-        expected = rows["label"].value_counts().reindex(list(LABELS), fill_value=0)
-        assert counts == expected.to_dict()
-    for spread, start in (
-        (found.labels_per_dialogue, ""),
-        (found.alerts_per_dialogue, "alert"),
-        (found.confirms_per_dialogue, "confirm"),
-    ):
-        part = table[table["label"].astype(str).str.startswith(start)]
-        unique = part.groupby("dialogue")["label"].nunique().reindex(everyone, fill_value=0)
-        assert spread.mean == pytest.approx(unique.mean())
-        assert spread.sd == pytest.approx(unique.std(ddof=0))
-        assert (spread.low, spread.median, spread.high) == (
-            unique.min(),
-            unique.median(),
-            unique.max(),
-        )
-    for stage in ("alert", "confirm"):
-        part = table[table["label"].astype(str).str.startswith(stage)]
-        first = part.groupby("dialogue")["turn"].min().value_counts().sort_index()
-        assert found.onsets[stage] == first.to_dict()
-    assert sum(found.lengths.values()) == found.dialogues == len(corpus)
-    assert sum(size * n for size, n in found.lengths.items()) == found.turns
+    assert found["dialogues"] == len(corpus.dialogues)
+    assert found["turns"] == sum(map(len, dialogues))
+    assert found["user_turns"] == sum(turn.asked for turn in corpus.turns)
+    assert found["mean_turns"] == pytest.approx(statistics.fmean(map(len, dialogues)))
+    assert found["labels"] == len(every)
+    assert found["dialogues_with_alert"] == sum(alert)
+    assert found["dialogues_with_confirm"] == sum(confirm)
+    both = sum(a and c for a, c in zip(alert, confirm, strict=True))
+    neither = sum(not names for names in sets)
+    assert (found["dialogues_with_both"], found["dialogues_with_neither"]) == (both, neither)
+    assert found["both_share"] == pytest.approx(both / len(sets))
+    assert found["no_label_share"] == pytest.approx(neither / len(sets))
+    for name, start in (("labels", ""), ("alerts", "alert"), ("confirms", "confirm")):
+        density = [sum(label.startswith(start) for label in names) for names in sets]
+        assert found[f"{name}_per_dialogue_mean"] == pytest.approx(statistics.fmean(density))
+        assert found[f"{name}_per_dialogue_sd"] == pytest.approx(statistics.pstdev(density))
+    counted = Counter(every)
+    for label in LABELS:
+        if every:
+            assert found[f"{label}_share"] == pytest.approx(counted[label] / len(every))
+        else:
+            assert math.isnan(found[f"{label}_share"])
 
 
 @settings(deadline=None, max_examples=60)
 @given(corpora)
-def test_the_four_groups_of_dialogues_fit_together_and_equal_the_check(
+def test_every_label_on_every_row_is_listed_with_its_place(
     dialogues: Sequence[Sequence[Row]],
 ) -> None:
     corpus = build(dialogues)
-    found = corpus_statistics(corpus)
-    either = found.with_alert + found.with_confirm - found.with_both
-    assert either + found.with_neither == found.dialogues
-    by_name = {check.name: check.found for check in check_counts(corpus)}
-    assert by_name["dialogues with both"] == found.with_both
-    assert by_name["dialogues with neither"] == found.with_neither
-    assert by_name["labels"] == found.labels
-    assert by_name["user turns"] == found.user_turns
+    expected = []
+    for dialogue in corpus:
+        asked = 0
+        for turn in dialogue.turns:
+            asked += turn.asked
+            position = asked if turn.asked else None
+            expected += [(dialogue.id, turn.turn_id, position, n) for n in labels_of(turn.mask)]
+    frame = label_frame(corpus)
+    place = [None if pd.isna(found) else found for found in frame["position"]]
+    told = zip(frame["dialogue"], frame["turn"], place, frame["label"], strict=True)
+    assert list(told) == expected
+    for name, stage, kind, state in zip(
+        frame["label"], frame["stage"], frame["kind"], frame["temporal"], strict=True
+    ):
+        ids = {words: crisis for crisis, words in CRISIS_TYPES.items()}
+        parts = [stage, ids[kind], state] if stage == "confirm" else [kind, state]
+        assert "_".join(parts) == name
+    each = dialogue_frame(corpus)
+    assert [*each["turns"]] == [len(d.turns) for d in corpus]
+    assert [*each["user_turns"]] == [sum(t.asked for t in d.turns) for d in corpus]
+    assert [*each["labels"]] == [*(each["alerts"] + each["confirms"])]
 
 
-def test_the_published_label_counts_give_the_published_shares() -> None:
+@settings(deadline=None, max_examples=60)
+@given(corpora)
+def test_statistics_equal_the_check(dialogues: Sequence[Sequence[Row]]) -> None:
+    corpus = build(dialogues)
+    found = values(corpus)
+    for check in check_counts(corpus)[:8]:
+        assert found[check.name.replace(" ", "_")] == check.found
+
+
+def test_the_published_label_counts_give_the_published_share() -> None:
     corpus = build(
         [user(BITS[label]) for label, n in published_label_counts().items() for _ in range(n)]
     )
-    found = corpus_statistics(corpus)
-    assert found.labels == 711
-    assert found.ongoing_percent == pytest.approx(100 * 448 / 711)
-    assert round(found.ongoing_percent) == published("corpus.ongoing_share")
-    assert found.percent["alert_ongoing"] == pytest.approx(100 * 172 / 711)
-    assert sum(found.percent.values()) == pytest.approx(100)
+    found = values(corpus)
+    assert found["labels"] == 711
+    assert found["ongoing_share"] == pytest.approx(448 / 711)
+    assert found["alert_ongoing_share"] == pytest.approx(172 / 711)
+
+
+def test_the_published_sizes_are_those_of_the_shipped_corpus() -> None:
+    # It was written to have them; as published they are rounded.
+    found = values(load_corpus("surrogate", "test"))
+    stated = {k: v for k, v in published_table().items() if k.startswith("corpus.")}
+    for key, entry in stated.items():
+        value = found[key.removeprefix("corpus.")] * (100 if entry.unit == "percent" else 1)
+        digits = 0 if entry.unit in ("percent", "count") else 2
+        assert round(value, digits) == entry.value, key
+    assert len(stated) == 16
 
 
 def test_density_counts_a_label_once_per_dialogue_and_occurrences_each_time() -> None:
     # Distinct labels 2 and 0: mean 1, variance ((2-1)^2 + (0-1)^2) / 2 = 1.
-    found = corpus_statistics(build([user(SHO, SHO, AO), user(0)]))
-    assert found.occurrences["confirm_SH_ongoing"] == 2
-    assert (found.labels_per_dialogue.mean, found.labels_per_dialogue.sd) == (1, 1)
-    assert found.share(found.with_both) == 50
-    assert found.onsets == {"alert": {2: 1}, "confirm": {0: 1}}
+    corpus = build([user(SHO, SHO, AO), user(0)])
+    found = values(corpus)
+    assert found["confirm_SH_ongoing_share"] == pytest.approx(2 / 3)
+    assert (found["labels_per_dialogue_mean"], found["labels_per_dialogue_sd"]) == (1, 1)
+    assert found["both_share"] == pytest.approx(1 / 2)
 
 
 def test_labels_on_other_rows_count_as_labels_but_not_on_user_turns() -> None:
     corpus = build([[("User", False, AO), ("User", True, SHO), ("Listener", False, SHP)]])
-    found = corpus_statistics(corpus)
-    assert (found.turns, found.user_turns, found.labels) == (3, 1, 3)
-    assert sum(found.user_occurrences.values()) == 1
+    found = values(corpus)
+    assert (found["turns"], found["user_turns"], found["labels"]) == (3, 1, 3)
+    assert label_frame(corpus)["position"].count() == 1
 
 
-def test_scenarios_and_timings_are_counted_where_they_are_known() -> None:
-    corpus = build([user(0), user(0), user(0)])
-    assert corpus_statistics(corpus).scenarios is None
-    assert corpus_statistics(corpus).timings is None
-    known = replace(corpus, meta={"scenario": ["S7", "S1", "S7"], "timing": ["late", "mid", "mid"]})
-    found = corpus_statistics(known)
-    assert found.scenarios == {"S1": 1, "S7": 2}
-    assert list(found.timings.items()) == [("early", 0), ("mid", 2), ("late", 1)]
-    assert found.by_key()["scenario.S7"] == 2
-
-
-def test_every_key_is_a_published_one() -> None:
-    corpus = replace(build([user(0)]), meta={"scenario": ["S1"], "timing": ["mid"]})
-    assert corpus_statistics(corpus).by_key().keys() <= published_table().keys()
+def test_scenarios_and_timings_are_those_of_the_dialogue_where_they_are_known() -> None:
+    corpus = build([user(0), user(0, AO), user(SHO)])
+    for silent in (dialogue_frame(corpus), label_frame(corpus)):
+        assert silent[["scenario", "timing"]].isna().all(axis=None)
+    meta = {"scenario": ["S7", "School", "S1"], "timing": ["late", "mid", "first week"]}
+    known = replace(corpus, meta=meta)
+    each, told = dialogue_frame(known), label_frame(known)
+    assert each["scenario"].value_counts(sort=False).to_dict() == {
+        "S1": 1, "S2": 0, "S3": 0, "S4": 0, "S5": 0, "S6": 0, "S7": 1, "School": 1,
+    }  # fmt: skip
+    assert [*each["timing"].cat.categories] == ["early", "mid", "late", "first week"]
+    assert [*told["scenario"]] == ["School", "S1"]
+    assert [*told["timing"]] == ["mid", "first week"]
 
 
 def test_shares_of_no_labels_are_undefined() -> None:
-    found = corpus_statistics(build([user(0)]))
-    assert math.isnan(found.ongoing_percent)
-    assert all(math.isnan(share) for share in found.percent.values())
+    found = values(build([user(0)]))
+    assert math.isnan(found["ongoing_share"])
+    assert all(math.isnan(found[f"{label}_share"]) for label in LABELS)
 
 
 def test_a_corpus_without_dialogues_is_refused() -> None:
+    empty = Corpus("tiny", ())
     with pytest.raises(CorpusError, match="tiny has no dialogues"):
-        corpus_statistics(Corpus("tiny", ()))
+        corpus_statistics(empty)
+    assert len(dialogue_frame(empty)) == len(label_frame(empty)) == 0

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Answer, Model, Session, estimate_cost, load_registry
-from cradle_lib.detection.cost.estimate import longest_prompts
+from cradle_lib.detection.cost.estimate import estimate_costs, longest_prompts
 from cradle_lib.detection.cost.money import Usage
 from cradle_lib.detection.cost.tokens import TOKENIZER, VOCABULARY, count_tokens, last_seam
 from cradle_lib.labels import LABELS, format_mask
@@ -204,3 +204,35 @@ def test_no_prompt_of_a_run_is_longer_than_was_reckoned(corpus: Corpus) -> None:
     first = Session(corpus.dialogues[0], template).prompt
     assert first
     assert found[first.dialogue, first.turn] == len(first.text.encode())
+
+
+def test_the_frame_of_costs_adds_up_by_its_own_tokens_and_prices() -> None:
+    rows = [("User", "Hello.", "none"), ("Listener", "Hi.", "none"), ("User", "Well.", "none")]
+    corpus = make_corpus([rows] * 6)
+    frame = estimate_costs(corpus)
+    assert frame["system"].tolist() == ["GPT-5.1", "Claude-4.5-Sonnet", "Gemini-3-Flash"]
+    assert (frame["calls"] == sum(len(dialogue.user_turns) for dialogue in corpus)).all()
+    kinds = ("fresh", "cached", "written", "output")
+    tokens = frame[[f"{kind}_tokens" for kind in kinds]].to_numpy(dtype=float)
+    prices = frame[[f"{kind}_price" for kind in ("input", "cached", "written", "output")]]
+    # What has no price of its own is charged as input.
+    paid = prices.apply(lambda column: column.fillna(prices["input_price"])).to_numpy()
+    assert frame["cost"].tolist() == pytest.approx((tokens * paid).sum(axis=1) / 1e6)
+    fresh = tokens[:, :3].sum(axis=1) * paid[:, 0] + tokens[:, 3] * paid[:, 3]
+    assert frame["uncached_cost"].tolist() == pytest.approx(fresh / 1e6)
+    assert (frame["highest_cost"] > frame["uncached_cost"]).all()
+    shown = frame.set_index("system")
+    assert shown.loc["Claude-4.5-Sonnet", "written_price"] == 3.75
+    assert shown["written_price"].isna().tolist() == [True, False, True]
+    assert shown["own_tokenizer"].tolist() == [True, False, False]
+    assert shown["source"].str.startswith("https://").all()
+    assert shown["date"].str.fullmatch(r"\d{4}-\d\d-\d\d").all()
+
+
+def test_models_without_prices_are_left_out_of_the_frame_of_costs() -> None:
+    corpus = make_corpus([[("User", "Hello.", "none")]])
+    frame = estimate_costs(corpus, ["keyword", "gpt-5.1"])
+    assert frame["system"].tolist() == ["GPT-5.1"]
+    none = estimate_costs(corpus, ["keyword"])
+    assert none.empty
+    assert none.columns.tolist() == frame.columns.tolist()

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from cradle_lib.detection import Outcome, Prediction, Session
 from cradle_lib.detection.api.anthropic_messages import AnthropicMessages
-from cradle_lib.detection.api.faults import asked_wait, fault_of_status
+from cradle_lib.detection.api.faults import asked_wait, fault_of_status, service_faults
 from cradle_lib.detection.api.openai_chat import OpenAIChat
 from cradle_lib.detection.api.patience import Patience
 from cradle_lib.errors import EngineError
@@ -321,3 +321,15 @@ def test_no_reply_is_too_odd_to_be_read(reply: Any, status: int) -> None:
         for count in (answer.tokens_in, answer.tokens_cached, answer.tokens_out):
             assert count is None or type(count) is int
     assert fault_of_status(status, {}, reply).reason
+
+
+def test_what_follows_is_listed_as_the_engines_do_it() -> None:
+    faults = service_faults().set_index("said")
+    stops = ["Wrong key", "No credit left", "Key not allowed", "No such model"]
+    assert faults.index[faults["kind"] == "stop"].tolist() == stops
+    assert faults.loc["Content filter", "kind"] == "refused"
+    assert faults.loc["Request not understood", "kind"] == "failed"
+    assert faults.loc["Too many requests", "kind"] == "retry"
+    assert faults.index[faults["busy"]].tolist() == [
+        "Too many requests", "Overloaded", "Overloaded, as Anthropic says it"
+    ]  # fmt: skip

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from cradle_lib import paths
 from cradle_lib.display.published_values import (
@@ -106,6 +108,75 @@ def test_systems_that_were_not_run_can_be_added() -> None:
     assert made["value"].notna().sum() == 1
     assert set(made["score"]) == {"micro_f1"}
     assert made.attrs == {"signature": "s"}
+
+
+def test_every_system_with_a_published_score_has_a_name() -> None:
+    keys = [
+        line["key"]
+        for line in lines("published.csv")
+        if line["key"].startswith(("result.", "errors.", "confusion."))
+    ]
+    # The last part may itself hold a dot, as in qwen2.5-72b; two keys give a range instead.
+    unnamed = [k for k in keys if not any(k.endswith(f".{s}") for s in PAPER_SYSTEMS)]
+    assert unnamed == [
+        "errors.alert_ongoing_to_si_passive_ongoing_low",
+        "errors.alert_ongoing_to_si_passive_ongoing_high",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "gain"),
+    [
+        ("result.{level}.{score}.{system}", 1),
+        ("result.per_label_f1.{label}.{system}", 0),
+        ("errors.{quantity}.{system}", 0),
+        ("confusion.{gold}.{tagged}.{system}", 0),
+    ],
+)
+def test_no_published_number_is_lost_on_the_way_to_a_page(pattern: str, gain: int) -> None:
+    stated = published_frame(pattern)
+    names = [name for name in stated.columns if f"{{{name}}}" in pattern]
+    # A run that nobody published anything of, with every cell that a page may show.
+    cells = stated[names].assign(system="mine", value=0.5)
+    cells = cells[~cells.get("score", cells["system"]).str.contains("gain")].drop_duplicates()
+    made = with_published(cells, pattern, others=True)
+    shown = made[made["published"].notna()]
+    prefix = pattern.split("{")[0]
+    parts = pattern.count("}")
+    keys = [line for line in lines("published.csv") if line["key"].startswith(prefix)]
+    keys = [k for k in keys if k["key"].removeprefix(prefix).count(".") >= parts - 1]
+    if parts == 3 and prefix == "result.":
+        keys = [k for k in keys if not k["key"].startswith("result.per_label_f1.")]
+        shown = shown[shown["level"] != "per_label_f1"]
+    assert len(shown) == len(keys) - gain
+    assert set(shown["system"]) <= set(PAPER_SYSTEMS.values())
+
+
+def test_a_damaged_file_of_reference_points_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "system,level,score,value,note\na,b,c,many,\n"
+    (tmp_path / "reference_points.csv").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(paths, "PUBLISHED", tmp_path)
+    with pytest.raises(BookError, match=r"reference_points\.csv.*many"):
+        reference_points()
+
+
+def test_a_model_is_found_by_its_name_in_the_registry() -> None:
+    # models.yml calls the paper's Claude by its version, and says that its numbers are Claude's.
+    registry = yaml.safe_load((paths.ROOT / "models.yml").read_text(encoding="utf-8"))
+    name = next(entry["name"] for entry in registry.values() if entry.get("published") == "claude")
+    assert name != "Claude"
+    frame = pd.DataFrame(
+        {"system": [name, registry["tfidf"]["name"]], "level": "turn", "score": "micro_f1"}
+    )
+    made = with_published(frame, "result.{level}.{score}.{system}", others=True)
+    paper = {line["key"]: line["value"] for line in lines("published.csv")}
+    assert 100 * made["published"][0] == pytest.approx(float(paper["result.turn.micro_f1.claude"]))
+    assert [*made["system"][:2]] == [*frame["system"]]
+    assert set(made["system"][2:]) < set(PAPER_SYSTEMS.values()) - {"Claude"}
+    both = with_published(frame, reference_points())
+    assert both["published"].isna().tolist() == [True, False]
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -112,6 +112,26 @@ def test_only_what_shares_a_signature_is_compared(scores: pd.DataFrame) -> None:
     assert told.notes == ("Signature `a`.", "Signature `b`.")
 
 
+def test_how_answers_were_decoded_keeps_no_system_out_of_the_contest(scores: pd.DataFrame) -> None:
+    lines = ["cradle|dec:free|n:9", "cradle|dec:constrained|n:9", "cradle|dec:free|n:8"]
+    scores["signature"] = scores["system"].map(
+        dict(zip(["tfidf", "keyword", "small"], lines, strict=True))
+    )
+    told = show(scores, "c", rows="system", columns="score", best="system")
+    assert marked(told) == {"25.0 [22.0, 28.0]", "30.0"}
+
+
+def test_what_a_row_says_besides_its_name_is_no_condition(scores: pd.DataFrame) -> None:
+    scores["lost"] = scores["system"].map({"tfidf": 1, "keyword": 2, "small": 3})
+    keys = {"rows": ["system", "lost"], "columns": "score", "group": "over", "best": "system"}
+    assert marked(show(scores, "c", **keys)) == {"25.0 [22.0, 28.0]", "30.0"}
+    # A column with several values for each system is a condition: like is compared with like.
+    wide = pd.concat([scores.assign(lost=lost) for lost in (1, 2)])
+    assert marked(show(wide, "c", **keys)) == {"25.0 [22.0, 28.0]", "30.0"}
+    better = wide.assign(value=wide["value"].where(wide["lost"] == 1, wide["value"] / 10))
+    assert {"2.5", "3.0"} <= {x.split()[0] for x in marked(show(better, "c", **keys))}
+
+
 def test_systems_may_be_columns_and_compete_all_the_same(scores: pd.DataFrame) -> None:
     shown = show(scores, "c", rows="score", columns="system", best="system", published="columns")
     assert lines(shown) == [

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 
-from cradle_lib.detection import Predictions
 from cradle_lib.reporting import figures
-from cradle_lib.reporting.alarm_figures import burden_figure
 from cradle_lib.reporting.figures import Theme, bare, legend, render, wrapped
-from cradle_lib.reporting.score_figures import model_figure, per_label_figure
-from cradle_lib.reporting.timing_figures import delay_figure, window_figure
-from cradle_lib.scoring.burden import burden
-from cradle_lib.scoring.evaluate import evaluate
-from cradle_lib.scoring.timing import timing
 
 NAMES = ("SmolLM2-135M-Instruct, constrained", "Qwen3-235B-A22B-Thinking-2507, our fine-tuned one")
 
@@ -48,37 +39,6 @@ def canvases(monkeypatch: pytest.MonkeyPatch) -> list[Canvas]:
 
     monkeypatch.setattr(figures, "drawn", watched)
     return seen
-
-
-@pytest.fixture(scope="module")
-def named(runs: list[Predictions]) -> list[Predictions]:
-    return [
-        replace(run, record=run.record.model_copy(update={"name": name}))
-        for run, name in zip(runs, NAMES, strict=False)
-    ]
-
-
-def score_pictures(named: list[Predictions]) -> None:
-    evaluations = [evaluate(run, draws=20) for run in named]
-    model_figure(named, evaluations, "micro_f1")
-    per_label_figure(named, evaluations)
-    burden_figure(named, evaluations, [burden(run, draws=20) for run in named])
-
-
-def timing_pictures(named: list[Predictions]) -> None:
-    timings = [timing(run, draws=20) for run in named]
-    window_figure(named, timings)
-    delay_figure(named, timings)
-
-
-@pytest.mark.parametrize("draw", [score_pictures, timing_pictures])
-def test_long_names_stay_inside(
-    draw: Callable[[list[Predictions]], None], named: list[Predictions], canvases: list[Canvas]
-) -> None:
-    draw(named)
-    assert len(canvases) >= 4
-    for canvas in canvases:
-        assert outside(canvas) == []
 
 
 def test_a_name_that_is_not_broken_is_caught(canvases: list[Canvas]) -> None:

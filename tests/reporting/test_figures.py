@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import base64
-import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
 import matplotlib
-import numpy as np
 import pytest
 
-from cradle_lib.labels import LABELS
-from cradle_lib.published import published_label_counts
-from cradle_lib.reporting.corpus_figures import label_figure, length_figure, position_figure
 from cradle_lib.reporting.figures import DARK, LIGHT, WIDTH, Canvas, Figure, Theme, render
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -39,37 +34,19 @@ def words(svg: bytes) -> list[str]:
     return ["".join(node.itertext()).strip() for node in root.iter(f"{SVG}text")]
 
 
-def labels() -> Figure:
-    return label_figure(published_label_counts(), "a corpus")
+def bars() -> Figure:
+    def draw(canvas: Canvas, theme: Theme) -> None:
+        canvas.subplots().barh(["one", "two"], [3, 5], color=theme.first)
+
+    return render(draw, height=2, alt="Two <bars>.", caption="Bars.")
 
 
 def line(canvas: Canvas, theme: Theme) -> None:
     canvas.subplots().plot([0, 1], color=theme.first)
 
 
-def test_the_bars_of_the_labels_carry_their_counts_as_text() -> None:
-    shown = words(labels().light)
-    for count in published_label_counts().values():
-        assert str(count) in shown
-    assert {"alert", "rape", "ongoing", "past"} <= set(shown)
-
-
-def test_the_bars_are_as_long_as_their_counts_say() -> None:
-    root = ElementTree.fromstring(labels().light)
-    lengths: dict[str, list[float]] = {}
-    for path in root.iter(f"{SVG}path"):
-        colour = re.search(r"fill: (#\w+)", path.get("style", ""))
-        numbers = [float(x) for x in re.findall(r"-?\d+\.?\d*", path.get("d", ""))]
-        if colour and path.get("clip-path"):
-            lengths.setdefault(colour[1].lower(), []).append(max(numbers[::2]) - min(numbers[::2]))
-    counts = published_label_counts()
-    ongoing = [counts[label] for label in LABELS if label.endswith("ongoing")]
-    drawn = np.array(lengths[LIGHT.first.lower()])
-    assert drawn / drawn.max() == pytest.approx(np.array(ongoing) / max(ongoing), rel=1e-3)
-
-
 def test_both_themes_show_the_same_text_in_their_own_ink() -> None:
-    figure = labels()
+    figure = bars()
     assert words(figure.light) == words(figure.dark)
     assert LIGHT.ink.encode() in figure.light
     assert LIGHT.ink.encode() not in figure.dark
@@ -77,7 +54,7 @@ def test_both_themes_show_the_same_text_in_their_own_ink() -> None:
 
 
 def test_the_page_gets_a_light_and_a_dark_image_with_the_same_alt_text_and_a_caption() -> None:
-    figure = labels()
+    figure = bars()
     source = figure._repr_html_()
     images = Images(source).found
     assert [image["class"] for image in images] == ["only-light", "only-dark"]
@@ -90,54 +67,16 @@ def test_the_page_gets_a_light_and_a_dark_image_with_the_same_alt_text_and_a_cap
     assert f"<figcaption>{figure.caption}</figcaption>" in source
 
 
-def test_alt_text_tells_the_finding() -> None:
-    # 711 labels: 448 ongoing and 263 past, summed by hand from label_counts.csv.
-    assert "711 labels: 448 ongoing and 263 past" in labels().alt
-    assert "alert_ongoing, with 172" in labels().alt
-    figure = length_figure({10: 1, 14: 3}, "a corpus")
-    # (10 + 3 * 14) / 4 = 13
-    assert "4 dialogues, from 10 to 14 turns with a mean of 13.00" in figure.alt
-    assert "Most frequent: 14 turns" in figure.alt
-
-
-def test_positions_are_told_by_their_median() -> None:
-    alerts, confirms = np.array([1, 0, 0, 0]), np.array([0, 2, 0, 1])
-    figure = position_figure({"early": (alerts, confirms), "late": (alerts, 0 * alerts)}, "c")
-    # Confirms on turns 2, 2 and 4: the median is 2.
-    assert "early: turn 2; late: no confirm" in figure.alt
-    assert "early (4 labels)" in words(figure.light)
-
-
-def test_no_mark_falls_outside_its_panel() -> None:
-    # The middle panel has the highest value; panels share their vertical axis.
-    panels = {
-        name: (np.array([1, 2]), np.array([top, 1]))
-        for name, top in zip("abc", (9, 99, 5), strict=True)
-    }
-    root = ElementTree.fromstring(position_figure(panels, "c").light)
-    checked = 0
-    for index in (1, 2, 3):
-        [group] = [node for node in root.iter(f"{SVG}g") if node.get("id") == f"axes_{index}"]
-        clip = next(p.get("clip-path", "") for p in group.iter(f"{SVG}path") if p.get("clip-path"))
-        [box] = [c[0] for c in root.iter(f"{SVG}clipPath") if f"url(#{c.get('id')})" == clip]
-        top, height = float(box.get("y", "nan")), float(box.get("height", "nan"))
-        marks = [m for g in group.iter(f"{SVG}g") if g.get("clip-path") == clip for m in g]
-        places = [float(mark.get("y", "nan")) for mark in marks if mark.tag == f"{SVG}use"]
-        checked += len(places)
-        assert all(top - 1 <= place <= top + height + 1 for place in places)
-    assert checked == 12
-
-
 def test_the_same_input_gives_the_same_bytes_and_global_state_stays_untouched() -> None:
     before = dict(matplotlib.rcParams)
-    assert labels().light == labels().light
+    assert bars().light == bars().light
     assert dict(matplotlib.rcParams) == before
 
 
 def test_a_readers_own_style_does_not_change_the_figures() -> None:
-    expected = labels().light
+    expected = bars().light
     with matplotlib.rc_context({"font.size": 30, "axes.labelpad": 30, "svg.fonttype": "path"}):
-        assert labels().light == expected
+        assert bars().light == expected
 
 
 def test_pyplot_is_not_used() -> None:

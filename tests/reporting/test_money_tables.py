@@ -1,4 +1,4 @@
-"""Tables of tokens and dollars, and of two ways to the same model."""
+"""What runs used, beside their estimates and beside each other."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
+import cradle_lib
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Answer, Journal, Session, estimate_cost, journal_path
+from cradle_lib.detection import Answer, Journal, Session, journal_path
 from cradle_lib.detection.registry import load_registry
 from cradle_lib.prompts import load_template
 from cradle_lib.record import Record
-from cradle_lib.reporting.money_tables import cost_table, price_table, usage_table
+from cradle_lib.reporting.money_tables import usage_table
 from cradle_lib.reporting.notice import Notice
-from cradle_lib.reporting.service_tables import agreement_of_answers, fault_table, token_table
 
-SERVED = ["smollm2-135m", "smollm2-135m-openai", "smollm2-135m-anthropic"]
+from .test_notebooks import SOURCES, show
 
 
 @pytest.fixture
@@ -52,28 +52,6 @@ def cells(table: Any) -> dict[str, list[str]]:
     return {row.cells[0].text: [cell.text for cell in row.cells[1:]] for row in table.rows}
 
 
-def test_prices_stand_beside_their_date_and_source() -> None:
-    shown = cells(price_table())
-    assert list(shown) == ["GPT-5.1", "Claude-4.5-Sonnet", "Gemini-3-Flash"]
-    assert shown["Claude-4.5-Sonnet"][:4] == ["3", "0.3", "3.75", "15"]
-    assert shown["GPT-5.1"][2] == "\N{EN DASH}"
-    assert all(
-        row[4].startswith("2026-") and row[5].startswith("https://") for row in shown.values()
-    )
-
-
-def test_costs_are_those_of_the_estimate(corpus: Corpus) -> None:
-    table = cost_table(corpus, ["gpt-5.1"])
-    found = estimate_cost(load_registry()["gpt-5.1"], corpus)
-    [row] = table.rows
-    values = [cell.value for cell in row.cells[1:]]
-    assert values[0] == 160
-    assert values[1] == found.usage.prompt
-    assert values[2] == pytest.approx(100 * found.usage.cached / found.usage.prompt)
-    assert values[5:] == [found.cost, found.uncached_cost, found.highest_cost]
-    assert any("o200k_base" in note for note in table.notes)
-
-
 def test_a_run_of_a_provider_is_shown_beside_its_estimate(home: Path, corpus: Corpus) -> None:
     told = {"tokens_in": 1000, "tokens_cached": 600, "tokens_written": 300, "tokens_out": 10}
     write("claude-4.5-sonnet", corpus, [Answer("none", **told), Answer("none", **told), Answer("")])
@@ -97,7 +75,16 @@ def test_a_run_that_counts_no_tokens_has_no_table(home: Path, corpus: Corpus) ->
     assert usage_table("keyword", corpus) is None
 
 
-def test_answers_are_compared_where_the_question_was_the_same(home: Path, corpus: Corpus) -> None:
+def page(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What the page of API models shows for a corpus, without prices."""
+    [path] = [path for path in SOURCES if path.stem == "api-models"]
+    monkeypatch.setattr(cradle_lib, "load_corpus", lambda *_: corpus)
+    return show(path, {"models": ["keyword"]}, monkeypatch)
+
+
+def test_answers_are_compared_where_the_question_was_the_same(
+    home: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told = {"tokens_in": 100, "tokens_cached": 90, "tokens_out": 1}
     write("smollm2-135m", corpus, [Answer("a", **told), Answer("none", **told), Answer("c")])
     # The second answer has the same labels in another text; the third follows a tag that the
@@ -107,27 +94,21 @@ def test_answers_are_compared_where_the_question_was_the_same(home: Path, corpus
         corpus,
         [Answer("a", **told), Answer("alert_past", **told), Answer("c")],
     )
-    table = agreement_of_answers(corpus, SERVED)
-    [row] = table.rows
+    *_, used, pairs = page(corpus, monkeypatch)
     # Of 3 turns of both, 2 had the same question: both with 100 tokens, one text and one set of
     # labels the same.
-    assert [cell.text for cell in row.cells[1:]] == ["3", "2", "100.0", "50.0", "50.0"]
-    assert "llama.cpp" in row.cells[0].text
-    used = cells(token_table(corpus, SERVED))
-    assert [row[1:4] for row in used.values()] == [["3", "200", "90.0"]] * 2
+    [row] = [[str(cell) for cell in row] for row in pairs.grid.rows]
+    assert row[1:] == ["3", "2", "100.0", "50.0", "50.0"]
+    assert "llama.cpp" in row[0]
+    assert [[str(cell) for cell in row[1:5]] for row in used.grid.rows] == [
+        ["1", "3", "200", "90.0"]
+    ] * 2
 
 
-def test_runs_that_were_not_made_leave_a_note(home: Path, corpus: Corpus) -> None:
-    for shown in (agreement_of_answers(corpus, SERVED), token_table(corpus, SERVED)):
-        assert isinstance(shown, Notice)
-        assert "not made over surrogate-test" in shown.message
-
-
-def test_what_follows_a_failure_is_what_the_engines_do() -> None:
-    shown = cells(fault_table())
-    assert shown["Wrong key"][1] == shown["No credit left"][1] == "the run stops at once"
-    assert shown["Content filter"][1] == "refused"
-    assert shown["Request not understood"][1] == "failed"
-    assert shown["Too many requests"][1].startswith("asked again")
-    assert shown["Overloaded"][2] == "fewer"
-    assert shown["Trouble of the server"][2] == "as before"
+def test_what_was_not_made_is_a_sentence(
+    home: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = page(corpus, monkeypatch)
+    told = [item.message for item in shown if isinstance(item, Notice)]
+    assert [sentence.split(" ")[0] for sentence in told] == ["None", "None", "These", "These"]
+    assert "not made over surrogate-test" in told[-1]

@@ -95,3 +95,26 @@ def test_an_excluded_answer_takes_its_turn_out_of_the_alarms(
     excluded = burden(run, draws=0, conventions=Conventions(unparsed="exclude"))
     assert excluded.tallies["negative_turns"] == 6
     assert np.isfinite(excluded.estimates["flagged_per_100"].value)
+
+
+def test_each_ratio_of_the_frame_is_that_of_its_counts(
+    corpus: Corpus, make_predictions: MakePredictions
+) -> None:
+    frame = burden(make_predictions(corpus, [AO, AO | DVP, SHO, SHO, 0, AO, 0, 0])).to_frame()
+    counts = dict(zip(frame["measure"], zip(frame["count"], frame["of"], strict=True), strict=True))
+    # The counts of the worked example above.
+    assert counts == {
+        "false_tags_per_dialogue": (4, 3),
+        "flagged_per_100": (3, 6),
+        "quiet_flagged": (1, 2),
+        "needed_to_evaluate": (6, 2),
+        "repeats_per_alarm": (2, 4),
+    }
+    scale = np.where(frame["measure"] == "flagged_per_100", 100, 1)
+    assert frame["value"].tolist() == pytest.approx(scale * frame["count"] / frame["of"])
+    assert frame["low"].le(frame["value"]).all()
+    assert set(frame["over"]) == {f"tiny ({corpus.fingerprint}): 3 dialogues, 8 user turns"}
+    silent = burden(make_predictions(corpus, [0] * 8), draws=0).to_frame()
+    assert silent["value"].isna().tolist() == [False, False, False, True, True]
+    assert silent[["low", "high"]].isna().all(axis=None)
+    assert silent["low"].dtype == float

@@ -59,8 +59,10 @@ def test_scores_are_scikit_learns_and_stand_beside_their_intervals(run: Predicti
 def test_an_evaluation_is_a_frame_of_its_scores(run: Predictions) -> None:
     result = evaluate(run, draws=200)
     frame = result.to_frame()
-    names = ["system", "level", "label", "score", "value", "low", "high"]
-    assert list(frame.columns) == [*names, "support", "tp", "fp", "fn"]
+    names = ["system", "level", "over", "dialogues", "unusable", "label", "score"]
+    assert list(frame.columns) == [
+        *names, *("value", "low", "high"), *("support", "tp", "fp", "fn"), "signature"
+    ]  # fmt: skip
     assert len(frame) == len(OVERALL) + 16 * len(PER_LABEL)
     overall = frame[frame["label"].isna()].set_index("score")
     truth, guess = (
@@ -74,8 +76,38 @@ def test_an_evaluation_is_a_frame_of_its_scores(run: Predictions) -> None:
     assert harm[["support", "tp", "fp", "fn", "value"]].tolist() == [1, 0, 1, 1, 0.0]
     assert frame.dtypes[["value", "low", "high"]].tolist() == [float] * 3
     assert frame.attrs["signature"] == str(result.signature)
+    assert set(frame["signature"]) == {str(result.signature)}
+    assert set(frame["over"]) == {f"tiny ({run.corpus.fingerprint}): 3 dialogues, 5 user turns"}
     without = evaluate(run, draws=0).to_frame()
     assert without[["low", "high"]].isna().all(axis=None)
+
+
+def test_a_frame_has_no_f1_of_what_is_never_gold(run: Predictions) -> None:
+    frame = evaluate(run, level="turn", draws=20).to_frame()
+    of_labels = frame[frame["label"].notna()]
+    never = of_labels[~of_labels["label"].isin(["alert_ongoing", "confirm_SH_ongoing"])]
+    assert never[["value", "low", "high"]].isna().all(axis=None)
+    assert frame.drop(index=never.index)["value"].notna().all()
+    assert "14 of the 16 labels are never gold here" in evaluate(run, draws=0).notes[-1]
+
+
+def test_without_gold_only_scores_of_whole_units_mean_something(
+    make_corpus: MakeCorpus, make_predictions: MakePredictions
+) -> None:
+    corpus = make_corpus([[("U", 0), ("U", A)], [("U", 0)]])
+    result = evaluate(make_predictions(corpus, [0, A, SH]), level="confirm", draws=0)
+    frame = result.to_frame().set_index("score")
+    # Confirms: both dialogues have none in gold, and one of them has one tagged.
+    assert frame["value"].dropna().to_dict() == {"exact_match": 0.5, "jaccard": 0.5}
+    assert "No user turn of tiny has a gold confirm: precision" in result.notes[-1]
+
+
+def test_unusable_answers_stand_beside_every_score(
+    make_corpus: MakeCorpus, make_predictions: MakePredictions
+) -> None:
+    corpus = make_corpus([[("U", 0), ("U", 0), ("U", 0), ("U", SH)]])
+    frame = evaluate(make_predictions(corpus, [0, 0, 0, SH], "ourf"), draws=0).to_frame()
+    assert set(frame["unusable"]) == {3}
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -16,7 +16,7 @@ from cradle_lib.detection import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import ALERT_MASK, BITS, CONFIRM_MASK
 from cradle_lib.record import Record
-from cradle_lib.scoring.thresholds import WANTED, log_odds, threshold_curve
+from cradle_lib.scoring.thresholds import WANTED, log_odds, threshold_curve, thresholds
 
 GOLD = [0, BITS["alert_ongoing"], BITS["confirm_SH_past"], 3]
 
@@ -129,3 +129,36 @@ def test_every_point_of_the_curve_is_scikit_learns(
     # One dialogue has no spread, and so no interval.
     assert (curve.recall.low is None) == (len(rows) == 1)
     assert curve.recall.low is None or curve.recall.low.shape == curve.thresholds.shape
+
+
+def test_the_frame_holds_the_same_points_for_each_kind_of_label() -> None:
+    forks = [fork(0.25, 0.5, 0.25), fork(0.5, 0.3, 0.2), fork(0.75, 0.2, 0.05)]
+    run = made([list(zip([0, 1, 2], forks, strict=True)), [(1, None)]])
+    silent = replace(run, choices=())
+    frame = thresholds([silent, run], draws=20)
+    assert set(frame["system"]) == {"M"}
+    assert len(frame) == 3 * sum(
+        len(threshold_curve(run, wanted, draws=0).thresholds) for wanted in WANTED
+    )
+    counts = frame[["wanted", "positives", "turns", "of_turns"]].drop_duplicates()
+    assert counts.to_numpy().tolist() == [
+        ["any label", 2, 3, 4], ["an alert", 2, 3, 4], ["a confirm", 0, 3, 4]
+    ]  # fmt: skip
+    # Odds for a label of 3, 1 and 1/3: at even odds the first turn alone is flagged, which is the
+    # only one without a label.
+    even = frame[(frame["wanted"] == "any label") & (frame["threshold"] == 0)]
+    assert dict(zip(even["measure"], even["value"], strict=True)) == {
+        "recall": 0, "precision": 0, "flagged": 1
+    }  # fmt: skip
+    # There is no confirm to find.
+    confirms = frame[frame["wanted"] == "a confirm"].set_index("measure")["value"]
+    assert confirms["recall"].isna().all()
+    assert confirms["flagged"].between(0, 1).all()
+
+
+def test_runs_without_stored_choices_give_a_frame_without_rows() -> None:
+    frame = thresholds([made([[(1, None)]])], draws=0)
+    assert frame.empty
+    full = thresholds([made([[(1, fork(0.5, 0.3, 0.2))]])], draws=0)
+    assert frame.columns.tolist() == full.columns.tolist()
+    assert full[["low", "high"]].isna().all(axis=None)

@@ -15,6 +15,8 @@ from email.utils import parsedate_to_datetime
 from types import ModuleType
 from typing import Final, Literal
 
+import pandas as pd
+
 from cradle_lib.detection.api.replies import look, one_line
 from cradle_lib.detection.session import Answer
 
@@ -33,6 +35,22 @@ _HOPELESS: Final = {
 _NO_CREDIT: Final = frozenset({"insufficient_quota", "billing_error", "billing_hard_limit_reached"})
 # What Gemini and Anthropic say with status 400, where others say 401 and 402.
 _SAID_OTHERWISE: Final = {"api key not valid": 401, "credit balance is too low": 402}
+
+# What a service may say, as a status and the code in the body.
+_SAID: Final = (
+    ("Wrong key", 401, None),
+    ("No credit left", 429, "insufficient_quota"),
+    ("Key not allowed", 403, None),
+    ("No such model", 404, None),
+    ("Too many requests", 429, None),
+    ("Overloaded", 503, None),
+    ("Overloaded, as Anthropic says it", 529, None),
+    ("Trouble of the server", 500, None),
+    ("Timeout of the server", 408, None),
+    ("Content filter", 400, "content_filter"),
+    ("Request not understood", 400, None),
+    ("Too large", 413, None),
+)
 
 _AWAY: Final[tuple[tuple[type[BaseException], str], ...]] = (
     (ConnectionRefusedError, "nothing listens there"),
@@ -159,6 +177,20 @@ def fault_of_status(
         param = str(look(inner, "param") or "")
         return Fault("failed", reason, param=param, uncharged=True)
     return Fault("failed", reason, busy=busy, uncharged=uncharged)
+
+
+def service_faults() -> pd.DataFrame:
+    """Lists what follows from what a service may say, by the engines' own rule.
+
+    Returns:
+        Columns ``said`` (str), ``status`` (str, of HTTP), ``kind`` (str: what becomes of the
+        question, as in :class:`Fault`) and ``busy`` (bool: whether fewer calls go out at once).
+    """
+    rows = []
+    for said, status, code in _SAID:
+        fault = fault_of_status(status, {}, {"error": {"code": code, "message": ""}})
+        rows.append({"said": said, "status": str(status), "kind": fault.kind, "busy": fault.busy})
+    return pd.DataFrame(rows)
 
 
 def asked_wait(headers: Mapping[str, str]) -> float | None:

@@ -9,19 +9,30 @@ before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
+
+import pandas as pd
 
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection.cost.money import Place, Usage, total
 from cradle_lib.detection.cost.tokens import TOKENIZER, count_tokens, last_seam
 from cradle_lib.detection.model import Caching, Model
+from cradle_lib.detection.registry import find_model, load_registry
 from cradle_lib.detection.selection import choose_dialogues
 from cradle_lib.detection.session import Answer, Prompt, Session
 from cradle_lib.labels import BITS, format_mask
 from cradle_lib.prompts import Template, load_template
 from cradle_lib.record import History
+
+_PRICES: Final = ("input", "cached", "written", "output")
+_COLUMNS: Final = (
+    "system", "calls", "fresh_tokens", "cached_tokens", "written_tokens", "output_tokens",
+    *(f"{kind}_price" for kind in _PRICES), "date", "source",
+    "cost", "uncached_cost", "highest_cost", "tokenizer", "own_tokenizer",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -151,6 +162,54 @@ def estimate_cost(
             )
             kept = prefix
     return Estimate(model, corpus.name, calls)
+
+
+def estimate_costs(
+    corpus: Corpus, models: Sequence[str] = (), history: History = "self"
+) -> pd.DataFrame:
+    """Calculates what runs over a whole corpus would use and cost, by :func:`estimate_cost`.
+
+    Args:
+        corpus: The corpus.
+        models: Ids in the registry; if none is named, all whose entries have no fault. Those
+            without prices are left out.
+        history: Whose tags the history shows.
+
+    Returns:
+        One row for each model with prices; none if there is no such model.
+
+        - ``system`` (str): its name; ``calls`` (int): user turns.
+        - ``fresh_tokens``, ``cached_tokens``, ``written_tokens``, ``output_tokens`` (int): tokens
+          of the prompts that are neither kept nor read from a cache, read from one, and written to
+          one; and of the answers.
+        - ``input_price``, ``cached_price``, ``written_price``, ``output_price`` (float): dollars
+          per million of these tokens; NaN for a kind that is charged as any other token of the
+          prompt.
+        - ``date``, ``source`` (str): when and where the prices were looked up.
+        - ``cost``, ``uncached_cost``, ``highest_cost`` (float): dollars with caching; if nothing
+          is read from a cache; and if, besides, all is written to one and every answer runs to its
+          limit.
+        - ``tokenizer`` (str): what tokens were counted with; ``own_tokenizer`` (bool): whether it
+          is the model's own.
+
+    Raises:
+        CradleError: If there is no such model, or tokens can't be counted on this machine.
+    """
+    registry, rows = load_registry(), []
+    for model in [find_model(name, registry) for name in models] or registry.sound:
+        prices = model.prices
+        if prices is None:
+            continue
+        found = estimate_cost(model, corpus, history=history)
+        usage = found.usage
+        tokens = (usage.fresh, usage.cached, usage.written, usage.output)
+        amounts = (getattr(prices, kind) for kind in _PRICES)
+        costs = (found.cost, found.uncached_cost, found.highest_cost)
+        counted = (TOKENIZER, found.own_tokenizer)
+        about = (str(prices.date), prices.source)
+        rows.append((model.name, len(found.calls), *tokens, *amounts, *about, *costs, *counted))
+    frame = pd.DataFrame(rows, columns=list(_COLUMNS))
+    return frame.astype({f"{kind}_price": float for kind in _PRICES})
 
 
 def walk(dialogue: Dialogue, template: Template, history: History) -> Iterator[tuple[Prompt, str]]:

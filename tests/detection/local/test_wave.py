@@ -282,5 +282,5 @@ def test_constrained_answers_are_those_of_a_twin_that_lists_all_answers(
 
 
 def test_constrained_decoding_is_only_for_the_wave_engine() -> None:
-    with pytest.raises(ValueError, match="can't decode constrained"):
+    with pytest.raises(ValueError, match=r"does not use 'decoding\.mode'"):
         make_model(Path("anywhere"), "reference", mode="constrained")

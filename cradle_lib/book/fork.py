@@ -1,0 +1,116 @@
+"""Copies a notebook into a page of one's own: notebook, plan and table of contents."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from cradle_lib.book.notebook import Notebook
+from cradle_lib.book.plan import Entry, Project, read_plan
+from cradle_lib.detection import resolve
+from cradle_lib.detection.baselines.function import id_of
+from cradle_lib.errors import BookError, compose
+from cradle_lib.files import replacing
+
+TEMPLATE: Final = "your-model"
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]*")
+_HEADING: Final = re.compile(r"^# .*$", re.MULTILINE)
+
+
+def fork(
+    project: Project, name: str, source: str = TEMPLATE, parameters: Mapping[str, Any] | None = None
+) -> Path:
+    """Makes a page of the book from a copy of one of its notebooks.
+
+    The copy belongs to whoever asked for it: nothing writes to it again.
+
+    Args:
+        project: Where the book lies.
+        name: Name of the notebook and the page: small letters, digits and hyphens.
+        source: Name of the notebook that is copied, such as ``inference``.
+        parameters: Values of its parameters.
+
+    Returns:
+        The copy.
+
+    Raises:
+        BookError: If the name can't be one or is taken, there is no such notebook, or it has no
+            such parameter.
+    """
+    if not _NAME.fullmatch(name):
+        problem = f"{name!r} can't name a page"
+        raise BookError(compose(problem, hint="Use small letters, digits and hyphens."))
+    copy = project.notebooks / f"{name}.ipynb"
+    entries = {entry.notebook: entry for entry in read_plan(project.plan)}
+    if copy.exists() or any(entry.page == name for entry in entries.values()):
+        raise BookError(compose("this page exists already", path=copy, hint="Choose another name."))
+    if f"{source}.ipynb" not in entries:
+        known = ", ".join(sorted(notebook.removesuffix(".ipynb") for notebook in entries))
+        problem = f"no notebook {source!r} is in the plan"
+        raise BookError(compose(problem, path=project.plan, hint=f"There are: {known}."))
+    origin = project.notebooks / f"{source}.ipynb"
+    notebook = Notebook.read(origin)
+    chosen = dict(parameters or {})
+    if "name" in notebook.parameter_types():
+        chosen.setdefault("name", name)
+    entry = _entry(entries[origin.name], name, chosen)
+    notebook.check_parameters(entry["parameters"])
+    plan, toc = _with_entry(project.plan, entry), _with_page(project.toc, name)
+    with replacing(copy) as part:
+        part.write_text(_renamed(origin, name), encoding="utf-8")
+    for path, text in ((project.plan, plan), (project.toc, toc)):
+        with replacing(path) as part:
+            part.write_text(text, encoding="utf-8")
+    return copy
+
+
+def _entry(source: Entry, name: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Makes the plan's entry: that of the source, for one model, without its title."""
+    parameters = source.parameters | dict(chosen)
+    if source.for_each and "model" not in chosen:
+        raise BookError(
+            f"{source.notebook} is about one model. Name it: --parameter model=hf:./folder"
+        )
+    entry = source.model_dump(exclude_defaults=True, exclude={"for_each", "title", "inputs_of"})
+    entry |= {"page": name, "notebook": f"{name}.ipynb", "parameters": parameters}
+    if source.provides:
+        run = resolve(parameters["model"]).id if "model" in parameters else None
+        journal = f"runs/{{corpus_name}}/{run or id_of(str(parameters.get('name', name)))}"
+        entry["provides"] = [
+            f"{journal}.jsonl",
+            f"{journal}.shard-*.jsonl",
+            f"data/{journal}.jsonl",
+        ]
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in entry.items()}
+
+
+def _with_entry(plan: Path, entry: Mapping[str, Any]) -> str:
+    """Adds an entry at the end, by text: a plan that was read and dumped has lost its comments."""
+    lines = yaml.safe_dump([dict(entry)], sort_keys=False, default_flow_style=None).splitlines()
+    text = plan.read_text(encoding="utf-8").rstrip("\n")
+    return "\n".join([text, "", *(f"  {line}" for line in lines), ""])
+
+
+def _with_page(toc: Path, name: str) -> str:
+    text = toc.read_text(encoding="utf-8")
+    place = re.search(rf"^(\s*)- file: sections/{TEMPLATE}\n", text, flags=re.MULTILINE)
+    if place is None:
+        problem = f"the page sections/{TEMPLATE} is not listed, after which a new one would be"
+        raise BookError(compose(problem, path=toc, hint="Add the page by hand."))
+    return f"{text[: place.end()]}{place[1]}- file: sections/{name}\n{text[place.end() :]}"
+
+
+def _renamed(origin: Path, name: str) -> str:
+    content = json.loads(origin.read_text(encoding="utf-8"))
+    title = f"# {name.replace('-', ' ').capitalize()}"
+    for cell in content["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown" and _HEADING.search(source):
+            cell["source"] = _HEADING.sub(lambda _: title, source, count=1)
+            break
+    return json.dumps(content, ensure_ascii=False, indent=1) + "\n"

@@ -1,0 +1,37 @@
+"""``cradle fork``: a page of the book of one's own."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from cradle_lib import paths
+from cradle_lib.book.fork import TEMPLATE
+from cradle_lib.book.fork import fork as copy_page
+from cradle_lib.book.plan import Project
+from cradle_lib.cli.console import out
+from cradle_lib.errors import BookError
+
+
+def fork(
+    name: Annotated[str, typer.Argument(help="Name of the notebook and of its page.")],
+    source: Annotated[str, typer.Option("--from", help="The notebook that is copied.")] = TEMPLATE,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(help="A parameter, such as model=hf:./folder; may be given several times."),
+    ] = None,
+) -> None:
+    """Copy a notebook into a page of your own, and add it to the book."""
+    parameters: dict[str, Any] = {}
+    for pair in parameter or ():
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise BookError(f"--parameter {pair}: expected name=value")
+        # A spec holds a colon, which YAML would read as a mapping.
+        parameters[key] = value if ":" in value else yaml.safe_load(value)
+    copy = copy_page(Project(paths.ROOT), name, source, parameters)
+    out.print(f"Notebook: {paths.shown(copy)}")
+    out.print(f"Its page is in notebooks/pages.yml and book/_toc.yml as sections/{name}.")
+    out.print("Next: make book")

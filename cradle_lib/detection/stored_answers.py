@@ -1,0 +1,72 @@
+"""Answers as data: every call of stored runs, with what it used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pandas as pd
+
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection.journal import read_journal
+from cradle_lib.detection.journal_paths import journal_files
+from cradle_lib.detection.registry import find_model, load_registry
+from cradle_lib.detection.runs import find_journal
+from cradle_lib.labels import format_mask
+from cradle_lib.record import History
+
+_TOKENS: Final = ("tokens_in", "tokens_cached", "tokens_written", "tokens_out")
+_COLUMNS: Final = (
+    "system", "dialogue", "turn", "question", "outcome", "tagged", "answer", *_TOKENS, "seconds",
+)  # fmt: skip
+
+
+def stored_answers(
+    corpus: Corpus, models: Sequence[str], history: History = "self"
+) -> pd.DataFrame:
+    """Lists the answers of runs, those of dialogues that are not complete included.
+
+    Args:
+        corpus: The corpus that they were over.
+        models: Ids in the registry; those that were not run are left out.
+        history: Whose tags they saw.
+
+    Returns:
+        One row for each answer, in the order of the models and of their journals; none if
+        nothing was run.
+
+        - ``system`` (str): the model's name; ``dialogue`` (str) and ``turn`` (int): the turn's id.
+        - ``question`` (str): hash of all that the model was asked; equal only for the same
+          question.
+        - ``outcome`` (str): ``ok``, ``unparsed``, ``refused`` or ``failed``; ``tagged`` (str):
+          labels joined by ``; ``, or ``none``; ``answer`` (str): the raw text.
+        - ``tokens_in``, ``tokens_cached``, ``tokens_written``, ``tokens_out`` (Int64): tokens of
+          the prompt, those of them that were read from a cache and written to one, and tokens of
+          the answer; missing if nobody said.
+        - ``seconds`` (float): the time that the answer took.
+
+    Raises:
+        CradleError: If there is no such model, or a journal can't be read.
+    """
+    registry = load_registry()
+    rows: list[dict[str, Any]] = []
+    for name in models:
+        entry = find_model(name, registry)
+        path = find_journal(entry, corpus, history)
+        for file in journal_files(path, partial=True) if path else []:
+            rows += [
+                {
+                    "system": entry.name,
+                    "dialogue": answer.dialogue,
+                    "turn": answer.turn,
+                    "question": answer.key,
+                    "outcome": str(answer.outcome),
+                    "tagged": format_mask(answer.mask),
+                    "answer": answer.answer,
+                    **{column: getattr(answer, column) for column in _TOKENS},
+                    "seconds": answer.seconds,
+                }
+                for answer in read_journal(file)[1]
+            ]
+    frame = pd.DataFrame(rows, columns=list(_COLUMNS))
+    return frame.astype(dict.fromkeys(_TOKENS, "Int64") | {"seconds": float, "turn": int})
