@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from markdown_it import MarkdownIt
 
+import cradle_lib
+from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
 from cradle_lib.display.escaping import markdown
+from cradle_lib.display.theme import Picture
 from cradle_lib.reporting.downloads import to_latex
 from cradle_lib.reporting.tables import Column, Row, Table, text
+
+from .test_notebooks import show
 
 NAME = r"<img src=x onerror=alert(1)> $x_1$ [/x] {{evil}} `*_|\#\`"
 # The second one is no mathematics, and the third one would be missing from a legend.
@@ -46,6 +53,30 @@ def named(corpus: Corpus, make_run: Callable[..., Predictions]) -> list[Predicti
         run = make_run("keyword", masks.astype(np.uint16))
         found.append(replace(run, record=run.record.model_copy(update={"name": name})))
     return found
+
+
+@pytest.mark.parametrize("page", ["who-is-better", "conventions", "error-analysis"])
+def test_a_notebook_writes_every_name_as_it_is(
+    page: str, named: list[Predictions], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "RUNS", tmp_path)
+    monkeypatch.setattr(paths, "SHIPPED_RUNS", tmp_path)
+    monkeypatch.setattr(cradle_lib, "load_corpus", lambda *_: named[0].corpus, raising=False)
+    monkeypatch.setattr(cradle_lib, "stored_runs", lambda *_: named, raising=False)
+    few = {"draws": 5, "permutations": 5, "histories_of": []}
+    shown = show(paths.NOTEBOOKS / f"{page}.ipynb", few, monkeypatch)
+    [figure] = [item for item in shown if isinstance(item, Picture)]
+    written = "".join(ElementTree.fromstring(figure.light).itertext())
+    # The baseline is named in the caption only.
+    for name in NAMES[page == "who-is-better" :]:
+        assert "".join(name.split()) in "".join(written.split())
+    for item in shown:
+        if item is not None:
+            assert not {"script", "x"} & {*Page(item._repr_html_()).tags}
+            assert "onerror" not in "".join(Page(item._repr_html_()).tags)
+    tables = "".join(Page(item._repr_html_()).text for item in shown if item is not None)
+    for name in NAMES:
+        assert name in tables
 
 
 def test_a_name_in_a_table_is_text_in_all_its_forms(named: list[Predictions]) -> None:
