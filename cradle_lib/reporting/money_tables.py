@@ -7,8 +7,8 @@ from cradle_lib.detection.cost.estimate import estimate_cost
 from cradle_lib.detection.cost.money import Usage, dollars, told, total
 from cradle_lib.detection.journal import read_answers
 from cradle_lib.detection.journal_paths import journal_files
-from cradle_lib.detection.registry import find_model, load_registry
 from cradle_lib.detection.runs import find_journal
+from cradle_lib.detection.specs import resolve
 from cradle_lib.record import History
 from cradle_lib.reporting.tables import MISSING, Cell, Column, Row, Table, count, percent, text
 
@@ -25,7 +25,7 @@ def usage_table(model: str, corpus: Corpus, history: History = "self") -> Table 
         The table; ``None`` for a run that counts no tokens, such as a baseline's, or that
         was not made.
     """
-    entry = find_model(model, load_registry())
+    entry = resolve(model)
     path = find_journal(entry, corpus, history)
     files = journal_files(path, partial=True) if path else []
     answers = [answer for file in files for answer in read_answers(file)[1]]
