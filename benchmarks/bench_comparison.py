@@ -26,17 +26,17 @@ from benchmarks.bench_scoring import made_up
 from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.record import Record
-from cradle_lib.scoring.comparison import compare
-from cradle_lib.scoring.conventions import LEVELS, Rows
-from cradle_lib.scoring.counts import count
-from cradle_lib.scoring.early import ERDE_TURNS, penalty_rate
-from cradle_lib.scoring.paired import compare_pairs
-from cradle_lib.scoring.report import report
-from cradle_lib.scoring.sensitivity import sensitivity
-from cradle_lib.scoring.signature import Signature
-from cradle_lib.scoring.timing import time_rows
-from cradle_lib.scoring.timing_result import TimingSignature
-from cradle_lib.scoring.windows import WIDTHS
+from cradle_lib.scoring.comparison.comparison import compare
+from cradle_lib.scoring.comparison.paired import compare_pairs
+from cradle_lib.scoring.core.conventions import LEVELS, Rows
+from cradle_lib.scoring.core.counts import count
+from cradle_lib.scoring.core.report import report
+from cradle_lib.scoring.core.signature import Signature
+from cradle_lib.scoring.robustness.sensitivity import sensitivity
+from cradle_lib.scoring.timing.early import ERDE_TURNS, penalty_rate
+from cradle_lib.scoring.timing.timing import time_rows
+from cradle_lib.scoring.timing.timing_result import TimingSignature
+from cradle_lib.scoring.timing.windows import WIDTHS
 
 SYSTEMS = 12
 DIALOGUES = 600

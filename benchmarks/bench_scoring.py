@@ -34,10 +34,10 @@ from sklearn.metrics import accuracy_score, jaccard_score, precision_recall_fsco
 from benchmarks.memory import peak_memory
 from cradle_lib.labels import BITS
 from cradle_lib.published import published_label_counts
-from cradle_lib.scoring.counts import count
-from cradle_lib.scoring.intervals import interval, resample
-from cradle_lib.scoring.resampling import weights
-from cradle_lib.scoring.scores import OVERALL, PER_LABEL, Scores, scores
+from cradle_lib.scoring.core.counts import count
+from cradle_lib.scoring.core.scores import OVERALL, PER_LABEL, Scores, scores
+from cradle_lib.scoring.resampling.intervals import interval, resample
+from cradle_lib.scoring.resampling.weighted_sums import weights
 
 TURNS = 1_000_000
 DRAWS = 10_000

@@ -26,10 +26,10 @@ from cradle_lib.detection import Options, Prediction, Session, load_registry, sa
 from cradle_lib.detection.cost.arithmetic import Decoder, needed, workload
 from cradle_lib.detection.engine import Sequential
 from cradle_lib.detection.local.loading import Local, load_local, wait_passively
-from cradle_lib.detection.local.prefix import common
 from cradle_lib.detection.local.reference import Reference
 from cradle_lib.detection.local.serving import serving
-from cradle_lib.detection.local.wave import Wave
+from cradle_lib.detection.local.wave.engine import Wave
+from cradle_lib.detection.local.wave.prefix import common
 from cradle_lib.detection.parsing import is_cut
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.prompts import load_template
@@ -260,9 +260,9 @@ def switch_off(mechanism: str | None) -> Options:
     if mechanism is None or mechanism == "waves":
         return Options(batch=None if mechanism is None else 1)
     # Imported late, because PyTorch comes with them: see ``wait_passively``.
-    from cradle_lib.detection.local import wave_runner
     from cradle_lib.detection.local.constrained import GrammarState
-    from cradle_lib.detection.local.sequence_state import SequenceState
+    from cradle_lib.detection.local.wave import wave_runner
+    from cradle_lib.detection.local.wave.sequence_state import SequenceState
 
     if mechanism == "prefix":
         wave_runner.shared_prefix = lambda *_: []  # type: ignore[assignment]

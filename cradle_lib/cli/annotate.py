@@ -18,8 +18,8 @@ from cradle_lib.annotation.agreement import agreement as measure
 from cradle_lib.annotation.exports import read_exports
 from cradle_lib.annotation.interface import write_config
 from cradle_lib.annotation.pairs import UNIT_NAMES, UNITS, Units, pairs
+from cradle_lib.annotation.protocol_warnings import find_slips
 from cradle_lib.annotation.shipped import SHIPPED, build_annotations
-from cradle_lib.annotation.slips import find_slips
 from cradle_lib.annotation.study import Study, next_assignments, plan_study
 from cradle_lib.annotation.table import (
     check_ending,

@@ -11,7 +11,7 @@ import yaml
 from cradle_lib.detection import Model, resolve
 from cradle_lib.errors import CradleError, RegistryError, ScoringError
 from cradle_lib.record import History
-from cradle_lib.scoring.conventions import Conventions
+from cradle_lib.scoring.core.conventions import Conventions
 
 ModelOption = Annotated[
     str,

@@ -52,10 +52,10 @@ from cradle_lib.detection import (
     read_journal,
 )
 from cradle_lib.errors import CradleError
-from cradle_lib.scoring.conventions import LEVELS
-from cradle_lib.scoring.evaluate import Estimate, evaluate
-from cradle_lib.scoring.gaps import NEEDED, gap
-from cradle_lib.scoring.scores import OVERALL
+from cradle_lib.scoring.core.conventions import LEVELS
+from cradle_lib.scoring.core.evaluate import Estimate, evaluate
+from cradle_lib.scoring.core.gaps import NEEDED, gap
+from cradle_lib.scoring.core.scores import OVERALL
 
 
 def infer(

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pandas as pd
 
 from cradle_lib.display.units import MISSING, Format, write, write_stated
-from cradle_lib.scoring.scores import OVERALL, PER_LABEL
+from cradle_lib.scoring.core.scores import OVERALL, PER_LABEL
 
 ESTIMATE: Final = ("value", "low", "high")
 STATED: Final = ("published", "published_low", "published_high")

@@ -25,7 +25,7 @@ from cradle_lib.display.cells import (
 )
 from cradle_lib.display.units import MISSING, Format
 from cradle_lib.errors import BookError
-from cradle_lib.scoring.signature import conditions
+from cradle_lib.scoring.core.signature import conditions
 
 # Columns that say something about a row's numbers, and are no cells of their own.
 _ABOUT: Final = ("unit", "signature")

@@ -12,7 +12,7 @@ from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.display.escaping import with_code
 from cradle_lib.record import Record, commit, library_version
-from cradle_lib.scoring.signature import Signature
+from cradle_lib.scoring.core.signature import Signature
 
 SURROGATE_NOTICE: Final = (
     "These dialogues are a surrogate, written by this project so that everything runs. "

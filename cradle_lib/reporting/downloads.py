@@ -18,7 +18,7 @@ from itertools import groupby
 from cradle_lib.display.escaping import latex
 from cradle_lib.reporting.notice import Notice
 from cradle_lib.reporting.tables import Cell, Table
-from cradle_lib.scoring.report import Report, report_schema
+from cradle_lib.scoring.core.report import Report, report_schema
 
 
 def to_latex(table: Table) -> str:

@@ -26,7 +26,7 @@ from cradle_lib.reporting.tables import (
     percent,
     text,
 )
-from cradle_lib.scoring.flips import TEXTS, Flips, flips
+from cradle_lib.scoring.comparison.run_agreement import TEXTS, Flips, flips
 
 _TEXT_NAMES = {
     "identical": "The same raw text",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.display.escaping import with_code
-from cradle_lib.scoring.gaps import Need, gap
+from cradle_lib.scoring.core.gaps import Need, gap
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def lacking(shown: Corpus | Sequence[Predictions], need: Need, missing: str) -> 
 
     Args:
         shown: The corpus; or the runs, of which one over most dialogues decides.
-        need: What the table or figure needs; see :func:`cradle_lib.scoring.gaps.gap`.
+        need: What the table or figure needs; see :func:`cradle_lib.scoring.core.gaps.gap`.
         missing: What there is not, such as ``there is no lead time to show``.
 
     Returns:

@@ -10,8 +10,8 @@ from cradle_lib.detection.predictions import Predictions, load_predictions
 from cradle_lib.detection.registry import load_registry
 from cradle_lib.detection.runs import find_journal
 from cradle_lib.record import History
-from cradle_lib.scoring.comparison import common_dialogues
-from cradle_lib.scoring.difference import ENOUGH
+from cradle_lib.scoring.comparison.comparison import common_dialogues
+from cradle_lib.scoring.comparison.difference import ENOUGH
 
 _T = TypeVar("_T")
 

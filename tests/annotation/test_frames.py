@@ -13,7 +13,7 @@ import pytest
 from cradle_lib.annotation import Annotation, Annotations, adjudicate, write_annotations
 from cradle_lib.annotation.agreement import MEASURES
 from cradle_lib.annotation.agreement_frame import agreement_frame
-from cradle_lib.annotation.slips import slip_frame
+from cradle_lib.annotation.protocol_warnings import slip_frame
 from cradle_lib.annotation.voting import Outcome
 from cradle_lib.labels import LABELS
 

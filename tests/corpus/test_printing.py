@@ -20,7 +20,7 @@ from cradle_lib.detection import (
     run,
 )
 from cradle_lib.prompts import load_template
-from cradle_lib.scoring.errors import Case, ErrorKind
+from cradle_lib.scoring.errors.error_kinds import Case, ErrorKind
 
 SECRET = "nobody may read this"
 

@@ -10,8 +10,8 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model
 from cradle_lib.prompts import Template, parse_template
 
+from .api.services import KEY, TEMPLATE
 from .dialogues import make_corpus
-from .services import KEY, TEMPLATE
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ from cradle_lib.detection.model import Decoding, Prices
 from cradle_lib.detection.run import Consent
 from cradle_lib.errors import CorpusError, EngineError, JournalError
 from cradle_lib.labels import BITS
-from cradle_lib.scoring.cohorts import cohorts
+from cradle_lib.scoring.robustness.subgroups import cohorts
 
 from .dialogues import make_corpus
 

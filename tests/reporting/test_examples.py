@@ -22,7 +22,7 @@ from cradle_lib.reporting.examples import (
     first_turns,
     marked,
 )
-from cradle_lib.scoring.errors import ErrorKind, pick_cases
+from cradle_lib.scoring.errors.error_kinds import ErrorKind, pick_cases
 
 HOSTILE = "<script>alert('x')</script>"
 

@@ -14,7 +14,7 @@ from cradle_lib.detection import Predictions
 from cradle_lib.detection.runs import run_histories
 from cradle_lib.reporting.downloads import downloads
 from cradle_lib.reporting.runs import history_runs, run_sets
-from cradle_lib.scoring.report import report
+from cradle_lib.scoring.core.report import report
 
 HOSTILE = "Model <keyword>"
 

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cradle_lib.detection.local.wave import LARGEST_WAVE
+from cradle_lib.detection.local.wave.engine import LARGEST_WAVE
 from cradle_lib.errors import JournalError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cradle_lib.detection.local.batch_layout import (
+from cradle_lib.detection.local.wave.batch_layout import (
     Group,
     Piece,
     lay_out,

@@ -14,9 +14,9 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from cradle_lib.detection.local.batch_layout import Piece, lay_out
-from cradle_lib.detection.local.key_value_store import KeyValueStore
-from cradle_lib.detection.local.shared_attention import attach, detach
+from cradle_lib.detection.local.wave.batch_layout import Piece, lay_out
+from cradle_lib.detection.local.wave.key_value_store import KeyValueStore
+from cradle_lib.detection.local.wave.shared_attention import attach, detach
 
 from .tiny_models import FAMILIES, make_weights
 

@@ -1,0 +1,127 @@
+"""The wave engine: many dialogues advance together, and no token is computed twice.
+
+A prompt consists of an instruction that never changes, a history that grows, and a short current
+turn. The reference engine computes all of it for every turn. This one computes the instruction
+once for the whole run, keeps each dialogue's keys and values, and computes only what is new since
+the dialogue's last prompt: see ``wave_runner``. In float32 the tags are those of the reference
+engine.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Final
+
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection.engine import Emit, Engine, Options
+from cradle_lib.detection.local.loading import Local, load_local, require_packages, wait_passively
+from cradle_lib.detection.local.snapshot import weights_pin
+from cradle_lib.detection.model import Model
+from cradle_lib.detection.session import Session
+from cradle_lib.errors import EngineError
+
+LARGEST_WAVE: Final = 96
+
+
+class Wave(Engine):
+    """Runs a causal language model of Transformers over many dialogues at once.
+
+    Args:
+        model: An entry of the registry.
+        options: Device, device map, and the size of the wave.
+        local: The model, if it has been loaded already.
+
+    Raises:
+        EngineError: If PyTorch or Transformers is not installed.
+    """
+
+    kind = "local"
+    uses = frozenset({"max_new_tokens", "mode", "dtype", "chat", "answer_after"})
+    needs_weights = True
+
+    @classmethod
+    def create(cls, model: Model, corpus: Corpus, options: Options) -> Wave:
+        """Makes the engine, for the weights as they are now."""
+        engine = cls(model, options)
+        engine.revision = weights_pin(model)
+        return engine
+
+    def __init__(self, model: Model, options: Options, local: Local | None = None) -> None:
+        require_packages("torch", "transformers", extra="local", model=model)
+        wait_passively()
+        self._model, self._options, self._loaded = model, options, local
+
+    def answer_all(self, sessions: Iterable[Session], emit: Emit) -> None:
+        """Asks every session's prompts until all are finished.
+
+        Args:
+            sessions: The sessions, perhaps made on demand.
+            emit: Takes each prediction as soon as there is one.
+
+        Raises:
+            EngineError: If the weights can't be loaded, or memory runs out even for one
+                dialogue at a time.
+        """
+        waiting = deque(session for session in sessions if session.prompt is not None)
+        if not waiting:
+            return
+        import torch
+
+        from cradle_lib.detection.local.wave.key_value_store import UnsupportedAttentionError
+        from cradle_lib.detection.local.wave.wave_runner import Runner
+
+        local = self._loaded or load_local(self._model, self._options)
+        size = min(self._options.batch or _affordable(local, waiting), len(waiting))
+        # The longest dialogues begin first: what is left at the end is short.
+        waiting = deque(sorted(waiting, key=lambda session: -session.remaining))
+        with torch.inference_mode():
+            while waiting:
+                runner = Runner(self._model, local, size, waiting, emit)
+                try:
+                    runner.run()
+                    trouble: Exception | None = None
+                except (UnsupportedAttentionError, torch.OutOfMemoryError, MemoryError) as error:
+                    trouble = error
+                finally:
+                    runner.close()
+                    # Whoever was in the middle of a question is asked it again.
+                    waiting.extendleft(reversed(runner.unfinished()))
+                if isinstance(trouble, UnsupportedAttentionError):
+                    self._one_by_one(local, waiting, emit, str(trouble))
+                elif trouble is not None and size == 1:
+                    raise EngineError(
+                        f"{self._model.name}: memory ran out with one dialogue at a time. The "
+                        "answers so far are kept; go on with another --device, or "
+                        "--device-map auto."
+                    ) from trouble
+                size = max(1, size // 2) if trouble is not None else size
+
+    def _one_by_one(self, local: Local, waiting: deque[Session], emit: Emit, reason: str) -> None:
+        from cradle_lib.detection.local.reference import Reference
+
+        self._options.notice(
+            f"{self._model.name}: {reason} can't share a prefix; going on one dialogue at a time"
+        )
+        Reference(self._model, self._options, local).answer_all(waiting, emit)
+        waiting.clear()
+
+
+def _affordable(local: Local, waiting: Iterable[Session]) -> int:
+    """Chooses the size of the wave: half of the free memory for keys and values, at most."""
+    import torch
+
+    config = local.lm.config.get_text_config()
+    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    weight = local.lm.get_input_embeddings().weight
+    # A turn of dialogue is some forty tokens, its tag included.
+    tokens = max(len(session.dialogue.turns) for session in waiting) * 60 + 256
+    slot = 2 * config.num_hidden_layers * heads * size * tokens * weight.element_size()
+    if weight.device.type == "cuda":
+        free = torch.cuda.mem_get_info(weight.device)[0]
+    else:
+        import psutil
+
+        free = psutil.virtual_memory().available
+    return max(1, min(LARGEST_WAVE, int(free // 2 // slot)))

@@ -1,0 +1,1 @@
+"""Several runs over the same dialogues: differences, tests, tie groups, agreement turn by turn."""

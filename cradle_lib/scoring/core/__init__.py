@@ -1,0 +1,1 @@
+"""One run against gold: conventions, counts, scores, their signature."""

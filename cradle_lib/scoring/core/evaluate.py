@@ -1,0 +1,338 @@
+"""Scores one run: every score with its interval, the outcomes beside it, and a signature."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pandas as pd
+
+from cradle_lib.errors import ScoringError
+from cradle_lib.record import library_version
+from cradle_lib.scoring.core.conventions import Conventions, Level, Rows, align
+from cradle_lib.scoring.core.counts import Counts, count
+from cradle_lib.scoring.core.gaps import NEEDED, gap
+from cradle_lib.scoring.core.scores import (
+    OVERALL,
+    PER_LABEL,
+    Floats,
+    Scores,
+    labels_at,
+    scores,
+    split,
+)
+from cradle_lib.scoring.core.signature import Signature
+from cradle_lib.scoring.resampling.intervals import DRAWS, interval
+
+if TYPE_CHECKING:
+    from cradle_lib.detection.predictions import Predictions
+
+# Scores of whole units, which mean something where nothing is gold.
+_OF_UNITS: Final = ("exact_match", "jaccard")
+
+
+class Estimate(NamedTuple):
+    """A score with its 95 % interval; the bounds are ``None`` if none was computed."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+    def divided(self, by: float) -> Estimate:
+        """Divides the score and its interval by a number, as for a share of what is per 100."""
+        low, high = (None if end is None else end / by for end in (self.low, self.high))
+        return Estimate(self.value / by, low, high)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The scores of one run at one level.
+
+    Attributes:
+        system: Name of the model that made the run.
+        over: Over which dialogues it was, as a heading.
+        signature: What the scores depend on.
+        scores: The scores, each without leading axes.
+        bounds: Lower and upper ends of the 95 % intervals; ``None`` without draws, or with a
+            single dialogue, of which every draw is the same.
+        counts: The counts that everything was computed from.
+        outcomes: How many answers were ``ok``, ``unparsed``, ``refused`` and ``failed``.
+        turns: User turns that were scored, those with unreadable answers included.
+        of_turns: User turns of the whole corpus; more than ``turns`` if the run is partial
+            or a sample.
+        lacks: What the corpus lacks for precision, recall and F1 to mean anything at this level,
+            as :func:`.gap` says it; ``None`` if nothing.
+    """
+
+    system: str
+    over: str
+    signature: Signature
+    scores: Scores
+    bounds: tuple[Scores, Scores] | None
+    counts: Counts
+    outcomes: dict[str, int]
+    turns: int
+    of_turns: int
+    lacks: str | None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels that were scored, in the order of the per-label scores."""
+        return labels_at(self.counts.level)
+
+    @property
+    def tallies(self) -> dict[str, tuple[int, int, int]]:
+        """True positives, false positives and false negatives of each label."""
+        tallies, _ = split(self.counts.total, self.counts.level)
+        return {
+            label: (int(found), int(made_up), int(missed))
+            for label, (found, made_up, missed) in zip(self.labels, tallies, strict=True)
+        }
+
+    @property
+    def support(self) -> dict[str, int]:
+        """How often each label is gold."""
+        return {label: found + missed for label, (found, _, missed) in self.tallies.items()}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences to put under these scores: the conditions, and what the corpus lacks."""
+        said = [f"In words: {self.signature.long()}."]
+        absent = sum(not times for times in self.support.values())
+        if self.lacks:
+            said.append(f"{self.lacks}: precision, recall and F1 are not defined.")
+        elif absent and not self.signature.zero_division:
+            said.append(
+                f"{absent} of the {len(self.labels)} labels are never gold here: each counts as 0 "
+                "in macro scores, and has no F1 of its own."
+            )
+        return tuple(said)
+
+    def estimate(self, score: str, label: str | None = None) -> Estimate:
+        """Looks up one score.
+
+        Args:
+            score: ``exact_match``, ``jaccard``, ``micro_f1``, ``macro_recall`` and so on; with
+                a label ``precision``, ``recall`` or ``f1``.
+            label: The label, for a per-label score.
+
+        Returns:
+            The score with its interval.
+
+        Raises:
+            ScoringError: If there is no such score, or the label is not scored here.
+        """
+        names = OVERALL if label is None else PER_LABEL
+        if score not in names:
+            raise ScoringError(f"no score {score!r}. Choose one of {', '.join(names)}.")
+        if label is not None and label not in self.labels:
+            raise ScoringError(
+                f"{label!r} is not scored at level {self.counts.level}. "
+                f"Choose one of {', '.join(self.labels)}."
+            )
+        place = () if label is None else (self.labels.index(label),)
+
+        def number(source: Scores) -> float:
+            values: Floats = getattr(source, score)
+            return float(values[place])
+
+        low, high = (number(b) for b in self.bounds) if self.bounds else (None, None)
+        return Estimate(number(self.scores), low, high)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Gives the scores as a tidy data frame.
+
+        Returns:
+            One row for each overall score, and then one for each score of each label.
+
+            - ``system`` (str): the model's name.
+            - ``level`` (str): ``turn``, ``dialogue`` or ``confirm``.
+            - ``over`` (str): over which dialogues the run was, as a heading; ``dialogues`` (int):
+              how many these are.
+            - ``unusable`` (int): answers that were unparsed, refused or failed.
+            - ``label`` (str): the label; missing for overall scores.
+            - ``score`` (str): a name of :data:`.OVERALL` or :data:`.PER_LABEL`.
+            - ``value``, ``low``, ``high`` (float): the score and its 95 % interval, shares from
+              0 to 1; NaN for what is undefined or was not computed. Where no label is gold, or not
+              this one, precision, recall and F1 are undefined, whatever 0/0 counts as elsewhere.
+            - ``support``, ``tp``, ``fp``, ``fn`` (Int64): counts of the label: gold, found,
+              tagged without being gold, missed; missing for overall scores.
+
+            - ``signature`` (str): what the scores depend on; the same as ``attrs["signature"]``.
+        """
+        rows: list[dict[str, Any]] = [{"label": None, "score": name} for name in OVERALL]
+        for label, (tp, fp, fn) in self.tallies.items():
+            counts = {"support": tp + fn, "tp": tp, "fp": fp, "fn": fn}
+            rows += [{"label": label, "score": name, **counts} for name in PER_LABEL]
+        rows = [row | self.estimate(row["score"], row["label"])._asdict() for row in rows]
+        about = {"system": self.system, "level": self.counts.level, "over": self.over}
+        unusable = sum(n for outcome, n in self.outcomes.items() if outcome != "ok")
+        sizes = {"dialogues": self.signature.dialogues, "unusable": unusable}
+        frame = pd.DataFrame([about | sizes | row for row in rows])
+        estimates, counted = ["value", "low", "high"], ["support", "tp", "fp", "fn"]
+        frame[estimates] = frame[estimates].astype(float)
+        frame[counted] = frame[counted].astype("Int64")
+        of_labels = ~frame["score"].isin(_OF_UNITS)
+        never_gold = frame["support"].fillna(sum(self.support.values())) == 0
+        frame.loc[of_labels & never_gold, estimates] = math.nan
+        frame["signature"] = frame.attrs["signature"] = str(self.signature)
+        return frame
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything but the per-dialogue counts, ready for strict JSON.
+
+        Returns:
+            ``signature`` (one line), ``settings`` (its parts), ``turns``, ``of_turns``,
+            ``outcomes``, ``scores`` (by name: ``value``, ``low``, ``high``) and ``labels`` (by
+            label: ``support``, ``tp``, ``fp``, ``fn``, and its scores). What is undefined
+            or was not computed is ``None``.
+        """
+        return {
+            "signature": str(self.signature),
+            "settings": self.signature.as_dict(),
+            "turns": self.turns,
+            "of_turns": self.of_turns,
+            "outcomes": dict(self.outcomes),
+            "scores": {name: _json(self.estimate(name)) for name in OVERALL},
+            "labels": {
+                label: {
+                    "support": tp + fn,
+                    "tp": tp,
+                    "fp": fp,
+                    "fn": fn,
+                    **{name: _json(self.estimate(name, label)) for name in PER_LABEL},
+                }
+                for label, (tp, fp, fn) in self.tallies.items()
+            },
+        }
+
+
+def evaluate(
+    predictions: Predictions,
+    *,
+    level: Level = "turn",
+    conventions: Conventions | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Evaluation:
+    """Scores a run.
+
+    Args:
+        predictions: What the run says about every user turn of its corpus. A run that
+            covers only a part is refused where it is loaded, unless asked for.
+        level: ``turn``, ``dialogue``, or ``confirm`` (dialogue level, confirms only).
+        conventions: What the paper leaves open; the defaults if ``None``.
+        draws: Bootstrap draws of dialogues; 0 for no intervals.
+        seed: Their seed.
+
+    Returns:
+        The evaluation. Of a corpus without user turns exact match and Jaccard are NaN, and the
+        other scores are ``zero_division``.
+
+    Raises:
+        ScoringError: If the conventions exclude every turn, or if the number of draws is
+            negative.
+    """
+    conventions = conventions or Conventions()
+    if draws < 0:
+        raise ScoringError(f"{draws} draws. Ask for at least 1, or for 0 to have no intervals.")
+    rows = aligned(predictions, conventions)
+    counts = count_rows(rows, len(predictions.corpus), level, conventions)
+    zero, bounds = conventions.zero_division, None
+    if draws and len(counts) != 1:
+        bounds = interval(counts, draws=draws, seed=seed, zero_division=zero)
+    return Evaluation(
+        system=predictions.record.name,
+        over=predictions.over,
+        signature=sign(predictions, conventions, level=level, draws=draws, seed=seed),
+        scores=scores(counts.total, level=level, zero_division=zero),
+        bounds=bounds,
+        counts=counts,
+        outcomes={str(outcome): n for outcome, n in predictions.outcome_counts.items()},
+        turns=len(predictions.masks),
+        of_turns=predictions.of_turns,
+        lacks=gap(predictions.corpus, NEEDED[level]),
+    )
+
+
+def aligned(predictions: Predictions, conventions: Conventions) -> Rows:
+    """Puts a run's tags beside the gold labels.
+
+    Args:
+        predictions: What the run says about every user turn of its corpus.
+        conventions: What the paper leaves open.
+
+    Returns:
+        The rows, as :func:`~cradle_lib.scoring.core.conventions.align` gives them.
+
+    Raises:
+        ScoringError: If there are user turns, and the conventions exclude them all.
+    """
+    rows = align(predictions.corpus, predictions.masks, predictions.ok, conventions)
+    if conventions.unparsed == "exclude" and len(rows.gold) and not rows.answered.any():
+        outcomes = {str(outcome): n for outcome, n in predictions.outcome_counts.items()}
+        raise ScoringError(
+            f"nothing to score in {predictions.corpus.name}: {len(predictions.masks)} user "
+            f"turns with outcomes {outcomes}, unparsed={conventions.unparsed!r}. "
+            "Score another corpus, or don't exclude unreadable answers."
+        )
+    return rows
+
+
+def count_rows(rows: Rows, n: int, level: Level, conventions: Conventions) -> Counts:
+    """Counts rows of ``n`` dialogues, as :func:`~cradle_lib.scoring.core.counts.count` does."""
+    return count(
+        rows.gold,
+        rows.predicted,
+        rows.dialogue_of,
+        n,
+        level=level,
+        conventions=conventions,
+        answered=rows.answered,
+    )
+
+
+def sign(
+    predictions: Predictions,
+    conventions: Conventions,
+    *,
+    level: Level = "turn",
+    draws: int = 0,
+    seed: int = 0,
+) -> Signature:
+    """Names all that a score of this run depends on.
+
+    Args:
+        predictions: The run.
+        conventions: What the paper leaves open.
+        level: ``turn``, ``dialogue`` or ``confirm``.
+        draws: Bootstrap draws behind the intervals; 0 if there are none.
+        seed: Their seed.
+
+    Returns:
+        The signature.
+    """
+    record = predictions.record
+    return Signature(
+        level=level,
+        labels=len(labels_at(level)),
+        history=record.history,
+        decoding=record.decoding.get("mode") or "free",
+        empty_jaccard=conventions.empty_jaccard,
+        zero_division=conventions.zero_division,
+        orphans=conventions.orphans,
+        unparsed=conventions.unparsed,
+        corpus=predictions.corpus.fingerprint,
+        dialogues=len(predictions.corpus),
+        draws=draws,
+        seed=seed,
+        version=library_version(),
+    )
+
+
+def _json(estimate: Estimate) -> dict[str, float | None]:
+    return {
+        name: None if value is None or math.isnan(value) else value
+        for name, value in estimate._asdict().items()
+    }

@@ -1,0 +1,173 @@
+"""From totals to scores: exact match, Jaccard, precision, recall and F1.
+
+Conventions:
+    Scores lie between 0 and 1; percent is a matter of display. Every function takes totals
+    with any leading axes, so that ten thousand bootstrap draws are scored in one call.
+
+Metrics (Tables 4, 5 and 11 of the paper), from true positives tp, false positives fp and
+false negatives fn of each label:
+    Label: precision tp / (tp + fp), recall tp / (tp + fn), F1 2 tp / (2 tp + fp + fn).
+    Micro: the same after summing tp, fp and fn over labels.
+    Macro: the plain mean of the label values. Macro F1 is the mean of the label F1s, and not
+    the F1 of macro precision and macro recall.
+    Exact match: share of units whose predicted set equals the gold set. The paper reports it
+    at turn level only.
+    Jaccard: mean over units of the size of the intersection over that of the union.
+
+References:
+    CRADLE-Dialogue (arXiv 2606.10380), Sec 4; for the two macro F1s, Opitz and Burst,
+    "Macro F1 and Macro F1" (arXiv 1911.03347).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cradle_lib.errors import ScoringError
+from cradle_lib.labels import BITS, CONFIRM_MASK, LABELS
+from cradle_lib.scoring.core.conventions import Level
+
+Floats = NDArray[np.float64]
+
+OVERALL: Final = (
+    "exact_match",
+    "jaccard",
+    "micro_precision",
+    "micro_recall",
+    "micro_f1",
+    "macro_precision",
+    "macro_recall",
+    "macro_f1",
+)
+PER_LABEL: Final = ("precision", "recall", "f1")
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The scores of one total, or of many at once.
+
+    ``...`` stands for the leading axes of the totals; none for a single total. L is 16, or
+    14 at level ``confirm``, where alerts are no part of the label set.
+
+    Attributes:
+        exact_match: Share of units matched exactly; NaN without units. Shape (...).
+        jaccard: Mean Jaccard index of the units; NaN without units. Shape (...).
+        micro_precision: Precision over all labels. Shape (...).
+        micro_recall: Recall over all labels. Shape (...).
+        micro_f1: F1 over all labels. Shape (...).
+        macro_precision: Mean of the labels' precisions. Shape (...).
+        macro_recall: Mean of the labels' recalls. Shape (...).
+        macro_f1: Mean of the labels' F1s. Shape (...).
+        precision: Per label. Shape (..., L).
+        recall: Per label. Shape (..., L).
+        f1: Per label. Shape (..., L).
+
+    Each precision, recall and F1 is ``zero_division`` where its denominator is 0.
+    """
+
+    exact_match: Floats
+    jaccard: Floats
+    micro_precision: Floats
+    micro_recall: Floats
+    micro_f1: Floats
+    macro_precision: Floats
+    macro_recall: Floats
+    macro_f1: Floats
+    precision: Floats
+    recall: Floats
+    f1: Floats
+
+    def map(self, change: Callable[[Floats], Floats]) -> Scores:
+        """Applies a function to every array, such as a quantile along the first axis."""
+        return Scores(**{field.name: change(getattr(self, field.name)) for field in fields(self)})
+
+
+def labels_at(level: Level) -> tuple[str, ...]:
+    """Gives the labels that are scored at a level, in order: 16, or the 14 confirms."""
+    if level == "confirm":
+        return tuple(label for label in LABELS if BITS[label] & CONFIRM_MASK)
+    return LABELS
+
+
+def scores(total: Floats, *, level: Level = "turn", zero_division: float = 0.0) -> Scores:
+    """Computes all scores from summed counts.
+
+    Args:
+        total: As :attr:`Counts.total <cradle_lib.scoring.core.counts.Counts.total>`, with any
+            leading axes. Shape (..., 51).
+        level: The level that was counted; at ``confirm`` macro scores are means of 14 labels.
+        zero_division: Value of a precision, recall or F1 whose denominator is 0.
+
+    Returns:
+        The scores, with the same leading axes.
+
+    Raises:
+        ScoringError: If the last axis does not have 51 entries.
+    """
+    width = 3 * len(LABELS) + 3
+    if total.shape[-1:] != (width,):
+        raise ScoringError(f"totals have shape {total.shape}. The last axis must have {width}.")
+    tallies, (units, exact, jaccard) = split(total, level)
+    precision, recall, f1 = _rates(tallies, zero_division)
+    micro_precision, micro_recall, micro_f1 = _rates(tallies.sum(axis=-2), zero_division)
+    return Scores(
+        exact_match=ratio(exact, units),
+        jaccard=ratio(jaccard, units),
+        micro_precision=micro_precision,
+        micro_recall=micro_recall,
+        micro_f1=micro_f1,
+        macro_precision=precision.mean(axis=-1),
+        macro_recall=recall.mean(axis=-1),
+        macro_f1=f1.mean(axis=-1),
+        precision=precision,
+        recall=recall,
+        f1=f1,
+    )
+
+
+def split(total: Floats, level: Level) -> tuple[Floats, tuple[Floats, Floats, Floats]]:
+    """Takes totals apart.
+
+    Args:
+        total: Shape (..., 51).
+        level: The level that was counted.
+
+    Returns:
+        True positives, false positives and false negatives of the level's labels, shape
+        (..., L, 3); then units, exact matches and the sum of Jaccard indices, each (...).
+    """
+    end = 3 * len(LABELS)
+    skip = len(LABELS) - len(labels_at(level))
+    tallies = total[..., :end].reshape(*total.shape[:-1], len(LABELS), 3)[..., skip:, :]
+    return tallies, (total[..., end], total[..., end + 1], total[..., end + 2])
+
+
+def _rates(tallies: Floats, zero_division: float) -> tuple[Floats, Floats, Floats]:
+    found, made_up, missed = tallies[..., 0], tallies[..., 1], tallies[..., 2]
+    return (
+        ratio(found, found + made_up, zero_division),
+        ratio(found, found + missed, zero_division),
+        ratio(2 * found, 2 * found + made_up + missed, zero_division),
+    )
+
+
+def ratio(above: Floats, below: Floats, otherwise: float = np.nan) -> Floats:
+    """Divides, with a value of its own where the denominator is 0.
+
+    Args:
+        above: Numerators.
+        below: Denominators, of a shape that broadcasts.
+        otherwise: The value of 0/0 and x/0.
+
+    Returns:
+        Quotients.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.asarray(np.true_divide(above, below))
+    np.copyto(found, otherwise, where=np.equal(below, 0))
+    return found

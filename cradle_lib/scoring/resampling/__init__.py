@@ -1,0 +1,1 @@
+"""Intervals and tests for any statistic of dialogues, by resampling whole dialogues."""

@@ -1,0 +1,1 @@
+"""What a score depends on: conventions, subgroups of dialogues, thresholds."""

@@ -1,0 +1,1 @@
+"""When a label is tagged: onset, delay, tolerance, early detection, and what alarms cost."""

@@ -1,0 +1,148 @@
+"""Where in its dialogue each label stands: the common ground of all that is about *when*.
+
+Conventions:
+    A position is the number of a user turn within its dialogue, counted from 0. An occurrence
+    is one label on one user turn. A dialogue's first occurrence of a label is its onset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cradle_lib.labels import ALERT_MASK, ALL_MASK, BITS, CONFIRM_MASK, LABELS
+from cradle_lib.scoring.core.conventions import Conventions, Rows
+from cradle_lib.scoring.core.counts import Masks
+from cradle_lib.scoring.core.evaluate import aligned
+
+if TYPE_CHECKING:
+    from cradle_lib.detection.predictions import Predictions
+
+# What timing is reported for: everything, each stage, each label; as masks.
+SCOPES: Final[dict[str, int]] = {
+    "any": ALL_MASK,
+    "alert": ALERT_MASK,
+    "confirm": CONFIRM_MASK,
+    **BITS,
+}
+# Alerts come first in the order of the labels.
+ALERTS: Final = ALERT_MASK.bit_count()
+STAGES: Final = ("any", "alert", "confirm")
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrences:
+    """Labels on turns, ordered by dialogue, then label, then turn.
+
+    Attributes:
+        slot: 16 times the dialogue plus the label's number. Shape (E,).
+        position: Number of the user turn in its dialogue. Shape (E,).
+        row: Row of the mask that it was read from. Shape (E,).
+    """
+
+    slot: NDArray[np.int64]
+    position: NDArray[np.int64]
+    row: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """Counts the occurrences."""
+        return len(self.slot)
+
+    def first(self) -> Occurrences:
+        """Keeps each label's first occurrence in each dialogue."""
+        new = np.ones(len(self), dtype=np.bool_)
+        new[1:] = self.slot[1:] != self.slot[:-1]
+        return Occurrences(self.slot[new], self.position[new], self.row[new])
+
+
+def positions(dialogue_of: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Numbers the turns of each dialogue from 0.
+
+    Args:
+        dialogue_of: Position of each turn's dialogue, ascending. Shape (T,).
+
+    Returns:
+        Shape (T,).
+    """
+    return np.arange(len(dialogue_of)) - np.searchsorted(dialogue_of, dialogue_of)
+
+
+def occurrences(masks: Masks, dialogue_of: NDArray[np.int64]) -> Occurrences:
+    """Lists which labels stand on which turns.
+
+    Args:
+        masks: Shape (T,).
+        dialogue_of: Position of each turn's dialogue, ascending. Shape (T,).
+
+    Returns:
+        One entry for every label on every turn.
+    """
+    rows = np.flatnonzero(masks)
+    bits = (masks[rows, None] >> np.arange(len(LABELS), dtype=np.uint16)) & 1
+    place, label = np.nonzero(bits)
+    row = rows[place]
+    slot = len(LABELS) * dialogue_of[row] + label
+    order = np.argsort(slot, kind="stable")
+    return Occurrences(slot[order], positions(dialogue_of)[row][order], row[order])
+
+
+def first_only(masks: Masks, dialogue_of: NDArray[np.int64]) -> Masks:
+    """Drops every label that its dialogue has had before. Shape (T,), like ``masks``."""
+    kept = occurrences(masks, dialogue_of).first()
+    bits = (1 << (kept.slot % len(LABELS))).astype(np.float64)
+    return np.bincount(kept.row, weights=bits, minlength=len(masks)).astype(np.uint16)
+
+
+def first_positions(
+    masks: Masks, dialogue_of: NDArray[np.int64], n: int, scopes: Sequence[int]
+) -> NDArray[np.float64]:
+    """Finds when each dialogue first has a label of each scope.
+
+    Args:
+        masks: Shape (T,).
+        dialogue_of: Position of each turn's dialogue, ascending, below ``n``. Shape (T,).
+        n: Number of dialogues.
+        scopes: Masks of G scopes.
+
+    Returns:
+        Positions; infinity where there is none. Shape (n, G).
+    """
+    found = np.full((n, len(scopes)), np.inf)
+    position = positions(dialogue_of)
+    rows = np.flatnonzero(masks)
+    for column, scope in enumerate(scopes):
+        hits = rows[(masks[rows] & np.uint16(scope)) != 0]
+        owners = dialogue_of[hits]
+        new = np.ones(len(hits), dtype=np.bool_)
+        new[1:] = owners[1:] != owners[:-1]
+        found[owners[new], column] = position[hits[new]]
+    return found
+
+
+def scored_rows(predictions: Predictions, conventions: Conventions) -> Rows:
+    """Puts predictions beside gold, with nothing left of what the conventions leave out.
+
+    Args:
+        predictions: What a run says.
+        conventions: ``orphans`` and ``unparsed`` matter here. A counted orphan is a row of
+            its own, and counts as a turn. An excluded turn keeps its place, but has neither
+            gold labels nor tags.
+
+    Returns:
+        The rows; where there is no readable answer, nothing is tagged. ``answered`` is false
+        on excluded turns only, so that it says which rows are scored.
+
+    Raises:
+        ScoringError: If the conventions leave nothing to score.
+    """
+    rows = aligned(predictions, conventions)
+    nothing = np.uint16(0)
+    gold, kept = rows.gold, np.ones_like(rows.answered)
+    if conventions.unparsed == "exclude":
+        gold, kept = np.where(rows.answered, gold, nothing), rows.answered
+    predicted = np.where(rows.answered, rows.predicted, nothing)
+    return Rows(gold, predicted, rows.dialogue_of, kept)

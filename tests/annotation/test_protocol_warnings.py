@@ -1,0 +1,62 @@
+"""Slips against the protocol, each with its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from cradle_lib.annotation.protocol_warnings import find_slips
+from cradle_lib.annotation.table import Annotation, Annotations
+from cradle_lib.corpus import Corpus, Dialogue, Turn
+from cradle_lib.labels import BITS
+
+ALERT, PAST = BITS["alert_ongoing"], BITS["alert_past"]
+SH, DV = BITS["confirm_SH_ongoing"], BITS["confirm_DV_ongoing"]
+
+#: A user turn, a Listener turn, a user turn of two rows, a user turn.
+DIALOGUE = Dialogue(
+    0,
+    (
+        Turn(0, 0, "User", "One.", 0),
+        Turn(1, 1, "Listener", "Two.", 0),
+        Turn(2, 2, "User", "Three.", 0),
+        Turn(3, 3, "User", "- more", 0, continues=True),
+        Turn(4, 4, "User", "Four.", 0),
+    ),
+)
+
+
+def slips(*masks: int) -> list[tuple[str, int]]:
+    entry = Annotation("d0000", "A", "1", 1, "annotator", masks)
+    return [
+        (slip.kind, slip.turn_id)
+        for slip in find_slips(Annotations.of(Corpus("c", (DIALOGUE,)), [entry]))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("masks", "found"),
+    [
+        ((ALERT, 0, SH, 0, 0), []),
+        ((0, ALERT, 0, 0, 0), [("not a user turn", 1)]),
+        ((0, 0, 0, SH, 0), [("not a user turn", 3)]),
+        ((SH, 0, SH, 0, SH), [("repeated", 2), ("repeated", 4)]),
+        ((SH, 0, ALERT, 0, 0), [("late alert", 2)]),
+        # The alert may belong to the second confirm.
+        ((SH, 0, ALERT, 0, DV), []),
+        # Another temporal state is another event.
+        ((SH, 0, PAST, 0, 0), []),
+        ((SH | ALERT, 0, 0, 0, 0), []),
+    ],
+)
+def test_a_slip_is_found_with_its_turn(
+    masks: tuple[int, ...], found: list[tuple[str, int]]
+) -> None:
+    assert slips(*masks) == found
+
+
+def test_a_slip_names_dialogue_annotator_and_turn() -> None:
+    entry = Annotation("d0000", "A", "1", 1, "annotator", (0, SH, 0, 0, 0))
+    (slip,) = find_slips(Annotations.of(Corpus("c", (DIALOGUE,)), [entry]))
+    assert str(slip) == (
+        "dialogue d0000, annotator A, turn 1: confirm_SH_ongoing is on a Listener turn"
+    )

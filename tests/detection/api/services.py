@@ -1,0 +1,184 @@
+"""What the tests of API engines share: a model, an engine, and services without sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import selectors
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import anthropic
+import httpx2
+import openai
+import pytest
+
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Model, Options, Outcome, Prediction, Session, make_engine
+from cradle_lib.detection.api import remote
+from cradle_lib.detection.api.patience import Patience
+from cradle_lib.detection.api.remote import Remote
+from cradle_lib.detection.model import Decoding
+from cradle_lib.prompts import parse_template
+
+from ..dialogues import make_corpus
+from .fault_server import Reply, chat, message
+
+KEY = "sk-planted-0123456789"
+# Where nobody listens; imagined services need an address too.
+NOWHERE = "http://127.0.0.1:9"
+SDKS: list[str] = ["openai", "anthropic"]
+TEMPLATE = parse_template("short", "Label.\n{history}\n{current_turn}")
+GOOD: dict[str, Callable[..., Reply]] = {"openai": chat, "anthropic": message}
+# No waiting in tests; a call that hangs is given up soon.
+HURRY = Patience(attempts=3, deadline=20.0, base=0.0, failures=4, connect=0.0)
+HELLO = make_corpus([[("User", "Hello.", "none")]])
+
+
+def make_model(engine: str, url: str | None, **decoding: Any) -> Model:
+    """Makes a model that is asked at ``url``; ``None`` is the provider's own endpoint."""
+    return Model.model_validate(
+        {
+            "id": f"m-{engine}",
+            "name": "Tested",
+            "group": "proprietary",
+            "engine": engine,
+            "weights": "smollm2-135m",
+            "prompt": "short",
+            "decoding": Decoding(**({"max_new_tokens": 8} | decoding)),
+            "base_url": f"{url}/v1" if engine == "openai" and url else url,
+            "remote": url is None,
+            "key": {"variable": "TEST_KEY"},
+        }
+    )
+
+
+def make_remote(
+    model: Model, patience: Patience | None = HURRY, concurrency: int = 2, **options: Any
+) -> Remote:
+    engine = make_engine(model, HELLO, Options(concurrency=concurrency, **options))
+    assert isinstance(engine, Remote)
+    if patience is not None:
+        engine.patience = patience
+    return engine
+
+
+def ask(model: Model, patience: Patience | None = HURRY) -> Prediction:
+    """Asks one question."""
+    found: list[Prediction] = []
+    session = Session(HELLO.dialogues[0], TEMPLATE)
+    make_remote(model, patience).answer_all([session], found.append)
+    assert len(found) == 1
+    return found[0]
+
+
+class Leaping(asyncio.SelectorEventLoop):
+    """An event loop whose clock leaps to the next thing that is due instead of waiting."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        super().__init__(_LeapingSelector(self))
+
+    def time(self) -> float:
+        return self.now
+
+
+class _LeapingSelector(selectors.DefaultSelector):
+    def __init__(self, loop: Leaping) -> None:
+        super().__init__()
+        self.loop = loop
+
+    def select(self, timeout: float | None = None) -> Any:
+        assert timeout is not None, "everything waits, and nothing will come"
+        self.loop.now += max(timeout, 0.0)
+        return super().select(0)
+
+
+def sessions(corpus: Corpus, stored: list[Prediction] | None = None) -> list[Session]:
+    kept = [p for p in stored or [] if p.outcome is not Outcome.FAILED]
+    return [
+        Session(d, TEMPLATE, stored=[p for p in kept if p.dialogue == d.id])
+        for d in corpus.dialogues
+    ]
+
+
+def long_corpus(dialogues: int, turns: int) -> Corpus:
+    return make_corpus(
+        [[("User", f"turn {i}.{j}", "none") for j in range(turns)] for i in range(dialogues)]
+    )
+
+
+Handler = Callable[[httpx2.Request], Awaitable[httpx2.Response]]
+
+
+class Imagined:
+    """A service without sockets, on a clock that leaps; the SDK in front of it is the real one.
+
+    Args:
+        monkeypatch: Puts it in the place of the endpoint and of the clock.
+        handler: Answers requests; sleeps and failures of the network included.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, handler: Handler) -> None:
+        self.handler = handler
+        self.seconds = 0.0
+        self.flying = 0
+        self.most_flying = 0
+        self.begun: list[float] = []
+        monkeypatch.setattr(remote.asyncio, "run", self._run)  # type: ignore[attr-defined]
+
+    def drive(
+        self, engine: Remote, sessions: Iterable[Session], emit: Callable[[Prediction], None]
+    ) -> None:
+        sdk: Any = openai if engine.package == "openai" else anthropic
+        make = sdk.AsyncOpenAI if sdk is openai else sdk.AsyncAnthropic
+
+        def connect() -> AbstractAsyncContextManager[Any]:
+            transport = httpx2.MockTransport(self._answer)
+            client = make(
+                api_key=KEY,
+                base_url=NOWHERE,
+                max_retries=0,
+                timeout=None,
+                http_client=httpx2.AsyncClient(transport=transport),
+            )
+            # The SDK would ask another thread, for which the leaping clock does not wait.
+            client._platform = "Linux"
+            return client  # type: ignore[no-any-return]
+
+        engine.connect = connect  # type: ignore[method-assign]
+        engine.answer_all(sessions, emit)
+
+    async def _answer(self, request: httpx2.Request) -> httpx2.Response:
+        self.flying += 1
+        self.most_flying = max(self.most_flying, self.flying)
+        self.begun.append(asyncio.get_running_loop().time())
+        try:
+            return await self.handler(request)
+        finally:
+            self.flying -= 1
+
+    def _run(self, main: Any) -> Any:
+        with asyncio.Runner(loop_factory=Leaping) as runner:
+            try:
+                return runner.run(main)
+            finally:
+                self.seconds = runner.get_loop().time()
+
+
+def response(reply: Reply) -> httpx2.Response:
+    status, headers, content = reply
+    return httpx2.Response(status, headers=headers, content=content)
+
+
+def joined(content: str | list[dict[str, Any]]) -> str:
+    """A message's text, whether it was sent in one piece or in blocks."""
+    if isinstance(content, str):
+        return content
+    return "".join(block["text"] for block in content)
+
+
+def prompt_of(request: httpx2.Request) -> str:
+    """The user message of a request."""
+    return joined(json.loads(request.content)["messages"][0]["content"])

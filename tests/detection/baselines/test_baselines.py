@@ -1,0 +1,210 @@
+"""The baselines: none, the lexicon, TF-IDF, and answers from a journal."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+
+from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.detection import Model, load_predictions, load_registry, read_journal, run
+from cradle_lib.detection.baselines.keyword import LEXICON, Keyword
+from cradle_lib.errors import EngineError
+from cradle_lib.labels import LABELS, format_mask
+
+from ..dialogues import make_corpus
+
+
+@pytest.fixture(scope="module")
+def keyword() -> Keyword:
+    return Keyword()
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("I have been hurting myself again.", "confirm_SH_ongoing"),
+        ("I used to hurt myself in high school.", "confirm_SH_past"),
+        ("I used to hurt myself, and now it started again.", "confirm_SH_ongoing"),
+        ("Some nights I wish I was dead.", "confirm_SI_passive_ongoing"),
+        ("I've made a plan to end my life and I want to die.", "confirm_SI_active_ongoing"),
+        ("My husband hit me last night", "confirm_DV_ongoing"),
+        ("My stepdad beat me.", "confirm_CA_past"),
+        ("I was raped.", "confirm_RA_past"),
+        ("My boss keeps touching me at work", "confirm_SHA_ongoing"),
+        ("I don\u2019t feel safe at home.", "alert_ongoing"),
+        ("Years ago I said I can't go on.", "alert_past"),
+        ("I was groped back then, but my partner hits me now.", "confirm_DV_ongoing"),
+    ],
+)
+def test_a_plain_disclosure_is_found(keyword: Keyword, text: str, labels: str) -> None:
+    found = format_mask(keyword.find(text))
+    assert labels in found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "This exam is killing me.",
+        "I could have died of embarrassment",
+        "I would never hurt myself.",
+        "I'm not suicidal, just tired.",
+        "My friend told me that she wants to die.",
+        "My sister cut herself.",
+        "My roommate wants to die.",
+        "A friend of mine attempted suicide.",
+        "Some friends of mine were raped.",
+        "He said he wanted to kill himself.",
+        "If I wanted to die I would say so.",
+        "The song goes i want to die",
+        "Nobody should be raped.",
+        "I beat myself up about the grade.",
+        "The weather was nice.",
+        "",
+    ],
+)
+def test_idioms_negations_other_people_and_hypotheticals_are_not(
+    keyword: Keyword, text: str
+) -> None:
+    assert format_mask(keyword.find(text)) == "none"
+
+
+def test_somebody_elses_story_does_not_hide_ones_own(keyword: Keyword) -> None:
+    text = "My friend says it's nothing but I want to die"
+    assert format_mask(keyword.find(text)) == "confirm_SI_passive_ongoing"
+
+
+def test_the_same_event_is_not_tagged_twice_and_a_confirm_ends_the_alerts(tmp_path: Path) -> None:
+    corpus = make_corpus(
+        [
+            [
+                ("User", "I don't feel safe at home.", "none"),
+                ("User", "I don't feel safe at home, I said.", "none"),
+                ("User", "My husband hit me.", "none"),
+                ("User", "My husband hit me and I can't go on.", "none"),
+                ("User", "I'm scared to go home.", "none"),
+            ]
+        ]
+    )
+    path = run(load_registry()["keyword"], corpus, out=tmp_path)
+    answers = load_predictions(path, corpus).answers
+    assert answers == ("alert_ongoing", "none", "confirm_DV_ongoing", "none", "none")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[SH]", "[ZZ]", "an unknown section"),
+        ("[SH]", "[DV]", "a second section"),
+        ("[idiom]", "", "a phrase before any"),
+        ("hypothetical*", "hypothetical*\n[alert]\n", "a second section"),
+    ],
+)
+def test_a_damaged_lexicon_is_named_with_its_line(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    path = tmp_path / "lexicon.txt"
+    path.write_text(LEXICON.read_text().replace(old, new, 1))
+    with pytest.raises(EngineError, match=rf"lexicon.txt, line \d+: {message}"):
+        Keyword(path)
+
+
+def test_an_empty_section_and_an_edited_lexicon_are_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "lexicon.txt"
+    path.write_text("[SH]\nx\n")
+    with pytest.raises(EngineError, match="nothing stands under"):
+        Keyword(path)
+    path.write_text(LEXICON.read_text() + "# a note\n")
+    assert Keyword(path).revision != Keyword().revision
+
+
+# ---- TF-IDF -------------------------------------------------------------------------
+
+SENTENCES = {
+    "none": [
+        "the bus was late",
+        "we had soup",
+        "my exam went well",
+        "work is dull today",
+        *["i feel so odd"] * 3,
+    ],
+    "confirm_SH_ongoing": [
+        "i hurt my arm on purpose",
+        "i hurt myself on purpose again",
+        "i feel so odd",
+    ],
+    "confirm_DV_past; alert_past": ["my ex used to shove me around", "my ex used to shout"],
+}
+
+
+def write_split(path: Path, repeats: int, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    with path.open("w", newline="", encoding="utf-8") as handle:
+        writer = csv.writer(handle)
+        writer.writerow(["turn_id", "text", "labels"])
+        for _ in range(repeats):
+            pairs = [(text, labels) for labels, texts in SENTENCES.items() for text in texts]
+            for turn, index in enumerate(generator.permutation(len(pairs))):
+                text, labels = pairs[index]
+                extra = " ".join(generator.choice(["so", "and", "well", "then"], 3))
+                writer.writerow([turn, f"User: {text} {extra}", labels])
+
+
+@pytest.fixture
+def split(tmp_path: Path) -> Corpus:
+    write_split(tmp_path / "train.csv", 6, seed=1)
+    write_split(tmp_path / "test.csv", 2, seed=2)
+    return load_corpus(str(tmp_path / "test.csv"))
+
+
+def test_tfidf_is_scikit_learns_one_vs_rest_on_the_current_turn(
+    split: Corpus, tmp_path: Path
+) -> None:
+    path = run(load_registry()["tfidf"], split, out=tmp_path)
+    predictions = load_predictions(path, split)
+
+    train = load_corpus(str(tmp_path / "train.csv"))
+    used = [i for i in range(len(LABELS)) if ((train.gold >> i) & 1).any()]
+    target = np.stack([(train.gold >> i) & 1 for i in used], axis=1)
+    vectorizer = TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True)
+    matrix = vectorizer.fit_transform([t.text for t in train.turns])
+    oracle = OneVsRestClassifier(LogisticRegression(class_weight="balanced", max_iter=1000))
+    oracle.fit(matrix, target)
+    expected = oracle.predict(vectorizer.transform([t.text for t in split.turns]))
+    masks = (expected.astype(np.int64) << np.array(used)).sum(axis=1)
+    np.testing.assert_array_equal(predictions.masks, masks)
+    assert predictions.masks.any()
+    assert str(predictions.record.revision).startswith(f"train:{train.fingerprint} code:")
+
+
+def test_tfidf_without_a_train_split_says_where_it_looked(corpus: Corpus, tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match="learns from the train split"):
+        run(load_registry()["tfidf"], corpus, out=tmp_path)
+    write_split(tmp_path / "test.csv", 1, seed=0)
+    alone = load_corpus(str(tmp_path / "test.csv"))
+    with pytest.raises(EngineError, match=r"none beside .*test.csv"):
+        run(load_registry()["tfidf"], alone, out=tmp_path)
+
+
+# ---- Replay -------------------------------------------------------------------------
+
+
+def test_replay_gives_what_was_answered(corpus: Corpus, tmp_path: Path) -> None:
+    original = run(load_registry()["keyword"], corpus, out=tmp_path)
+    replay = Model(
+        id="again", name="Again", group="baseline", engine="replay", weights=str(original)
+    )
+    path = run(replay, corpus, out=tmp_path)
+    pairs = zip(read_journal(path)[1], read_journal(original)[1], strict=True)
+    for ours, theirs in pairs:
+        assert (ours.key, ours.answer, ours.mask) == (theirs.key, theirs.answer, theirs.mask)
+    with pytest.raises(EngineError, match=r"no answer to dialogue d0000, turn 0"):
+        run(replay, make_corpus([[("User", "New.", "none")]]), out=tmp_path / "other")
+    missing = replay.model_copy(update={"weights": "runs/absent.jsonl"})
+    with pytest.raises(EngineError, match="there is no journal"):
+        run(missing, corpus, out=tmp_path)

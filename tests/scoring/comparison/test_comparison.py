@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import f1_score
+from statsmodels.stats.contingency_tables import mcnemar as theirs
+
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection.predictions import Predictions
+from cradle_lib.errors import ScoringError
+from cradle_lib.labels import BITS, LABELS
+from cradle_lib.scoring.comparison.compared import Comparison
+from cradle_lib.scoring.comparison.comparison import compare
+from cradle_lib.scoring.comparison.difference import detectable, mcnemar
+from cradle_lib.scoring.core.counts import Counts
+from cradle_lib.scoring.core.evaluate import evaluate
+
+AO, SHO = BITS["alert_ongoing"], BITS["confirm_SH_ongoing"]
+QUICK = {"draws": 200, "permutations": 199}
+
+
+def corpus_of(make_corpus: Callable[..., Corpus], dialogues: int) -> Corpus:
+    return make_corpus([[("U", AO), ("L", 0), ("U", SHO), ("U", 0)] for _ in range(dialogues)])
+
+
+@pytest.fixture(scope="module")
+def corpus(make_corpus: Callable[..., Corpus]) -> Corpus:
+    return corpus_of(make_corpus, 40)
+
+
+@pytest.fixture(scope="module")
+def runs(corpus: Corpus, make_predictions: Callable[..., Predictions]) -> list[Predictions]:
+    """Three runs: nothing, half of the confirms, everything."""
+    gold = corpus.gold
+    half = np.where(np.arange(len(gold)) % 2 == 0, gold & SHO, 0)
+    half[1::6] = SHO
+    return [make_predictions(corpus, masks) for masks in (0 * gold, half, gold)]
+
+
+@pytest.fixture(scope="module")
+def found(runs: list[Predictions]) -> Comparison:
+    return compare(runs, names=["none", "half", "all"], **QUICK)
+
+
+def test_the_family_is_every_run_against_the_first_in_three_settings(found: Comparison) -> None:
+    assert [(d.system, d.level, d.score) for d in found.family] == [
+        (system, level, score)
+        for system in ("half", "all")
+        for level in ("turn", "dialogue", "confirm")
+        for score in ("micro_f1", "macro_f1")
+    ]
+    assert {d.baseline for d in found.family} == {"none"}
+    # The smallest p of 199 swaps is 1/200; Holm multiplies it by at most twelve tests.
+    best = [d for d in found.family if d.system == "all"]
+    assert {d.p for d in best} == {1 / 200}
+    for d in best:
+        assert d.adjusted is not None
+        assert 1 / 200 <= d.adjusted <= 12 / 200
+
+
+def test_a_difference_is_that_of_the_two_scores(found: Comparison, runs: list[Predictions]) -> None:
+    for d in found.family:
+        pair = [
+            evaluate(runs[found.names.index(name)], level=d.level, draws=0).estimate(d.score).value
+            for name in (d.baseline, d.system)
+        ]
+        assert d.values == tuple(pair)
+        assert d.estimate.value == pytest.approx(pair[1] - pair[0])
+        assert d.estimate.low is not None
+        assert d.estimate.low <= d.estimate.value <= (d.estimate.high or 1)
+
+
+def test_labels_with_few_occurrences_have_an_interval_and_no_test(found: Comparison) -> None:
+    assert len(found.labels) == 2 * len(LABELS)
+    for d in found.labels:
+        tested = d.label in ("alert_ongoing", "confirm_SH_ongoing")
+        assert d.support == (40 if tested else 0)
+        assert (d.verdict != "insufficient") == tested
+        assert (d.p is None) == (d.adjusted is None) == (not tested)
+        assert d.estimate.low is not None
+
+
+def test_labels_are_corrected_by_benjamini_and_hochberg(found: Comparison) -> None:
+    tested = [d for d in found.labels if d.system == "all" and d.p is not None]
+    # Two p-values of 1/200 stay 1/200: the larger of them times 2/2. Holm would double one.
+    assert [(d.p, d.adjusted) for d in tested] == [(1 / 200, 1 / 200)] * 2
+
+
+def test_tie_groups_are_corrected_for_the_number_of_pairs(runs: list[Predictions]) -> None:
+    # 39 swaps: the smallest p is 1/40, and Holm over three pairs makes it 3/40 > 0.05.
+    found = compare(runs, names="abc", draws=0, permutations=39)
+    assert [s.group for s in found.leaderboards["turn", "micro_f1"]] == [1, 1, 1]
+    two = compare(runs[::2], names="ab", draws=0, permutations=39)
+    assert [s.group for s in two.leaderboards["turn", "micro_f1"]] == [1, 2]
+
+
+def test_few_gold_labels_in_all_make_no_test_at_all(
+    make_corpus: Callable[..., Corpus], make_predictions: Callable[..., Predictions]
+) -> None:
+    corpus = corpus_of(make_corpus, 9)
+    silent, right = (make_predictions(corpus, m) for m in (0 * corpus.gold, corpus.gold))
+    found = compare([silent, right], names=["silent", "right"], **QUICK)
+    assert {d.verdict for d in (*found.family, *found.labels, *found.exact_match)} == {
+        "insufficient"
+    }
+    assert {s.group for table in found.leaderboards.values() for s in table} == {1}
+
+
+def test_leaderboards_have_tie_groups(found: Comparison) -> None:
+    table = found.leaderboards["turn", "micro_f1"]
+    assert [found.names[s.system] for s in table] == ["all", "half", "none"]
+    assert [s.group for s in table] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("b", "c"), [(0, 0), (1, 0), (3, 9), (12, 12), (30, 8)])
+def test_mcnemars_test_agrees_with_statsmodels(b: int, c: int) -> None:
+    first = np.array([1] * b + [0] * c + [1] * 5 + [0] * 7)
+    second = np.array([0] * b + [1] * c + [1] * 5 + [0] * 7)
+    pair = [
+        Counts(
+            "dialogue",
+            np.zeros((len(x), 16, 3), dtype=np.int32),
+            np.stack([x * 0 + 1, x, x], 1) * 1.0,
+        )
+        for x in (first, second)
+    ]
+    expected = theirs([[5, b], [c, 7]], exact=True).pvalue if b + c else 1.0
+    assert mcnemar(*pair) == pytest.approx(expected)
+
+
+def test_exact_match_is_compared_per_dialogue(found: Comparison) -> None:
+    half, everything = found.exact_match
+    # Nobody but "all" gets a dialogue with both labels right.
+    assert (half.p, half.verdict) == (1.0, "not shown")
+    assert everything.values == (0.0, 1.0)
+    assert everything.verdict == "different"
+    assert everything.support == 40
+
+
+def test_different_signatures_are_refused_and_the_field_is_named(
+    runs: list[Predictions],
+    make_corpus: Callable[..., Corpus],
+    make_predictions: Callable[..., Predictions],
+) -> None:
+    gold_history = replace(runs[2], record=runs[2].record.model_copy(update={"history": "gold"}))
+    with pytest.raises(ScoringError, match="history is 'self' for a and 'gold' for b"):
+        compare([runs[0], gold_history], names=["a", "b"], **QUICK)
+    assert compare([runs[0], gold_history], names=["a", "b"], about=("history",), **QUICK)
+    other = corpus_of(make_corpus, 39)
+    with pytest.raises(ScoringError, match=r"corpus is .* dialogues is 40 for a and 39 for b"):
+        compare([runs[0], make_predictions(other, 0 * other.gold)], names=["a", "b"], **QUICK)
+
+
+def test_free_and_constrained_decoding_are_two_systems_that_may_be_compared(
+    runs: list[Predictions],
+) -> None:
+    record = runs[2].record.model_copy(update={"decoding": {"mode": "constrained"}})
+    constrained = replace(runs[2], record=record)
+    found = compare([runs[2], constrained], names=["free", "constrained"], **QUICK)
+    for signature in found.signatures.values():
+        assert "|dec:constrained+free|" in str(signature)
+    alone = compare(runs[1:], names=["half", "all"], **QUICK)
+    assert "|dec:free|" in str(alone.signatures["turn"])
+
+
+def test_runs_to_compare_must_be_two_with_names_of_their_own(runs: list[Predictions]) -> None:
+    for wrong in (runs[:1], runs[:2]):
+        with pytest.raises(ScoringError, match="Name two or more, each once"):
+            compare(wrong)
+    with pytest.raises(ScoringError, match="at least 1"):
+        compare(runs, names=["a", "b", "c"], permutations=0, draws=0)
+
+
+def test_the_power_note_is_the_textbook_formula(
+    runs: list[Predictions], make_predictions: Callable[..., Predictions]
+) -> None:
+    corpus = runs[0].corpus
+    kept = np.random.default_rng(4).random(len(corpus.gold)) < 0.5
+    some = make_predictions(corpus, np.where(kept, corpus.gold, 0))
+    found = compare([runs[0], some], names=["none", "some"], **QUICK)
+    # z(.975) + z(.8) = 1.9600 + 0.8416.
+    assert detectable(1.0) == pytest.approx(2.8016, abs=1e-4)
+    sizes = [
+        100 * d.detectable
+        for d in found.family
+        if (d.level, d.score) == ("turn", "micro_f1") and d.detectable is not None
+    ]
+    assert len(sizes) == 1
+    assert "With 40 dialogues" in found.power_note
+    assert f"{max(sizes):.1f} points" in found.power_note
+
+
+def test_nothing_is_said_of_power_where_the_draws_do_not_vary(
+    runs: list[Predictions], found: Comparison
+) -> None:
+    # All 40 dialogues are alike, so "all" minus "none" is 100 points in every draw.
+    assert next(d for d in found.family if d.system == "all").detectable is None
+    assert " 0.0 " not in found.power_note
+    same = compare([runs[0], runs[2]], names=["none", "all"], **QUICK)
+    assert same.power_note.startswith("The scores do not vary over the draws")
+    none = compare([runs[0], runs[2]], names=["none", "all"], draws=0, permutations=9)
+    assert none.power_note.startswith("No draws")
+
+
+def test_what_a_comparison_is_about_must_be_part_of_a_signature(runs: list[Predictions]) -> None:
+    with pytest.raises(ScoringError, match=r"'nonsense' is no part .* level, labels, history"):
+        compare(runs, names="abc", about=("history", "nonsense"), **QUICK)
+
+
+def test_the_frame_holds_differences_of_scores_that_scikit_learn_computes(
+    found: Comparison, runs: list[Predictions]
+) -> None:
+    frame = found.to_frame()
+    assert len(frame) == 2 * (6 + 1 + len(LABELS))
+    numbers = ["baseline_score", "own_score", "value", "low", "high", "p", "adjusted_p"]
+    assert set(frame[[*numbers, "detectable"]].dtypes) == {np.dtype(float)}
+    truth = [[(m >> bit) & 1 for bit in range(16)] for m in runs[0].corpus.gold]
+    turns = frame[frame["level"] == "turn"].set_index(["system", "score", "label"]).sort_index()
+    for name, run in zip(found.names[1:], runs[1:], strict=True):
+        guess = [[(m >> bit) & 1 for bit in range(16)] for m in run.masks]
+        for average in ("micro", "macro"):
+            score = f1_score(truth, guess, average=average, zero_division=0.0)
+            [row] = turns.loc[(name, f"{average}_f1")].itertuples()
+            # The baseline tags nothing.
+            assert (row.baseline_score, row.own_score) == pytest.approx((0, score))
+            assert row.value == pytest.approx(score)
+        each = f1_score(truth, guess, average=None, zero_division=0.0)
+        labels = frame[(frame["system"] == name) & frame["label"].notna()]
+        assert labels["label"].tolist() == [*LABELS]
+        assert labels["value"].to_numpy() == pytest.approx(each)
+        assert labels["support"].tolist() == np.sum(truth, axis=0).tolist()
+        assert (labels["adjusted_p"].isna() == (labels["support"] < 20)).all()
+    assert set(frame["signature"]) == {str(s) for s in found.signatures.values()}
+    plain = compare(runs, names="abc", draws=0, permutations=9).to_frame()
+    assert plain[["low", "high", "detectable"]].isna().all(axis=None)
+    assert set(plain[["low", "detectable"]].dtypes) == {np.dtype(float)}
+
+
+def test_the_leaderboard_has_every_run_under_every_setting(found: Comparison) -> None:
+    board = found.leaderboard()
+    assert set(board[["value", "low", "high"]].dtypes) == {np.dtype(float)}
+    assert board.groupby(["level", "score"])["system"].agg(set).tolist() == [{*found.names}] * 6
+    first = board[(board["level"] == "turn") & (board["score"] == "micro_f1")]
+    assert first["system"].tolist() == ["all", "half", "none"]
+    assert first["tie_group"].tolist() == [1, 2, 3]
+    assert first[["best_place", "worst_place"]].to_numpy().tolist() == [[1, 1], [2, 2], [3, 3]]
+    assert first["value"].tolist() == pytest.approx([1, *_micro(found.to_frame())])
+
+
+def _micro(frame: pd.DataFrame) -> list[float]:
+    row = frame[(frame["system"] == "half") & (frame["score"] == "micro_f1")].iloc[0]
+    return [row["own_score"], row["baseline_score"]]
+
+
+def test_a_comparison_is_strict_json(found: Comparison) -> None:
+    read = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+    assert read["baseline"] == "none"
+    assert len(read["family"]) == 12
+    assert read["leaderboards"]["turn.micro_f1"][0]["system"] == "all"

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection.predictions import Predictions
+from cradle_lib.labels import BITS
+from cradle_lib.scoring.comparison.comparison import compare
+from cradle_lib.scoring.core.conventions import LEVELS
+from cradle_lib.scoring.core.evaluate import evaluate
+from cradle_lib.scoring.core.gaps import Need, gap
+from cradle_lib.scoring.core.report import report
+from cradle_lib.scoring.robustness.sensitivity import sensitivity
+from cradle_lib.scoring.robustness.subgroups import By, cohorts
+from cradle_lib.scoring.timing.alarm_burden import burden
+from cradle_lib.scoring.timing.timing import timing
+
+AO, SHO = BITS["alert_ongoing"], BITS["confirm_SH_ongoing"]
+MakeCorpus = Callable[..., Corpus]
+MakePredictions = Callable[..., Predictions]
+META = {"timing", "scenario"}
+ALL = set(get_args(Need)) - META
+
+
+@pytest.mark.parametrize(
+    ("dialogues", "lacking"),
+    [
+        ([[("U", AO), ("U", 0), ("U", SHO)]], set()),
+        ([[("U", AO), ("U", 0)], [("U", SHO)]], {"both stages"}),
+        ([[("U", AO), ("U", 0)]], {"both stages", "confirms"}),
+        ([[("U", SHO), ("U", 0)]], {"both stages", "alerts"}),
+        ([[("U", AO | SHO)], [("U", SHO)]], {"unlabelled turns"}),
+        # Labels of rows on which no model is asked are no labels of user turns.
+        ([[("L", AO), ("U", 0), ("+", SHO)]], ALL - {"user turns", "unlabelled turns"}),
+        ([[("L", AO)]], ALL),
+        ([], ALL),
+    ],
+)
+def test_what_a_corpus_lacks(
+    make_corpus: MakeCorpus, dialogues: list[Any], lacking: set[Need]
+) -> None:
+    corpus = make_corpus(dialogues)
+    told = {need: gap(corpus, need) for need in get_args(Need)}
+    # Corpora here say nothing of timing and scenario.
+    assert {need for need, why in told.items() if why is not None} == lacking | META
+    assert all("tiny" in why and not why.endswith(".") for why in told.values() if why)
+
+
+def test_a_division_that_a_corpus_knows_of_some_dialogue_is_not_lacking(
+    make_corpus: MakeCorpus,
+) -> None:
+    plain = make_corpus([[("U", AO)], [("U", 0)]])
+    known = replace(plain, meta={"timing": ["", "late"], "scenario": ["", ""]})
+    assert gap(known, "timing") is None
+    assert gap(known, "scenario") == "tiny does not say the scenario of a dialogue"
+
+
+def test_without_user_turns_nothing_is_defined_and_nothing_fails(
+    make_corpus: MakeCorpus, make_predictions: MakePredictions
+) -> None:
+    run = make_predictions(make_corpus([[("L", 0), ("L", AO)], [("L", 0)]]), [])
+    for level in LEVELS:
+        found = evaluate(run, level=level, draws=20)
+        for score in ("exact_match", "jaccard"):
+            assert all(math.isnan(value or 0.0) for value in found.estimate(score))
+        assert found.estimate("micro_f1") == (0, 0, 0)
+    timed = timing(run, draws=20)
+    for measured in (timed.fates, timed.delay, timed.waiting, timed.lead, timed.median_lead):
+        assert np.isnan(measured.value).all()
+    assert (timed.lead_dialogues, timed.onsets.sum(), timed.positives.sum()) == (0, 0, 0)
+    assert burden(run, draws=20).tallies["negative_turns"] == 0
+    assert [c.name for c in cohorts(run, "length", draws=20).cohorts] == ["0 user turns"]
+    assert cohorts(run, "position", draws=20).cohorts == ()
+    variants = sensitivity([run])
+    defined = np.flatnonzero(~np.isnan(variants.of("jaccard")[:, 0]))
+    # A label where no model is asked can't move to a user turn, but it can count as a miss.
+    assert [variants.variants[v].name for v in defined] == ["Orphan labels are misses"]
+    json.loads(report(run, draws=20).to_json())
+    compared = compare([run, run], names=("a", "b"), draws=20, permutations=10)
+    assert {d.verdict for d in compared.family} == {"insufficient"}
+    assert compared.exact_match[0].estimate.low is None
+
+
+def test_a_part_without_gold_labels_has_no_precision_recall_or_f1(
+    make_corpus: MakeCorpus, make_predictions: MakePredictions
+) -> None:
+    run = make_predictions(make_corpus([[("U", SHO), ("U", 0)], [("U", 0)]]), [SHO, AO, 0])
+    alert, confirm = cohorts(run, "stage", draws=20).cohorts
+    assert (alert.support, confirm.support) == (0, 1)
+    for name in ("micro_precision", "micro_recall", "micro_f1"):
+        assert math.isnan(alert.estimates[name].value)
+        assert confirm.estimates[name].value == 1
+    # Two of the three turns carry no alert where the run tags one.
+    assert alert.estimates["exact_match"].value == pytest.approx(2 / 3)
+    one, two = cohorts(run, "length", draws=20).cohorts
+    assert (one.name, two.name) == ("1 user turn", "2 user turns")
+
+
+def test_every_division_of_one_dialogue_is_scored(
+    make_corpus: MakeCorpus, make_predictions: MakePredictions
+) -> None:
+    run = make_predictions(make_corpus([[("U", SHO)]]), [SHO])
+    for by in get_args(By):
+        for cohort in cohorts(run, by, draws=20).cohorts:
+            assert cohort.units == 1
+
+
+def test_draws_without_units_do_not_hide_the_spread_of_the_others(
+    make_corpus: MakeCorpus, make_predictions: MakePredictions
+) -> None:
+    # A draw may take the silent dialogue only, and then there is no exact match to compare.
+    corpus = make_corpus([[("U", SHO)], [("U", 0)], [("L", 0)]])
+    runs = [make_predictions(corpus, masks) for masks in ([SHO, 0], [0, 0])]
+    [exact] = compare(runs, names=("a", "b"), draws=200, permutations=10).exact_match
+    assert exact.estimate.value == -1 / 2
+    assert exact.detectable is not None
+    assert exact.detectable > 0
+
+
+def test_a_single_dialogue_has_no_interval_because_it_has_no_spread(
+    make_corpus: MakeCorpus, make_predictions: MakePredictions
+) -> None:
+    corpus = make_corpus([[("U", AO), ("U", 0), ("U", SHO)]])
+    runs = [make_predictions(corpus, masks) for masks in ([AO, AO, 0], [0, 0, 0])]
+    scored = evaluate(runs[0], draws=20)
+    # One of three turns is right: the first.
+    assert scored.estimate("exact_match") == (pytest.approx(1 / 3), None, None)
+    assert "no intervals" in scored.signature.long()
+    assert timing(runs[0], draws=20).f1("either", 0.0).low is None
+    assert burden(runs[0], draws=20).estimates["flagged_per_100"] == (100, None, None)
+    compared = compare(runs, names=("a", "b"), draws=20, permutations=10)
+    for difference in (*compared.family, *compared.labels, *compared.exact_match):
+        assert difference.estimate[1:] == (None, None)
+    assert compared.power_note == "A single dialogue can show no difference."
+    pair = evaluate(make_predictions(make_corpus([[("U", AO)], [("U", 0)]]), [AO, 0]), draws=20)
+    assert pair.estimate("exact_match") == (1, 1, 1)

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection.predictions import Predictions
+from cradle_lib.scoring.core.conventions import Conventions
+from cradle_lib.scoring.timing.alarm_burden import TALLIES, burden, burden_rows
+
+from .test_windows import AO, DVP, SHO, dialogues, rows_of
+
+MakeCorpus = Callable[..., Corpus]
+MakePredictions = Callable[..., Predictions]
+
+
+def brute(turns: list[tuple[int, int]]) -> dict[str, int]:
+    found = dict.fromkeys(TALLIES, 0) | {"dialogues": 1}
+    seen = 0
+    for gold, tags in turns:
+        found["tags"] += tags.bit_count()
+        found["correct_tags"] += (tags & gold).bit_count()
+        found["negative_turns"] += not gold
+        found["flagged_turns"] += bool(tags) and not gold
+        found["alarms"] += (tags & ~seen).bit_count()
+        found["repeats"] += (tags & seen & ~gold).bit_count()
+        seen |= tags
+    found["quiet_dialogues"] = int(not any(gold for gold, _ in turns))
+    found["flagged_dialogues"] = int(bool(found["quiet_dialogues"] and seen))
+    return found
+
+
+@settings(deadline=None, max_examples=100)
+@given(dialogues)
+def test_tallies_are_those_of_a_loop(turns: list[list[tuple[int, int]]]) -> None:
+    found = burden_rows(rows_of(turns), len(turns))
+    for row, dialogue in zip(found, turns, strict=True):
+        assert dict(zip(TALLIES, row.tolist(), strict=True)) == brute(dialogue)
+
+
+@pytest.fixture
+def corpus(make_corpus: MakeCorpus) -> Corpus:
+    return make_corpus(
+        [
+            [("U", AO), ("L", 0), ("U", 0), ("U", SHO), ("U", 0)],
+            [("U", 0), ("U", 0)],
+            [("U", 0), ("U", 0)],
+        ]
+    )
+
+
+def test_a_worked_burden(corpus: Corpus, make_predictions: MakePredictions) -> None:
+    run = make_predictions(corpus, [AO, AO | DVP, SHO, SHO, 0, AO, 0, 0])
+    found = burden(run, draws=200)
+    # Six of eight user turns have no gold label. Tags: AO (right), AO and DVP (wrong), SHO
+    # (the wrong turn), SHO (right), AO in a quiet dialogue: six, two of them right.
+    values = {name: estimate.value for name, estimate in found.estimates.items()}
+    assert values == pytest.approx(
+        {
+            "false_tags_per_dialogue": 4 / 3,
+            "flagged_per_100": 100 * 3 / 6,
+            "quiet_flagged": 1 / 2,
+            "needed_to_evaluate": 6 / 2,
+            # Alarms: AO, DVP and SHO in the first dialogue, AO in the second.
+            "repeats_per_alarm": 2 / 4,
+        }
+    )
+    for estimate in found.estimates.values():
+        assert estimate.low is not None
+        assert estimate.high is not None
+        assert not estimate.low > estimate.value
+        assert not estimate.high < estimate.value
+    assert found.signature.draws == 200
+
+
+def test_silence_has_no_alarms_to_evaluate(
+    corpus: Corpus, make_predictions: MakePredictions
+) -> None:
+    silent = burden(make_predictions(corpus, [0] * 8), draws=0)
+    assert math.isnan(silent.estimates["needed_to_evaluate"].value)
+    assert silent.as_dict()["estimates"]["needed_to_evaluate"]["value"] is None
+    wrong = burden(make_predictions(corpus, [DVP] + [0] * 7), draws=0)
+    assert wrong.estimates["needed_to_evaluate"].value == math.inf
+
+
+def test_an_excluded_answer_takes_its_turn_out_of_the_alarms(
+    corpus: Corpus, make_predictions: MakePredictions
+) -> None:
+    run = make_predictions(corpus, [0] * 8, outcomes="uooooooo")
+    assert burden(run, draws=0).tallies["negative_turns"] == 6
+    excluded = burden(run, draws=0, conventions=Conventions(unparsed="exclude"))
+    assert excluded.tallies["negative_turns"] == 6
+    assert np.isfinite(excluded.estimates["flagged_per_100"].value)
+
+
+def test_each_ratio_of_the_frame_is_that_of_its_counts(
+    corpus: Corpus, make_predictions: MakePredictions
+) -> None:
+    frame = burden(make_predictions(corpus, [AO, AO | DVP, SHO, SHO, 0, AO, 0, 0])).to_frame()
+    counts = dict(zip(frame["measure"], zip(frame["count"], frame["of"], strict=True), strict=True))
+    # The counts of the worked example above.
+    assert counts == {
+        "false_tags_per_dialogue": (4, 3),
+        "flagged_per_100": (3, 6),
+        "quiet_flagged": (1, 2),
+        "needed_to_evaluate": (6, 2),
+        "repeats_per_alarm": (2, 4),
+    }
+    scale = np.where(frame["measure"] == "flagged_per_100", 100, 1)
+    assert frame["value"].tolist() == pytest.approx(scale * frame["count"] / frame["of"])
+    assert frame["low"].le(frame["value"]).all()
+    assert set(frame["over"]) == {f"tiny ({corpus.fingerprint}): 3 dialogues, 8 user turns"}
+    silent = burden(make_predictions(corpus, [0] * 8), draws=0).to_frame()
+    assert silent["value"].isna().tolist() == [False, False, False, True, True]
+    assert silent[["low", "high"]].isna().all(axis=None)
+    assert silent["low"].dtype == float
