@@ -68,6 +68,10 @@ class EngineError(CradleError, RuntimeError):
     """An engine that can't start: missing weights, package, key or memory."""
 
 
+class TrainingError(CradleError, RuntimeError):
+    """A training that can't start or can't go on; what was saved stays."""
+
+
 class AnnotationError(CradleError, ValueError):
     """Annotations that can't be trusted: incomplete, doubled, edited, or of another corpus."""
 

@@ -22,7 +22,7 @@ FLOORS = {
     "annotation": 3,
     "detection": 3,
     "generation": 3,
-    "training": 3,
+    "training": 5,
     "scoring": 4,
     "display": 5,
     "reporting": 6,

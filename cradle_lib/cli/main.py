@@ -9,7 +9,7 @@ from typing import Final
 import typer
 from rich.text import Text
 
-from cradle_lib.cli import annotate, compare, data, fork, models, money, prompts, runs
+from cradle_lib.cli import annotate, compare, data, fork, models, money, prompts, runs, train
 from cradle_lib.cli.console import err
 from cradle_lib.errors import CradleError
 
@@ -31,6 +31,7 @@ app.command("estimate")(money.estimate)
 app.command("infer")(runs.infer)
 app.command("score")(runs.score)
 app.command("compare")(compare.compare)
+app.command("train")(train.train)
 app.command("fork")(fork.fork)
 
 

@@ -30,6 +30,12 @@ BaseUrlOption = Annotated[
 KeyOption = Annotated[
     str | None, typer.Option(help="Environment variable that holds the service's key.")
 ]
+AdapterOption = Annotated[
+    str | None, typer.Option(help="Folder of an adapter that is merged into hf: weights.")
+]
+PromptOption = Annotated[
+    str | None, typer.Option(help="Prompt template, such as append, in place of the model's own.")
+]
 ConventionOption = Annotated[
     list[str] | None,
     typer.Option(

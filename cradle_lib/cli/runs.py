@@ -25,6 +25,7 @@ from cradle_lib import detection, paths
 from cradle_lib.cli.console import err, out
 from cradle_lib.cli.money import ask, show_usage
 from cradle_lib.cli.options import (
+    AdapterOption,
     BaseUrlOption,
     ConventionOption,
     CorpusOption,
@@ -34,6 +35,7 @@ from cradle_lib.cli.options import (
     KeyOption,
     LimitOption,
     ModelOption,
+    PromptOption,
     SampleOption,
     SplitOption,
     choose_model,
@@ -64,6 +66,8 @@ def infer(
     base_url: BaseUrlOption = None,
     key: KeyOption = None,
     decoding: DecodingOption = None,
+    adapter: AdapterOption = None,
+    prompt: PromptOption = None,
     corpus: CorpusOption = "surrogate",
     split: SplitOption = "test",
     limit: LimitOption = None,
@@ -99,7 +103,9 @@ def infer(
     The exit status is 0 if every question got an answer and at least one could be read, and 1
     if a question failed or no answer could be read.
     """
-    entry = choose_model(model, engine, base_url, key, decoding, dtype=dtype)
+    entry = choose_model(
+        model, engine, base_url, key, decoding, dtype=dtype, adapter=adapter, prompt=prompt
+    )
     loaded = load_corpus(corpus, split)
     chosen_history = parse_history(history)
     columns = (

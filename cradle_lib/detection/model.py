@@ -27,6 +27,8 @@ _KEY: Final = re.compile(
     r"(^|/)(sk-|gsk_|hf_|xai-|pplx-|nvapi-|r8_|AIza)[\w-]{8}|(key|token|secret|password)=",
     re.IGNORECASE,
 )
+# Joins the base and the adapter, and what pins each.
+_PLUS: Final = " + "
 Dollars = Annotated[float, Field(ge=0)]
 # Options of a call that have a field of their own, or that the protocol itself sets.
 _NOT_EXTRA: Final = frozenset(
@@ -142,7 +144,9 @@ class Model(_Strict):
         engine: What drives it.
         weights: Repository or folder of the weights, a name that starts with
             ``embedded:``, the provider's name of the model, or a journal to replay.
-        revision: Commit or checksum of the weights; ``None`` if it is not pinned.
+            ``BASE + FOLDER`` is a base with the adapter in a folder.
+        revision: Commit or checksum of the weights; ``None`` if it is not pinned. With an
+            adapter ``BASE + ADAPTER``: that of the base, and the digest of the adapter.
         prompt: Name of its prompt template.
         decoding: Settings that shape the answer; ``None`` for systems that generate nothing.
         default: Whether the default book holds it.
@@ -175,6 +179,26 @@ class Model(_Strict):
     prices: Prices | None = None
     caching: Caching = Caching()
     hardware: str | None = None
+
+    @property
+    def base(self) -> str:
+        """The weights without an adapter."""
+        return str(self.weights).partition(_PLUS)[0]
+
+    @property
+    def adapter(self) -> str | None:
+        """Folder of the adapter; ``None`` if there is none."""
+        return str(self.weights).partition(_PLUS)[2] or None
+
+    @property
+    def base_revision(self) -> str | None:
+        """What pins the base."""
+        return (self.revision or "").partition(_PLUS)[0] or None
+
+    @property
+    def adapter_revision(self) -> str | None:
+        """The digest that pins the adapter."""
+        return (self.revision or "").partition(_PLUS)[2] or None
 
     @property
     def kind(self) -> Literal["baseline", "local", "service"]:

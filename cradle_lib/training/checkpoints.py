@@ -1,0 +1,141 @@
+"""Checkpoints: what a training saved on its way, and which of them is kept.
+
+Each answers the dev split by the real protocol, its own tags in the history, and is scored by
+our scores. The test split is not looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection.engine import Options
+from cradle_lib.detection.local.adapter import CONFIG, WEIGHTS
+from cradle_lib.detection.model import Model
+from cradle_lib.detection.predictions import load_predictions
+from cradle_lib.detection.run import run
+from cradle_lib.errors import TrainingError
+from cradle_lib.files import replacing
+from cradle_lib.scoring.core.evaluate import evaluate
+
+# What is written last into a checkpoint: a folder that has it is whole.
+STATE: Final = "trainer_state.json"
+_DEV: Final = "dev.jsonl"
+
+
+def whole_checkpoints(folder: Path) -> list[Path]:
+    """Lists the whole checkpoints in a folder, oldest first, and removes torn ones."""
+    found = sorted(folder.glob("checkpoint-*"), key=step_of)
+    for path in found:
+        if not (path / STATE).is_file():
+            shutil.rmtree(path)
+    return [path for path in found if path.is_dir()]
+
+
+def step_of(checkpoint: Path) -> int:
+    """The step after which a checkpoint was saved."""
+    return int(checkpoint.name.rpartition("-")[2])
+
+
+def is_epoch_end(checkpoint: Path) -> bool:
+    """Whether a checkpoint was saved at the end of an epoch."""
+    state = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
+    return bool(abs(state["epoch"] - round(state["epoch"])) < 1e-6)
+
+
+def keep(checkpoint: Path, folder: Path, model: Model) -> None:
+    """Copies what answers from a checkpoint: an adapter in bfloat16, or the whole model.
+
+    Args:
+        checkpoint: A checkpoint.
+        folder: Where to.
+        model: The base; the adapter names it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (checkpoint / CONFIG).is_file():
+        for file in checkpoint.iterdir():
+            if file.suffix in {".safetensors", ".json", ".jinja"} and file.name != STATE:
+                with replacing(folder / file.name) as part:
+                    shutil.copyfile(file, part)
+        return
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(checkpoint / WEIGHTS)
+    with replacing(folder / WEIGHTS) as part:
+        save_file({name: tensor.to(torch.bfloat16) for name, tensor in weights.items()}, part)
+    settings: dict[str, Any] = json.loads((checkpoint / CONFIG).read_text(encoding="utf-8"))
+    settings |= {"base_model_name_or_path": model.base, "inference_mode": True}
+    with replacing(folder / CONFIG) as part:
+        part.write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def trained_model(model: Model, folder: Path) -> Model:
+    """Gives the model that a folder made by :func:`keep` holds, for a run."""
+    changed = folder if not (folder / CONFIG).is_file() else f"{model.base} + {folder}"
+    return model.model_copy(update={"weights": str(changed), "revision": model.base_revision})
+
+
+def score_checkpoints(
+    checkpoints: Iterable[Path],
+    model: Model,
+    dev: Corpus,
+    *,
+    sample: int | None = None,
+    options: Options | None = None,
+    progress: Callable[[Path], None] = lambda _: None,
+) -> list[dict[str, float]]:
+    """Asks each checkpoint about the dev split, or goes on where that was stopped.
+
+    Args:
+        checkpoints: Checkpoints of one training.
+        model: The base, with the prompt and decoding of the training.
+        dev: The dev split.
+        sample: Only this many of its dialogues.
+        options: How this machine runs a model.
+        progress: Called before each checkpoint.
+
+    Returns:
+        For each the ``step``, turn-level ``micro_f1``, ``micro_precision``, ``micro_recall``,
+        the share of answers that are ``unread``, and the number of ``dialogues``.
+    """
+    rows = []
+    for checkpoint in checkpoints:
+        progress(checkpoint)
+        stored = checkpoint / "stored"
+        keep(checkpoint, stored, model)
+        journal = run(
+            trained_model(model, stored),
+            dev,
+            out=checkpoint / _DEV,
+            sample=sample,
+            options=options,
+        )
+        predictions = load_predictions(journal, dev, partial=sample is not None)
+        evaluation = evaluate(predictions, draws=0)
+        names = ("micro_f1", "micro_precision", "micro_recall")
+        rows.append(
+            {
+                "step": float(step_of(checkpoint)),
+                **{name: evaluation.estimate(name).value for name in names},
+                "unread": 1 - float(predictions.ok.mean()),
+                "dialogues": float(len(predictions.corpus)),
+            }
+        )
+    return rows
+
+
+def choose(scores: Iterable[dict[str, float]]) -> int:
+    """Chooses the step with the highest micro F1 on dev; of equals the earliest.
+
+    Raises:
+        TrainingError: If there is none.
+    """
+    scored = list(scores)
+    if not scored:
+        raise TrainingError("no checkpoint was scored, so none can be chosen")
+    return int(max(scored, key=lambda row: (row["micro_f1"], -row["step"]))["step"])

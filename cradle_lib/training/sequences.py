@@ -1,0 +1,147 @@
+"""One sequence per dialogue: all its questions and answers as a tree of tokens.
+
+At inference a model sees, at every user turn, the prompt with its own earlier tags, and writes
+an answer. The sequences of a dialogue's turns begin alike: what two of them share is here one
+token, seen by both. A token of the tree attends to those above it and stands at its depth, so
+that each path from the root to a leaf is, id for id and place for place, the sequence of one
+turn, and one forward pass gives the loss of all of them. With a template whose current turn is
+the last line of the history, nearly everything is shared.
+
+The ids come from the code that serves models and the prompts from the code that asks them, so
+that training can't show a model anything else than inference does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cradle_lib.corpus import Dialogue
+from cradle_lib.detection.local.loading import Local
+from cradle_lib.detection.session import Answer, Session
+from cradle_lib.labels import format_mask
+from cradle_lib.prompts import Template
+
+
+@dataclass(frozen=True, eq=False)
+class TokenTree:
+    """The questions and answers of one dialogue.
+
+    Attributes:
+        dialogue: Id of the dialogue.
+        ids: Token ids; a token stands behind those above it. Shape (tokens,).
+        parents: Index of the token before each, -1 for the first. Shape (tokens,).
+        targets: Indices of the tokens that answers consist of. Shape (targets,).
+        labelled: Whether each target belongs to a turn with a label. Shape (targets,).
+        turns: Number of user turns in it.
+        dropped: User turns that are not in it, because they are beyond the length limit.
+        plain: Tokens of the same questions and answers as one sequence per turn.
+    """
+
+    dialogue: str
+    ids: NDArray[np.int64]
+    parents: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    labelled: NDArray[np.bool_]
+    turns: int
+    dropped: int
+    plain: int
+
+    @property
+    def depths(self) -> NDArray[np.int64]:
+        """The place of each token in the sequences that it is part of. Shape (tokens,)."""
+        depths = np.zeros(len(self.ids), dtype=np.int64)
+        for index in range(1, len(self.ids)):
+            depths[index] = depths[self.parents[index]] + 1
+        return depths
+
+    @property
+    def sees(self) -> NDArray[np.bool_]:
+        """Which tokens each token attends to: those above it and itself. Shape (tokens, tokens)."""
+        sees = np.eye(len(self.ids), dtype=np.bool_)
+        for index in range(1, len(self.ids)):
+            sees[index] |= sees[self.parents[index]]
+        return sees
+
+
+def questions(
+    dialogue: Dialogue, template: Template, local: Local
+) -> Iterator[tuple[list[int], list[int], int]]:
+    """Asks all questions of a dialogue as they are asked when the model gives the gold tags.
+
+    Args:
+        dialogue: A dialogue with gold labels.
+        template: The prompt template.
+        local: The tokenizer and the settings of the chat template; its model is not used.
+
+    Yields:
+        For each user turn the ids of the prompt, those of the answer with the token that ends
+        it, and the mask of the answer.
+    """
+    end = local.tokenizer.eos_token_id
+    session = Session(dialogue, template)
+    for turn in dialogue.user_turns:
+        if session.prompt is None:
+            return
+        answer = format_mask(turn.mask)
+        written = local.tokenizer(answer, add_special_tokens=False)["input_ids"]
+        yield local.ids([session.prompt])[0], [*written, end], turn.mask
+        session.answer(Answer(answer))
+
+
+def token_tree(
+    dialogue: Dialogue, template: Template, local: Local, limit: int | None = None
+) -> TokenTree:
+    """Builds the tree of one dialogue.
+
+    Args:
+        dialogue: A dialogue with gold labels.
+        template: The prompt template.
+        local: The tokenizer and the settings of the chat template.
+        limit: Most tokens that the sequence of a turn may have. The first turn beyond it and all
+            after it are left out.
+
+    Returns:
+        The tree.
+    """
+    ids: list[int] = []
+    parents: list[int] = []
+    below: dict[tuple[int, int], int] = {}
+    targets: dict[int, bool] = {}
+    turns = plain = 0
+    for prompt, answer, mask in questions(dialogue, template, local):
+        if limit is not None and len(prompt) + len(answer) > limit:
+            break
+        turns += 1
+        plain += len(prompt) + len(answer)
+        node = -1
+        for place, token in enumerate([*prompt, *answer]):
+            found = below.get((node, token))
+            if found is None:
+                found = below[node, token] = len(ids)
+                ids.append(token)
+                parents.append(node)
+            node = found
+            if place >= len(prompt):
+                targets[node] = bool(mask)
+    return TokenTree(
+        dialogue=dialogue.id,
+        ids=np.array(ids, dtype=np.int64),
+        parents=np.array(parents, dtype=np.int64),
+        targets=np.array(list(targets), dtype=np.int64),
+        labelled=np.array(list(targets.values()), dtype=np.bool_),
+        turns=turns,
+        dropped=len(dialogue.user_turns) - turns,
+        plain=plain,
+    )
+
+
+def token_trees(
+    dialogues: Iterable[Dialogue], template: Template, local: Local, limit: int | None = None
+) -> list[TokenTree]:
+    """Builds the tree of each dialogue, as :func:`token_tree`; empty ones are left out."""
+    trees = (token_tree(dialogue, template, local, limit) for dialogue in dialogues)
+    return [tree for tree in trees if len(tree.targets)]

@@ -1,0 +1,232 @@
+"""Trains a model on a corpus: recipe, sequences, trainer, choice and record joined together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus, Dialogue
+from cradle_lib.detection.engine import Options
+from cradle_lib.detection.local.loading import (
+    Local,
+    load_local,
+    require_packages,
+    wait_passively,
+)
+from cradle_lib.detection.local.snapshot import weights_pin
+from cradle_lib.detection.local.weights import PREFIX, embedded_pin
+from cradle_lib.detection.model import Model
+from cradle_lib.detection.specs import resolve
+from cradle_lib.errors import TrainingError
+from cradle_lib.prompts import load_template
+from cradle_lib.training.card import write_card
+from cradle_lib.training.checkpoints import (
+    STATE,
+    choose,
+    is_epoch_end,
+    keep,
+    score_checkpoints,
+    step_of,
+    trained_model,
+    whole_checkpoints,
+)
+from cradle_lib.training.recipe import Recipe, load_recipe
+from cradle_lib.training.record import FILE, TrainingProgress, TrainingRecord, read_training
+from cradle_lib.training.sequences import TokenTree, token_trees
+from cradle_lib.training.shared import require_labels, require_separate
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What a training leaves.
+
+    Attributes:
+        folder: The adapter, or the whole model if the recipe has none, with record and card.
+        record: Its record.
+        model: The model, ready for :func:`~cradle_lib.detection.run.run`.
+    """
+
+    folder: Path
+    record: TrainingRecord
+    model: Model
+
+
+def train_model(
+    base: str | Model,
+    train: Corpus,
+    out: Path | str,
+    *,
+    recipe: str | Path | Recipe = "lora",
+    dev: Corpus | None = None,
+    test: Corpus | None = None,
+    shared: bool = False,
+    options: Options | None = None,
+    progress: Callable[[TrainingProgress], None] = lambda _: None,
+    notice: Callable[[str], None] = lambda _: None,
+) -> Trained:
+    """Trains a model, or goes on from the last whole checkpoint, and keeps the best on dev.
+
+    Args:
+        base: An id in the registry, a spec such as ``hf:ORG/NAME``, or an entry.
+        train: What is learned; it needs gold labels.
+        out: Folder for checkpoints and for what is kept.
+        recipe: A recipe, the name of one that ships, or a YAML file.
+        dev: Every epoch's checkpoint answers it, and the best is kept; without it the last.
+        test: Only compared with the train split, which must not share a dialogue with it.
+        shared: Whether the splits may share dialogues.
+        options: How this machine asks the checkpoints.
+        progress: Called after every step.
+        notice: Takes sentences that the user should know.
+
+    Returns:
+        Where it is, its record, and the model.
+
+    Raises:
+        TrainingError: If there is nothing to learn, splits share dialogues, the folder holds
+            another training, the loss is no number, or the disk is full.
+        CradleError: If the base can't be loaded.
+    """
+    recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+    folder = Path(out)
+    model = _base(base, recipe)
+    require_packages("torch", "transformers", extra="local", model=model)
+    require_packages("trl", "peft", "datasets", extra="train", model=model)
+    require_labels(train)
+    held_out = [split for split in (dev, test) if split is not None]
+    if not shared:
+        for split in held_out:
+            require_separate(train, split)
+    wait_passively()
+    local = load_local(model, options or Options())
+    if not local.tokenizer.chat_template:
+        raise TrainingError(
+            f"{model.name} has no chat template, so nothing says where an answer begins and ends. "
+            "Train its instruction-tuned version."
+        )
+    chosen = _chosen(train, recipe)
+    trees = token_trees(chosen, load_template(recipe.prompt), local, recipe.max_length)
+    record = _record(model, train, held_out, recipe, trees, len(chosen))
+    _require_same(folder, record)
+    if record.dropped:
+        notice(
+            f"{record.dropped:,} user turns are beyond {recipe.max_length:,} tokens and left out"
+        )
+    record.write(folder)
+    losses = _train(local, trees, recipe, folder, progress)
+    candidates = whole_checkpoints(folder)
+    scores: list[dict[str, float]] = []
+    if dev is not None:
+        ends = [checkpoint for checkpoint in candidates if is_epoch_end(checkpoint)]
+        scores = score_checkpoints(
+            ends,
+            model,
+            dev,
+            sample=recipe.dev_dialogues,
+            options=options,
+            progress=lambda path: notice(f"{path.name} answers {dev.name}"),
+        )
+    step = choose(scores) if scores else step_of(candidates[-1])
+    return finish(folder, model, record.model_copy(update={"losses": losses, "dev": scores}), step)
+
+
+def finish(folder: Path, model: Model, record: TrainingRecord, step: int) -> Trained:
+    """Keeps the checkpoint of a step, and writes record and card beside it.
+
+    Args:
+        folder: The folder of the training.
+        model: The base, with the prompt and decoding of the training.
+        record: The record so far.
+        step: The step that was chosen.
+    """
+    keep(folder / f"checkpoint-{step}", folder, model)
+    hours = max((row["hours"] for row in record.losses), default=0.0)
+    record = record.model_copy(update={"chosen": step, "hours": hours})
+    record.write(folder)
+    write_card(folder, record)
+    return Trained(folder, record, trained_model(model, folder))
+
+
+def loss_curve(checkpoint: Path) -> list[dict[str, float]]:
+    """Reads the losses up to a checkpoint, as a record keeps them."""
+    state = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
+    names = ("step", "epoch", "loss", "learning_rate", "hours")
+    logged = (entry for entry in state["log_history"] if "loss" in entry)
+    return [{name: float(entry[name]) for name in names if name in entry} for entry in logged]
+
+
+def _base(base: str | Model, recipe: Recipe) -> Model:
+    model = resolve(base, prompt=recipe.prompt, dtype=recipe.dtype)
+    if not model.computes_here or model.adapter:
+        raise TrainingError(
+            f"{model.name} is not weights that this machine can train. Name a registry entry or a "
+            "spec of weights without an adapter, such as hf:ORG/NAME."
+        )
+    return model
+
+
+def _chosen(train: Corpus, recipe: Recipe) -> Sequence[Dialogue]:
+    dialogues = list(train)
+    if recipe.dialogues is None:
+        return dialogues
+    order = np.random.default_rng(recipe.seed).permutation(len(dialogues))
+    return [dialogues[index] for index in order[: recipe.dialogues]]
+
+
+def _record(
+    model: Model,
+    train: Corpus,
+    held_out: Sequence[Corpus],
+    recipe: Recipe,
+    trees: Sequence[TokenTree],
+    dialogues: int,
+) -> TrainingRecord:
+    revision = weights_pin(model) or model.base_revision
+    if revision is None and model.base.startswith(PREFIX):
+        revision = embedded_pin(model.base.removeprefix(PREFIX))
+    return TrainingRecord.create(
+        base=model.base,
+        base_revision=revision,
+        corpus=train.name,
+        fingerprint=train.fingerprint,
+        held_out={split.name: split.fingerprint for split in held_out},
+        recipe=recipe,
+        prompt_hash=load_template(recipe.prompt).hash,
+        dialogues=dialogues,
+        turns=sum(tree.turns for tree in trees),
+        dropped=sum(tree.dropped for tree in trees),
+        tokens=sum(len(tree.ids) for tree in trees),
+        plain_tokens=sum(tree.plain for tree in trees),
+        answer_tokens=sum(len(tree.targets) for tree in trees),
+    )
+
+
+def _require_same(folder: Path, record: TrainingRecord) -> None:
+    if not (folder / FILE).is_file():
+        return
+    before, now = read_training(folder).about, record.about
+    changed = [name for name in now if now[name] != before[name]]
+    if changed:
+        raise TrainingError(
+            f"{paths.shown(folder)}: holds a training with another {', '.join(changed)}. "
+            "Name another folder, or remove this one."
+        )
+
+
+def _train(
+    local: Local,
+    trees: Sequence[TokenTree],
+    recipe: Recipe,
+    folder: Path,
+    progress: Callable[[TrainingProgress], None],
+) -> list[dict[str, float]]:
+    from cradle_lib.detection.local.quiet import quiet
+    from cradle_lib.training.trainer import TreeTrainer
+
+    with quiet():
+        TreeTrainer(local.lm, local.tokenizer, trees, recipe, folder, progress).go()
+    return loss_curve(whole_checkpoints(folder)[-1])

@@ -1,0 +1,199 @@
+"""TRL's trainer for token trees: one dialogue in a row, the loss on its answers only.
+
+Imported only where a training starts: TRL takes seconds to import.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from peft import LoraConfig
+from transformers import TrainerCallback, TrainerState
+from trl import SFTConfig, SFTTrainer
+
+from cradle_lib.errors import TrainingError
+from cradle_lib.training.checkpoints import STATE, whole_checkpoints
+from cradle_lib.training.recipe import Recipe
+from cradle_lib.training.record import TrainingProgress
+from cradle_lib.training.sequences import TokenTree
+
+
+class TreeTrainer(SFTTrainer):
+    """Trains on one tree at a time.
+
+    Args:
+        lm: The base.
+        tokenizer: Its tokenizer.
+        trees: What is learned.
+        recipe: How.
+        out: Folder for checkpoints.
+        progress: Called after every step.
+    """
+
+    def __init__(
+        self,
+        lm: Any,
+        tokenizer: Any,
+        trees: Sequence[TokenTree],
+        recipe: Recipe,
+        out: Path,
+        progress: Callable[[TrainingProgress], None],
+    ) -> None:
+        self._weight = recipe.label_weight
+        self._progress = progress
+        self._tokens, self._began, self._before = 0, 0.0, 0.0
+        settings = SFTConfig(
+            str(out),
+            num_train_epochs=recipe.epochs,
+            per_device_train_batch_size=1,
+            gradient_accumulation_steps=recipe.accumulation,
+            learning_rate=recipe.learning_rate,
+            lr_scheduler_type="linear",
+            warmup_steps=recipe.warmup,
+            weight_decay=recipe.weight_decay,
+            logging_steps=1,
+            save_strategy="steps" if recipe.save_steps else "epoch",
+            save_steps=recipe.save_steps or 500,
+            seed=recipe.seed,
+            data_seed=recipe.seed,
+            bf16=recipe.dtype == "bfloat16",
+            use_cpu=not torch.cuda.is_available(),
+            activation_checkpointing=False,
+            dataset_kwargs={"skip_prepare_dataset": True},
+            remove_unused_columns=False,
+            dataloader_pin_memory=torch.cuda.is_available(),
+            disable_tqdm=True,
+            report_to=[],
+        )
+        super().__init__(
+            model=lm,
+            args=settings,
+            train_dataset=Dataset.from_dict({"tree": list(range(len(trees)))}),
+            data_collator=lambda rows: batch(trees[rows[0]["tree"]]),
+            processing_class=tokenizer,
+            peft_config=_lora(lm, recipe),
+            callbacks=[_AfterEachEpoch()],
+        )
+
+    def compute_loss(
+        self,
+        model: Any,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Any = None,
+    ) -> Any:
+        """Sums the loss over the tokens of answers, divided by their number in the whole step.
+
+        Raises:
+            TrainingError: If it is no finite number.
+        """
+        targets, weights = inputs.pop("labels")[0], inputs.pop("weights")
+        self._tokens += inputs["input_ids"].shape[1]
+        # The logits of other places are never computed.
+        logits = model(**inputs, use_cache=False).logits[0].float()
+        each = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
+        each = each * torch.where(weights, self._weight, 1.0)
+        number = len(targets) if num_items_in_batch is None else num_items_in_batch
+        loss = each.sum() / number
+        if not torch.isfinite(loss):
+            raise TrainingError(
+                f"the loss became {float(loss)} at step {self.state.global_step + 1}. The last "
+                "good checkpoint is kept; try a lower learning_rate, or dtype: float32."
+            )
+        spread = self.args.average_tokens_across_devices and num_items_in_batch is not None
+        return loss * self.accelerator.num_processes if spread else loss
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Adds the hours to each entry of the curve, and reports."""
+        now = time.monotonic()
+        self._began = self._began or now
+        if "loss" in logs:
+            seconds = now - self._began
+            state = self.state
+            logs["hours"] = self._before + seconds / 3600
+            done = state.global_step - self._first_step
+            self._progress(
+                TrainingProgress(
+                    step=state.global_step,
+                    steps=state.max_steps,
+                    loss=float(logs["loss"]),
+                    tokens_per_second=self._tokens / seconds if seconds else math.nan,
+                    seconds_left=seconds / done * (state.max_steps - state.global_step)
+                    if done > 0
+                    else math.nan,
+                )
+            )
+        super().log(logs, start_time)
+
+    def go(self) -> None:
+        """Trains from the start, or from the last whole checkpoint.
+
+        Raises:
+            TrainingError: If a checkpoint can't be written, or the loss is no number.
+        """
+        whole = whole_checkpoints(Path(self.args.output_dir))
+        self._first_step = 0
+        if whole:
+            state = TrainerState.load_from_json(str(whole[-1] / STATE))
+            self._first_step = state.global_step
+            self._before = max((entry.get("hours", 0.0) for entry in state.log_history), default=0)
+        self._began = time.monotonic()
+        try:
+            self.train(resume_from_checkpoint=str(whole[-1]) if whole else None)
+        except OSError as error:
+            whole_checkpoints(Path(self.args.output_dir))
+            raise TrainingError(
+                f"{self.args.output_dir}: a checkpoint can't be written "
+                f"({error.strerror or error}). The last good one is kept; make room, and the "
+                "same command goes on from it."
+            ) from error
+
+
+class _AfterEachEpoch(TrainerCallback):  # type: ignore[misc]
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        control.should_save = True
+
+
+def batch(tree: TokenTree) -> dict[str, torch.Tensor]:
+    """Turns a tree into the arguments of a forward pass, and what the loss needs.
+
+    Args:
+        tree: A tree of T tokens with n tokens of answers.
+
+    Returns:
+        ``input_ids`` and ``position_ids`` (1, T), ``attention_mask`` (1, 1, T, T; whether each
+        token sees each other), ``logits_to_keep`` (n,; the token before each target), ``labels``
+        (1, n; the targets), ``weights`` (n,; whether each belongs to a turn with a label).
+    """
+    return {
+        "input_ids": torch.from_numpy(tree.ids)[None],
+        "position_ids": torch.from_numpy(tree.depths)[None],
+        "attention_mask": torch.from_numpy(tree.sees)[None, None],
+        "logits_to_keep": torch.from_numpy(tree.parents[tree.targets]),
+        "labels": torch.from_numpy(tree.ids[tree.targets])[None],
+        "weights": torch.from_numpy(tree.labelled),
+    }
+
+
+def _lora(lm: Any, recipe: Recipe) -> LoraConfig | None:
+    settings = recipe.adapter
+    if settings is None:
+        return None
+    total = lm.config.get_text_config().num_hidden_layers
+    upper = None
+    if settings.layers is not None:
+        upper = list(range(max(0, total - settings.layers), total))
+    return LoraConfig(
+        r=settings.rank,
+        lora_alpha=settings.alpha,
+        target_modules=list(settings.targets),
+        layers_to_transform=upper,
+        layers_pattern=None if upper is None else "layers",
+        task_type="CAUSAL_LM",
+    )
