@@ -56,7 +56,7 @@ def _body(name: str, origin: str, record: TrainingRecord, runs: Sequence[Predict
     if recipe.adapter is not None:
         upper = recipe.adapter.layers
         what = (
-            f"An adapter (LoRA, rank {recipe.adapter.rank}, alpha {recipe.adapter.alpha:g}) in "
+            f"An adapter (LoRA, rank {recipe.adapter.rank}, alpha {recipe.adapter.alpha}) in "
             f"{'all layers' if upper is None else f'the upper {upper} layers'}; the base is frozen."
         )
     surrogate = (

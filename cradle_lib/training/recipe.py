@@ -30,7 +30,7 @@ class AdapterSettings(_Strict):
     """
 
     rank: Annotated[int, Field(ge=1)] = 16
-    alpha: Annotated[float, Field(gt=0)] = 32
+    alpha: Annotated[int, Field(ge=1)] = 32
     layers: Annotated[int, Field(ge=1)] | None = None
     targets: tuple[str, ...] = _PROJECTIONS
 

@@ -102,7 +102,8 @@ def train_model(
         for split in held_out:
             require_separate(train, split)
     wait_passively()
-    local = load_local(model, options or Options())
+    learner = resolve(model, dtype=recipe.dtype)
+    local = load_local(learner, options or Options())
     if not local.tokenizer.chat_template:
         raise TrainingError(
             f"{model.name} has no chat template, so nothing says where an answer begins and ends. "
@@ -160,7 +161,7 @@ def loss_curve(checkpoint: Path) -> list[dict[str, float]]:
 
 
 def _base(base: str | Model, recipe: Recipe) -> Model:
-    model = resolve(base, prompt=recipe.prompt, dtype=recipe.dtype)
+    model = resolve(base, prompt=recipe.prompt)
     if not model.computes_here or model.adapter:
         raise TrainingError(
             f"{model.name} is not weights that this machine can train. Name a registry entry or a "

@@ -14,8 +14,9 @@ from typing import Any
 import torch
 from datasets import Dataset
 from peft import LoraConfig
-from transformers import TrainerCallback, TrainerState
-from trl import SFTConfig, SFTTrainer
+from transformers import PrinterCallback, TrainerCallback, TrainerState
+from trl.trainer.sft_config import SFTConfig
+from trl.trainer.sft_trainer import SFTTrainer
 
 from cradle_lib.errors import TrainingError
 from cradle_lib.training.checkpoints import STATE, whole_checkpoints
@@ -75,11 +76,13 @@ class TreeTrainer(SFTTrainer):
             model=lm,
             args=settings,
             train_dataset=Dataset.from_dict({"tree": list(range(len(trees)))}),
-            data_collator=lambda rows: batch(trees[rows[0]["tree"]]),
+            data_collator=lambda rows: batch(trees[rows[0]["tree"]], lm.config),
             processing_class=tokenizer,
             peft_config=_lora(lm, recipe),
             callbacks=[_AfterEachEpoch()],
         )
+        # It prints each step; the progress bar says it.
+        self.remove_callback(PrinterCallback)
 
     def compute_loss(
         self,
@@ -103,8 +106,8 @@ class TreeTrainer(SFTTrainer):
         loss = each.sum() / number
         if not torch.isfinite(loss):
             raise TrainingError(
-                f"the loss became {float(loss)} at step {self.state.global_step + 1}. The last "
-                "good checkpoint is kept; try a lower learning_rate, or dtype: float32."
+                f"the loss became {float(loss.detach())} at step {self.state.global_step + 1}. The "
+                "last good checkpoint is kept; try a lower learning_rate, or dtype: float32."
             )
         spread = self.args.average_tokens_across_devices and num_items_in_batch is not None
         return loss * self.accelerator.num_processes if spread else loss
@@ -131,13 +134,16 @@ class TreeTrainer(SFTTrainer):
             )
         super().log(logs, start_time)
 
+    def create_model_card(self, *args: Any, **more: Any) -> None:
+        """Leaves the card to :mod:`~cradle_lib.training.card`."""
+
     def go(self) -> None:
         """Trains from the start, or from the last whole checkpoint.
 
         Raises:
             TrainingError: If a checkpoint can't be written, or the loss is no number.
         """
-        whole = whole_checkpoints(Path(self.args.output_dir))
+        whole = whole_checkpoints(Path(str(self.args.output_dir)))
         self._first_step = 0
         if whole:
             state = TrainerState.load_from_json(str(whole[-1] / STATE))
@@ -147,7 +153,7 @@ class TreeTrainer(SFTTrainer):
         try:
             self.train(resume_from_checkpoint=str(whole[-1]) if whole else None)
         except OSError as error:
-            whole_checkpoints(Path(self.args.output_dir))
+            whole_checkpoints(Path(str(self.args.output_dir)))
             raise TrainingError(
                 f"{self.args.output_dir}: a checkpoint can't be written "
                 f"({error.strerror or error}). The last good one is kept; make room, and the "
@@ -155,30 +161,49 @@ class TreeTrainer(SFTTrainer):
             ) from error
 
 
-class _AfterEachEpoch(TrainerCallback):  # type: ignore[misc]
+class _AfterEachEpoch(TrainerCallback):
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         control.should_save = True
 
 
-def batch(tree: TokenTree) -> dict[str, torch.Tensor]:
+def batch(tree: TokenTree, config: Any) -> dict[str, Any]:
     """Turns a tree into the arguments of a forward pass, and what the loss needs.
 
     Args:
         tree: A tree of T tokens with n tokens of answers.
+        config: The model's configuration, which says how its layers attend.
 
     Returns:
-        ``input_ids`` and ``position_ids`` (1, T), ``attention_mask`` (1, 1, T, T; whether each
-        token sees each other), ``logits_to_keep`` (n,; the token before each target), ``labels``
-        (1, n; the targets), ``weights`` (n,; whether each belongs to a turn with a label).
+        ``input_ids`` and ``position_ids`` (1, T), ``attention_mask`` (1, 1, T, T; one for each
+        kind of layer where some see no further than a window), ``logits_to_keep`` (n,; the token
+        before each target), ``labels`` (1, n; the targets), ``weights`` (n,; whether each belongs
+        to a turn with a label).
     """
     return {
         "input_ids": torch.from_numpy(tree.ids)[None],
         "position_ids": torch.from_numpy(tree.depths)[None],
-        "attention_mask": torch.from_numpy(tree.sees)[None, None],
+        "attention_mask": _masks(tree, config),
         "logits_to_keep": torch.from_numpy(tree.parents[tree.targets]),
         "labels": torch.from_numpy(tree.ids[tree.targets])[None],
         "weights": torch.from_numpy(tree.labelled),
     }
+
+
+def _masks(tree: TokenTree, config: Any) -> torch.Tensor | dict[str, torch.Tensor]:
+    sees = torch.from_numpy(tree.sees)
+    text = config.get_text_config()
+
+    def shaped(seen: torch.Tensor) -> torch.Tensor:
+        if config._attn_implementation != "sdpa":
+            # Transformers' own attention adds the mask to the scores.
+            seen = torch.where(seen, 0.0, torch.finfo(torch.float32).min)
+        return seen[None, None]
+
+    if "sliding_attention" not in (getattr(text, "layer_types", None) or ()):
+        return shaped(sees)
+    depths = torch.from_numpy(tree.depths)
+    near = depths[:, None] - depths[None, :] < text.sliding_window
+    return {"full_attention": shaped(sees), "sliding_attention": shaped(sees & near)}
 
 
 def _lora(lm: Any, recipe: Recipe) -> LoraConfig | None:

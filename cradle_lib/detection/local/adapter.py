@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib import paths
+from cradle_lib.detection.local.quiet import quiet
 from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
 
@@ -111,8 +112,9 @@ def merged(lm: Any, model: Model) -> Any:
         config.inference_mode = True
         # Named as Transformers knows the base here, which may be a folder of the cache.
         config.base_model_name_or_path = lm.name_or_path
-        wrapped = get_peft_model(lm, config)
-        result = set_peft_model_state_dict(wrapped, load_file(folder / WEIGHTS))
+        with quiet():
+            wrapped = get_peft_model(lm, config)
+        result: Any = set_peft_model_state_dict(wrapped, load_file(folder / WEIGHTS))
     except (SafetensorError, json.JSONDecodeError, OSError) as error:
         reason = " ".join(str(error).split())[:200]
         raise EngineError(f"{paths.shown(folder)}: the adapter can't be read ({reason})") from error

@@ -231,7 +231,7 @@ def load_local(model: Model, options: Options) -> Local:
                 **where,
                 **spread,
             )
-            lm = merged(lm if spread else lm.to(device), model)
+            lm = lm if spread else lm.to(device)
     except torch.OutOfMemoryError as error:
         raise EngineError(
             f"{model.name} does not fit on {device}. It needs {model.hardware or 'more memory'}; "
@@ -239,7 +239,7 @@ def load_local(model: Model, options: Options) -> Local:
         ) from error
     except (OSError, ValueError, RuntimeError, ImportError, KeyError) as error:
         raise unloadable(model, source, error) from error
-    lm.eval()
+    lm = merged(lm, model).eval()
     if not tokenizer.chat_template:
         options.notice(
             f"{model.name} has no chat template: it is shown the plain prompt and, after it, "

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silences Transformers below errors; puts its settings back afterwards."""
+    """Silences Transformers below errors, and what others warn of its next version.
+
+    Its settings are put back afterwards.
+    """
     from transformers.utils import logging as transformers_logging
 
     level = transformers_logging.get_verbosity()
@@ -17,7 +21,9 @@ def quiet() -> Iterator[None]:
     transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            yield
     finally:
         transformers_logging.set_verbosity(level)
         if bars:
