@@ -20,6 +20,8 @@ def test_the_default_set_is_the_baselines_and_the_embedded_model() -> None:
         "always-none": None,
         "keyword": None,
         "tfidf": None,
+        "first-turn-prior": None,
+        "tfidf-history": None,
         "smollm2-135m": None,
         "smollm2-135m-constrained": None,
     }

@@ -8,6 +8,8 @@ release, others measured 22.90 turn-level micro F1 for this kind of system.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -44,47 +46,97 @@ class Tfidf(Sequential):
         return cls(corpus)
 
     def __init__(self, corpus: Corpus) -> None:
-        self._train = _train_split(corpus)
+        self._train = train_split(corpus)
         self.revision = f"train:{self._train.fingerprint} code:{checksum(__file__)}"
 
     def reply(self, prompt: Prompt) -> Answer:
         """Tags the current turn; the history plays no part."""
-        vectorizer, labels, weights, biases = self._fitted
-        # A probability above one half is a positive sum; one product serves all labels.
-        sums = vectorizer.transform([prompt.current]) @ weights + biases
-        return Answer(text=format_mask(sum(1 << labels[i] for i in np.flatnonzero(sums[0] > 0))))
+        vectorizer, linear = self._fitted
+        return linear.answer(vectorizer.transform([prompt.current]))
 
     @cached_property
-    def _fitted(self) -> tuple[Any, list[int], NDArray[np.float64], NDArray[np.float64]]:
-        """The vectorizer, the labels learned, weights (words, labels) and biases (labels,)."""
-        from sklearn.feature_extraction.text import TfidfVectorizer
-        from sklearn.linear_model import LogisticRegression
-
+    def _fitted(self) -> tuple[Any, Linear]:
         texts, masks = [], []
         for dialogue in self._train:
             for turn in dialogue.user_turns:
                 texts.append(harmless(dialogue.utterance(turn)))
                 masks.append(turn.mask)
-        vectorizer = TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True)
-        try:
-            matrix = vectorizer.fit_transform(texts)
-        except ValueError as error:
-            raise EngineError(
-                f"{self._train.name}: too little text to learn from ({error})"
-            ) from error
-        classifiers = {}
-        for index in range(len(LABELS)):
-            target = (np.array(masks) >> index) & 1
-            # A label that the train split lacks, or that every turn has, can't be learned.
-            if 0 < target.sum() < len(target):
-                classifier = LogisticRegression(class_weight="balanced", max_iter=1000)
-                classifiers[index] = classifier.fit(matrix, target)
-        weights = [c.coef_[0] for c in classifiers.values()] or [np.zeros(matrix.shape[1])]
-        biases = [c.intercept_[0] for c in classifiers.values()] or [0.0]
-        return vectorizer, list(classifiers), np.stack(weights, axis=1), np.array(biases)
+        vectorizer = word_pairs()
+        return vectorizer, fit_labels(vectorized(vectorizer, texts, self._train), masks)
 
 
-def _train_split(corpus: Corpus) -> Corpus:
+def word_pairs() -> Any:
+    """Makes the vectorizer: words and pairs of words that occur at least twice."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    return TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True)
+
+
+def vectorized(vectorizer: Any, texts: Sequence[str], train: Corpus) -> Any:
+    """Fits a vectorizer to texts and gives their matrix.
+
+    Raises:
+        EngineError: If there is too little text.
+    """
+    try:
+        return vectorizer.fit_transform(texts)
+    except ValueError as error:
+        raise EngineError(f"{train.name}: too little text to learn from ({error})") from error
+
+
+@dataclass(frozen=True)
+class Linear:
+    """One logistic regression for each label that could be learned.
+
+    Attributes:
+        labels: Position of each in :data:`~cradle_lib.labels.LABELS`.
+        weights: Shape (features, labels).
+        biases: Shape (labels,).
+    """
+
+    labels: tuple[int, ...]
+    weights: NDArray[np.float64]
+    biases: NDArray[np.float64]
+
+    def answer(self, features: Any) -> Answer:
+        """Tags one turn.
+
+        Args:
+            features: Of the turn. Shape (1, features).
+        """
+        # A probability above one half is a positive sum; one product serves all labels.
+        sums = features @ self.weights + self.biases
+        found = np.flatnonzero(sums[0] > 0)
+        return Answer(text=format_mask(sum(1 << self.labels[i] for i in found)))
+
+
+def fit_labels(matrix: Any, masks: Sequence[int]) -> Linear:
+    """Fits one logistic regression per label.
+
+    Args:
+        matrix: Features of turns. Shape (turns, features).
+        masks: Their gold labels.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    classifiers = {}
+    for index in range(len(LABELS)):
+        target = (np.array(masks) >> index) & 1
+        # A label that the train split lacks, or that every turn has, can't be learned.
+        if 0 < target.sum() < len(target):
+            classifier = LogisticRegression(class_weight="balanced", max_iter=1000)
+            classifiers[index] = classifier.fit(matrix, target)
+    weights = [c.coef_[0] for c in classifiers.values()] or [np.zeros(matrix.shape[1])]
+    biases = [c.intercept_[0] for c in classifiers.values()] or [0.0]
+    return Linear(tuple(classifiers), np.stack(weights, axis=1), np.array(biases))
+
+
+def train_split(corpus: Corpus) -> Corpus:
+    """Finds the train split beside a corpus.
+
+    Raises:
+        EngineError: If there is none, or it can't be read.
+    """
     candidates = [_sibling(corpus.path, name) for name in _HELD_OUT] if corpus.path else []
     for path in candidates:
         if path is not None and path.is_file():

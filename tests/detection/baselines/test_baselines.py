@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
@@ -15,7 +18,8 @@ from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Model, load_predictions, load_registry, read_journal, run
 from cradle_lib.detection.baselines.keyword import LEXICON, Keyword
 from cradle_lib.errors import EngineError
-from cradle_lib.labels import LABELS, format_mask
+from cradle_lib.labels import LABELS, format_mask, labels_of
+from cradle_lib.record import History
 
 from ..dialogues import make_corpus
 
@@ -189,6 +193,59 @@ def test_tfidf_without_a_train_split_says_where_it_looked(corpus: Corpus, tmp_pa
     alone = load_corpus(str(tmp_path / "test.csv"))
     with pytest.raises(EngineError, match=r"none beside .*test.csv"):
         run(load_registry()["tfidf"], alone, out=tmp_path)
+
+
+@pytest.mark.parametrize("history", ["self", "none"])
+def test_the_first_turn_prior_tags_the_first_user_turn_of_each_dialogue(
+    corpus: Corpus, tmp_path: Path, history: History
+) -> None:
+    path = run(load_registry()["first-turn-prior"], corpus, out=tmp_path, history=history)
+    frame = load_predictions(path, corpus).to_frame()
+    expected = np.where(frame["position"] == 1, "alert_ongoing", "none")
+    assert frame["tagged"].tolist() == expected.tolist()
+
+
+def test_tfidf_with_history_is_scikit_learns_one_vs_rest_on_three_blocks(
+    split: Corpus, tmp_path: Path
+) -> None:
+    path = run(load_registry()["tfidf-history"], split, out=tmp_path, history="gold")
+    predictions = load_predictions(path, split)
+
+    def blocks(corpus: Corpus) -> tuple[list[str], list[str], list[list[int]]]:
+        now, before, shown = [], [], []
+        for dialogue in corpus:
+            turns = dialogue.user_turns
+            for index, turn in enumerate(turns):
+                now.append(turn.text)
+                before.append(" ".join(f"User: {t.text}" for t in turns[:index]))
+                tags = [label for t in turns[:index] for label in labels_of(t.mask)]
+                shown.append([int(label in tags) for label in LABELS])
+        return now, before, shown
+
+    train = load_corpus(str(tmp_path / "train.csv"))
+    used = [i for i in range(len(LABELS)) if ((train.gold >> i) & 1).any()]
+    target = np.stack([(train.gold >> i) & 1 for i in used], axis=1)
+    settings: dict[str, Any] = {"ngram_range": (1, 2), "min_df": 2, "sublinear_tf": True}
+    columns = ColumnTransformer(
+        [
+            ("now", TfidfVectorizer(**settings), "now"),
+            ("before", TfidfVectorizer(**settings), "before"),
+            ("shown", "passthrough", list(LABELS)),
+        ],
+        sparse_threshold=1.0,
+    )
+
+    def table(corpus: Corpus) -> pd.DataFrame:
+        now, before, shown = blocks(corpus)
+        frame = pd.DataFrame(shown, columns=list(LABELS))
+        return frame.assign(now=now, before=before)
+
+    oracle = OneVsRestClassifier(LogisticRegression(class_weight="balanced", max_iter=1000))
+    oracle.fit(columns.fit_transform(table(train)), target)
+    expected = oracle.predict(columns.transform(table(split)))
+    masks = (expected.astype(np.int64) << np.array(used)).sum(axis=1)
+    np.testing.assert_array_equal(predictions.masks, masks)
+    assert predictions.masks.any()
 
 
 # ---- Replay -------------------------------------------------------------------------

@@ -1,0 +1,91 @@
+"""The classical baseline with a memory: the current turn, what came before, and its own tags.
+
+The same words and the same logistic regressions as :mod:`~cradle_lib.detection.baselines.tfidf`,
+with three blocks of features: the words of the current turn, the words of the dialogue before it,
+and the labels that the history shows. It learns with the gold tags in the history, as a language
+model that is fine-tuned does, and answers with its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection.baselines import tfidf
+from cradle_lib.detection.baselines.tfidf import (
+    Linear,
+    fit_labels,
+    train_split,
+    vectorized,
+    word_pairs,
+)
+from cradle_lib.detection.engine import Options, Sequential, checksum
+from cradle_lib.detection.model import Model
+from cradle_lib.detection.session import TAG, Answer, Prompt, Session
+from cradle_lib.labels import LABELS, format_mask
+from cradle_lib.prompts import load_template
+
+
+class TfidfHistory(Sequential):
+    """Learns the train split that lies beside the corpus, history and tags included.
+
+    Args:
+        corpus: The corpus of the run.
+
+    Raises:
+        EngineError: If there is no train split beside it.
+    """
+
+    kind = "baseline"
+
+    @classmethod
+    def create(cls, model: Model, corpus: Corpus, options: Options) -> TfidfHistory:
+        """Makes the engine; it finds its train split beside the corpus."""
+        return cls(corpus)
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._train = train_split(corpus)
+        code = checksum(__file__, str(tfidf.__file__))
+        self.revision = f"train:{self._train.fingerprint} code:{code}"
+
+    def reply(self, prompt: Prompt) -> Answer:
+        """Tags the current turn, with the history and the tags that it shows."""
+        current, before, linear = self._fitted
+        words = current.transform([prompt.current]), before.transform([_said_before(prompt)])
+        return linear.answer(_joined(*words, [prompt.tagged]))
+
+    @cached_property
+    def _fitted(self) -> tuple[Any, Any, Linear]:
+        template = load_template("append")
+        prompts, masks = [], []
+        for dialogue in self._train:
+            session = Session(dialogue, template)
+            for turn in dialogue.user_turns:
+                if session.prompt is not None:
+                    prompts.append(session.prompt)
+                    masks.append(turn.mask)
+                    session.answer(Answer(format_mask(turn.mask)))
+        current, before = word_pairs(), word_pairs()
+        words = (
+            vectorized(current, [prompt.current for prompt in prompts], self._train),
+            vectorized(before, [_said_before(prompt) for prompt in prompts], self._train),
+        )
+        matrix = _joined(*words, [prompt.tagged for prompt in prompts])
+        return current, before, fit_labels(matrix, masks)
+
+
+def _said_before(prompt: Prompt) -> str:
+    lines = prompt.history.splitlines()
+    return "\n".join(line for line in lines if not line.startswith(f"{TAG}:"))
+
+
+def _joined(current: Any, before: Any, tagged: Sequence[int]) -> Any:
+    """Puts the blocks side by side: words now, words before, one column for each label shown."""
+    from scipy.sparse import csr_matrix, hstack
+
+    shown = (np.array(tagged)[:, None] >> np.arange(len(LABELS))) & 1
+    return hstack([current, before, csr_matrix(shown)], format="csr")
