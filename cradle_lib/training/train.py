@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,7 +85,8 @@ def train_model(
         notice: Takes sentences that the user should know.
 
     Returns:
-        Where it is, its record, and the model.
+        Where it is, its record, and the model. Of several processes that ``accelerate`` started
+        none chooses: the same call in one process does.
 
     Raises:
         TrainingError: If there is nothing to learn, splits share dialogues, the folder holds
@@ -103,7 +105,8 @@ def train_model(
             require_separate(train, split)
     wait_passively()
     learner = resolve(model, dtype=recipe.dtype)
-    local = load_local(learner, options or Options())
+    # Whoever trains moves it to where it belongs, which for several processes are several GPUs.
+    local = load_local(learner, Options(device="cpu"))
     if not local.tokenizer.chat_template:
         raise TrainingError(
             f"{model.name} has no chat template, so nothing says where an answer begins and ends. "
@@ -117,8 +120,12 @@ def train_model(
         notice(
             f"{record.dropped:,} user turns are beyond {recipe.max_length:,} tokens and left out"
         )
-    record.write(folder)
+    if os.environ.get("RANK", "0") == "0":
+        record.write(folder)
     losses = _train(local, trees, recipe, folder, progress)
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        notice("Trained. The same command in one process, without accelerate, chooses and keeps.")
+        return Trained(folder, record, trained_model(model, folder))
     candidates = whole_checkpoints(folder)
     scores: list[dict[str, float]] = []
     if dev is not None:
