@@ -88,7 +88,7 @@ talk that is none. Nobody should be judged by its tags.
 
 ## Training
 
-- Base: [{origin}](https://huggingface.co/{origin}), {record.base_revision or "revision not pinned"}
+- Base: `{origin}`, {record.base_revision or "revision not pinned"}
 - Data: `{record.corpus}` (fingerprint {record.fingerprint}), {record.dialogues:,} dialogues with
   {record.turns:,} user turns{left_out}; it shares no dialogue with
   {held_out}.{surrogate}

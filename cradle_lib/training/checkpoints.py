@@ -25,6 +25,7 @@ from cradle_lib.scoring.core.evaluate import evaluate
 # What is written last into a checkpoint: a folder that has it is whole.
 STATE: Final = "trainer_state.json"
 _DEV: Final = "dev.jsonl"
+_ALMOST: Final = 1e-6
 
 
 def whole_checkpoints(folder: Path) -> list[Path]:
@@ -41,10 +42,21 @@ def step_of(checkpoint: Path) -> int:
     return int(checkpoint.name.rpartition("-")[2])
 
 
+def epochs_done(checkpoint: Path) -> float:
+    """How often all dialogues had been seen when a checkpoint was saved."""
+    return float(json.loads((checkpoint / STATE).read_text(encoding="utf-8"))["epoch"])
+
+
 def is_epoch_end(checkpoint: Path) -> bool:
     """Whether a checkpoint was saved at the end of an epoch."""
-    state = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
-    return bool(abs(state["epoch"] - round(state["epoch"])) < 1e-6)
+    epochs = epochs_done(checkpoint)
+    return abs(epochs - round(epochs)) < _ALMOST
+
+
+def is_finished(folder: Path, epochs: int) -> bool:
+    """Whether a training has come to its end, however many processes it had."""
+    saved = whole_checkpoints(folder)
+    return bool(saved) and epochs_done(saved[-1]) > epochs - _ALMOST
 
 
 def keep(checkpoint: Path, folder: Path, model: Model) -> None:

@@ -30,6 +30,7 @@ from cradle_lib.training.checkpoints import (
     STATE,
     choose,
     is_epoch_end,
+    is_finished,
     keep,
     score_checkpoints,
     step_of,
@@ -232,9 +233,10 @@ def _train(
     folder: Path,
     progress: Callable[[TrainingProgress], None],
 ) -> list[dict[str, float]]:
-    from cradle_lib.detection.local.quiet import quiet
-    from cradle_lib.training.trainer import TreeTrainer
+    if not is_finished(folder, recipe.epochs):
+        from cradle_lib.detection.local.quiet import quiet
+        from cradle_lib.training.trainer import TreeTrainer
 
-    with quiet():
-        TreeTrainer(local.lm, local.tokenizer, trees, recipe, folder, progress).go()
+        with quiet():
+            TreeTrainer(local.lm, local.tokenizer, trees, recipe, folder, progress).go()
     return loss_curve(whole_checkpoints(folder)[-1])

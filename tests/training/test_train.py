@@ -238,6 +238,22 @@ def test_what_can_not_be_trained_is_refused(
     assert not (tmp_path / "out").exists()
 
 
+def test_what_is_finished_is_not_trained_again_but_chosen_again(trained: Trained) -> None:
+    def never(now: Any) -> None:
+        raise AssertionError(now)
+
+    again = train(
+        Path(trained.record.base),
+        trained.folder,
+        talks(),
+        dev=talks(4),
+        shared=True,
+        progress=never,
+    )
+    assert (again.record.losses, again.record.dev) == (trained.record.losses, trained.record.dev)
+    assert again.record.chosen == trained.record.chosen
+
+
 def test_another_training_is_not_mixed_into_a_folder(
     trained: Trained, corpus: Corpus, tmp_path: Path
 ) -> None:
