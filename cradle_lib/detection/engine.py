@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.session import Answer, Prediction, Prompt, Session
+from cradle_lib.detection.session import Answer, Prediction, Prompt, Questions
 from cradle_lib.errors import EngineError
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Engine(ABC):
         return cls()
 
     @abstractmethod
-    def answer_all(self, sessions: Iterable[Session], emit: Emit) -> None:
+    def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:
         """Asks every session's prompts until all are finished.
 
         Args:
@@ -113,7 +113,7 @@ class Sequential(Engine):
     def reply(self, prompt: Prompt) -> Answer:
         """Answers one prompt."""
 
-    def answer_all(self, sessions: Iterable[Session], emit: Emit) -> None:
+    def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:
         """Asks one dialogue after the other, one turn after the other; times each answer."""
         for session in sessions:
             while (prompt := session.prompt) is not None:

@@ -16,13 +16,14 @@ from typing import Any
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
+from cradle_lib.detection.asking import Consent, Progress
 from cradle_lib.detection.baselines.function import UserFunction
 from cradle_lib.detection.engine import Options
 from cradle_lib.detection.journal_paths import PAGE, journal_path, runs_folder, stored_as
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.predictions import Predictions, load_predictions
 from cradle_lib.detection.registry import Registry, find_model, load_registry
-from cradle_lib.detection.run import Consent, Progress, run
+from cradle_lib.detection.run import run
 from cradle_lib.detection.session import Prompt
 from cradle_lib.detection.specs import resolve
 from cradle_lib.errors import (

@@ -21,15 +21,16 @@ from cradle_lib.detection import (
     Outcome,
     Progress,
     Prompt,
+    asking,
     journal_path,
     load_predictions,
     read_journal,
     run,
     sample_dialogues,
 )
+from cradle_lib.detection.asking import Consent
 from cradle_lib.detection.engine import Engine, Sequential
 from cradle_lib.detection.model import Decoding, Prices
-from cradle_lib.detection.run import Consent
 from cradle_lib.errors import CorpusError, EngineError, JournalError
 from cradle_lib.labels import BITS
 from cradle_lib.scoring.robustness.subgroups import cohorts
@@ -51,7 +52,7 @@ class Asked(Sequential):
 
 def use(monkeypatch: pytest.MonkeyPatch, *answers: Answer) -> Asked:
     engine = Asked(*answers)
-    module = sys.modules[run.__module__]
+    module = asking
     monkeypatch.setattr(module, "make_engine", lambda *_: engine)
     # As if it shipped with the library: these runs go on from one engine to the other.
     monkeypatch.setattr(module, "code_of", lambda _: None)
@@ -388,7 +389,7 @@ def test_the_limit_of_a_run_binds_every_later_start(
     path = run(PRICED, corpus, out=tmp_path, limit=1, consent=yes, max_cost=0.5)
     assert read_journal(path)[0].max_cost == 0.5
     engine = use(monkeypatch, *[Answer("none", tokens_in=900_000, tokens_out=1)] * 2)
-    monkeypatch.setattr(sys.modules[run.__module__], "Remote", Asked)
+    monkeypatch.setattr(asking, "Remote", Asked)
     engine.stop = lambda why: engine.answers.clear() or (_ for _ in ()).throw(EngineError(why))
     with pytest.raises(EngineError, match=r"of --max-cost \$0\.5 are spent"):
         run(PRICED, corpus, out=tmp_path, consent=yes)
@@ -445,7 +446,7 @@ def test_the_code_of_an_engine_of_ones_own_is_part_of_its_runs_identity(
         return found
 
     model = Model(id="own", name="Own", group="own", engine="keyword")
-    module = sys.modules[run.__module__]
+    module = asking
     monkeypatch.setattr(module, "make_engine", lambda *_: load("none")())
     path = run(model, corpus, out=tmp_path)
     code = read_journal(path)[0].code

@@ -36,7 +36,7 @@ from cradle_lib.detection.engine import Emit, Engine, Options
 from cradle_lib.detection.local.loading import require_packages
 from cradle_lib.detection.local.quiet import unlogged
 from cradle_lib.detection.model import Decoding, Model
-from cradle_lib.detection.session import Answer, Prompt, Session
+from cradle_lib.detection.session import Answer, Prompt, Questions
 from cradle_lib.errors import EngineError
 
 LONGEST_REASON: Final = 300
@@ -150,7 +150,7 @@ class Remote(Engine):
         if self._dispatcher is not None:
             self._dispatcher.stop(why)
 
-    def answer_all(self, sessions: Iterable[Session], emit: Emit) -> None:
+    def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:
         """Asks many dialogues at once, each of them one turn after the other.
 
         Raises:
@@ -189,11 +189,11 @@ class Remote(Engine):
         if dispatcher.error is not None:
             raise dispatcher.error
 
-    async def _drive(self, dispatcher: Dispatcher, sessions: Iterable[Session]) -> None:
+    async def _drive(self, dispatcher: Dispatcher, sessions: Iterable[Questions]) -> None:
         async with self.connect() as self._client:
             await dispatcher.run(self._informed(sessions))
 
-    def _informed(self, sessions: Iterable[Session]) -> Iterator[Session]:
+    def _informed(self, sessions: Iterable[Questions]) -> Iterator[Questions]:
         """What an earlier start learned about parameters need not be learned again."""
         for session in sessions:
             for stored in session.taken:

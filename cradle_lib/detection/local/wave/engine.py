@@ -18,7 +18,7 @@ from cradle_lib.detection.engine import Emit, Engine, Options
 from cradle_lib.detection.local.loading import Local, load_local, require_packages, wait_passively
 from cradle_lib.detection.local.snapshot import weights_pin
 from cradle_lib.detection.model import Model
-from cradle_lib.detection.session import Session
+from cradle_lib.detection.session import Questions
 from cradle_lib.errors import EngineError
 
 LARGEST_WAVE: Final = 96
@@ -52,7 +52,7 @@ class Wave(Engine):
         wait_passively()
         self._model, self._options, self._loaded = model, options, local
 
-    def answer_all(self, sessions: Iterable[Session], emit: Emit) -> None:
+    def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:
         """Asks every session's prompts until all are finished.
 
         Args:
@@ -97,7 +97,7 @@ class Wave(Engine):
                     ) from trouble
                 size = max(1, size // 2) if trouble is not None else size
 
-    def _one_by_one(self, local: Local, waiting: deque[Session], emit: Emit, reason: str) -> None:
+    def _one_by_one(self, local: Local, waiting: deque[Questions], emit: Emit, reason: str) -> None:
         from cradle_lib.detection.local.reference import Reference
 
         self._options.notice(
@@ -107,7 +107,13 @@ class Wave(Engine):
         waiting.clear()
 
 
-def _affordable(local: Local, waiting: Iterable[Session]) -> int:
+def _history(session: Questions) -> int:
+    """Estimates the tokens of a dialogue to come: a question stands for two turns."""
+    said = len(session.prompt.history) // 4 if session.prompt else 0
+    return said + session.remaining * 2 * 60
+
+
+def _affordable(local: Local, waiting: Iterable[Questions]) -> int:
     """Chooses the size of the wave: half of the free memory for keys and values, at most."""
     import torch
 
@@ -116,7 +122,7 @@ def _affordable(local: Local, waiting: Iterable[Session]) -> int:
     size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     weight = local.lm.get_input_embeddings().weight
     # A turn of dialogue is some forty tokens, its tag included.
-    tokens = max(len(session.dialogue.turns) for session in waiting) * 60 + 256
+    tokens = max(_history(session) for session in waiting) + 256
     slot = 2 * config.num_hidden_layers * heads * size * tokens * weight.element_size()
     if weight.device.type == "cuda":
         free = torch.cuda.mem_get_info(weight.device)[0]

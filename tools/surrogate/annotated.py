@@ -20,14 +20,11 @@ import random
 from collections import Counter
 from typing import Final, Literal
 
-from cradle_lib.corpus.surrogate.plan import (
-    SCENARIOS,
-    VOICES,
+from cradle_lib.construction.plan import VOICES, Event, Plan, Step, Timing
+from cradle_lib.errors import CorpusError
+from tools.surrogate.quotas import (
+    SCENARIO_COUNTS,
     Case,
-    Event,
-    Plan,
-    Step,
-    Timing,
     apportion,
     assign_scenarios,
     assign_timings,
@@ -35,12 +32,10 @@ from cradle_lib.corpus.surrogate.plan import (
     spread,
     stretch,
 )
-from cradle_lib.errors import CorpusError
 
 ROWS: Final = 8975
 USER_ROWS: Final = 4527
 CONTINUATION_BLOCKS: Final = {2: 20, 3: 20, 4: 20}
-QUOTAS: Final = dict(zip(SCENARIOS, (96, 97, 91, 67, 56, 97, 96), strict=True))
 
 # Confirms on user rows (label_counts.csv), plus the one on a continuation row.
 CONFIRMS: Final[dict[Event, int]] = {
@@ -114,14 +109,16 @@ def plan_annotated(rng: random.Random) -> list[Plan]:
         CorpusError: If the tables above contradict each other.
     """
     cases = shuffled(_cases(), rng)
-    scenarios = assign_scenarios(cases, QUOTAS, rng)
+    scenarios = assign_scenarios(cases, SCENARIO_COUNTS, rng)
     timings = assign_timings(cases, rng)
     voices = spread([(voice, 1.0) for voice in VOICES], len(cases), rng)
     shapes = _shapes(cases, timings, rng)
     plans = []
     for i, case in enumerate(cases):
         rows, places = _place(case, timings[i], *shapes[i], rng)
-        plans.append(Plan("test", i, case, scenarios[i], timings[i], rows, places, voices[i]))
+        plans.append(
+            Plan(str(i), "annotated", scenarios[i], timings[i], rows, case.steps, places, voices[i])
+        )
     return plans
 
 

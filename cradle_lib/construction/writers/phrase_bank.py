@@ -1,22 +1,24 @@
-"""From moves to words, within the limits on repetition.
+"""The writer that ships: it finds words for a plan in the phrase bank, within limits on repetition.
 
-A *ledger* per split counts every sentence and refuses a text that would make one occur
-a fourth time. Labelled sentences of train and dev never occur in test, and the other
-way round.
+A *ledger* counts every sentence and refuses a text that would make one occur a fourth time. It
+also keeps corpora apart: no labelled sentence of one occurs in the other.
 """
 
 from __future__ import annotations
 
+import hashlib
 import random
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from cradle_lib.corpus.surrogate.bank import Bank, Phrase, Voicebox
-from cradle_lib.corpus.surrogate.plan import Plan
-from cradle_lib.corpus.surrogate.script import LABELLED, Mix, Move, Script
-from cradle_lib.corpus.surrogate.voices import Voices, finish, lower_start
+from cradle_lib import paths
+from cradle_lib.construction.plan import Plan
+from cradle_lib.construction.validators.draft import Draft, Line, write_line
+from cradle_lib.construction.writers.bank import Bank, Phrase, SurfaceForms
+from cradle_lib.construction.writers.script import LABELLED, PLAIN, Mix, Move, Script
+from cradle_lib.construction.writers.voices import Voices, finish, lower_start
 from cradle_lib.errors import CorpusError
 
 LIMIT: Final = 3
@@ -76,18 +78,17 @@ class Ledger:
 class Decks:
     """Draws phrases of a section in shuffled rounds, so that all are used evenly.
 
-    A phrase that has been refused often in a row is used up and leaves its deck.
+    A phrase that has been refused often in a row leaves its deck.
 
     Args:
         bank: The phrase bank.
-        test: Whether the test split is written. Every second phrase of a labelled
+        test: Whether a test split is written. Every second phrase of a labelled
             section is kept for it: the odd ones, counted from 0.
         mix: How hard the corpus is.
         seed: Start of the shuffles.
     """
 
     def __init__(self, bank: Bank, *, test: bool, mix: Mix, seed: str) -> None:
-        """Shuffles nothing yet; see the class."""
         self._bank, self._test, self._mix = bank, test, mix
         self._rng = random.Random(f"{seed} decks")
         self._whole: dict[tuple[str, bool], list[Phrase]] = {}
@@ -122,99 +123,105 @@ class Decks:
         return self._rest[key].pop() if self._rest[key] else None
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A dialogue in words.
-
-    Attributes:
-        texts: One per row, in the release's format.
-        masks: The labels of each row.
-        cases: The hard cases it holds, sorted.
-    """
-
-    texts: tuple[str, ...]
-    masks: tuple[int, ...]
-    cases: tuple[str, ...]
-
-
-class Writer:
-    """Writes the dialogues of one split.
+class PhraseBank:
+    """Writes dialogues from the phrase bank.
 
     Args:
         bank: The phrase bank.
-        ledger: The split's sentences; grows with every dialogue.
-        decks: The split's decks.
         mix: How hard the corpus is.
+        seed: Start of all choices.
+        test: Whether a test split is written: its labelled turns use phrases of their own.
+        ledger: What has been said so far; grows with every dialogue.
     """
 
-    def __init__(self, bank: Bank, ledger: Ledger, decks: Decks, mix: Mix) -> None:
-        """Keeps what it is given; see the class."""
-        self._bank, self._ledger, self._decks, self._mix = bank, ledger, decks, mix
-        self._voices = Voices(bank)
+    def __init__(
+        self,
+        bank: Bank,
+        mix: Mix,
+        *,
+        seed: str,
+        test: bool = False,
+        ledger: Ledger | None = None,
+    ) -> None:
+        self.bank = bank.parted(LABELLED, test=test)
+        self.mix, self.seed = mix, seed
+        self.ledger = ledger or Ledger()
+        self.decks = Decks(self.bank, test=test, mix=mix, seed=seed)
+        self.voices = Voices(self.bank)
 
-    def write(self, plan: Plan, seed: str) -> Written:
+    @classmethod
+    def load(cls, *, seed: str) -> PhraseBank:
+        """Loads the bank that ships, to write what is asked for plainly."""
+        return cls(Bank.load(paths.PHRASES), PLAIN, seed=seed)
+
+    def draft(self, plan: Plan, attempt: int = 0) -> tuple[Draft, str]:
+        """Writes one dialogue.
+
+        Args:
+            plan: The dialogue. The rows of one for people to label get no labels.
+            attempt: How often it was written before.
+
+        Returns:
+            The draft, and the text that a language model would have written.
+        """
+        again = f" {attempt}" if attempt else ""
+        lines, _ = self.write(plan, self.dialogue_seed(f"{plan.dialogue}{again}"))
+        if plan.kind == "annotated":
+            lines = [replace(line, mask=0) for line in lines]
+        return Draft(tuple(lines)), "\n".join(map(write_line, lines))
+
+    def dialogue_seed(self, dialogue: str) -> int:
+        """Gives the seed of one dialogue: a positive 63-bit number."""
+        digest = hashlib.blake2b(f"{self.seed} {dialogue}".encode(), digest_size=8).digest()
+        return int.from_bytes(digest, "big") >> 1
+
+    def write(self, plan: Plan, seed: int) -> tuple[list[Line], list[str]]:
         """Finds the words for one dialogue.
 
         Args:
             plan: The dialogue.
             seed: Start of all choices within it.
 
+        Returns:
+            Its rows with their labels, and the hard cases that it holds.
+
         Raises:
             CorpusError: If the bank has no sentence left that may be used.
         """
-        return _Dialogue(
-            self._bank,
-            self._ledger,
-            self._decks,
-            self._mix,
-            self._voices,
-            plan,
-            random.Random(seed),
-        ).write()
+        return _Dialogue(self, plan, random.Random(str(seed))).write()
 
 
 class _Dialogue:
-    def __init__(
-        self,
-        bank: Bank,
-        ledger: Ledger,
-        decks: Decks,
-        mix: Mix,
-        voices: Voices,
-        plan: Plan,
-        rng: random.Random,
-    ) -> None:
-        self._ledger, self._decks, self._voices = ledger, decks, voices
-        self._plan, self._rng = plan, rng
-        self._moves = Script(bank, plan, mix, rng).moves()
-        self._box = Voicebox(bank, lambda n: int(rng.random() * n))
+    """One dialogue that is being written: what it has said, and its random numbers."""
+
+    def __init__(self, writer: PhraseBank, plan: Plan, rng: random.Random) -> None:
+        self._writer, self._plan, self._rng = writer, plan, rng
+        self._moves = Script(writer.bank, plan, writer.mix, rng).moves()
+        self._forms = SurfaceForms(writer.bank, lambda n: int(rng.random() * n))
         self._flip = rng.random() < 0.25
         self._lower = plan.scenario in ("S6", "S7") and rng.random() < 0.5
         self._said: set[str] = set()
         self._used: set[str] = set()
 
-    def write(self) -> Written:
-        plan = self._plan
-        masks = plan.masks()
-        texts: list[str] = []
-        for row, who in enumerate(plan.rows):
+    def write(self) -> tuple[list[Line], list[str]]:
+        masks = self._plan.masks()
+        lines = []
+        for row, who in enumerate(self._plan.rows):
             speaker = "User" if who in "Uu" else "Listener"
+            labels = bool(masks[row])
             if who in "ul":
-                texts.append("- " + self._item(row, speaker, masks[row]))
-                continue
-            text = self._find(self._moves[row], speaker, bool(masks[row]))
-            texts.append(f"{speaker}: {text}")
-        cases = {move.case for move in self._moves.values() if move.case}
-        return Written(tuple(texts), tuple(masks), tuple(sorted(cases)))
+                text = "- " + self._find(self._item(row, speaker, labels), speaker, labels)
+            else:
+                text = self._find(self._moves[row], speaker, labels)
+            lines.append(Line(speaker, text, masks[row], continues=who in "ul"))
+        return lines, sorted({move.case for move in self._moves.values() if move.case})
 
-    def _item(self, row: int, speaker: str, mask: int) -> str:
-        prefix = "" if speaker == "User" else "listener."
-        section = f"{prefix}bullets.{self._plan.scenario}"
-        if mask:
-            step = self._plan.case.steps[self._plan.places.index(row)]
+    def _item(self, row: int, speaker: str, labels: bool) -> Move:
+        section = f"{'' if speaker == 'User' else 'listener.'}bullets.{self._plan.scenario}"
+        if labels:
+            step = self._plan.steps[self._plan.places.index(row)]
             section = f"confirm.{step.events[0].key}"
-        text = self._find(Move("item", ((section,),)), speaker, bool(mask))
-        return text
+        return Move("item", ((section,),))
 
     def _find(self, move: Move, speaker: str, labels: bool) -> str:
         """Draws surface forms until the ledger admits one."""
@@ -222,7 +229,8 @@ class _Dialogue:
         for level in range(longest):
             for _ in range(TRIES):
                 phrases = [
-                    self._decks.draw(chain[min(level, len(chain) - 1)]) for chain in move.parts
+                    self._writer.decks.draw(chain[min(level, len(chain) - 1)])
+                    for chain in move.parts
                 ]
                 drawn = [phrase for phrase in phrases if phrase is not None]
                 if len(drawn) < len(phrases):
@@ -231,16 +239,18 @@ class _Dialogue:
                     continue
                 text = self._word(move, level, drawn, speaker)
                 found = sentences(text)
-                taken = self._ledger.admits(found, labels=labels) and not (self._said & set(found))
+                taken = self._writer.ledger.admits(found, labels=labels) and not (
+                    self._said & set(found)
+                )
                 for phrase in drawn:
-                    self._decks.judge(phrase, taken=taken)
+                    self._writer.decks.judge(phrase, taken=taken)
                 if taken:
-                    self._ledger.add(found, labels=labels)
+                    self._writer.ledger.add(found, labels=labels)
                     self._said.update(found)
                     self._used.update(p.where for p in drawn)
                     return text
         raise CorpusError(
-            f"the phrase bank is too small for {self._plan.split}: every sentence of "
+            f"the phrase bank is too small for {self._writer.seed}: every sentence of "
             f"{' or '.join(sorted({s for chain in move.parts for s in chain}))} "
             f"occurs {LIMIT} times already",
             hint="Add phrases, alternatives or slots to one of these sections",
@@ -250,10 +260,10 @@ class _Dialogue:
         listener = speaker == "Listener"
         texts = []
         for chain, phrase in zip(move.parts, phrases, strict=True):
-            text = self._box.say(phrase, listener=listener)
+            text = self._forms.say(phrase, listener=listener)
             section = chain[min(level, len(chain) - 1)]
             if self._flip and _ABOUT_OTHERS.match(section):
-                text = self._voices.flip(text)
+                text = self._writer.voices.flip(text)
             texts.append(text)
         text = " ".join(texts)
         lower = self._lower if listener else self._plan.voice == "slang"
@@ -261,8 +271,8 @@ class _Dialogue:
             return lower_start(finish(text, lower=lower, stop=False).rstrip("."))
         if listener or move.kind == "list":
             return finish(text, lower=lower, stop=move.kind != "list")
-        say = lambda phrase: self._box.say(phrase, listener=False)  # noqa: E731
-        return self._voices.style(
+        say = lambda phrase: self._forms.say(phrase, listener=False)  # noqa: E731
+        return self._writer.voices.style(
             finish(text),
             self._plan.voice,
             say,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Final
 
-from cradle_lib.corpus.surrogate.bank import Bank, Phrase
+from cradle_lib.construction.writers.bank import Bank, Phrase
 
 _SPACES: Final = re.compile(r"\s+")
 _SPACE_BEFORE: Final = re.compile(r"\s+([,.;:!?])")
@@ -110,7 +110,7 @@ class Voices:
 
         Args:
             text: One or more whole sentences.
-            voice: One of :data:`~cradle_lib.corpus.surrogate.plan.VOICES`.
+            voice: One of :data:`~cradle_lib.construction.plan.VOICES`.
             say: Makes a surface form of a phrase.
             rng: Decides which habits show in this turn.
             grave: Whether the text is about a crisis. What is added then comes from the

@@ -11,14 +11,11 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from cradle_lib.corpus.surrogate.plan import (
-    SCENARIOS,
-    VOICES,
+from cradle_lib.construction.plan import VOICES, WINDOWS, Event, Plan, Step, Timing
+from tools.surrogate.annotated import CONFIRMS
+from tools.surrogate.quotas import (
+    SCENARIO_COUNTS,
     Case,
-    Event,
-    Plan,
-    Step,
-    Timing,
     apportion,
     assign_scenarios,
     assign_timings,
@@ -26,7 +23,6 @@ from cradle_lib.corpus.surrogate.plan import (
     spread,
     stretch,
 )
-from cradle_lib.corpus.surrogate.plan_annotated import CONFIRMS, QUOTAS
 
 SIZES: Final = {"train": (3058, 48557), "dev": (420, 6679)}
 NO_LABEL: Final = 0.285
@@ -36,11 +32,11 @@ UNIQUE_LABELS: Final = 1.295
 ALERT_ONGOING: Final = 0.30
 LENGTHS: Final = ((15, 60), (16, 13), (17, 14), (18, 5), (19, 5), (20, 2), (21, 1))
 
-# Turns counted from 1; the earliest turn of a window is taken most often.
-WINDOWS: Final[dict[Timing, tuple[tuple[int, int], ...]]] = {
-    "early": ((3, 5), (5, 3), (7, 2)),
-    "mid": ((7, 5), (9, 3), (11, 2)),
-    "late": ((11, 6), (13, 3), (15, 1)),
+# How often the first, second and third turn of a window is taken.
+EARLIEST: Final[dict[Timing, tuple[int, ...]]] = {
+    "early": (5, 3, 2),
+    "mid": (5, 3, 2),
+    "late": (6, 3, 1),
 }
 
 # Sets of several confirms, and how common each is among such sets.
@@ -66,14 +62,14 @@ def plan_generated(split: str, rng: random.Random) -> list[Plan]:
     """Plans the dialogues of ``train`` or ``dev``."""
     dialogues, rows = SIZES[split]
     cases = shuffled(_cases(dialogues, rng), rng)
-    shares = apportion([QUOTAS[s] for s in SCENARIOS], dialogues)
-    scenarios = assign_scenarios(cases, dict(zip(SCENARIOS, shares, strict=True)), rng)
+    shares = apportion(list(SCENARIO_COUNTS.values()), dialogues)
+    scenarios = assign_scenarios(cases, dict(zip(SCENARIO_COUNTS, shares, strict=True)), rng)
     timings = assign_timings(cases, rng)
     voices = spread([(voice, 1.0) for voice in VOICES], dialogues, rng)
     lengths = stretch(spread(LENGTHS, dialogues, rng), rows, step=1, low=15, high=21)
     turns = {
-        timing: iter(spread(window, timings.count(timing), rng))
-        for timing, window in WINDOWS.items()
+        timing: iter(spread(zip(window, EARLIEST[timing], strict=True), timings.count(timing), rng))
+        for timing, window in WINDOWS["training"].items()
     }
     plans = []
     for i, case in enumerate(cases):
@@ -86,7 +82,9 @@ def plan_generated(split: str, rng: random.Random) -> list[Plan]:
             "both": (hinted[int(rng.random() * len(hinted))], main),
         }[case.kind]
         shape = "".join("UL"[t % 2] for t in range(lengths[i]))
-        plans.append(Plan(split, i, case, scenarios[i], timings[i], shape, places, voices[i]))
+        plans.append(
+            Plan(str(i), "training", scenarios[i], timings[i], shape, case.steps, places, voices[i])
+        )
     return plans
 
 

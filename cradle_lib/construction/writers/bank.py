@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from cradle_lib.corpus.surrogate import grammar
+from cradle_lib.construction.writers import grammar
 from cradle_lib.errors import CorpusError
 
 _SECTION: Final = re.compile(r"\[([A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*)\]")
@@ -210,8 +210,8 @@ def _refuse_circle(name: str, needs: dict[str, dict[str, str]], above: tuple[str
 
 
 @dataclass
-class Voicebox:
-    """Makes surface forms for one dialogue, remembering its ``{@name}`` values.
+class SurfaceForms:
+    """Turns phrases into text for one dialogue; a ``{@name}`` keeps its value throughout.
 
     Attributes:
         bank: The phrase bank.

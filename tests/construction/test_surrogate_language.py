@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cradle_lib import paths
+from cradle_lib.construction.validators.content import FORBIDDEN
 
 Talks = Callable[[str], tuple[Any, ...]]
 Sentences = Callable[[str], list[str]]
@@ -33,8 +33,7 @@ CASES = (
 
 
 def forbidden() -> Iterator[tuple[str, re.Pattern[str]]]:
-    path = Path(__file__).with_name("forbidden_words.txt")
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in FORBIDDEN.read_text(encoding="utf-8").splitlines():
         if line.strip() and not line.startswith("#"):
             yield line, re.compile(rf"\b(?:{line.strip()})\b", re.IGNORECASE)
 

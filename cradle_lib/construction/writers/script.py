@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from cradle_lib.corpus.surrogate import topics
-from cradle_lib.corpus.surrogate.bank import Bank
-from cradle_lib.corpus.surrogate.plan import Event, Plan, Step
+from cradle_lib.construction.plan import Event, Plan, Step
+from cradle_lib.construction.writers import topics
+from cradle_lib.construction.writers.bank import Bank
 from cradle_lib.labels import CRISIS_TYPES
 
 LABELLED: Final = r"(alert|confirm2?)\..+"
@@ -56,16 +56,10 @@ class Mix:
     retell: float
 
 
-# Dialogues generated for training are tidy: people say plainly what is the matter. Those
-# of the test split are less so, as the ones that clinicians annotated: same subjects, fewer
-# plain words, and much that sounds like a crisis and is none, or is one already told.
-_GENERATED: Final = Mix(
-    familiar=1.0, hard=0.15, vague=0.1, distract=0.25, alike=0.2, after=0.45, hint=0.05, retell=0.05
+#: People say plainly what is the matter, about nothing but what is planned.
+PLAIN: Final = Mix(
+    familiar=1.0, hard=0.15, vague=0.1, distract=0.0, alike=0.0, after=0.45, hint=0.0, retell=0.0
 )
-_ANNOTATED: Final = Mix(
-    familiar=0.0, hard=0.8, vague=0.7, distract=0.4, alike=0.7, after=0.75, hint=0.35, retell=0.35
-)
-MIXES: Final = {"train": _GENERATED, "dev": _GENERATED, "test": _ANNOTATED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +90,11 @@ class Script:
     def __init__(self, bank: Bank, plan: Plan, mix: Mix, rng: random.Random) -> None:
         """Chooses the dialogue's topic; see the class."""
         self._bank, self._plan, self._mix, self._rng = bank, plan, mix, rng
-        self._steps = dict(zip(plan.places, plan.case.steps, strict=True))
+        self._steps = dict(zip(plan.places, plan.steps, strict=True))
         self._starts = [row for row, who in enumerate(plan.rows) if who in "UL"]
         self._user_rows = [row for row in self._starts if plan.rows[row] == "U"]
         self._topic = self._one(topics.fitting(bank, plan))
-        types = [event.type for event in sorted(plan.case.events) if event.type != "any"]
+        types = [event.type for event in sorted(plan.events) if event.type != "any"]
         self._types = types
         self._shade = self._one(types or list(CRISIS_TYPES))
         self._told: list[Event] = []
@@ -116,8 +110,8 @@ class Script:
             if self._plan.rows[row + 1 : row + 2] in ("u", "l") and row not in self._steps:
                 lead = "bullets.lead" if user else "listener.bullets.lead"
                 last = self._move("list", f"{lead}.{{scenario}}")
-                if self._plan.case.quirk == "continuation":
-                    self._told.extend(self._plan.case.events)
+                if self._plan.odd_row == "u":
+                    self._told.extend(self._plan.events)
             found[row] = last
         return found
 
@@ -125,7 +119,7 @@ class Script:
         step = self._steps.get(row)
         if step is not None:
             return self._labelled(step)
-        if self._plan.case.quirk == "listener" and row + 1 in self._steps:
+        if self._plan.odd_row == "L" and row + 1 in self._steps:
             return Move("alert", (("alert.any.ongoing",),), _INDIRECT)
         if row == self._user_rows[0]:
             if self._rng.random() < 0.6:
@@ -209,7 +203,7 @@ class Script:
                 "third_person": f"distract.third_person.{self._one(other)}",
                 "hypothetical": f"distract.hypothetical.{self._one(other)}",
             }
-            if self._plan.case.kind != "alert":
+            if not self._plan.hint_only:
                 kinds["negation"] = f"distract.negation.{self._one(denied)}"
         else:
             kinds = {kind: f"distract.{kind}" for kind in ("idiom", "joke", "lyric", "venting")}

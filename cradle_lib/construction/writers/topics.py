@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from cradle_lib.corpus.surrogate.bank import Bank
-from cradle_lib.corpus.surrogate.plan import Plan
+from cradle_lib.construction.plan import Plan
+from cradle_lib.construction.writers.bank import Bank
 
 BY_SCENARIO: Final[dict[str, frozenset[str]]] = {
     "S3": frozenset(
@@ -103,7 +103,7 @@ def fitting(bank: Bank, plan: Plan) -> list[str]:
         Names, sorted; never empty unless the bank has no topic at all.
     """
     every = [name.split(".")[1] for name in bank.named(r"topic\.[^.]+\.user")]
-    keys = {event.key for event in plan.case.events}
+    keys = {event.key for event in plan.events}
     barred = frozenset[str]()
     if {"DV.ongoing", "RA.ongoing"} & keys:
         barred |= COUPLE

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cradle_lib import paths
-from cradle_lib.corpus.surrogate import grammar
-from cradle_lib.corpus.surrogate.bank import Bank, Voicebox
+from cradle_lib.construction.writers import grammar
+from cradle_lib.construction.writers.bank import Bank, SurfaceForms
 from cradle_lib.errors import CorpusError
 
 SLOTS = {"x": ["one", "two"], "y": ["", "why not"]}
@@ -132,7 +132,7 @@ def test_a_kept_slot_stays_and_the_listener_turns_it_round(tmp_path: Path) -> No
     (tmp_path / "some.txt").write_text(f"[slot.who]\n{values}[say]\n{{@who}}, {{@who}}\n")
     bank = Bank.load(tmp_path)
     turns = iter([7, 3, 9])
-    box = Voicebox(bank, lambda size: next(turns))
+    box = SurfaceForms(bank, lambda size: next(turns))
     (phrase,) = bank.phrases("say")
     assert box.say(phrase, listener=False) == "my 7, my 7"
     assert box.say(phrase, listener=True) == "your 7, your 7"

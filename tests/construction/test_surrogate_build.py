@@ -9,18 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from cradle_lib.corpus.surrogate import build_surrogate
-from cradle_lib.corpus.surrogate.plan import Case, Event, Step, apportion, stretch
-from cradle_lib.corpus.surrogate.voices import finish
-from cradle_lib.corpus.surrogate.writer import sentences
+from cradle_lib.construction.plan import Event, Step
+from cradle_lib.construction.writers.phrase_bank import sentences
+from cradle_lib.construction.writers.voices import finish
 from cradle_lib.errors import CorpusError
+from tools.surrogate.__main__ import build_surrogate
+from tools.surrogate.quotas import Case, apportion, stretch
 
 
 def test_a_rebuild_in_another_process_gives_the_shipped_bytes(
     tmp_path: Path, surrogate_folder: Path
 ) -> None:
     # The hash seed changes the order of sets and, were they used, of dictionaries' keys.
-    code = "from pathlib import Path; from cradle_lib.corpus.surrogate import build_surrogate; "
+    code = "from pathlib import Path; from tools.surrogate.__main__ import build_surrogate; "
     subprocess.run(
         [sys.executable, "-c", f"{code}build_surrogate(Path({str(tmp_path)!r}))"],
         env={**os.environ, "PYTHONHASHSEED": "4711"},
@@ -36,7 +37,7 @@ def test_a_bank_that_is_too_small_is_one_clear_error(tmp_path: Path) -> None:
     bank = tmp_path / "bank"
     bank.mkdir()
     (bank / "few.txt").write_text("[topic.exam.user]\nI'm tired.\n[open.S1]\nHello there.\n")
-    with pytest.raises(CorpusError, match=r"too small for test.*Add phrases"):
+    with pytest.raises(CorpusError, match=r"too small for 2606 test.*Add phrases"):
         build_surrogate(tmp_path / "out", bank)
     assert not (tmp_path / "out").exists()
 
