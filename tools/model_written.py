@@ -6,6 +6,8 @@ Stopped or killed, it goes on where it was.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from typing import Final
 
 from cradle_lib import paths
@@ -26,11 +28,13 @@ SETS: Final[tuple[tuple[Kind, str, int], ...]] = (
 )
 
 
-def main() -> None:
-    """Makes the four sets."""
+def main(wanted: Sequence[str]) -> None:
+    """Makes the sets that are named, such as ``training-grammar``; all if none is."""
     with serving(0, slots=SLOTS) as address:
         for kind, form, attempts in SETS:
             name = f"{kind}-{form}"
+            if wanted and name not in wanted:
+                continue
             grammar = form_grammar(kind) if form == "grammar" else {}
             made = construct(
                 kind=kind,
@@ -49,4 +53,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -9,7 +9,7 @@ from typing import Final
 import typer
 from rich.text import Text
 
-from cradle_lib.cli import annotate, compare, data, fork, models, money, prompts, runs
+from cradle_lib.cli import annotate, compare, construct, data, fork, models, money, prompts, runs
 from cradle_lib.cli.console import err
 from cradle_lib.errors import CradleError
 
@@ -26,6 +26,7 @@ app = typer.Typer(
 app.add_typer(data.app, name="data")
 app.add_typer(prompts.app, name="prompts")
 app.add_typer(models.app, name="models")
+app.add_typer(construct.app, name="construct")
 app.add_typer(annotate.app, name="annotate")
 app.command("estimate")(money.estimate)
 app.command("infer")(runs.infer)

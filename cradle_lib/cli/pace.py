@@ -11,6 +11,7 @@ from collections import deque
 from typing import Final
 
 from cradle_lib.detection import Progress
+from cradle_lib.detection.cost.money import dollars
 
 WINDOW: Final = 60.0
 # A slow model gives few answers a minute: a rate rests on so many of them, however old.
@@ -22,20 +23,26 @@ _SHORTEST: Final = 1.0
 class Pace:
     """The pace of one start of a run.
 
+    Args:
+        window: Seconds that the rate is taken over.
+        unit: What is counted.
+
     Attributes:
-        rate: User turns per second; ``None`` before the first answer.
+        rate: Of these per second; ``None`` before the first answer.
         left: Seconds until the run is finished; ``None`` before the first answer.
         reused: Share of prompt tokens that were not computed again, over the answers of this
             start; ``None`` for a model that does not tell.
+        spent: Dollars that the answers of this start cost.
     """
 
-    def __init__(self, window: float = WINDOW) -> None:
-        self._window = window
+    def __init__(self, window: float = WINDOW, unit: str = "turns") -> None:
+        self._window, self._unit = window, unit
         self._start: tuple[float, int] | None = None
         self._answers: deque[tuple[float, int]] = deque()
         self.rate: float | None = None
         self.left: float | None = None
         self.reused: float | None = None
+        self.spent = 0.0
 
     def update(self, progress: Progress, now: float) -> None:
         """Takes note of where a run stands.
@@ -46,6 +53,7 @@ class Pace:
         """
         if self._start is None:
             self._start = (now, progress.done)
+        self.spent = progress.spent
         if progress.done <= progress.stored:
             return
         self._answers.append((now, progress.done))
@@ -64,11 +72,13 @@ class Pace:
         """Says it in words, as much as is known."""
         parts = []
         if self.rate is not None:
-            parts.append(f"{_digits(self.rate)} turns/s")
+            parts.append(f"{_digits(self.rate)} {self._unit}/s")
         if self.reused is not None:
             parts.append(f"{_share(self.reused)} reused")
         if self.left is not None:
             parts.append(f"{duration(self.left)} left")
+        if self.spent:
+            parts.append(dollars(self.spent))
         return ", ".join(parts)
 
 

@@ -5,25 +5,17 @@ from __future__ import annotations
 import json
 import math
 import shlex
-import time
 from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-)
-from rich.table import Column, Table
+from rich.table import Table
 
 from cradle_lib import detection, paths
 from cradle_lib.cli.console import err, out
-from cradle_lib.cli.money import ask, show_usage
+from cradle_lib.cli.money import show_usage
 from cradle_lib.cli.options import (
     BaseUrlOption,
     ConventionOption,
@@ -40,7 +32,7 @@ from cradle_lib.cli.options import (
     parse_conventions,
     parse_history,
 )
-from cradle_lib.cli.pace import Pace
+from cradle_lib.cli.run_bar import run_bar
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import (
     OUTCOMES,
@@ -102,37 +94,10 @@ def infer(
     entry = choose_model(model, engine, base_url, key, decoding, dtype=dtype)
     loaded = load_corpus(corpus, split)
     chosen_history = parse_history(history)
-    columns = (
-        SpinnerColumn(),
-        TextColumn(
-            "{task.description}",
-            markup=False,
-            table_column=Column(max_width=24, no_wrap=True, overflow="ellipsis"),
-        ),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[pace]}"),
-    )
-    pace = Pace()
     journal = journal_path(entry, loaded, chosen_history, shard, folder)
     if folder.suffix == ".jsonl":
         journal = folder
-    started = False
-    with Progress(*columns, console=err, transient=True) as bar:
-        task = bar.add_task(entry.name, total=None, pace="")
-
-        def show(progress: detection.Progress) -> None:
-            nonlocal started
-            started = True
-            pace.update(progress, time.monotonic())
-            bar.update(task, completed=progress.done, total=progress.total, pace=str(pace))
-
-        def agree(question: str) -> bool:
-            bar.stop()
-            agreed = yes or ask(question)
-            bar.start()
-            return agreed
-
+    with run_bar(entry.name, "turns", yes=yes) as bar:
         try:
             detection.run(
                 entry,
@@ -150,13 +115,13 @@ def infer(
                     # It may quote a service, whose words are no markup.
                     notice=partial(err.print, markup=False),
                 ),
-                progress=show,
-                consent=agree,
+                progress=bar.show,
+                consent=bar.agree,
                 max_cost=max_cost,
             )
         except CradleError:
             bar.stop()
-            if started:
+            if bar.started:
                 _show_outcomes(journal)
             raise
     fine = _show_outcomes(journal)

@@ -11,7 +11,13 @@ from cradle_lib.construction.assemble import Construction, Outcome
 from cradle_lib.construction.plan import Kind, Plan, plan_dialogues
 from cradle_lib.construction.plan_files import plan_fingerprint
 from cradle_lib.construction.posts import Post, Posts, load_posts
-from cradle_lib.construction.repair import Writing, longest_request, prompts_hash
+from cradle_lib.construction.repair import (
+    Writing,
+    longest_request,
+    prompts_hash,
+    request,
+    write_template,
+)
 from cradle_lib.construction.validators.checks import Finding, check_draft, rejecting
 from cradle_lib.construction.validators.draft import draft_of
 from cradle_lib.construction.validators.duplicates import NAME, near_duplicates
@@ -19,11 +25,15 @@ from cradle_lib.construction.writers.phrase_bank import PhraseBank
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, Prediction, Progress, resolve
 from cradle_lib.detection.asking import Consent, ask
+from cradle_lib.detection.cost.estimate import Estimate
+from cradle_lib.detection.cost.money import Usage
+from cradle_lib.detection.cost.tokens import count_tokens
 from cradle_lib.errors import CorpusError, RegistryError
 from cradle_lib.record import commit, library_version
 
 PHRASE_BANK: Final = "phrase-bank"
 ATTEMPTS: Final = 3
+_TURN_TOKENS: Final = 40
 # Fifteen turns of some forty tokens, and room for as many words again.
 _LONGEST: Final = 1_500
 
@@ -109,8 +119,7 @@ def writer_model(writer: str | Model, **settings: Any) -> Model:
     Raises:
         RegistryError: If there is none, or it writes no text.
     """
-    spec = isinstance(writer, str) and ":" in writer
-    if spec:
+    if isinstance(writer, str) and ":" in writer:
         settings.setdefault("max_new_tokens", _LONGEST)
     if isinstance(writer, str) and writer.startswith("hf:"):
         # Its other engine is made for many short answers.
@@ -122,6 +131,34 @@ def writer_model(writer: str | Model, **settings: Any) -> Model:
             "openai:NAME, anthropic:NAME or hf:ORG/NAME."
         )
     return model
+
+
+def estimate_writing(model: Model, plans: Sequence[Plan], posts: Posts) -> Estimate:
+    """Counts what the first attempts would use; sends nothing and needs no key.
+
+    Args:
+        model: The writer.
+        plans: The plans.
+        posts: Their posts.
+
+    Returns:
+        The estimate: a prompt's static part is read from a cache from the second call on, where
+        the provider's cache is large enough for it, and a turn is taken to have forty tokens.
+
+    Raises:
+        EngineError: If tokens can't be counted on this machine.
+    """
+    template = write_template(plans[0].kind)
+    static = count_tokens(template.text[: template.static])
+    kept = static if static >= model.caching.minimum else 0
+    calls: dict[tuple[str, int], Usage] = {}
+    for plan in plans:
+        tokens = count_tokens(request(plan, _post_of(plan, posts)))
+        read = min(kept, tokens) if calls else 0
+        calls[plan.dialogue, 0] = Usage(
+            fresh=tokens - read, cached=read, output=_TURN_TOKENS * len(plan.rows)
+        )
+    return Estimate(model, posts.name, calls)
 
 
 def form_grammar(kind: Kind) -> dict[str, str]:

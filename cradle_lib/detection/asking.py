@@ -15,12 +15,12 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection.api.proxy import host_of, proxy_of
 from cradle_lib.detection.api.remote import Remote
 from cradle_lib.detection.baselines.function import UserFunction
-from cradle_lib.detection.cost.money import Budget, Place
-from cradle_lib.detection.engine import Engine, Options, code_of, make_engine
+from cradle_lib.detection.cost.money import Budget, Place, usage_of
+from cradle_lib.detection.engine import Engine, Options, Questions, code_of, make_engine
 from cradle_lib.detection.journal import Journal, read_answers
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.parsing import Outcome
-from cradle_lib.detection.session import Prediction, Questions
+from cradle_lib.detection.session import Prediction
 from cradle_lib.errors import EngineError, JournalError
 from cradle_lib.record import Record
 
@@ -37,6 +37,8 @@ class Progress:
         stored: Those of ``done`` that were answered before this start.
         tokens_in: Prompt tokens of this start, where the engine tells which it reused.
         tokens_cached: Those of them that were not computed again.
+        spent: Dollars that this start's calls cost, where the service says what they used and
+            the model has prices.
     """
 
     done: int
@@ -44,6 +46,7 @@ class Progress:
     stored: int
     tokens_in: int = 0
     tokens_cached: int = 0
+    spent: float = 0.0
 
     def after(self, prediction: Prediction, more: int = 1) -> Progress:
         """Counts an answer, with which so many questions are answered."""
@@ -155,8 +158,13 @@ def _drive(
     stored = total - sum(left.values())
     now = Progress(stored, total, stored)
 
+    prices = engine.model.prices if isinstance(engine, Remote) else None
+
     def charge(prediction: Prediction) -> None:
+        nonlocal now
         journal.append(prediction)
+        if prices is not None and (usage := usage_of(prediction)) is not None:
+            now = replace(now, spent=now.spent + usage.cost(prices))
         if budget is not None:
             budget.add(prediction)
             # Prices belong to services only, which the registry sees to.
@@ -171,7 +179,7 @@ def _drive(
         charge(prediction)
         report(now)
 
-    if isinstance(engine, Remote) and engine.model.prices is not None:
+    if isinstance(engine, Remote) and prices is not None:
         # A call that may be charged stands in the journal, also if it is made again.
         engine.lost = charge
     report(now)

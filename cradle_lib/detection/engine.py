@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol, Self
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.session import Answer, Prediction, Prompt, Questions
+from cradle_lib.detection.session import Answer, Prediction, Prompt
 from cradle_lib.errors import EngineError
 
 if TYPE_CHECKING:
@@ -27,6 +27,27 @@ if TYPE_CHECKING:
 ENTRY_POINTS: Final = "cradle.engines"
 
 Emit = Callable[[Prediction], None]
+
+
+class Questions(Protocol):
+    """What an engine drives: one question after the other, each made of the answers before it.
+
+    Attributes:
+        taken: Predictions of earlier starts that answer questions as they are now.
+    """
+
+    taken: list[Prediction]
+
+    @property
+    def prompt(self) -> Prompt | None:
+        """The next question; ``None`` when all are answered."""
+
+    @property
+    def remaining(self) -> int:
+        """Questions that are not answered yet."""
+
+    def answer(self, answer: Answer) -> Prediction:
+        """Takes the answer to :attr:`prompt` and moves on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +60,8 @@ class Options:
         concurrency: How many dialogues an API engine drives at once, at most.
         batch: How many dialogues the wave engine advances together; ``None`` for as many as
             the free memory allows.
+        batches: File that keeps the ids of batches, to use a service's batch interface; ``None``
+            for a call per question.
         notice: Takes a sentence that the user should know, such as why a run is slower.
     """
 
@@ -46,6 +69,7 @@ class Options:
     device_map: str | None = None
     concurrency: int = 8
     batch: int | None = None
+    batches: Path | None = None
     notice: Callable[[str], None] = lambda _: None
 
 

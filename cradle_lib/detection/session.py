@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final, Protocol
+from typing import Final
 
 from cradle_lib.corpus import Dialogue, Turn
 from cradle_lib.detection.parsing import Outcome, read_answer
@@ -177,27 +177,6 @@ class Prediction:
         """Says what was tagged where; never the answer, which may quote the dialogue."""
         place = f"{self.dialogue}, turn {self.turn}"
         return f"<Prediction {place}: {self.outcome}, {format_mask(self.mask)}>"
-
-
-class Questions(Protocol):
-    """What an engine drives: one question after the other, each made of the answers before it.
-
-    Attributes:
-        taken: Predictions of earlier starts that answer questions as they are now.
-    """
-
-    taken: list[Prediction]
-
-    @property
-    def prompt(self) -> Prompt | None:
-        """The next question; ``None`` when all are answered."""
-
-    @property
-    def remaining(self) -> int:
-        """Questions that are not answered yet."""
-
-    def answer(self, answer: Answer) -> Prediction:
-        """Takes the answer to :attr:`prompt` and moves on."""
 
 
 class Session:

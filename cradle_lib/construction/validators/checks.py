@@ -29,7 +29,7 @@ class Validator:
         severity: What follows.
         check: Says what is wrong; nothing if all is well.
         kinds: The kinds of dialogue that it is for.
-        needs: ``plan`` or ``post`` if there is nothing to compare with otherwise.
+        needs: What there must be to compare with: a ``plan``, a ``post``, or a plan ``alone``.
     """
 
     name: str
@@ -37,11 +37,12 @@ class Validator:
     severity: Severity
     check: Callable[[Case], Iterator[str]]
     kinds: tuple[Kind, ...] = KINDS
-    needs: Literal["", "plan", "post"] = ""
+    needs: Literal["", "plan", "post", "alone"] = ""
 
     def applies(self, case: Case) -> bool:
         """Whether the check says anything about a dialogue."""
-        present = {"": True, "plan": case.plan is not None, "post": case.post is not None}
+        planned, posted = case.plan is not None, case.post is not None
+        present = {"": True, "plan": planned, "post": posted, "alone": planned and not posted}
         return case.kind in self.kinds and present[self.needs]
 
 
@@ -84,7 +85,7 @@ VALIDATORS: Final[tuple[Validator, ...]] = (
     Validator("alert without a crisis", "4.2", "flag", rules.lone_alert, _TRAINING, "plan"),
     Validator("new crisis content", "Fig. 11, B", "reject", content.new_crisis, needs="post"),
     Validator(
-        "crisis words beyond the plan", "Fig. 11, B", "flag", content.unplanned, needs="plan"
+        "crisis words beyond the plan", "Fig. 11, B", "flag", content.unplanned, needs="alone"
     ),
     Validator("copied post", "3.1", "reject", content.copied, needs="post"),
     Validator("repeated lines", "4.2", "reject", content.repeated),

@@ -60,11 +60,13 @@ def new_crisis(case: Case) -> Iterator[str]:
 
 def unplanned(case: Case) -> Iterator[str]:
     """Without a post: the user speaks of a crisis type that is not planned."""
-    if case.plan is not None and case.post is None:
+    if case.plan is not None:
         yield from _new(case, {event.type for event in case.plan.events}, "planned")
 
 
 def _new(case: Case, known: set[str], where: str) -> Iterator[str]:
+    if not detector().may_confirm(case.draft.user_text):
+        return
     for number, line in enumerate(case.draft.lines, start=1):
         if line.speaker == "User" and (more := _found(line.text) - known):
             yield f"Turn {number} tells of {', '.join(sorted(more))}, which is not {where}."

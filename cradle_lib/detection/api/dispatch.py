@@ -21,9 +21,9 @@ from typing import Final
 from cradle_lib.detection.api.admission import Admission
 from cradle_lib.detection.api.faults import HOPELESS_HINT, Fault, Reply
 from cradle_lib.detection.api.patience import Patience, Silence, span
-from cradle_lib.detection.engine import Emit
+from cradle_lib.detection.engine import Emit, Questions
 from cradle_lib.detection.parsing import Outcome
-from cradle_lib.detection.session import Answer, Prediction, Prompt, Questions
+from cradle_lib.detection.session import Answer, Prediction, Prompt
 from cradle_lib.errors import EngineError
 
 NOT_A_WORD: Final = "it has not replied"

@@ -32,11 +32,11 @@ from cradle_lib.detection.api.parameters import Parameters
 from cradle_lib.detection.api.patience import Patience
 from cradle_lib.detection.api.proxy import find_proxy, place_of
 from cradle_lib.detection.api.replies import one_line
-from cradle_lib.detection.engine import Emit, Engine, Options
+from cradle_lib.detection.engine import Emit, Engine, Options, Questions
 from cradle_lib.detection.local.loading import require_packages
 from cradle_lib.detection.local.quiet import unlogged
 from cradle_lib.detection.model import Decoding, Model
-from cradle_lib.detection.session import Answer, Prompt, Questions
+from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError
 
 LONGEST_REASON: Final = 300

@@ -14,11 +14,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.engine import Emit, Engine, Options
+from cradle_lib.detection.engine import Emit, Engine, Options, Questions
 from cradle_lib.detection.local.loading import Local, load_local, require_packages, wait_passively
 from cradle_lib.detection.local.snapshot import weights_pin
 from cradle_lib.detection.model import Model
-from cradle_lib.detection.session import Questions
 from cradle_lib.errors import EngineError
 
 LARGEST_WAVE: Final = 96

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from cradle_lib.detection.local.constrained import GrammarState
 from cradle_lib.detection.local.wave.prefix import common
-from cradle_lib.detection.session import Questions
 
 
 @dataclass

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import torch
 
-from cradle_lib.detection.engine import Emit
+from cradle_lib.detection.engine import Emit, Questions
 from cradle_lib.detection.local.constrained import Grammar
 from cradle_lib.detection.local.loading import Local
 from cradle_lib.detection.local.wave.batch_layout import Piece, lay_out
@@ -28,7 +28,7 @@ from cradle_lib.detection.local.wave.sequence_state import SequenceState
 from cradle_lib.detection.local.wave.shared_attention import attach, detach
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.parsing import Outcome, is_cut
-from cradle_lib.detection.session import Answer, Prompt, Questions
+from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError
 
 # New tokens of one forward pass: enough to keep matrix products busy, few enough that
