@@ -18,7 +18,6 @@ from cradle_lib.detection import Options
 from cradle_lib.detection.local.serving import NAME, serving
 
 OUT: Final = paths.RUNS / "construction"
-SLOTS: Final = 2
 # Which sets are made, and how often a dialogue is asked for.
 SETS: Final[tuple[tuple[Kind, str, int], ...]] = (
     ("training", "grammar", 2),
@@ -30,7 +29,7 @@ SETS: Final[tuple[tuple[Kind, str, int], ...]] = (
 
 def main(wanted: Sequence[str]) -> None:
     """Makes the sets that are named, such as ``training-grammar``; all if none is."""
-    with serving(0, slots=SLOTS) as address:
+    with serving() as address:
         for kind, form, attempts in SETS:
             name = f"{kind}-{form}"
             if wanted and name not in wanted:
@@ -43,9 +42,9 @@ def main(wanted: Sequence[str]) -> None:
                 attempts=attempts,
                 out=OUT / name,
                 name=f"posts-{name}",
-                options=Options(concurrency=SLOTS),
+                options=Options(concurrency=1),
                 temperature=0.7,
-                max_new_tokens=500,
+                max_new_tokens=400,
                 # It repeats itself for ever otherwise.
                 extra={"repeat_penalty": 1.1, **grammar},
             )

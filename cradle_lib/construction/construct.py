@@ -36,6 +36,7 @@ ATTEMPTS: Final = 3
 _TURN_TOKENS: Final = 40
 # Fifteen turns of some forty tokens, and room for as many words again.
 _LONGEST: Final = 1_500
+_DEADLINE: Final = 900.0
 
 
 def construct(
@@ -237,7 +238,8 @@ def _asked(
             for plan, post in pairs
             for place, size in longest_request(plan, post, attempts).items()
         },
-        options=options,
+        # A dialogue takes a model many times as long as a label.
+        options=replace(options or Options(), deadline=_DEADLINE),
         progress=progress,
         consent=consent,
         max_cost=max_cost,

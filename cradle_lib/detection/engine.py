@@ -62,6 +62,7 @@ class Options:
             the free memory allows.
         batches: File that keeps the ids of batches, to use a service's batch interface; ``None``
             for a call per question.
+        deadline: Seconds for one call of a service, all in all.
         notice: Takes a sentence that the user should know, such as why a run is slower.
     """
 
@@ -70,6 +71,7 @@ class Options:
     concurrency: int = 8
     batch: int | None = None
     batches: Path | None = None
+    deadline: float = 120.0
     notice: Callable[[str], None] = lambda _: None
 
 

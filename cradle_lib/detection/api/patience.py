@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,12 @@ class Patience:
     connect: float = 8.0
     word: float = 10.0
     silence: float = 300.0
+
+    @classmethod
+    def of(cls, deadline: float) -> Patience:
+        """The usual patience for calls that may last so long."""
+        usual = cls()
+        return replace(usual, deadline=deadline, silence=max(usual.silence, 2.5 * deadline))
 
 
 class Silence:

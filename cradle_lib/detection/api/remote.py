@@ -78,7 +78,7 @@ class Remote(Engine):
         require_packages(self.package, "aiohttp", extra="api", model=model)
         self.model = model
         self.decoding = model.decoding or Decoding()
-        self.patience = patience or Patience()
+        self.patience = patience or Patience.of(options.deadline)
         self._options = options
         self.base = (model.base_url or self.endpoint).rstrip("/")
         # Whole, so that the SDK need not put it together for every call.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from cradle_lib.detection.engine import Questions
 from cradle_lib.detection.local.constrained import GrammarState
 from cradle_lib.detection.local.wave.prefix import common
 
