@@ -24,6 +24,7 @@ from cradle_lib.construction.validators.duplicates import NAME, near_duplicates
 from cradle_lib.construction.writers.phrase_bank import PhraseBank
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, Prediction, Progress, resolve
+from cradle_lib.detection.api.batches import MOST
 from cradle_lib.detection.asking import Consent, ask
 from cradle_lib.detection.cost.estimate import Estimate
 from cradle_lib.detection.cost.money import Usage
@@ -210,6 +211,11 @@ def _asked(
     max_cost: float | None,
 ) -> tuple[list[Outcome], dict[str, Any]]:
     kind = pairs[0][0].kind
+    # A dialogue takes a model many times as long as a label.
+    options = replace(options or Options(), deadline=_DEADLINE)
+    if options.batches is not None:
+        options = replace(options, concurrency=MOST)
+        model = model.model_copy(update={"prices": model.prices and model.prices.halved})
     writings: list[Writing] = []
 
     def sessions(stored: Mapping[str, Sequence[Prediction]]) -> list[Writing]:
@@ -239,7 +245,7 @@ def _asked(
             for place, size in longest_request(plan, post, attempts).items()
         },
         # A dialogue takes a model many times as long as a label.
-        options=replace(options or Options(), deadline=_DEADLINE),
+        options=options,
         progress=progress,
         consent=consent,
         max_cost=max_cost,
