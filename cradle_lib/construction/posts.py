@@ -137,7 +137,7 @@ def _read(path: Path) -> pd.DataFrame:
             # Texts such as "None" and "NA" are texts.
             return pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
         if path.suffix in (".jsonl", ".ndjson"):
-            return pd.read_json(path, lines=True, dtype=False, convert_dates=False)
+            return pd.read_json(path, lines=True, dtype=False)
         if path.suffix == ".parquet":
             return pd.read_parquet(path)
     except FileNotFoundError:

@@ -85,7 +85,8 @@ def copied(case: Case) -> Iterator[str]:
     """The user's lines are the post, cut into pieces."""
     if case.post is None:
         return
-    runs = _runs(case.draft.user_text)
+    said = case.draft.user_text.splitlines()
+    runs = {run for line in said for run in _runs(line)}
     share = len(runs & _runs(case.post.text)) / len(runs) if runs else 0.0
     if share > MOST_COPIED:
         yield (
