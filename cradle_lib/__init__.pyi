@@ -25,6 +25,7 @@ from .display.table import show as show
 from .display.theme import show_figure as show_figure
 from .display.theme import theme as theme
 from .published import published_label_counts as published_label_counts
+from .published import published_table as published_table
 from .reporting.ability import ability_table as ability_table
 from .reporting.banner import banner as banner
 from .reporting.cache_figure import cache_figure as cache_figure
@@ -53,6 +54,8 @@ from .scoring.errors.consequence import consequence as consequence
 from .scoring.errors.error_kinds import error_counts as error_counts
 from .scoring.errors.error_kinds import pick_cases as pick_cases
 from .scoring.errors.escalation import stage_orders as stage_orders
+from .scoring.robustness.implied import possible_counts as possible_counts
+from .scoring.robustness.implied import possible_totals as possible_totals
 from .scoring.robustness.sensitivity import sensitivity as sensitivity
 from .scoring.robustness.subgroups import cohorts as cohorts
 from .scoring.robustness.thresholds import thresholds as thresholds
