@@ -1,8 +1,8 @@
-"""Runs put together for a page, and a report to take away."""
+"""Runs put into sets: over the same dialogues, and with other histories."""
 
+# ruff: noqa: F811
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,12 +11,10 @@ import pytest
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
-from cradle_lib.detection.runs import run_histories
-from cradle_lib.reporting.downloads import downloads
-from cradle_lib.reporting.runs import history_runs, run_sets
-from cradle_lib.scoring.core.report import report
+from cradle_lib.detection.run_sets import run_sets, with_same_dialogues
+from cradle_lib.detection.runs import history_runs
 
-HOSTILE = "Model <keyword>"
+from ..forty_dialogues import corpus, make_run, runs  # noqa: F401
 
 
 @pytest.fixture(scope="module")
@@ -42,16 +40,23 @@ def test_other_histories_are_found_where_they_were_run(
     monkeypatch.setattr(paths, "RUNS", tmp_path)
     monkeypatch.setattr(paths, "SHIPPED_RUNS", tmp_path)
     assert history_runs(whole, corpus) == []
-    run_histories(["always-none"], corpus)
-    [found] = history_runs(whole, corpus)
+    [found] = history_runs(whole, corpus, ["always-none"])
     assert {history: run.record.history for history, run in found.items()} == {
         name: name for name in ("self", "gold", "none")
     }
     assert {run.record.model for run in found.values()} == {"always-none"}
 
 
-def test_a_report_can_be_downloaded_with_its_schema(whole: list[Predictions]) -> None:
-    made = report(whole[1], draws=10)
-    shown = downloads([], [made])
-    assert repr(shown) == "keyword-surrogate-test.json, report.schema.json"
-    assert not re.search(r"alert\('x'\)", made.to_json())
+def test_samples_are_compared_with_the_same_dialogues_of_the_other_models(
+    runs: list[Predictions],
+) -> None:
+    extended = with_same_dialogues(runs)
+    assert [(run.record.model, len(run.corpus)) for run in extended] == [
+        ("always-none", 40),
+        ("keyword", 40),
+        ("always-none", 4),
+        ("keyword", 4),
+        ("smollm2-135m", 4),
+    ]
+    assert len({run.corpus.fingerprint for run in extended[2:]}) == 1
+    assert [run.is_whole for run in extended] == [True, True, False, False, False]

@@ -12,10 +12,10 @@ import pytest
 
 from cradle_lib import paths
 from cradle_lib.annotation import Annotations, labelling_config, write_annotations
+from cradle_lib.display.notice import Notice
 from cradle_lib.display.table import Table
 from cradle_lib.display.theme import Picture
 from cradle_lib.labels import LABELS
-from cradle_lib.reporting.notice import Notice
 
 from ..annotation.hand_study import hand_study
 from .test_notebooks import show

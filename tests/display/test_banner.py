@@ -12,9 +12,9 @@ import pytest
 from cradle_lib.book.corpus import VARIABLE, BookCorpus
 from cradle_lib.book.help_lines import load_help_lines
 from cradle_lib.corpus.dialogue import Corpus, Dialogue, Turn
+from cradle_lib.display.banner import SURROGATE_NOTICE, banner
 from cradle_lib.errors import BookError
 from cradle_lib.record import Record, commit
-from cradle_lib.reporting.banner import SURROGATE_NOTICE, banner
 
 
 class Text(HTMLParser):

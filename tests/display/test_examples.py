@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
-from cradle_lib.labels import BITS, LABELS, labels_of, mask_of
-from cradle_lib.reporting.examples import (
+from cradle_lib.display.examples import (
     SURROGATE,
     Examples,
     Excerpt,
@@ -22,6 +21,7 @@ from cradle_lib.reporting.examples import (
     first_turns,
     marked,
 )
+from cradle_lib.labels import BITS, LABELS, labels_of, mask_of
 from cradle_lib.scoring.errors.error_kinds import ErrorKind, pick_cases
 
 HOSTILE = "<script>alert('x')</script>"
@@ -185,7 +185,8 @@ def test_error_cases_end_with_their_turn_and_have_neutral_titles(
     shifted = np.array([int(m) << 1 & 65535 if m else 0 for m in corpus.gold], dtype=np.uint16)
     run = make_run("keyword", shifted)
     cases = pick_cases(corpus, {"m": run.masks})
-    shown = error_examples(corpus, cases, [run], before=2)
+    shown = error_examples([run], before=2)
+    assert error_examples([run], before=2, most=1).excerpts == shown.excerpts[:1]
     assert len(shown.excerpts) == len(cases) > 1
     for case, excerpt in zip(cases, shown.excerpts, strict=True):
         turns = corpus.dialogues[excerpt.dialogue].turns

@@ -6,16 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 import cradle_lib
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
+from cradle_lib.display.banner import banner
 from cradle_lib.display.table import Table
-from cradle_lib.reporting.banner import banner
-from cradle_lib.reporting.runs import comparable, whole_runs, with_same_dialogues
 
 from .test_notebooks import show
 
@@ -46,19 +44,6 @@ def groups(table: Table) -> dict[str, list[str]]:
     for heading, row in zip(table.grid.groups, table.grid.rows, strict=True):
         found.setdefault(heading, []).append(row[0].text)
     return found
-
-
-def test_samples_are_compared_with_the_same_dialogues_of_the_other_models(
-    runs: list[Predictions],
-) -> None:
-    extended = with_same_dialogues(runs)
-    found = comparable(extended, extended)
-    assert [[run.record.model for run, _ in group] for _, group in found] == [
-        ["always-none", "keyword"],
-        ["always-none", "keyword", "smollm2-135m"],
-    ]
-    assert len({run.corpus.fingerprint for run, _ in found[1][1]}) == 1
-    assert whole_runs(extended) == extended[:2]
 
 
 def test_results_over_other_dialogues_stand_apart_without_published_values(
@@ -164,17 +149,3 @@ def test_a_run_that_is_not_finished_is_said_to_be_so(
     page = banner(corpus=corpus, runs=[part])._repr_html_()
     assert "Not finished" in page
     assert "Model &lt;smollm2-135m&gt;: 4 of 40" in page
-
-
-def test_the_record_is_complete(runs: list[Predictions]) -> None:
-    record = runs[0].record.model_copy(
-        update={"decoding": {"mode": "free", "n": 4}, "agreed": ["a", "b"], "dirty": True}
-    )
-    frame = record.to_frame()
-    shown = dict(zip(frame["field"], frame["content"], strict=True))
-    fields = {name.replace("_", " ") for name in type(record).model_fields}
-    assert set(shown) == fields | {"identity"}
-    assert shown["decoding"] == "mode free, n 4"
-    assert (shown["dialogues"], shown["agreed"], shown["dirty"]) == ("all", "2 chosen", "yes")
-    assert f"numpy {np.__version__}" in shown["packages"]
-    assert frame["content"].isna().any()

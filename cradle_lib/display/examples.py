@@ -22,10 +22,10 @@ import numpy as np
 from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.detection.parsing import OUTCOMES, Outcome
 from cradle_lib.detection.predictions import Predictions
+from cradle_lib.display.notice import Notice
 from cradle_lib.labels import NONE, labels_of
-from cradle_lib.reporting.notice import Notice
 from cradle_lib.scoring.errors.confusion import CELLS, NONE_CELL, pair
-from cradle_lib.scoring.errors.error_kinds import Case, ErrorKind, kind_of
+from cradle_lib.scoring.errors.error_kinds import ErrorKind, kind_of, pick_cases
 
 WARNING: Final = (
     "The excerpts below talk about suicide, self-harm, abuse and violence, without detail. "
@@ -144,24 +144,32 @@ def marked(gold: int, predicted: int) -> Iterator[tuple[str, str, str]]:
 
 
 def error_examples(
-    corpus: Corpus,
-    cases: Sequence[Case],
     runs: Sequence[Predictions],
     *,
+    per_kind: int = 1,
+    most: int | None = None,
+    seed: int = 0,
     before: int = 4,
 ) -> Examples | Notice:
     """Shows error cases with the turns that come before them (Table 6 of the paper).
 
     Args:
-        corpus: The corpus.
-        cases: As :func:`~cradle_lib.scoring.errors.error_kinds.pick_cases` picks them.
-        runs: Predictions of the models to show.
+        runs: Predictions of one or more models over the same dialogues.
+        per_kind: Cases of each kind of error, picked by :func:`.pick_cases`.
+        most: No more cases than this.
+        seed: Seed of the draw among cases in which equally many models err.
         before: How many rows of context come first, if there are so many.
 
     Returns:
         One excerpt for each case, up to the turn and the rows that continue it; a notice if
         there is no case.
+
+    Raises:
+        ScoringError: If there is no run, or they are not over the same dialogues.
     """
+    tags = {run.record.name: run.masks for run in runs}
+    corpus = runs[0].corpus if runs else Corpus("none", ())
+    cases = pick_cases(corpus, tags, per_kind=per_kind, seed=seed)[:most]
     if not cases:
         return Notice("No run errs on any user turn: there is no case to show.")
     places = {dialogue.id: position for position, dialogue in enumerate(corpus)}

@@ -1,4 +1,4 @@
-"""Names are text everywhere: in Markdown and in LaTeX."""
+"""Names are text on every page, in tables and in figures."""
 
 from __future__ import annotations
 
@@ -10,16 +10,12 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from markdown_it import MarkdownIt
 
 import cradle_lib
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
-from cradle_lib.display.escaping import markdown
 from cradle_lib.display.theme import Picture
-from cradle_lib.reporting.downloads import to_latex
-from cradle_lib.reporting.tables import Column, Row, Table, text
 
 from .test_notebooks import show
 
@@ -77,40 +73,3 @@ def test_a_notebook_writes_every_name_as_it_is(
     tables = "".join(Page(item._repr_html_()).text for item in shown if item is not None)
     for name in NAMES:
         assert name in tables
-
-
-def test_a_name_in_a_table_is_text_in_all_its_forms(named: list[Predictions]) -> None:
-    rows = tuple(Row((text(run.record.name),)) for run in named)
-    table = Table("c", (Column("Model", "text"),), rows)
-    assert NAME in Page(table._repr_html_()).text
-    page = Page(MarkdownIt("gfm-like", {"linkify": False}).render(table.to_markdown()))
-    assert NAME in page.text
-    assert set(page.tags) <= {"p", "strong", "table", "thead", "tbody", "tr", "th", "td"}
-    assert page.tags.count("td") == page.tags.count("th") * len(named)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_commonmark_reads_an_escaped_name_as_that_name(name: str) -> None:
-    page = Page(MarkdownIt().render(f"# {markdown(name)}"))
-    assert page.tags == ["h1"]
-    assert page.text.strip() == name
-
-
-def test_the_marks_at_the_ends_of_a_heading_stay() -> None:
-    assert Page(MarkdownIt().render(f"# {markdown('# C #')}")).text.strip() == "# C #"
-    assert markdown("one\n\ntwo") == "one two"
-
-
-def test_a_note_keeps_its_code_and_no_other_markup() -> None:
-    table = Table("c", (Column("a"),), (), ("Signature `x|y_z` of <b>$x_1$</b> [a](b).",))
-    page = Page(MarkdownIt().render(table.to_markdown().split("\n\n")[-1]))
-    assert page.tags == ["p", "code"]
-    assert page.text.strip() == "Signature x|y_z of <b>$x_1$</b> [a](b)."
-
-
-def test_a_row_that_begins_with_a_bracket_gives_latex_no_argument() -> None:
-    table = Table("c", (Column("a", "text"),), (Row((text("*"),)), Row((text("[/x]"),))))
-    lines = to_latex(table).splitlines()
-    after = [line for line, before in zip(lines[1:], lines, strict=False) if before.endswith("\\")]
-    assert after
-    assert not any(line.startswith(("[", "*")) for line in after)

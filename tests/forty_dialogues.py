@@ -1,4 +1,4 @@
-"""A corpus of forty dialogues with hostile text, and three runs over it."""
+"""Fixtures of several rooms: forty dialogues with hostile text, and three runs over them."""
 
 from __future__ import annotations
 

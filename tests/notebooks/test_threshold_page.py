@@ -13,10 +13,10 @@ import pytest
 import cradle_lib
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection import Predictions
+from cradle_lib.display.notice import Notice
 from cradle_lib.display.table import Table
 from cradle_lib.display.theme import Picture
 from cradle_lib.labels import ALERT_MASK
-from cradle_lib.reporting.notice import Notice
 from cradle_lib.scoring.robustness.thresholds import threshold_curve
 
 from .test_notebooks import SOURCES, show
