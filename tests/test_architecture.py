@@ -25,7 +25,6 @@ FLOORS = {
     "training": 3,
     "scoring": 4,
     "display": 5,
-    "reporting": 6,
     "book": 6,
     "cli": 7,
 }

@@ -20,10 +20,10 @@ from cradle_lib.cli.options import (
 )
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Predictions, find_model, load_predictions, load_registry
+from cradle_lib.detection.run_sets import common_dialogues
 from cradle_lib.detection.runs import load_run
 from cradle_lib.labels import short
 from cradle_lib.scoring.comparison.compared import Comparison
-from cradle_lib.scoring.comparison.comparison import common_dialogues
 from cradle_lib.scoring.comparison.comparison import compare as compare_runs
 from cradle_lib.scoring.comparison.difference import Difference
 

@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 import math
 import shlex
-import time
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
+    Task,
     TextColumn,
+    TimeRemainingColumn,
 )
 from rich.table import Column, Table
+from rich.text import Text
 
 from cradle_lib import detection, paths
 from cradle_lib.cli.console import err, out
@@ -40,7 +43,6 @@ from cradle_lib.cli.options import (
     parse_conventions,
     parse_history,
 )
-from cradle_lib.cli.pace import Pace
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import (
     OUTCOMES,
@@ -56,6 +58,20 @@ from cradle_lib.scoring.core.conventions import LEVELS
 from cradle_lib.scoring.core.evaluate import Estimate, evaluate
 from cradle_lib.scoring.core.gaps import NEEDED, gap
 from cradle_lib.scoring.core.scores import OVERALL
+
+# Seconds over which the speed is estimated: slow models give few answers a minute.
+_WINDOW: Final = 300
+
+
+class _Speed(ProgressColumn):
+    """User turns per second of this start, as rich estimates it."""
+
+    def render(self, task: Task) -> Text:
+        """Writes it, once it is known."""
+        speed = task.speed
+        if not speed:
+            return Text("")
+        return Text(f"{speed:,.0f} turns/s" if speed >= 100 else f"{speed:.3g} turns/s")
 
 
 def infer(
@@ -111,21 +127,27 @@ def infer(
         ),
         BarColumn(bar_width=None),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[pace]}"),
+        _Speed(),
+        TextColumn("{task.fields[reused]}"),
+        TimeRemainingColumn(),
     )
-    pace = Pace()
     journal = journal_path(entry, loaded, chosen_history, shard, folder)
     if folder.suffix == ".jsonl":
         journal = folder
     started = False
-    with Progress(*columns, console=err, transient=True) as bar:
-        task = bar.add_task(entry.name, total=None, pace="")
+    with Progress(*columns, console=err, transient=True, speed_estimate_period=_WINDOW) as bar:
+        task = bar.add_task(entry.name, total=None, reused="")
 
         def show(progress: detection.Progress) -> None:
             nonlocal started
+            if not started:
+                # What earlier starts answered says nothing about the speed of this one.
+                bar.reset(task, total=progress.total, completed=progress.stored)
             started = True
-            pace.update(progress, time.monotonic())
-            bar.update(task, completed=progress.done, total=progress.total, pace=str(pace))
+            # Rounded down: not everything was reused until it was.
+            share = progress.tokens_in and 100 * progress.tokens_cached // progress.tokens_in
+            reused = f"{share} % reused" if progress.tokens_in else ""
+            bar.update(task, completed=progress.done, reused=reused)
 
         def agree(question: str) -> bool:
             bar.stop()

@@ -108,10 +108,6 @@ def run(
     path = out if out.suffix == ".jsonl" else journal_path(model, corpus, history, shard, out)
     before, answered = _begun(path)
     options, budget = options or Options(), None
-    max_cost = before.max_cost if max_cost is None and before is not None else max_cost
-    if max_cost is not None:
-        budget = Budget(model, max_cost, longest_prompts(chosen, template, history), answered)
-        options = replace(options, concurrency=budget.concurrency(options.concurrency))
     model = _as_begun(model, before)
     engine = make_engine(model, corpus, options) if function is None else function.engine
     record = Record.create(
@@ -135,11 +131,20 @@ def run(
         proxy=proxy_of(model) if model.is_service else None,
         code=code_of(engine) if function is None else function.code,
         source=None if function is None else function.source,
-        max_cost=max_cost,
     )
+    if before is not None and before.identity != record.identity:
+        # A start that failed with other settings binds nobody.
+        before, answered = None, []
+    max_cost = before.max_cost if max_cost is None and before is not None else max_cost
+    if max_cost is not None:
+        budget = Budget(model, max_cost, longest_prompts(chosen, template, history), answered)
+        options = replace(options, concurrency=budget.concurrency(options.concurrency))
+        engine = make_engine(model, corpus, options)
+        record = record.model_copy(update={"max_cost": max_cost})
     if model.remote:
         agreed = _agreed(before, record)
-        if more := [dialogue.id for dialogue in chosen if dialogue.id not in agreed]:
+        known = set(agreed)
+        if more := [dialogue.id for dialogue in chosen if dialogue.id not in known]:
             _require_consent(model, corpus, len(more), consent)
         record = record.model_copy(update={"agreed": [*agreed, *more]})
     with Journal.open(path, record) as journal:
@@ -200,7 +205,7 @@ def _as_begun(model: Model, before: Record | None) -> Model:
 
 def _agreed(before: Record | None, now: Record) -> list[str]:
     """Lists the dialogues whose text, as it is now, was agreed to be sent to the same place."""
-    if before is None or before.identity != now.identity or before.proxy != now.proxy:
+    if before is None or before.proxy != now.proxy:
         return []
     return (before.agreed or []) if before.corpus_fingerprint == now.corpus_fingerprint else []
 

@@ -1,7 +1,7 @@
 """Foreign text as plain text: names of models and corpora, which must never become markup.
 
 Plain HTML has :func:`html.escape`, and figures take no text for mathematics (see
-:mod:`cradle_lib.reporting.figures`). What is left are Markdown and LaTeX.
+:mod:`cradle_lib.display.figures`). What is left are Markdown and LaTeX.
 """
 
 from __future__ import annotations
@@ -11,20 +11,6 @@ import re
 from typing import Final
 
 _MARKDOWN: Final = re.compile(r"([\\`*_\[\]{}<>|$~^#&])")
-_LATEX: Final = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "`": r"\textasciigrave{}",
-    # At the beginning of a row it would be an argument of the `\\` before it.
-    "[": "{[}",
-    "*": "{*}",
-    "\N{EN DASH}": "--",
-    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
-}
 
 
 def markdown(content: str, *, code: bool = False) -> str:
@@ -50,8 +36,3 @@ def markdown(content: str, *, code: bool = False) -> str:
 def with_code(sentence: str) -> str:
     """Writes a sentence for HTML; what stands between backticks is shown as code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(sentence))
-
-
-def latex(content: str) -> str:
-    """Writes text for the body of a LaTeX document, on one line."""
-    return "".join(_LATEX.get(mark, mark) for mark in " ".join(content.split()))

@@ -94,32 +94,6 @@ def compare(
     return _compared(called, scored, signatures, permutations)
 
 
-def common_dialogues(runs: Sequence[Predictions]) -> list[Predictions]:
-    """Restricts runs to the dialogues that all of them cover.
-
-    Args:
-        runs: Runs over the same corpus, or over parts of it.
-
-    Returns:
-        The runs, each aligned to the same part.
-
-    Raises:
-        ScoringError: If no dialogue is covered by all.
-    """
-    if not runs:
-        return []
-    shared = set.intersection(*({d.id for d in run.corpus} for run in runs))
-    fewest = min(runs, key=lambda run: len(run.corpus)).corpus
-    chosen = [place for place, dialogue in enumerate(fewest) if dialogue.id in shared]
-    if not chosen:
-        raise ScoringError(
-            f"no dialogue is covered by all {len(runs)} runs. Compare runs over the same corpus."
-        )
-    whole = len(chosen) == len(fewest)
-    part = fewest if whole else fewest.subset(chosen, f"{fewest.name}[{len(chosen)}]")
-    return [run.subset(part) for run in runs]
-
-
 def _compared(
     names: tuple[str, ...],
     scored: dict[Level, list[Evaluation]],
