@@ -19,7 +19,6 @@ from cradle_lib.annotation.exports import read_exports
 from cradle_lib.annotation.interface import write_config
 from cradle_lib.annotation.pairs import UNIT_NAMES, UNITS, Units, pairs
 from cradle_lib.annotation.protocol_warnings import find_slips
-from cradle_lib.annotation.shipped import SHIPPED, build_annotations
 from cradle_lib.annotation.study import Study, next_assignments, plan_study
 from cradle_lib.annotation.table import (
     check_ending,
@@ -28,7 +27,6 @@ from cradle_lib.annotation.table import (
     write_annotations,
 )
 from cradle_lib.annotation.tasks import write_tasks
-from cradle_lib.cli import data
 from cradle_lib.cli.console import err, out
 from cradle_lib.cli.options import CorpusOption, SplitOption
 from cradle_lib.corpus import load_corpus
@@ -249,12 +247,3 @@ def adjudicate(
         save_table(result.audit(), audit)
         out.print(f"Who voted for what: {paths.shown(audit)}")
     out.print(f"Gold: {paths.shown(gold)}")
-
-
-@data.app.command("build-annotations")
-def build(
-    folder: Annotated[Path, typer.Argument(help="Where to write them.")] = SHIPPED,
-) -> None:
-    """Rebuild the surrogate annotations from the surrogate's gold labels, bit for bit."""
-    annotations = build_annotations(folder)
-    out.print(f"Wrote {len(annotations.entries):,} annotations to {paths.shown(folder)}.")

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from cradle_lib import paths
-from cradle_lib.annotation.tasks import region
 from cradle_lib.corpus import load_corpus
 from cradle_lib.corpus.collect import read_folder, write_release
 from cradle_lib.errors import CorpusError
 from cradle_lib.labels import BITS
+from tools.annotations.build import region
 
 from .conftest import Run
 from .page import SEEN, lines, printed, serving, votes

@@ -8,14 +8,15 @@ import pytest
 
 from cradle_lib.annotation.adjudication import Adjudication, adjudicate
 from cradle_lib.annotation.agreement import Agreement, agreement
-from cradle_lib.annotation.noise import CLEAR
 from cradle_lib.annotation.pairs import pairs
-from cradle_lib.annotation.shipped import SHIPPED, build_annotations, load_annotations
+from cradle_lib.annotation.shipped import SHIPPED, load_annotations
 from cradle_lib.annotation.table import Annotations
 from cradle_lib.annotation.voting import OUTCOME_KEYS, Outcome
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.labels import LABELS
 from cradle_lib.published import published
+from tools.annotations.build import build_annotations
+from tools.annotations.noise import CLEAR
 
 GROUPS = [("1", 1), ("1", 2), ("2", 1), ("2", 2)]
 
