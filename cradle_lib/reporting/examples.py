@@ -24,8 +24,9 @@ from cradle_lib.detection.parsing import OUTCOMES, Outcome
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import NONE, labels_of
 from cradle_lib.reporting.notice import Notice
+from cradle_lib.scoring.errors.cases import Case
 from cradle_lib.scoring.errors.confusion import CELLS, NONE_CELL, pair
-from cradle_lib.scoring.errors.error_kinds import Case, ErrorKind, kind_of
+from cradle_lib.scoring.errors.taxonomy import ErrorKind, kind_of
 
 WARNING: Final = (
     "The excerpts below talk about suicide, self-harm, abuse and violence, without detail. "
@@ -154,7 +155,7 @@ def error_examples(
 
     Args:
         corpus: The corpus.
-        cases: As :func:`~cradle_lib.scoring.errors.error_kinds.pick_cases` picks them.
+        cases: As :func:`~cradle_lib.scoring.errors.cases.pick_cases` picks them.
         runs: Predictions of the models to show.
         before: How many rows of context come first, if there are so many.
 

@@ -22,7 +22,8 @@ from cradle_lib.reporting.examples import (
     first_turns,
     marked,
 )
-from cradle_lib.scoring.errors.error_kinds import ErrorKind, pick_cases
+from cradle_lib.scoring.errors.cases import pick_cases
+from cradle_lib.scoring.errors.taxonomy import ErrorKind
 
 HOSTILE = "<script>alert('x')</script>"
 

@@ -26,7 +26,7 @@ from scipy.stats import beta
 
 from cradle_lib.detection.parsing import first_line
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.resampling.intervals import CONFIDENCE
+from cradle_lib.statistics.bootstrap import CONFIDENCE
 
 if TYPE_CHECKING:
     from cradle_lib.detection.session import Prediction
