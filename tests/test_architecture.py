@@ -19,6 +19,7 @@ FLOORS = {
     "record": 1,
     "corpus": 2,
     "prompts": 2,
+    "statistics": 2,
     "annotation": 3,
     "detection": 3,
     "generation": 3,

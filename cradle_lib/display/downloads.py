@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.display import export
 from cradle_lib.scoring.core.report import report, report_schema
-from cradle_lib.scoring.resampling.intervals import DRAWS
+from cradle_lib.statistics.bootstrap import DRAWS
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,9 @@ from cradle_lib.detection.parsing import OUTCOMES, Outcome
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.display.notice import Notice
 from cradle_lib.labels import NONE, labels_of
+from cradle_lib.scoring.errors.cases import pick_cases
 from cradle_lib.scoring.errors.confusion import CELLS, NONE_CELL, pair
-from cradle_lib.scoring.errors.error_kinds import ErrorKind, kind_of, pick_cases
+from cradle_lib.scoring.errors.taxonomy import ErrorKind, kind_of
 
 WARNING: Final = (
     "The excerpts below talk about suicide, self-harm, abuse and violence, without detail. "

@@ -32,7 +32,7 @@ from cradle_lib.detection.model import Decoding, Prices
 from cradle_lib.detection.run import Consent
 from cradle_lib.errors import CorpusError, EngineError, JournalError
 from cradle_lib.labels import BITS
-from cradle_lib.scoring.robustness.subgroups import cohorts
+from cradle_lib.scoring.robustness.subgroups import subgroups
 
 from .dialogues import make_corpus
 
@@ -235,8 +235,11 @@ def test_a_corpus_own_ids_name_its_dialogues_in_the_journal(
     predictions = load_predictions(path, corpus, partial=True)
     assert [d.id for d in predictions.corpus] == chosen
     # One of each timing: the sample keeps their shares.
-    by_timing = cohorts(predictions, "timing", draws=0).cohorts
-    assert {cohort.name: cohort.dialogues for cohort in by_timing} == {"early": 1, "late": 1}
+    by_timing = subgroups(predictions, "timing", draws=0)
+    assert dict(zip(by_timing["part"], by_timing["dialogues"], strict=True)) == {
+        "early": 1,
+        "late": 1,
+    }
 
 
 def test_shards_cover_the_corpus_once_and_merge(

@@ -22,7 +22,8 @@ from cradle_lib.display.examples import (
     marked,
 )
 from cradle_lib.labels import BITS, LABELS, labels_of, mask_of
-from cradle_lib.scoring.errors.error_kinds import ErrorKind, pick_cases
+from cradle_lib.scoring.errors.cases import pick_cases
+from cradle_lib.scoring.errors.taxonomy import ErrorKind
 
 HOSTILE = "<script>alert('x')</script>"
 

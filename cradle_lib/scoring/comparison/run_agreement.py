@@ -25,7 +25,7 @@ from scipy.stats import beta
 
 from cradle_lib.detection.parsing import first_line
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.resampling.intervals import CONFIDENCE
+from cradle_lib.statistics.bootstrap import CONFIDENCE
 
 TEXTS: Final = ("same text", "one begins the other", "same line", "other line")
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 
@@ -13,14 +12,9 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS
 from cradle_lib.scoring.core.counts import Masks
-from cradle_lib.scoring.errors.confusion import CELLS
-from cradle_lib.scoring.errors.error_kinds import (
-    ErrorKind,
-    find_errors,
-    kind_of,
-    pick_cases,
-    profile,
-)
+from cradle_lib.scoring.errors.cases import pick_cases
+from cradle_lib.scoring.errors.confusion import pair
+from cradle_lib.scoring.errors.taxonomy import ErrorKind, kind_of
 
 MakeCorpus = Callable[[Sequence[Sequence[tuple[str, int]]]], Corpus]
 
@@ -37,66 +31,10 @@ def u16(*values: int) -> Masks:
     return np.array(values, dtype=np.uint16)
 
 
-@pytest.mark.parametrize(
-    ("gold", "predicted", "kind"),
-    [
-        ("none", "alert_past", "false_positive"),
-        ("confirm_RA_past", "none", "false_negative"),
-        ("confirm_DV_ongoing", "confirm_DV_past", "temporal"),
-        ("alert_ongoing", "alert_past", "temporal"),
-        ("alert_ongoing", "confirm_SI_passive_ongoing", "stage"),
-        ("confirm_SH_past", "alert_past", "stage"),
-        ("alert_past", "confirm_SH_ongoing", "stage"),
-        ("confirm_SI_passive_ongoing", "confirm_SI_active_ongoing", "type"),
-        ("confirm_SHA_past", "confirm_RA_ongoing", "type"),
-        ("confirm_SHA_past", "confirm_SHA_past", None),
-        ("none", "none", None),
-    ],
-)
-def test_a_pair_of_labels_has_one_kind(gold: str, predicted: str, kind: str | None) -> None:
-    assert kind_of(CELLS.index(gold), CELLS.index(predicted)) == kind
-
-
-def test_a_profile_of_worked_turns() -> None:
-    gold = u16(AO, AO, AP, DVO, SHP, 0, 0, 0, SHO)
-    tags = u16(SIP, 0, AO, DVP, DVP, AO | SHO, 0, 0, SHO)
-    found = profile(gold, tags)
-    assert found.kinds == {
-        ErrorKind.FALSE_POSITIVE: 2,  # both tags of the sixth turn
-        ErrorKind.FALSE_NEGATIVE: 1,  # the second turn
-        ErrorKind.TEMPORAL: 2,  # the third and the fourth
-        ErrorKind.STAGE: 1,  # the first
-        ErrorKind.TYPE: 1,  # the fifth
-    }
-    # Every wrong label is one false positive: turns 1, 3, 4, 5 and two on turn 6.
-    assert found.false_positives == sum(found.false_positives_of.values()) == 6
-    assert found.false_negatives == sum(found.false_negatives_of.values()) == 5
-    assert found.false_positives_of["alert_ongoing"] == 2
-    assert found.false_negatives_of["alert_ongoing"] == 2
-    assert found.flagged_negatives == 1 / 3
-    assert (found.alert_to_none, found.alert_to_confirm) == (1, 1)
-    assert {k: v for k, v in found.temporal_swaps.items() if v} == {"alert": 1, "DV": 1}
-
-
-def test_the_share_of_flagged_negatives_needs_negatives() -> None:
-    assert math.isnan(profile(u16(SHO), u16(SHO)).flagged_negatives)
-
-
-@settings(deadline=None, max_examples=100)
-@given(pairs)
-def test_listed_errors_add_up_to_the_profile(turns: list[tuple[int, int]]) -> None:
-    gold, tags = (u16(*(turn[k] for turn in turns)) for k in (0, 1))
-    errors, summary = find_errors(gold, tags), profile(gold, tags)
-    counted = Counter(error.kind for error in errors)
-    assert {kind: counted[kind] for kind in ErrorKind} == summary.kinds
-    # A swap, a wrong stage and a wrong type are one false positive and one false negative.
-    both = sum(counted[k] for k in ("temporal", "stage", "type"))
-    assert summary.false_positives == both + counted["false_positive"]
-    assert summary.false_negatives == both + counted["false_negative"]
-    assert [error.turn for error in errors] == sorted(error.turn for error in errors)
-    for error in errors:
-        for side, masks in ((error.gold, gold), (error.predicted, tags)):
-            assert side == "none" or BITS[side] & int(masks[error.turn])
+def erring_turns(corpus: Corpus, masks: Masks, kind: ErrorKind) -> set[int]:
+    """Turns with an error of this kind, read off the two labels of each pair."""
+    cells = enumerate(zip(corpus.gold.tolist(), masks.tolist(), strict=True))
+    return {turn for turn, both in cells for cell in pair(*both) if kind_of(*cell) is kind}
 
 
 def runs(seed: int, turns: int, models: int) -> list[Masks]:
@@ -119,11 +57,7 @@ def test_cases_obey_the_stated_rule(
     assert len({case.dialogue.id for case in cases}) == len(cases)
     used: set[int] = set()
     for kind in ErrorKind:
-        erring = Counter(
-            turn
-            for masks in tags
-            for turn in {e.turn for e in find_errors(gold, masks) if e.kind is kind}
-        )
+        erring = Counter(turn for masks in tags for turn in erring_turns(corpus, masks, kind))
         chosen = [case for case in cases if case.kind is kind]
         for case in chosen:
             open_turns = [t for t in erring if t // 5 not in used]

@@ -8,8 +8,13 @@ from hypothesis.extra import numpy as npst
 from numpy.typing import NDArray
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.resampling import weighted_sums as resampling
-from cradle_lib.scoring.resampling.weighted_sums import draw_blocks, swap_blocks, swaps, weights
+from cradle_lib.statistics import weighted_sums as resampling
+from cradle_lib.statistics.weighted_sums import (
+    draw_blocks,
+    permutation_blocks,
+    permutations,
+    weights,
+)
 
 # Sums of these need 16, 32 and 64 bits.
 scale = st.sampled_from([1, 10**4, 10**12])
@@ -34,17 +39,21 @@ def test_sums_are_those_of_the_dialogues_written_out(
         # Python's own numbers never overflow.
         picked = [rows[i].astype(object) * scale for i in np.repeat(np.arange(n), taken)]
         assert (total == sum(picked)).all()
-    [moved] = swap_blocks(rows * scale, 8, seed)
-    [block] = swaps(n, 8, np.random.default_rng(seed))
+    [moved] = permutation_blocks(rows * scale, 8, seed)
+    [block] = permutations(n, 8, np.random.default_rng(seed))
     assert np.array_equal(moved, np.tensordot(block.astype(np.int64), rows * scale, 1))
 
 
 def test_fractions_are_added_up_as_such() -> None:
     rows = np.random.default_rng(1).integers(0, 9, size=(20, 3))
     assert drawn(rows / 8, 30, 1) == pytest.approx(drawn(rows, 30, 1) / 8, abs=1e-12)
+    # Columns of whole numbers beside columns of fractions.
+    mixed = np.concatenate([rows / 8, rows], axis=1)
+    whole = np.tile(drawn(rows, 30, 1), 2) / np.repeat([8, 1], 3)
+    assert drawn(mixed, 30, 1) == pytest.approx(whole, abs=1e-12)
 
 
-@pytest.mark.parametrize("blocks", [draw_blocks, swap_blocks])
+@pytest.mark.parametrize("blocks", [draw_blocks, permutation_blocks])
 def test_sums_depend_neither_on_the_number_of_draws_nor_on_the_blocks(
     blocks: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,13 +84,13 @@ def test_the_draws_of_a_seed_are_those_of_earlier_versions() -> None:
     [block] = weights(6, 2, np.random.default_rng(0))
     picks = np.random.default_rng(0).integers(0, 6, size=(2, 6))
     assert block.tolist() == [[int((row == i).sum()) for i in range(6)] for row in picks]
-    [block] = swaps(5, 3, np.random.default_rng(0))
+    [block] = permutations(5, 3, np.random.default_rng(0))
     expected = np.random.default_rng(0).integers(0, 2, size=(3, 5), dtype=np.uint8)
     assert np.array_equal(block, expected)
 
 
 @pytest.mark.parametrize(("n", "draws"), [(0, 5), (3, 0), (3, -1)])
 def test_nothing_to_draw_is_refused(n: int, draws: int) -> None:
-    for blocks in (draw_blocks, swap_blocks):
+    for blocks in (draw_blocks, permutation_blocks):
         with pytest.raises(ScoringError, match="Both must be at least 1"):
             next(blocks(np.zeros((n, 2), dtype=np.int64), draws, 0))

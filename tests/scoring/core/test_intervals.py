@@ -9,10 +9,11 @@ from scipy.stats import bootstrap
 from sklearn.metrics import accuracy_score, f1_score, jaccard_score
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.core.counts import Masks, count
+from cradle_lib.scoring.core.counts import Counts, Masks, count
 from cradle_lib.scoring.core.scores import scores
-from cradle_lib.scoring.resampling.intervals import bounds, interval, resample
-from cradle_lib.scoring.resampling.weighted_sums import weights
+from cradle_lib.statistics.bootstrap import Estimate, bounds
+from cradle_lib.statistics.bootstrap import bootstrap as our_bootstrap
+from cradle_lib.statistics.weighted_sums import draw_blocks, weights
 
 
 def sample(dialogues: int = 40, seed: int = 1) -> tuple[Masks, Masks, NDArray[np.int64]]:
@@ -26,15 +27,18 @@ def sample(dialogues: int = 40, seed: int = 1) -> tuple[Masks, Masks, NDArray[np
     return gold, predicted, dialogue_of
 
 
+def scored(counts: Counts, draws: int, seed: int = 0) -> dict[str, Estimate]:
+    return our_bootstrap(counts.rows, lambda t: scores(t)._asdict(), draws=draws, seed=seed)
+
+
 def spread(masks: Masks) -> NDArray[np.int64]:
     return (masks[:, None] >> np.arange(16)) & 1
 
 
 def test_a_draw_scores_like_scikit_learn_on_the_dialogues_that_were_drawn() -> None:
     gold, predicted, dialogue_of = sample()
-    totals = np.concatenate(
-        list(resample(count(gold, predicted, dialogue_of, 40), draws=25, seed=7))
-    )
+    rows = count(gold, predicted, dialogue_of, 40).rows
+    totals = np.concatenate(list(draw_blocks(rows, 25, 7)))
     drawn = scores(totals)
     block = next(weights(40, 25, np.random.default_rng(7)))
     for draw, taken in enumerate(block.astype(int)):
@@ -66,26 +70,25 @@ def test_bounds_agree_with_scipys_percentile_bootstrap() -> None:
         vectorized=True,
         rng=np.random.default_rng(5),
     ).confidence_interval
-    low, high = interval(counts, draws=10_000, seed=0)
+    ours = scored(counts, 10_000)["micro_f1"]
     # Ends of two independent bootstraps: their own noise is about 0.001 here.
-    assert float(low.micro_f1) == pytest.approx(theirs.low, abs=0.005)
-    assert float(high.micro_f1) == pytest.approx(theirs.high, abs=0.005)
+    assert float(ours.low) == pytest.approx(theirs.low, abs=0.005)
+    assert float(ours.high) == pytest.approx(theirs.high, abs=0.005)
 
 
 def test_every_bound_brackets_its_score() -> None:
     gold, predicted, dialogue_of = sample()
     counts = count(gold, predicted, dialogue_of, 40)
-    low, high = interval(counts, draws=2000)
-    point = scores(counts.total)
+    found, point = scored(counts, 2000), scores(counts.total)
     for name in ("exact_match", "jaccard", "micro_precision", "micro_recall", "micro_f1"):
-        assert getattr(low, name) < getattr(point, name) < getattr(high, name)
-    assert low.f1.shape == high.f1.shape == (16,)
-    assert (low.f1 <= high.f1).all()
+        assert found[name].low < getattr(point, name) == found[name].value < found[name].high
+    assert found["f1"].low.shape == found["f1"].high.shape == (16,)
+    assert (found["f1"].low <= found["f1"].high).all()
 
 
 def test_the_same_seed_gives_the_same_bounds_and_another_seed_others() -> None:
     counts = count(*sample(), 40)
-    first, again, other = (interval(counts, draws=200, seed=s)[0].micro_f1 for s in (3, 3, 4))
+    first, again, other = (scored(counts, 200, s)["micro_f1"].low for s in (3, 3, 4))
     assert first == again != other
 
 
@@ -112,16 +115,14 @@ def test_bounds_survive_infinity_and_a_few_undefined_draws() -> None:
     assert (low[3], high[3]) == pytest.approx((34, 975), abs=1)
 
 
-def test_one_dialogue_gives_no_width() -> None:
+def test_one_dialogue_gives_no_interval() -> None:
     gold, predicted, dialogue_of = sample(dialogues=1, seed=3)
-    counts = count(gold, predicted, dialogue_of, 1)
-    low, high = interval(counts, draws=50)
-    assert low.jaccard == high.jaccard == scores(counts.total).jaccard
+    found = scored(count(gold, predicted, dialogue_of, 1), 50)
+    assert np.isnan([found["jaccard"].low, found["jaccard"].high]).all()
+    assert np.isnan(found["f1"].low).all()
 
 
-@pytest.mark.parametrize(("dialogues", "draws"), [(0, 10), (3, 0)])
-def test_nothing_to_draw_is_refused(dialogues: int, draws: int) -> None:
+def test_without_a_dialogue_there_is_nothing_to_draw() -> None:
     empty = np.zeros(0, dtype=np.uint16)
-    counts = count(empty, empty, np.zeros(0, dtype=np.int64), dialogues)
     with pytest.raises(ScoringError, match="Both must be at least 1"):
-        interval(counts, draws=draws)
+        scored(count(empty, empty, np.zeros(0, dtype=np.int64), 0), 10)

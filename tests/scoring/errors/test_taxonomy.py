@@ -13,17 +13,18 @@ from hypothesis import given, settings
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import ALERT_MASK, BITS, CONFIRM_MASK
-from cradle_lib.scoring.errors.categories import (
-    MISSED,
-    SPARE,
+from cradle_lib.scoring.errors.confusion import CELLS
+from cradle_lib.scoring.errors.stage_orders import ORDERS, orders_of, stage_orders
+from cradle_lib.scoring.errors.taxonomy import (
+    KINDS,
     Category,
-    analyse,
-    analyse_masks,
-    categorize,
+    ErrorKind,
+    classify,
+    error_counts,
+    kind_of,
     label_pairs,
+    pair_counts,
 )
-from cradle_lib.scoring.errors.error_kinds import find_errors
-from cradle_lib.scoring.errors.escalation import ORDERS, escalation, orders, stage_orders
 
 from ..timing.test_windows import AO, DVP, SHO, dialogues, rows_of
 
@@ -61,37 +62,79 @@ def test_worked_errors_have_their_categories(
 ) -> None:
     # The dialogue before has the same labels, and must not matter.
     rows = rows_of([[(SHO | SHP, SHO | SHP)], turns, [(SHO | SHP, SHO | SHP)]])
-    errors = find_errors(rows.gold, rows.predicted)
+    pairs = classify(rows.gold, rows.predicted, rows.dialogue_of)
     expected = [category] if isinstance(category, str) else category
-    assert categorize(errors, rows.gold, rows.predicted, rows.dialogue_of) == expected
+    assert pairs["category"].dropna().tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "kind"),
+    [
+        ("none", "alert_past", "false_positive"),
+        ("confirm_RA_past", "none", "false_negative"),
+        ("confirm_DV_ongoing", "confirm_DV_past", "temporal"),
+        ("alert_ongoing", "alert_past", "temporal"),
+        ("alert_ongoing", "confirm_SI_passive_ongoing", "stage"),
+        ("confirm_SH_past", "alert_past", "stage"),
+        ("alert_past", "confirm_SH_ongoing", "stage"),
+        ("confirm_SI_passive_ongoing", "confirm_SI_active_ongoing", "type"),
+        ("confirm_SHA_past", "confirm_RA_ongoing", "type"),
+        ("confirm_SHA_past", "confirm_SHA_past", None),
+        ("none", "none", None),
+    ],
+)
+def test_a_pair_of_labels_has_one_kind(gold: str, predicted: str, kind: str | None) -> None:
+    assert kind_of(CELLS.index(gold), CELLS.index(predicted)) == kind
 
 
 @settings(deadline=None, max_examples=100)
 @given(dialogues)
-def test_categories_are_exclusive_and_add_up_to_every_total(turns: Turns) -> None:
+def test_categories_add_up_to_every_total_and_agree_with_their_kinds(turns: Turns) -> None:
     rows = rows_of(turns)
-    errors = find_errors(rows.gold, rows.predicted)
-    sorted_out = categorize(errors, rows.gold, rows.predicted, rows.dialogue_of)
-    found = analyse_masks(rows.gold, rows.predicted, rows.dialogue_of)
-    assert len(sorted_out) == len(errors) == sum(found.categories.values())
-    assert Counter(sorted_out) == Counter({k: v for k, v in found.categories.items() if v})
+    pairs = classify(rows.gold, rows.predicted, rows.dialogue_of)
+    errors = pairs.dropna(subset="category")
+    assert (pairs["category"].isna() == (pairs["gold"] == pairs["tagged"])).all()
+    assert pairs["row"].is_monotonic_increasing
+    for error in errors.itertuples():
+        cell = CELLS.index(error.gold), CELLS.index(error.tagged)
+        assert KINDS[Category(error.category)] is kind_of(*cell)
+    counted = Counter(KINDS[Category(name)] for name in errors["category"])
     # The tallies, counted bit by bit, are the outside totals.
-    made_up = sum((tag & ~gold).bit_count() for d in turns for gold, tag in d)
-    missed = sum((gold & ~tag).bit_count() for d in turns for gold, tag in d)
-    spare = sum(found.categories[c] for c in SPARE)
-    unanswered = sum(found.categories[c] for c in MISSED)
-    swapped = len(errors) - spare - unanswered
-    assert found.profile.false_positives == made_up == spare + swapped
-    assert found.profile.false_negatives == missed == unanswered + swapped
-    assert sum(found.confirmed_alerts.values()) == found.categories[Category.OVER_CONFIRMED]
-    assert sum(found.wrong_types.values()) == found.categories[Category.WRONG_TYPE]
-    assert sum(found.profile.temporal_swaps.values()) == found.categories[Category.TEMPORAL_SWAP]
-    assert found.profile.alert_to_none == found.categories[Category.MISSED_ALERT]
+    fp = sum((tag & ~gold).bit_count() for d in turns for gold, tag in d)
+    fn = sum((gold & ~tag).bit_count() for d in turns for gold, tag in d)
+    both = len(errors) - counted["false_positive"] - counted["false_negative"]
+    assert fp == counted["false_positive"] + both
+    assert fn == counted["false_negative"] + both
     # A label is tagged for the first time once per dialogue; all other tags may be repeats.
     tags = sum(tag.bit_count() for d in turns for _, tag in d)
     firsts = sum(reduce(or_, (tag for _, tag in d)).bit_count() for d in turns)
-    assert found.categories[Category.TOO_LATE] <= firsts
-    assert found.categories[Category.REPEATED] <= tags - firsts
+    assert (errors["category"] == "too_late").sum() <= firsts
+    assert (errors["category"] == "repeated").sum() <= tags - firsts
+
+
+def test_a_profile_of_worked_turns(
+    make_corpus: Callable[..., Corpus], make_predictions: Callable[..., Predictions]
+) -> None:
+    sip = BITS["confirm_SI_passive_ongoing"]
+    gold = [AO, AO, AP, DVO, SHP, 0, 0, 0, SHO]
+    tags = [sip, 0, AO, DVP, DVP, AO | SHO, 0, 0, SHO]
+    run = make_predictions(make_corpus([[("U", mask) for mask in gold]]), tags)
+    found = error_counts(run).set_index("quantity")["value"]
+    # Every wrong label is one false positive: turns 1, 3, 4, 5 and two on turn 6.
+    assert (found["fp"], found["fn"], found["fp_alert_ongoing"]) == (6, 5, 2)
+    assert found["gold_negative_turns_flagged"] == 1 / 3
+    assert (found["alert_to_none"], found["alert_to_confirm"]) == (1, 1)
+    # The third turn and the fourth.
+    assert found["temporal"] == 2
+    assert found["alert_ongoing_to_si_passive_ongoing"] == 1
+    kinds = label_pairs(run)["category"].dropna().map(lambda name: KINDS[Category(name)])
+    assert Counter(kinds) == {
+        ErrorKind.FALSE_POSITIVE: 2,  # both tags of the sixth turn
+        ErrorKind.FALSE_NEGATIVE: 1,  # the second turn
+        ErrorKind.TEMPORAL: 2,  # the third and the fourth
+        ErrorKind.STAGE: 1,  # the first
+        ErrorKind.TYPE: 1,  # the fifth
+    }
 
 
 @pytest.fixture
@@ -142,8 +185,11 @@ def test_every_label_and_every_tag_is_in_one_pair(run: Predictions) -> None:
     errors = found[found["category"].notna()]
     assert (errors["gold"] != "none").sum() == sum(m.bit_count() for m in (gold & ~tags).tolist())
     assert (errors["tagged"] != "none").sum() == sum(m.bit_count() for m in (tags & ~gold).tolist())
-    alone = analyse(run).categories
-    assert errors["category"].value_counts().to_dict() == {str(k): n for k, n in alone.items()}
+    counts = pair_counts(run)
+    assert counts["count"].sum() == len(found)
+    assert counts.dropna().groupby("category", observed=False)["count"].sum().to_dict() == (
+        errors["category"].value_counts().to_dict()
+    )
     nothing = label_pairs(run.subset(run.corpus.subset([], "empty")))
     assert not len(nothing)
     mine = ["gold", "tagged", "gold_type", "tagged_type", "category"]
@@ -184,12 +230,5 @@ def order_of(masks: list[int]) -> str:
 def test_every_dialogue_has_one_order_on_each_side(turns: Turns) -> None:
     rows, n = rows_of(turns), len(turns)
     for side, masks in enumerate((rows.gold, rows.predicted)):
-        found = [ORDERS[i] for i in orders(masks, rows.dialogue_of, n)]
+        found = [ORDERS[i] for i in orders_of(masks, rows.dialogue_of, n)]
         assert found == [order_of([turn[side] for turn in d]) for d in turns]
-    table = escalation(rows.gold, rows.predicted, rows.dialogue_of, n)
-    assert table.sum() == n
-    golds = Counter(order_of([gold for gold, _ in d]) for d in turns)
-    assert table.sum(axis=1).tolist() == [golds[name] for name in ORDERS]
-    assert np.trace(table) == sum(
-        order_of([g for g, _ in d]) == order_of([t for _, t in d]) for d in turns
-    )

@@ -14,8 +14,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK
+from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.core.counts import Masks
-from cradle_lib.scoring.timing.occurrences import first_positions
+from cradle_lib.scoring.timing.occurrences import first_positions, scored_rows
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
@@ -30,7 +31,7 @@ ORDERS: Final = (
 )
 
 
-def orders(masks: Masks, dialogue_of: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+def orders_of(masks: Masks, dialogue_of: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     """Finds the order of the stages in each dialogue.
 
     Args:
@@ -49,30 +50,12 @@ def orders(masks: Masks, dialogue_of: NDArray[np.int64], n: int) -> NDArray[np.i
     return np.where(both, 4 - sign, found).astype(np.int64)
 
 
-def escalation(
-    gold: Masks, predicted: Masks, dialogue_of: NDArray[np.int64], n: int
-) -> NDArray[np.int64]:
-    """Counts dialogues by the order in gold and the order in a run's tags.
-
-    Args:
-        gold: Gold masks. Shape (T,).
-        predicted: Masks of what was tagged. Shape (T,).
-        dialogue_of: Position of each turn's dialogue, ascending, below ``n``. Shape (T,).
-        n: Number of dialogues.
-
-    Returns:
-        Rows are gold, columns the run; every dialogue is in one cell. Shape (6, 6).
-    """
-    size = len(ORDERS)
-    cell = size * orders(gold, dialogue_of, n) + orders(predicted, dialogue_of, n)
-    return np.bincount(cell, minlength=size * size).reshape(size, size)
-
-
-def stage_orders(run: Predictions) -> pd.DataFrame:
+def stage_orders(run: Predictions, conventions: Conventions | None = None) -> pd.DataFrame:
     """Counts the dialogues of a run by the order of their stages, as a tidy data frame.
 
     Args:
         run: What it says about every user turn of its corpus.
+        conventions: ``orphans`` and ``unparsed`` matter here; the defaults if ``None``.
 
     Returns:
         One row for each pair of orders; every dialogue is in one of them.
@@ -82,16 +65,20 @@ def stage_orders(run: Predictions) -> pd.DataFrame:
           :data:`ORDERS`.
         - ``dialogues`` (int): dialogues with this order in gold.
         - ``value`` (int): those of them with this order in the tags.
+
+    Raises:
+        ScoringError: If the conventions leave nothing to score.
     """
-    corpus = run.corpus
-    counts = escalation(corpus.gold, run.masks, corpus.dialogue_of, len(corpus))
+    rows, n = scored_rows(run, conventions or Conventions()), len(run.corpus)
     size = len(ORDERS)
+    gold, tagged = (orders_of(m, rows.dialogue_of, n) for m in (rows.gold, rows.predicted))
+    values = np.bincount(size * gold + tagged, minlength=size * size).reshape(size, size)
     return pd.DataFrame(
         {
             "system": run.record.name,
-            "gold": pd.Categorical.from_codes(np.repeat(np.arange(size), size), pd.Index(ORDERS)),
-            "tagged": pd.Categorical.from_codes(np.tile(np.arange(size), size), pd.Index(ORDERS)),
-            "dialogues": np.repeat(counts.sum(axis=1), size),
-            "value": counts.ravel(),
+            "gold": pd.Categorical(np.repeat(ORDERS, size), ORDERS),
+            "tagged": pd.Categorical(np.tile(ORDERS, size), ORDERS),
+            "dialogues": np.repeat(values.sum(axis=1), size),
+            "value": values.ravel(),
         }
     )

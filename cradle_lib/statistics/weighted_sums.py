@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.core.scores import Floats
+from cradle_lib.statistics.rates import Floats
 
 Weights = NDArray[np.integer[Any]]
 _Source = Callable[[int, int, np.random.Generator], Iterator[Weights]]
@@ -55,19 +55,19 @@ def weights(n: int, draws: int, generator: np.random.Generator) -> Iterator[Weig
         yield np.bincount(picks.ravel(), minlength=rows * n).reshape(rows, n)
 
 
-def swaps(n: int, permutations: int, generator: np.random.Generator) -> Iterator[Weights]:
+def permutations(n: int, number: int, generator: np.random.Generator) -> Iterator[Weights]:
     """Decides which dialogues two systems swap, each with probability one half.
 
     Args:
         n: Number of dialogues, at least 1.
-        permutations: Number of swaps.
+        number: Number of permutations.
         generator: Source of randomness.
 
     Yields:
         Blocks of rows of zeros and ones, from a stream as in :func:`weights`. Shape (rows of
         the block, n).
     """
-    for rows in _sizes(n, permutations):
+    for rows in _sizes(n, number):
         yield generator.integers(0, 2, size=(rows, n), dtype=np.uint8)
 
 
@@ -88,12 +88,12 @@ def draw_blocks(rows: NDArray[Any], draws: int, seed: int) -> Iterator[Floats]:
     return _sums(rows, weights, draws, seed)
 
 
-def swap_blocks(rows: NDArray[Any], permutations: int, seed: int) -> Iterator[Floats]:
+def permutation_blocks(rows: NDArray[Any], number: int, seed: int) -> Iterator[Floats]:
     """Adds up the rows of the dialogues that change hands in every swap, some at a time.
 
     Args:
         rows: As for :func:`draw_blocks`. Shape (N, ...).
-        permutations: Number of swaps, at least 1.
+        number: Number of permutations, at least 1.
         seed: Seed of the generator.
 
     Yields:
@@ -102,29 +102,30 @@ def swap_blocks(rows: NDArray[Any], permutations: int, seed: int) -> Iterator[Fl
     Raises:
         ScoringError: If there is no dialogue, or no swap is asked for.
     """
-    return _sums(rows, swaps, permutations, seed)
+    return _sums(rows, permutations, number, seed)
 
 
 def _sums(rows: NDArray[Any], source: _Source, draws: int, seed: int) -> Iterator[Floats]:
     n = len(rows)
     if draws < 1 or not n:
         raise ScoringError(f"{draws} draws from {n} dialogues. Both must be at least 1.")
-    dtype = _holding_sums(rows)
-    columns: Any = rows.reshape(n, -1).T.astype(dtype)
-    if dtype.kind == "i":
-        columns = csr_array(columns)
+    flat = rows.reshape(n, -1).T
+    whole = (flat == np.rint(flat)).all(axis=1)
+    dtype = _holding_sums(flat[whole])
+    counts, fractions = csr_array(flat[whole].astype(dtype)), flat[~whole].astype(np.float64)
     for block in _blocks(source, n, draws, seed):
-        totals = columns @ block.astype(dtype, copy=False)
-        yield totals.astype(np.float64).T.reshape(-1, *rows.shape[1:])
+        totals = np.empty((len(flat), block.shape[1]))
+        totals[whole] = counts @ block.astype(dtype, copy=False)
+        totals[~whole] = fractions @ block.astype(np.float64)
+        yield totals.T.reshape(-1, *rows.shape[1:])
 
 
-def _holding_sums(rows: NDArray[Any]) -> np.dtype[Any]:
-    """The narrowest type for sums of the rows under weights that add up to at most their number."""
-    if not np.issubdtype(rows.dtype, np.integer):
-        return np.dtype(np.float64)
-    bound = len(rows) * int(np.abs(rows).max(initial=0))
+def _holding_sums(columns: NDArray[Any]) -> np.dtype[Any]:
+    """The narrowest type for sums under weights that add up to at most the number of dialogues."""
+    n = columns.shape[1]
+    bound = n * int(np.abs(columns).max(initial=0))
     # A weight, and one below the bound, because a negative number has room for one more.
-    return np.promote_types(np.int16, np.min_scalar_type(-max(bound, len(rows)) - 1))
+    return np.promote_types(np.int16, np.min_scalar_type(-max(bound, n) - 1))
 
 
 def _sizes(n: int, draws: int) -> list[int]:

@@ -3,7 +3,7 @@
 Dialogues are given to two teams and two rounds as in the paper. For each group it is fixed how
 many dialogues end in each category of Appendix B.3; which ones is drawn, those with passive
 ideation and alerts first. Where the annotators agree, both give gold. Everywhere else both,
-and an adjudicator, are drawn from a noise model (:mod:`cradle_lib.annotation.noise`) until
+and an adjudicator, are drawn from a noise model (:mod:`tools.annotations.noise`) until
 adjudicating them ends in the category wanted and in gold; the senior gives gold.
 
 Of several such draws for each dialogue one is kept, so that the agreement of each team and
@@ -20,7 +20,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cradle_lib.annotation.noise import CAREFUL, CLEAR, EXPERT, LOOSE, Noise, differ
 from cradle_lib.annotation.study import Assignment, Study, next_assignments, plan_study
 from cradle_lib.annotation.table import Annotation, Annotations
 from cradle_lib.annotation.voting import Masks, Outcome, decide, outcome_of
@@ -28,6 +27,7 @@ from cradle_lib.corpus.dialogue import Corpus, Dialogue
 from cradle_lib.errors import AnnotationError
 from cradle_lib.labels import ALERT_MASK, BITS, LABELS
 from cradle_lib.published import published
+from tools.annotations.noise import CAREFUL, CLEAR, EXPERT, LOOSE, Noise, differ
 
 TEAMS: Final = {"1": ("A", "B"), "2": ("C", "D")}
 SENIOR: Final = "S"
