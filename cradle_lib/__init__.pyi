@@ -37,6 +37,7 @@ from .display.table import show as show
 from .display.theme import show_figure as show_figure
 from .display.theme import theme as theme
 from .published import published_label_counts as published_label_counts
+from .published import published_table as published_table
 from .scoring.comparison.comparison import compare as compare
 from .scoring.comparison.run_agreement import run_agreement as run_agreement
 from .scoring.core.conventions import Conventions as Conventions
@@ -47,6 +48,8 @@ from .scoring.errors.confusion import confusion_frame as confusion_frame
 from .scoring.errors.consequence import consequence as consequence
 from .scoring.errors.error_kinds import error_counts as error_counts
 from .scoring.errors.escalation import stage_orders as stage_orders
+from .scoring.robustness.implied import possible_counts as possible_counts
+from .scoring.robustness.implied import possible_totals as possible_totals
 from .scoring.robustness.sensitivity import sensitivity as sensitivity
 from .scoring.robustness.subgroups import cohorts as cohorts
 from .scoring.robustness.thresholds import thresholds as thresholds

@@ -74,6 +74,7 @@ def test_there_is_a_notebook_for_every_section() -> None:
         "engine-agreement",
         "error-analysis",
         "error-cases",
+        "implied",
         "inference",
         "per-label",
         "results",
