@@ -30,6 +30,7 @@ from .display.examples import first_turns as first_turns
 from .display.heat_map import heat_map as heat_map
 from .display.notice import Notice as Notice
 from .display.notice import lacking as lacking
+from .display.published_values import PAPER_SYSTEMS as PAPER_SYSTEMS
 from .display.published_values import published_frame as published_frame
 from .display.published_values import reference_points as reference_points
 from .display.published_values import with_published as with_published

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
-from cradle_lib.display.cells import Cell, clean
-from cradle_lib.display.escaping import with_code
+from cradle_lib.display.cells import Cell, clean, with_code
 from cradle_lib.display.grid import Grid
 
 if TYPE_CHECKING:

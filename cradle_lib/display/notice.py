@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.predictions import Predictions
-from cradle_lib.display.escaping import with_code
+from cradle_lib.display.cells import with_code
 from cradle_lib.scoring.core.gaps import Need, gap
 
 
