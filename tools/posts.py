@@ -53,7 +53,9 @@ def make_posts(phrases: Path = paths.PHRASES, seed: int = SEED) -> list[dict[str
     bank = Bank.load(phrases)
     rng = random.Random(f"{seed} posts")
     names = {confirm: name for name, confirm in BENCH_LABELS.items()}
-    sets = [(Event.of(confirm),) for confirm in names for _ in range(OF_EACH)]
+    sets: list[tuple[Event, ...]] = [
+        (Event.of(confirm),) for confirm in names for _ in range(OF_EACH)
+    ]
     sets += [tuple(Event(*key.split(".")) for key in keys.split()) for keys in SEVERAL]
     sets += [()] * NO_CRISIS
     posts = []

@@ -45,9 +45,11 @@ from cradle_lib.detection import (
 )
 from cradle_lib.errors import CradleError
 from cradle_lib.scoring.core.conventions import LEVELS
-from cradle_lib.scoring.core.evaluate import Estimate, evaluate
+from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.scoring.core.gaps import NEEDED, gap
+from cradle_lib.scoring.core.report import json_rows
 from cradle_lib.scoring.core.scores import OVERALL
+from cradle_lib.statistics.bootstrap import Estimate
 
 
 def infer(
@@ -184,7 +186,17 @@ def score(
         for level in LEVELS
     }
     if as_json:
-        typer.echo(json.dumps({k: v.as_dict() for k, v in results.items()}, indent=2))
+        levels = {
+            level: {
+                "signature": str(found.signature),
+                "turns": found.turns,
+                "of_turns": found.of_turns,
+                "outcomes": found.outcomes,
+                "scores": json_rows(found.to_frame()),
+            }
+            for level, found in results.items()
+        }
+        typer.echo(json.dumps(levels, indent=2))
         return
     table = Table(title=f"{predictions.record.name} on {predictions.corpus.name}, percent")
     table.add_column("score")
@@ -195,8 +207,10 @@ def score(
         table.add_row(name.replace("_", " "), *cells, end_section=name == "jaccard")
     out.print(table, markup=False)
     turns = results["turn"]
-    unread = {name: n for name, n in turns.outcomes.items() if n and name != "ok"}
-    out.print(f"{turns.turns:,} of {turns.of_turns:,} user turns; answers not read: {unread or 0}")
+    unusable = {name: n for name, n in turns.outcomes.items() if n and name != "ok"}
+    out.print(
+        f"{turns.turns:,} of {turns.of_turns:,} user turns; unusable answers: {unusable or 0}"
+    )
     missing = (gap(predictions.corpus, need) for need in dict.fromkeys(NEEDED.values()))
     for why in dict.fromkeys(sentence for sentence in missing if sentence):
         out.print(f"{why}: its precision, recall and F1 say nothing.", markup=False)
@@ -205,9 +219,9 @@ def score(
 
 
 def _percent(estimate: Estimate) -> str:
-    value, low, high = estimate
+    value, low, high = map(float, estimate)
     if math.isnan(value):
         return "n/a"
-    if low is None or high is None or math.isnan(low) or math.isnan(high):
+    if math.isnan(low) or math.isnan(high):
         return f"{100 * value:.2f}"
     return f"{100 * value:.2f} [{100 * low:.1f}, {100 * high:.1f}]"

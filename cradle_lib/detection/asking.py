@@ -109,10 +109,6 @@ def ask(
     """
     before, answered = _begun(path)
     options, budget = options or Options(), None
-    max_cost = before.max_cost if max_cost is None and before is not None else max_cost
-    if max_cost is not None:
-        budget = Budget(model, max_cost, sizes(), answered)
-        options = replace(options, concurrency=budget.concurrency(options.concurrency))
     model = _as_begun(model, before)
     engine = make_engine(model, corpus, options) if function is None else function.engine
     made = Record.create(
@@ -128,12 +124,21 @@ def ask(
         proxy=proxy_of(model) if model.is_service else None,
         code=code_of(engine) if function is None else function.code,
         source=None if function is None else function.source,
-        max_cost=max_cost,
         **record,
     )
+    if before is not None and before.identity != made.identity:
+        # A start that failed with other settings binds nobody.
+        before, answered = None, []
+    max_cost = before.max_cost if max_cost is None and before is not None else max_cost
+    if max_cost is not None:
+        budget = Budget(model, max_cost, sizes(), answered)
+        options = replace(options, concurrency=budget.concurrency(options.concurrency))
+        engine = make_engine(model, corpus, options)
+        made = made.model_copy(update={"max_cost": max_cost})
     if model.remote:
         agreed = _agreed(before, made)
-        if more := [dialogue for dialogue in asked if dialogue not in agreed]:
+        known = set(agreed)
+        if more := [dialogue for dialogue in asked if dialogue not in known]:
             _require_consent(model, f"{len(more)} {what}", consent)
         made = made.model_copy(update={"agreed": [*agreed, *more]})
     with Journal.open(path, made) as journal:
@@ -207,7 +212,7 @@ def _as_begun(model: Model, before: Record | None) -> Model:
 
 def _agreed(before: Record | None, now: Record) -> list[str]:
     """Lists the dialogues whose text, as it is now, was agreed to be sent to the same place."""
-    if before is None or before.identity != now.identity or before.proxy != now.proxy:
+    if before is None or before.proxy != now.proxy:
         return []
     return (before.agreed or []) if before.corpus_fingerprint == now.corpus_fingerprint else []
 

@@ -61,7 +61,12 @@ def test_a_dialogue_that_is_right_passes_all() -> None:
         (f"{text()}\nTherapist: Goodbye.", {"other speakers"}),
         (
             text().replace("Listener:", "Therapist:"),
-            {"other speakers", "too few turns", "turns do not alternate"},
+            {
+                "other speakers",
+                "too few turns",
+                "turns do not alternate",
+                "confirm outside its window",
+            },
         ),
         (text().rsplit("\n", 1)[0], {"too few turns"}),
         (f"{text()}\nListener: Take care.", {"too many turns"}),

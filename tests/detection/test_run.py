@@ -33,7 +33,7 @@ from cradle_lib.detection.engine import Engine, Sequential
 from cradle_lib.detection.model import Decoding, Prices
 from cradle_lib.errors import CorpusError, EngineError, JournalError
 from cradle_lib.labels import BITS
-from cradle_lib.scoring.robustness.subgroups import cohorts
+from cradle_lib.scoring.robustness.subgroups import subgroups
 
 from .dialogues import make_corpus
 
@@ -236,8 +236,11 @@ def test_a_corpus_own_ids_name_its_dialogues_in_the_journal(
     predictions = load_predictions(path, corpus, partial=True)
     assert [d.id for d in predictions.corpus] == chosen
     # One of each timing: the sample keeps their shares.
-    by_timing = cohorts(predictions, "timing", draws=0).cohorts
-    assert {cohort.name: cohort.dialogues for cohort in by_timing} == {"early": 1, "late": 1}
+    by_timing = subgroups(predictions, "timing", draws=0)
+    assert dict(zip(by_timing["part"], by_timing["dialogues"], strict=True)) == {
+        "early": 1,
+        "late": 1,
+    }
 
 
 def test_shards_cover_the_corpus_once_and_merge(
@@ -289,6 +292,19 @@ def test_predictions_can_be_restricted_to_some_dialogues(
     assert part.answers == ("confirm_RA_past", "none", "alert_past", "none")
     with pytest.raises(JournalError, match="d0001"):
         part.subset(corpus)
+
+
+def test_a_run_without_a_user_turn_is_a_frame_with_the_same_types(
+    corpus: Corpus, always_none: Model, tmp_path: Path
+) -> None:
+    silent = make_corpus([[("Listener", "Hello.", "none")]])
+    frames = [
+        load_predictions(run(always_none, over, out=tmp_path / name), over).to_frame()
+        for name, over in (("whole", corpus), ("silent", silent))
+    ]
+    assert frames[1].empty
+    for column in ("outcome", "tagged", "answer"):
+        assert frames[1][column].dtype == frames[0][column].dtype
 
 
 def test_journals_of_different_runs_do_not_mix(
@@ -423,6 +439,21 @@ def test_a_start_that_failed_does_not_stand_in_the_way_of_the_corrected_entry(
     with pytest.raises(JournalError, match=r"endpoint is 'http://127\.0\.0\.1:2/v1' there"):
         run(mistyped, corpus, out=tmp_path)
     assert path.read_bytes() == before
+
+
+def test_a_limit_of_a_start_that_failed_does_not_bind_the_corrected_entry(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    yes: Consent = lambda _: True  # noqa: E731 - as short as it is used
+    wrong = PRICED.model_copy(update={"weights": "mistyped"})
+    use(monkeypatch, *[Answer("", Outcome.FAILED, "no such model")] * 6)
+    path = run(wrong, corpus, out=tmp_path, consent=yes, max_cost=0.5)
+    assert read_journal(path)[0].max_cost == 0.5
+    use(monkeypatch)
+    run(PRICED, corpus, out=tmp_path, consent=yes)
+    record, stored = read_journal(path)
+    assert record.max_cost is None
+    assert [p.outcome for p in stored] == [Outcome.OK] * 6
 
 
 def test_the_code_of_an_engine_of_ones_own_is_part_of_its_runs_identity(

@@ -13,43 +13,18 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from cradle_lib.corpus import Corpus
-from cradle_lib.detection.engine import Emit, Engine, Options, Questions
-from cradle_lib.detection.local.loading import Local, load_local, require_packages, wait_passively
-from cradle_lib.detection.local.snapshot import weights_pin
-from cradle_lib.detection.model import Model
+from cradle_lib.detection.engine import Emit, Questions
+from cradle_lib.detection.local.loading import Local
+from cradle_lib.detection.local.local_engine import LocalEngine
 from cradle_lib.errors import EngineError
 
 LARGEST_WAVE: Final = 96
 
 
-class Wave(Engine):
-    """Runs a causal language model of Transformers over many dialogues at once.
+class Wave(LocalEngine):
+    """Advances many dialogues at once; see :class:`.LocalEngine` for its arguments."""
 
-    Args:
-        model: An entry of the registry.
-        options: Device, device map, and the size of the wave.
-        local: The model, if it has been loaded already.
-
-    Raises:
-        EngineError: If PyTorch or Transformers is not installed.
-    """
-
-    kind = "local"
     uses = frozenset({"max_new_tokens", "mode", "dtype", "chat", "answer_after"})
-    needs_weights = True
-
-    @classmethod
-    def create(cls, model: Model, corpus: Corpus, options: Options) -> Wave:
-        """Makes the engine, for the weights as they are now."""
-        engine = cls(model, options)
-        engine.revision = weights_pin(model)
-        return engine
-
-    def __init__(self, model: Model, options: Options, local: Local | None = None) -> None:
-        require_packages("torch", "transformers", extra="local", model=model)
-        wait_passively()
-        self._model, self._options, self._loaded = model, options, local
 
     def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:
         """Asks every session's prompts until all are finished.
@@ -70,7 +45,7 @@ class Wave(Engine):
         from cradle_lib.detection.local.wave.key_value_store import UnsupportedAttentionError
         from cradle_lib.detection.local.wave.wave_runner import Runner
 
-        local = self._loaded or load_local(self._model, self._options)
+        local = self._local
         size = min(self._options.batch or _affordable(local, waiting), len(waiting))
         # The longest dialogues begin first: what is left at the end is short.
         waiting = deque(sorted(waiting, key=lambda session: -session.remaining))
