@@ -5,6 +5,15 @@ from .annotation.interface import labelling_keys as labelling_keys
 from .annotation.protocol_warnings import protocol_warnings as protocol_warnings
 from .annotation.shipped import load_annotations as load_annotations
 from .annotation.voting import OUTCOME_KEYS as OUTCOME_KEYS
+from .construction.check import check_attempts as check_attempts
+from .construction.check import check_dialogues as check_dialogues
+from .construction.construct import construct as construct
+from .construction.construct import load_construction as load_construction
+from .construction.plan import plan_dialogues as plan_dialogues
+from .construction.plan_files import plan_frame as plan_frame
+from .construction.posts import load_posts as load_posts
+from .construction.repair import writing_prompts as writing_prompts
+from .construction.scenarios import scenario_frame as scenario_frame
 from .corpus.load import load_corpus as load_corpus
 from .corpus.statistics import corpus_statistics as corpus_statistics
 from .corpus.statistics import dialogue_frame as dialogue_frame

@@ -12,6 +12,7 @@ from cradle_lib.construction.construct import (
     construct,
     estimate_writing,
     form_grammar,
+    load_construction,
     writer_model,
 )
 from cradle_lib.construction.plan import Kind, Plan, plan_dialogues
@@ -31,6 +32,7 @@ __all__ = [
     "construct",
     "estimate_writing",
     "form_grammar",
+    "load_construction",
     "load_posts",
     "plan_dialogues",
     "plan_frame",

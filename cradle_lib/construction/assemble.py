@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from cradle_lib.construction.plan import Plan
 from cradle_lib.construction.plan_files import write_plans
 from cradle_lib.construction.validators.checks import Finding
-from cradle_lib.construction.validators.draft import Draft
+from cradle_lib.construction.validators.draft import Draft, read_draft
 from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.release import build_corpus
 from cradle_lib.errors import CorpusError
@@ -145,6 +145,24 @@ class Construction:
             for f in found
         ]
         return pd.DataFrame(rows, columns=["dialogue", "attempt", "validator", "severity", "words"])
+
+    def attempt_frame(self, dialogue: str) -> pd.DataFrame:
+        """Gives the lines of each attempt at a dialogue.
+
+        Args:
+            dialogue: Its id.
+
+        Returns:
+            One row for each line: ``attempt``, ``turn`` (int, from 1), ``speaker``, ``text``,
+            ``labels`` (str).
+        """
+        outcome = next(o for o in self.outcomes if o.plan.dialogue == dialogue)
+        rows = [
+            (number, turn, line.speaker, line.text, format_mask(line.mask))
+            for number, (text, _) in enumerate(outcome.attempts, start=1)
+            for turn, line in enumerate(read_draft(text).lines, start=1)
+        ]
+        return pd.DataFrame(rows, columns=["attempt", "turn", "speaker", "text", "labels"])
 
     def save(self, folder: Path) -> None:
         """Writes the corpus, what was not accepted with all its attempts, plans and record.

@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from cradle_lib.construction.assemble import Construction, Outcome
+from cradle_lib import paths
+from cradle_lib.construction.assemble import PLANS, Construction, Outcome
 from cradle_lib.construction.plan import Kind, Plan, plan_dialogues
-from cradle_lib.construction.plan_files import plan_fingerprint
+from cradle_lib.construction.plan_files import plan_fingerprint, read_plans, write_plans
 from cradle_lib.construction.posts import Post, Posts, load_posts
 from cradle_lib.construction.repair import (
     Writing,
@@ -19,11 +20,12 @@ from cradle_lib.construction.repair import (
     write_template,
 )
 from cradle_lib.construction.validators.checks import Finding, check_draft, rejecting
-from cradle_lib.construction.validators.draft import draft_of
+from cradle_lib.construction.validators.draft import draft_of, read_draft
 from cradle_lib.construction.validators.duplicates import NAME, near_duplicates
 from cradle_lib.construction.writers.phrase_bank import PhraseBank
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Model, Options, Prediction, Progress, resolve
+from cradle_lib.detection import Model, Options, Prediction, Progress, read_journal, resolve
+from cradle_lib.detection import Outcome as Answered
 from cradle_lib.detection.api.batches import MOST
 from cradle_lib.detection.asking import Consent, ask
 from cradle_lib.detection.cost.estimate import Estimate
@@ -32,6 +34,7 @@ from cradle_lib.detection.cost.tokens import count_tokens
 from cradle_lib.errors import CorpusError, RegistryError
 from cradle_lib.record import commit, library_version
 
+SHIPPED: Final = paths.DATA / "construction"
 PHRASE_BANK: Final = "phrase-bank"
 ATTEMPTS: Final = 3
 _TURN_TOKENS: Final = 40
@@ -93,6 +96,9 @@ def construct(
     record: dict[str, Any] = {"seed": seed, "attempts": attempts, "kind": plans[0].kind}
     record |= {"posts": posts.name, "posts_fingerprint": posts.fingerprint}
     record |= {"plan_fingerprint": plan_fingerprint(plans)}
+    if out is not None:
+        # Before a word is written.
+        write_plans(plans, Path(out) / PLANS)
     if writer == PHRASE_BANK:
         title = name or f"{posts.name}-{plans[0].kind}-{PHRASE_BANK}"
         bank = PhraseBank.load(seed=f"{seed} {plans[0].kind}")
@@ -113,6 +119,45 @@ def construct(
     if out is not None:
         made.save(Path(out))
     return made
+
+
+def load_construction(
+    folder: str | Path, posts: Posts | None = None, against: Iterable[Corpus] = ()
+) -> Construction:
+    """Loads what a language model wrote; it is judged anew, and the model is not needed.
+
+    Args:
+        folder: A folder that :func:`construct` wrote, or the name of a set that ships.
+        posts: The posts that it was made from; by default the ones that ship.
+        against: Corpora that no dialogue may nearly equal.
+
+    Returns:
+        What came of every plan. A plan that was never asked about counts as failed.
+
+    Raises:
+        CradleError: If there is no journal, or the plans are damaged.
+    """
+    place = Path(folder) if Path(folder).is_dir() else SHIPPED / str(folder)
+    posts = posts or load_posts()
+    record, answers = read_journal(place / "journal.jsonl")
+    outcomes = []
+    for plan in read_plans(place / PLANS):
+        post = _post_of(plan, posts)
+        mine = [answer for answer in answers if answer.dialogue == plan.dialogue]
+        last = mine[-1] if mine else None
+        tried = [
+            (answer.answer, check_draft(read_draft(answer.answer), plan.kind, plan, post))
+            for answer in mine
+            if answer.outcome in (Answered.OK, Answered.UNPARSED)
+        ]
+        failed = "not asked" if last is None else None
+        if last is not None and last.outcome in (Answered.REFUSED, Answered.FAILED):
+            failed = f"{last.outcome}: {last.reason}"
+        good = failed is None and not rejecting(tried[-1][1])
+        outcomes.append(Outcome(plan, read_draft(tried[-1][0]) if good else None, tried, failed))
+    told = record.model_dump(exclude={"agreed", "dialogues", "source"})
+    name = f"{record.corpus}-{place.name}"
+    return Construction(name, tuple(_without_duplicates(outcomes, against)), told)
 
 
 def writer_model(writer: str | Model, **settings: Any) -> Model:

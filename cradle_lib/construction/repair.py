@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from cradle_lib.construction.plan import Kind, Plan
+import pandas as pd
+
+from cradle_lib.construction.plan import KINDS, Kind, Plan
 from cradle_lib.construction.posts import Post
 from cradle_lib.construction.scenarios import SCENARIOS
 from cradle_lib.construction.validators.checks import Finding, check_draft, rejecting
@@ -37,6 +39,24 @@ def write_template(kind: Kind) -> Template:
 def repair_template() -> Template:
     """Loads the prompt that asks for a repair."""
     return load_template("repair", REPAIR_SLOTS)
+
+
+def writing_prompts() -> pd.DataFrame:
+    """Gives the prompts whole, part by part.
+
+    Returns:
+        One row for each line: ``prompt`` (its name), ``part`` (its heading), ``line`` (str). What
+        stands in braces is filled in.
+    """
+    rows = []
+    for template in (*map(write_template, KINDS), repair_template()):
+        part = ""
+        for line in filter(None, template.text.splitlines()):
+            if line.startswith("# "):
+                part = line.removeprefix("# ")
+            else:
+                rows.append((template.name, part, line))
+    return pd.DataFrame(rows, columns=["prompt", "part", "line"])
 
 
 def prompts_hash(kind: Kind) -> str:

@@ -211,7 +211,7 @@ def test_a_writing_goes_on_where_it_was_and_ends_after_its_attempts() -> None:
     assert writing.remaining == 1
     made = [writing.answer(Answer("nothing of the kind"))]
     assert made[0].outcome is Outcome.UNPARSED
-    assert made[0].reason == "nothing written; text around the dialogue"
+    assert made[0].reason == "nothing written"
     again = Writing(plan, post, attempts=2, stored=made)
     assert again.taken == made
     assert again.prompt is not None

@@ -17,6 +17,8 @@ from cradle_lib.construction.validators.rules import Case
 from cradle_lib.detection.baselines.keyword import Keyword
 from cradle_lib.labels import CONFIRM_MASK, crisis_type, labels_of
 
+#: What stands in shipped answers in the place of a forbidden detail; it is found as one.
+LEFT_OUT: Final = "[left out]"
 DETECTOR: Final = "keyword"
 FORBIDDEN: Final = Path(__file__).with_name("forbidden.txt")
 # Words in a row that are a quotation, and the share of a dialogue's that may be quoted.
@@ -130,7 +132,7 @@ def forbidden_detail() -> re.Pattern[str]:
     """The list of methods, graphic detail, places and brands, as one expression in lower case."""
     lines = (line.strip() for line in FORBIDDEN.read_text(encoding="utf-8").splitlines())
     entries = [line for line in lines if line and not line.startswith("#")]
-    return re.compile(rf"\b(?:{'|'.join(entries)})\b")
+    return re.compile(rf"{re.escape(LEFT_OUT)}|\b(?:{'|'.join(entries)})\b")
 
 
 def forbidden(case: Case) -> Iterator[str]:
