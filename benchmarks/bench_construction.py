@@ -1,9 +1,9 @@
 """Planning and validating: time, growth with the number of dialogues, and the naive way beside it.
 
 Run with ``python -m benchmarks.bench_construction``. Posts are made up, dialogues are the
-surrogate's training dialogues with some words changed, so that none is a near-duplicate of another.
-The naive way to find near-duplicates compares all pairs; it is measured over a few hundred dialogues
-and grows with the square of their number.
+surrogate's training dialogues with some words changed, so that none is a near-duplicate of
+another. The naive way to find near-duplicates compares all pairs; it is measured over a few
+hundred dialogues and grows with the square of their number.
 """
 
 from __future__ import annotations

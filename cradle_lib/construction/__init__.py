@@ -6,19 +6,17 @@ pass the same validators.
 
 from cradle_lib.construction.assemble import Construction
 from cradle_lib.construction.check import check_attempts, check_dialogues
-from cradle_lib.construction.construct import (
-    ATTEMPTS,
-    PHRASE_BANK,
-    construct,
-    estimate_writing,
-    form_grammar,
-    load_construction,
-    writer_model,
-)
+from cradle_lib.construction.construct import ATTEMPTS, construct, load_construction
 from cradle_lib.construction.plan import Kind, Plan, plan_dialogues
 from cradle_lib.construction.plan_files import plan_frame, read_plans, write_plans
 from cradle_lib.construction.posts import Posts, load_posts
 from cradle_lib.construction.scenarios import scenario_frame
+from cradle_lib.construction.writers.language_model import (
+    PHRASE_BANK,
+    estimate_writing,
+    form_grammar,
+    writer_model,
+)
 
 __all__ = [
     "ATTEMPTS",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -12,35 +12,20 @@ from cradle_lib.construction.assemble import PLANS, Construction, Outcome
 from cradle_lib.construction.plan import Kind, Plan, plan_dialogues
 from cradle_lib.construction.plan_files import plan_fingerprint, read_plans, write_plans
 from cradle_lib.construction.posts import Post, Posts, load_posts
-from cradle_lib.construction.repair import (
-    Writing,
-    longest_request,
-    prompts_hash,
-    request,
-    write_template,
-)
 from cradle_lib.construction.validators.checks import Finding, check_draft, rejecting
 from cradle_lib.construction.validators.draft import draft_of, read_draft
 from cradle_lib.construction.validators.duplicates import NAME, near_duplicates
+from cradle_lib.construction.writers.language_model import PHRASE_BANK, have_written, writer_model
 from cradle_lib.construction.writers.phrase_bank import PhraseBank
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Model, Options, Prediction, Progress, read_journal, resolve
+from cradle_lib.detection import Model, Options, Progress, read_journal
 from cradle_lib.detection import Outcome as Answered
-from cradle_lib.detection.api.batches import MOST
-from cradle_lib.detection.asking import Consent, ask
-from cradle_lib.detection.cost.estimate import Estimate
-from cradle_lib.detection.cost.money import Usage
-from cradle_lib.detection.cost.tokens import count_tokens
-from cradle_lib.errors import CorpusError, RegistryError
+from cradle_lib.detection.asking import Consent
+from cradle_lib.errors import CorpusError
 from cradle_lib.record import commit, library_version
 
 SHIPPED: Final = paths.DATA / "construction"
-PHRASE_BANK: Final = "phrase-bank"
 ATTEMPTS: Final = 3
-_TURN_TOKENS: Final = 40
-# Fifteen turns of some forty tokens, and room for as many words again.
-_LONGEST: Final = 1_500
-_DEADLINE: Final = 900.0
 
 
 def construct(
@@ -90,7 +75,7 @@ def construct(
     """
     posts = posts if isinstance(posts, Posts) else load_posts(*([posts] if posts else []))
     plans = plan_dialogues(posts, kind, seed=seed) if plans is None else plans
-    pairs = [(plan, _post_of(plan, posts)) for plan in plans]
+    pairs = [(plan, posts.for_plan(plan.dialogue, plan.post)) for plan in plans]
     if not pairs:
         raise CorpusError("there is nothing to write: no plan", hint="Give at least one post.")
     record: dict[str, Any] = {"seed": seed, "attempts": attempts, "kind": plans[0].kind}
@@ -111,7 +96,7 @@ def construct(
             raise CorpusError(
                 "a language model's answers need a place to be kept", hint="Give `out`, a folder."
             )
-        outcomes, told = _asked(
+        outcomes, told = have_written(
             model, pairs, posts, Path(out), attempts, options, progress, consent, max_cost
         )
         record |= {"writer": model.id, **told}
@@ -142,7 +127,7 @@ def load_construction(
     record, answers = read_journal(place / "journal.jsonl")
     outcomes = []
     for plan in read_plans(place / PLANS):
-        post = _post_of(plan, posts)
+        post = posts.for_plan(plan.dialogue, plan.post)
         mine = [answer for answer in answers if answer.dialogue == plan.dialogue]
         last = mine[-1] if mine else None
         tried = [
@@ -160,78 +145,6 @@ def load_construction(
     return Construction(name, tuple(_without_duplicates(outcomes, against)), told)
 
 
-def writer_model(writer: str | Model, **settings: Any) -> Model:
-    """Finds the language model that a writer's name or spec stands for.
-
-    Raises:
-        RegistryError: If there is none, or it writes no text.
-    """
-    if isinstance(writer, str) and ":" in writer:
-        settings.setdefault("max_new_tokens", _LONGEST)
-    if isinstance(writer, str) and writer.startswith("hf:"):
-        # Its other engine is made for many short answers.
-        settings["engine"] = settings.get("engine") or "reference"
-    model = resolve(writer, **settings)
-    if model.kind == "baseline" or (model.decoding and model.decoding.mode):
-        raise RegistryError(
-            f"{model.name} writes no dialogues. Name {PHRASE_BANK} or a language model, such as "
-            "openai:NAME, anthropic:NAME or hf:ORG/NAME."
-        )
-    return model
-
-
-def estimate_writing(model: Model, plans: Sequence[Plan], posts: Posts) -> Estimate:
-    """Counts what the first attempts would use; sends nothing and needs no key.
-
-    Args:
-        model: The writer.
-        plans: The plans.
-        posts: Their posts.
-
-    Returns:
-        The estimate: a prompt's static part is read from a cache from the second call on, where
-        the provider's cache is large enough for it, and a turn is taken to have forty tokens.
-
-    Raises:
-        EngineError: If tokens can't be counted on this machine.
-    """
-    template = write_template(plans[0].kind)
-    static = count_tokens(template.text[: template.static])
-    kept = static if static >= model.caching.minimum else 0
-    calls: dict[tuple[str, int], Usage] = {}
-    for plan in plans:
-        tokens = count_tokens(request(plan, _post_of(plan, posts)))
-        read = min(kept, tokens) if calls else 0
-        calls[plan.dialogue, 0] = Usage(
-            fresh=tokens - read, cached=read, output=_TURN_TOKENS * len(plan.rows)
-        )
-    return Estimate(model, posts.name, calls)
-
-
-def form_grammar(kind: Kind) -> dict[str, str]:
-    """Gives the parameter that forces a kind's form, for a server that takes grammars.
-
-    Args:
-        kind: ``annotated`` or ``training``.
-
-    Returns:
-        What goes into the decoding setting ``extra``: llama.cpp's grammar, which fixes number
-        and order of lines, speakers, and how tags are written; not what they say.
-    """
-    path = Path(__file__).parent / "writers" / f"{kind}.gbnf"
-    return {"grammar": path.read_text(encoding="utf-8")}
-
-
-def _post_of(plan: Plan, posts: Posts) -> Post:
-    post = posts.by_id.get(plan.post)
-    if post is None:
-        raise CorpusError(
-            f"the plan {plan.dialogue} is for post {plan.post!r}, which is not in {posts.name}",
-            hint="Give the posts that the plans were made for.",
-        )
-    return post
-
-
 def _written(plan: Plan, post: Post, bank: PhraseBank, attempts: int) -> Outcome:
     """Has the phrase bank write, each time with other draws, until a dialogue is valid."""
     tried: list[tuple[str, list[Finding]]] = []
@@ -242,67 +155,6 @@ def _written(plan: Plan, post: Post, bank: PhraseBank, attempts: int) -> Outcome
         if not rejecting(findings):
             return Outcome(plan, draft, tried)
     return Outcome(plan, None, tried)
-
-
-def _asked(
-    model: Model,
-    pairs: Sequence[tuple[Plan, Post]],
-    posts: Posts,
-    out: Path,
-    attempts: int,
-    options: Options | None,
-    progress: Callable[[Progress], None] | None,
-    consent: Consent | None,
-    max_cost: float | None,
-) -> tuple[list[Outcome], dict[str, Any]]:
-    kind = pairs[0][0].kind
-    # A dialogue takes a model many times as long as a label.
-    options = replace(options or Options(), deadline=_DEADLINE)
-    if options.batches is not None:
-        options = replace(options, concurrency=MOST)
-        model = model.model_copy(update={"prices": model.prices and model.prices.halved})
-    writings: list[Writing] = []
-
-    def sessions(stored: Mapping[str, Sequence[Prediction]]) -> list[Writing]:
-        writings.extend(
-            Writing(plan, post, attempts, stored[plan.dialogue]) for plan, post in pairs
-        )
-        return writings
-
-    record = ask(
-        model,
-        Corpus(posts.name, (), posts.path),
-        sessions,
-        path=out / "journal.jsonl",
-        record={
-            "prompt": f"write-{kind}",
-            "prompt_hash": prompts_hash(kind),
-            "history": "none",
-            "corpus": f"{posts.name}-{kind}",
-            "corpus_fingerprint": plan_fingerprint([plan for plan, _ in pairs]),
-        },
-        asked=[plan.dialogue for plan, _ in pairs],
-        total=len(pairs),
-        what=f"posts of {posts.name}",
-        sizes=lambda: {
-            place: size
-            for plan, post in pairs
-            for place, size in longest_request(plan, post, attempts).items()
-        },
-        # A dialogue takes a model many times as long as a label.
-        options=options,
-        progress=progress,
-        consent=consent,
-        max_cost=max_cost,
-    )
-    outcomes = [Outcome(w.plan, w.draft, tuple(w.attempts), _why_failed(w)) for w in writings]
-    return outcomes, record.model_dump(exclude={"agreed", "dialogues", "source"})
-
-
-def _why_failed(writing: Writing) -> str | None:
-    if writing.failed is None and writing.remaining:
-        return "not asked to the end"
-    return writing.failed
 
 
 def _without_duplicates(outcomes: Sequence[Outcome], against: Iterable[Corpus]) -> list[Outcome]:

@@ -83,6 +83,19 @@ class Posts:
             digest.update(row.encode("utf-8", "surrogatepass"))
         return digest.hexdigest()[:12]
 
+    def for_plan(self, dialogue: str, post: str) -> Post:
+        """Finds the post of a plan.
+
+        Raises:
+            CorpusError: If there is none with this id.
+        """
+        if post not in self.by_id:
+            raise CorpusError(
+                f"the plan {dialogue} is for post {post!r}, which is not in {self.name}",
+                hint="Give the posts that the plans were made for.",
+            )
+        return self.by_id[post]
+
     def to_frame(self) -> pd.DataFrame:
         """Gives the posts as a frame: ``id``, ``title``, ``text``, ``labels`` (str)."""
         return pd.DataFrame(

@@ -18,7 +18,7 @@ from cradle_lib.detection.baselines.function import UserFunction
 from cradle_lib.detection.cost.money import Budget, Place, usage_of
 from cradle_lib.detection.engine import Engine, Options, Questions, code_of, make_engine
 from cradle_lib.detection.journal import Journal, read_answers
-from cradle_lib.detection.model import Model
+from cradle_lib.detection.model import Model, Prices
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Prediction
 from cradle_lib.errors import EngineError, JournalError
@@ -146,12 +146,21 @@ def ask(
             dialogue: [p for p in journal.stored(dialogue) if p.outcome is not Outcome.FAILED]
             for dialogue in asked
         }
-        _drive(engine, journal, sessions(stored), total, budget, progress or (lambda _: None))
+        _drive(
+            engine,
+            model.prices,
+            journal,
+            sessions(stored),
+            total,
+            budget,
+            progress or (lambda _: None),
+        )
     return made
 
 
 def _drive(
     engine: Engine,
+    prices: Prices | None,
     journal: Journal,
     sessions: Sequence[Questions],
     total: int,
@@ -162,8 +171,6 @@ def _drive(
     left = {dialogue: session.remaining for dialogue, session in waiting.items()}
     stored = total - sum(left.values())
     now = Progress(stored, total, stored)
-
-    prices = engine.model.prices if isinstance(engine, Remote) else None
 
     def charge(prediction: Prediction) -> None:
         nonlocal now
