@@ -70,6 +70,7 @@ def test_there_is_a_notebook_for_every_section() -> None:
         "annotator-confusion",
         "api-models",
         "confusion",
+        "construction",
         "conventions",
         "engine-agreement",
         "error-analysis",
@@ -83,6 +84,7 @@ def test_there_is_a_notebook_for_every_section() -> None:
         "statistics",
         "thresholds",
         "timing",
+        "validators",
         "who-is-better",
         "your-model",
     ]
