@@ -7,12 +7,20 @@ import sys
 from benchmarks import (
     bench_ablation,
     bench_comparison,
+    bench_construction,
     bench_inference,
     bench_remote,
     bench_scoring,
 )
 
-BENCHMARKS = (bench_scoring, bench_comparison, bench_remote, bench_inference, bench_ablation)
+BENCHMARKS = (
+    bench_scoring,
+    bench_comparison,
+    bench_construction,
+    bench_remote,
+    bench_inference,
+    bench_ablation,
+)
 
 met = [benchmark.main() for benchmark in BENCHMARKS]
 sys.exit(0 if all(met) else 1)

@@ -36,8 +36,8 @@ from cradle_lib.labels import BITS
 from cradle_lib.published import published_label_counts
 from cradle_lib.scoring.core.counts import count
 from cradle_lib.scoring.core.scores import OVERALL, PER_LABEL, Scores, scores
-from cradle_lib.scoring.resampling.intervals import interval, resample
-from cradle_lib.scoring.resampling.weighted_sums import weights
+from cradle_lib.statistics.bootstrap import bootstrap
+from cradle_lib.statistics.weighted_sums import draw_blocks, weights
 
 TURNS = 1_000_000
 DRAWS = 10_000
@@ -173,11 +173,13 @@ def bench_bootstrap() -> list[Line]:
 
     dense = indicators(data.gold), indicators(data.predicted)
     sparse = csr_array(dense[0]), csr_array(dense[1])
-    drawn = scores(next(resample(counts, draws=LOOPED, seed=0)))
+    drawn = scores(next(draw_blocks(counts.rows, LOOPED, 0)))
     for pair in (dense, sparse):
         for draw, other in enumerate(loop(*pair)):
-            require_equal(drawn.map(partial(np.take, indices=draw, axis=0)), other)
-    mine = best(lambda: interval(counts, draws=DRAWS, seed=0), 3)
+            require_equal(Scores(*(values[draw] for values in drawn)), other)
+    mine = best(
+        lambda: bootstrap(counts.rows, lambda t: scores(t)._asdict(), draws=DRAWS, seed=0), 3
+    )
     what = f"{DRAWS:,} draws of {DIALOGUES} dialogues"
     return [
         compared(f"{what}, {name}", mine, best(partial(loop, *pair), 2), 500, DRAWS / LOOPED)

@@ -22,6 +22,7 @@ class Published:
     Attributes:
         key: Dotted name, such as ``corpus.dialogues``.
         value: The number, in its unit.
+        text: The number as it is printed, so that its last digit is known.
         unit: ``count``, ``percent``, ``turns`` and so on.
         where: Section of the paper.
         note: What else there is to say about it.
@@ -29,6 +30,7 @@ class Published:
 
     key: str
     value: float
+    text: str
     unit: str
     where: str
     note: str
@@ -47,7 +49,12 @@ def published_table() -> dict[str, Published]:
     path = paths.PUBLISHED / "published.csv"
     return {
         row["key"]: Published(
-            row["key"], float(row["value"]), row["unit"], row["where"], row["note"]
+            row["key"],
+            float(row["value"]),
+            row["value"],
+            row["unit"],
+            row["where"],
+            row["note"],
         )
         for row in _rows(path.name)
     }

@@ -22,7 +22,7 @@ CARELESS = re.compile(
     re.IGNORECASE,
 )
 # Files that list the words in order to forbid them.
-LISTS = {Path(__file__).name, "forbidden_words.txt"}
+LISTS = {Path(__file__).name, "forbidden.txt"}
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b|NotImplementedError|[Ll]orem ipsum")
 
 

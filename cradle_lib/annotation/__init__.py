@@ -4,7 +4,7 @@ The procedure is that of the paper (Sec 3.2, Appendix B); the forms are Label St
 """
 
 from cradle_lib.annotation.adjudication import Adjudication, adjudicate
-from cradle_lib.annotation.agreement import Agreement, agreement
+from cradle_lib.annotation.agreement import agreement
 from cradle_lib.annotation.interface import labelling_config
 from cradle_lib.annotation.study import Study, plan_study
 from cradle_lib.annotation.table import (
@@ -16,7 +16,6 @@ from cradle_lib.annotation.table import (
 
 __all__ = [
     "Adjudication",
-    "Agreement",
     "Annotation",
     "Annotations",
     "Study",

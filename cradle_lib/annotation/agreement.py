@@ -26,9 +26,9 @@ The unit set decides what kappa, PABAK, AC1 and alpha mean, so it is part of eve
 Leaving out the turns that nobody labelled, as the paper does, takes away most agreement on
 absence: kappa falls, PABAK falls further, and F1 and Jaccard stay as they are.
 
-Intervals are 95 % percentile intervals over resampled dialogues. There is none where the draws
-have nothing to say: where many of them lack the label, or where they are all alike, as with a
-single dialogue or with annotators who never differed.
+Intervals are those of :mod:`cradle_lib.statistics.bootstrap`. There is none where the draws have
+nothing to say: where many of them lack the label, or where they are all alike, as with a single
+dialogue or with annotators who never differed.
 
 References:
     CRADLE-Dialogue (arXiv 2606.10380), Appendix B.2; Krippendorff, Content Analysis (2004);
@@ -37,15 +37,27 @@ References:
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
+import pandas as pd
 
-from cradle_lib.annotation.pairs import WINDOWS, Floats, Ints, Pair, Tallies, Units, masi, tally
-from cradle_lib.labels import LABELS
+from cradle_lib.annotation.pairs import (
+    UNIT_NAMES,
+    UNITS,
+    WINDOWS,
+    Floats,
+    Pair,
+    Units,
+    pairs,
+    tally,
+)
+from cradle_lib.annotation.table import Annotations
+from cradle_lib.labels import LABELS, crisis_type, stage
+from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
+from cradle_lib.statistics.rates import f1, ratio
 
 MEASURES: Final = (
     "exact_match",
@@ -58,225 +70,209 @@ MEASURES: Final = (
     "alpha_masi",
     *(f"within_{window}" for window in WINDOWS if window),
 )
-DRAWS: Final = 10_000
-_TAIL: Final = 2.5
-# With more undefined draws than this, an interval over the rest would not be a 95 % one.
-_UNDEFINED: Final = 0.05
+#: What measures and unit sets are called on a page, by their names in the frame.
+AGREEMENT_NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "exact_match": "Exact match",
+        "jaccard": "Jaccard",
+        "kappa": "Cohen's kappa",
+        "f1": "F1 (positive agreement)",
+        "pabak": "PABAK",
+        "ac1": "Gwet's AC1",
+        "alpha": "Krippendorff's alpha, nominal",
+        "alpha_masi": "Krippendorff's alpha, MASI",
+        "within_1": "F1 within one user turn",
+        "within_2": "F1 within two user turns",
+        **{units: name[0].upper() + name[1:] for units, name in UNIT_NAMES.items()},
+    }
+)
+#: How the rows over all labels together are called.
+ALL_LABELS: Final = "all labels"
+_SIZE: Final = len(LABELS)
 # An interval without width would claim certainty; rounding alone makes a hair of it.
 _ALIKE: Final = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """One measure.
+def agreement_frame(
+    annotations: Annotations,
+    *,
+    by_round: bool = True,
+    units: Sequence[Units] = UNITS,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Measures how far the two annotators of each team agree.
 
-    Attributes:
-        value: The measure; NaN where it is not defined.
-        low: Lower bound of the interval, NaN where there is none.
-        high: Upper bound.
-        reason: Why the value or its bounds are missing; empty if they are not.
+    Args:
+        annotations: Everybody's.
+        by_round: Whether rounds are kept apart.
+        units: Unit sets; see :mod:`cradle_lib.annotation.pairs`.
+        draws: Bootstrap draws of dialogues behind each interval; 0 for none.
+        seed: Their seed.
+
+    Returns:
+        One row for each team (and round), unit set, label and measure.
+
+        - ``team`` (str), ``round`` (Int64; missing if rounds are not kept apart).
+
+        The other columns are those of :func:`agreement`.
+
+    Raises:
+        AnnotationError: If a dialogue does not have two annotators, or there are none.
     """
-
-    value: float
-    low: float = math.nan
-    high: float = math.nan
-    reason: str = ""
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """Agreement on one unit set, as a whole and for each label.
-
-    Attributes:
-        units: The unit set.
-        annotators: Who is compared, such as ``A and B``.
-        dialogues: Number of dialogues.
-        turns: Number of units.
-        exact: Units with equal sets.
-        given: For each label, how often both, only the first and only the second gave it.
-        overall: Measures over all labels together.
-        labels: Measures of each label.
-    """
-
-    units: Units
-    annotators: str
-    dialogues: int
-    turns: int
-    exact: int
-    given: dict[str, tuple[int, int, int]]
-    overall: dict[str, Estimate]
-    labels: dict[str, dict[str, Estimate]]
+    groups: Sequence[tuple[str, int | None]] = (
+        annotations.groups if by_round else [(team, None) for team in annotations.teams]
+    )
+    frames = []
+    for team, number in groups:
+        chosen = pairs(annotations, team=team, round_=number)
+        for name in units:
+            frame = agreement(chosen, units=name, draws=draws, seed=seed)
+            frame.insert(0, "team", team)
+            frame.insert(1, "round", pd.Series(number, frame.index, dtype="Int64"))
+            frames.append(frame)
+    return pd.concat(frames, ignore_index=True)
 
 
 def agreement(
     chosen: Sequence[Pair], *, units: Units = "labelled", draws: int = DRAWS, seed: int = 0
-) -> Agreement:
-    """Measures agreement.
+) -> pd.DataFrame:
+    """Measures agreement on one unit set, for each label and over all labels together.
 
     Args:
-        chosen: One pair, or several to be pooled, as :func:`pairs` gives them.
-        units: The unit set.
+        chosen: One pair, or several to be pooled, as :func:`.pairs` gives them.
+        units: The unit set; see :mod:`cradle_lib.annotation.pairs`.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
         seed: Their seed.
 
     Returns:
-        All measures of :data:`MEASURES`, overall and for each label.
+        One row for each label, then all labels, and each measure.
+
+        - ``annotators`` (str, such as ``A and B``).
+        - ``units`` (str): ``labelled``, ``user`` or ``all``; ``dialogues``, ``turns`` (int): how
+          many there are in it.
+        - ``label`` (categorical): each label, then ``all labels``. ``kind`` (str): ``all labels``,
+          ``alert``, ``confirm``, or ``si_passive``, which the paper tells apart.
+        - ``both``, ``one``, ``other`` (int): how often both gave the label on the same turn, only
+          the first annotator, only the second.
+        - ``measure`` (str): a name of :data:`MEASURES`.
+        - ``value``, ``low``, ``high`` (float): the measure and its 95 % interval, in its own unit;
+          NaN where it is not defined, or has no interval. ``reason`` (str): why; else empty.
     """
     tallies = tally(chosen, units)
-    whole = _Totals.of(tallies, np.ones((1, len(tallies.turns))))
-    drawn = None
-    if draws:
-        drawn = _Totals.of(tallies, _weights(len(tallies.turns), draws, seed))
-    overall = {name: _estimate(name, None, whole, drawn) for name in MEASURES}
-    labels = {
-        label: {name: _estimate(name, index, whole, drawn) for name in MEASURES}
-        for index, label in enumerate(LABELS)
-    }
-    cells = tallies.cells.sum(axis=0)
-    return Agreement(
-        units=units,
-        annotators=", ".join(f"{pair.first} and {pair.second}" for pair in chosen),
-        dialogues=len(tallies.turns),
-        turns=int(tallies.turns.sum()),
-        exact=int(tallies.exact.sum()),
-        given={
-            label: (int(row[0]), int(row[1]), int(row[2]))
-            for label, row in zip(LABELS, cells, strict=True)
-        },
-        overall=overall,
-        labels=labels,
+    n = len(tallies.turns)
+    parts = (
+        tallies.turns,
+        tallies.exact,
+        tallies.apart,
+        tallies.cells,
+        tallies.matched,
+        tallies.histogram,
     )
+    rows = np.concatenate([part.reshape(n, -1) for part in parts], axis=1, dtype=np.float64)
+    found = bootstrap(
+        rows, lambda t: {"all": _measures(t, tallies.distance)}, draws=draws, seed=seed
+    )["all"]
+    names = [*LABELS, ALL_LABELS]
+    given = np.concatenate([tallies.cells.sum(axis=0), tallies.cells.sum(axis=(0, 1))[None]])
+    frame = found.to_frame(label=names, measure=MEASURES)
+    for place, name in enumerate(("both", "one", "other")):
+        frame.insert(1 + place, name, pd.Series(np.repeat(given[:, place], len(MEASURES))))
+    frame.insert(1, "kind", frame["label"].map(_kind))
+    frame.insert(0, "annotators", ", ".join(f"{two.first} and {two.second}" for two in chosen))
+    frame.insert(1, "units", units)
+    frame.insert(2, "dialogues", n)
+    frame.insert(3, "turns", int(tallies.turns.sum()))
+    frame["label"] = pd.Categorical(frame["label"], names)
+    alike = (frame["high"] - frame["low"] < _ALIKE) | (frame["low"].isna() & (n == 1))
+    frame.loc[alike, ["low", "high"]] = np.nan
+    return frame.assign(reason=_reasons(frame, alike, drawn=draws > 0))
 
 
-def _weights(dialogues: int, draws: int, seed: int) -> Floats:
-    generator = np.random.default_rng(seed)
-    share = np.full(dialogues, 1 / dialogues)
-    return generator.multinomial(dialogues, share, size=draws).astype(np.float64)
+def _reasons(frame: pd.DataFrame, alike: pd.Series[bool], *, drawn: bool) -> pd.Series[str]:
+    """Says why a value or its interval is missing; empty where they are not, or were not wanted."""
+    undefined, no_interval = frame["value"].isna(), frame["low"].isna() & drawn
+    never = frame[["both", "one", "other"]].sum(axis=1) == 0
+    whole = frame["label"] == ALL_LABELS
+    reasons = {
+        "there are no units": undefined & (frame["turns"] == 0),
+        "neither gave any label": undefined & never & whole,
+        "neither annotator gave it": undefined & never,
+        "only one value was given": undefined & frame["measure"].str.startswith("alpha"),
+        "agreement by chance is 1": undefined,
+        "no interval: nearly all draws are alike": no_interval & alike,
+        "no interval: not defined in more than 5 % of the draws": no_interval,
+    }
+    return pd.Series(np.select([*reasons.values()], [*reasons], ""), frame.index)
 
 
-@dataclass(frozen=True)
-class _Totals:
-    """Counts added up, once or in every draw. The leading axis is the draw."""
+def _measures(totals: Floats, distance: Floats) -> Floats:
+    """Computes all measures.
 
-    turns: Floats
-    exact: Floats
-    cells: Floats
-    matched: Floats
-    histogram: Floats
-    apart: Floats
-    distance: Floats
+    Args:
+        totals: Summed counts, in the order of :func:`agreement`. Shape (..., C).
+        distance: MASI distance of each two of the V masks that occur. Shape (V, V).
 
-    @classmethod
-    def of(cls, tallies: Tallies, weights: Floats) -> _Totals:
-        def add(counts: Ints | Floats) -> Floats:
-            flat = counts.reshape(len(counts), -1).astype(np.float64)
-            return (weights @ flat).reshape(len(weights), *counts.shape[1:])
-
-        distance = np.array([[masi(a, b) for b in tallies.values] for a in tallies.values])
-        return cls(
-            turns=add(tallies.turns),
-            exact=add(tallies.exact),
-            cells=add(tallies.cells),
-            matched=add(tallies.matched),
-            histogram=add(tallies.histogram),
-            apart=add(tallies.apart),
-            distance=distance.reshape(len(tallies.values), len(tallies.values)),
-        )
-
-    def binary(self, label: int | None) -> tuple[Floats, Floats, Floats, Floats]:
-        """Decisions, and those where both, only one and only the other said yes."""
-        if label is None:
-            both, one, other = self.cells.sum(axis=1).T
-            return self.turns * len(LABELS), both, one, other
-        both, one, other = self.cells[:, label].T
-        return self.turns, both, one, other
-
-
-def _measure(name: str, label: int | None, totals: _Totals) -> Floats:
-    """Computes a measure in every draw; NaN where the label, or every label, is absent."""
-    _, both, one, other = totals.binary(label)
-    values = _defined(name, label, totals)
-    if name == "exact_match" and label is None:
-        return values
-    return np.where(both + one + other > 0, values, np.nan)
-
-
-def _defined(name: str, label: int | None, totals: _Totals) -> Floats:
-    n, both, one, other = totals.binary(label)
-    if name.startswith("within_"):
-        window = WINDOWS.index(int(name.removeprefix("within_")))
-        hits = totals.matched[:, :, window]
-        hits = hits.sum(axis=1) if label is None else hits[:, label]
-        return _over(2 * hits, 2 * both + one + other)
-    if name == "exact_match" and label is None:
-        return _over(totals.exact, totals.turns)
-    if name in ("alpha", "alpha_masi") and label is None:
-        return _alpha(totals, masi_distance=name == "alpha_masi")
-    if name == "jaccard":
-        return _over(both, both + one + other)
-    if name == "f1":
-        return _over(2 * both, 2 * both + one + other)
-    observed = _over(n - one - other, n)
-    if name == "exact_match":
-        return observed
-    if name == "pabak":
-        return 2 * observed - 1
-    yes_one, yes_other = _over(both + one, n), _over(both + other, n)
-    if name == "kappa":
-        return _corrected(observed, yes_one * yes_other + (1 - yes_one) * (1 - yes_other))
+    Returns:
+        NaN where the label, or every label, is absent; only the exact match of whole sets is
+        defined there. Labels, then all of them, by :data:`MEASURES`. Shape (..., 17, 10).
+    """
+    ends = np.cumsum([1, 1, 1, 3 * _SIZE, len(WINDOWS) * _SIZE])
+    turns, exact, apart, cells, matched, histogram = np.split(totals, ends, axis=-1)
+    cells, matched = (
+        _with_sum(part.reshape(*part.shape[:-1], _SIZE, -1)) for part in (cells, matched)
+    )
+    both, one, other = np.moveaxis(cells, -1, 0)
+    n = turns * np.append(np.ones(_SIZE), _SIZE)
+    sizes = 2 * both + one + other
+    observed = ratio(n - one - other, n)
+    yes_one, yes_other = ratio(both + one, n), ratio(both + other, n)
     mean = (yes_one + yes_other) / 2
-    if name == "ac1":
-        return _corrected(observed, 2 * mean * (1 - mean))
     # Krippendorff's alpha of a binary decision: chance draws two of 2n values without return.
-    yes = 2 * both + one + other
-    return 1 - _over((one + other) / np.maximum(n, 1), _over(yes * (2 * n - yes), n * (2 * n - 1)))
+    alpha = 1 - ratio(ratio(one + other, n), ratio(sizes * (2 * n - sizes), n * (2 * n - 1)))
+    found = {
+        "exact_match": observed,
+        "jaccard": ratio(both, both + one + other),
+        "kappa": _corrected(observed, yes_one * yes_other + (1 - yes_one) * (1 - yes_other)),
+        "f1": f1(both, sizes),
+        "pabak": 2 * observed - 1,
+        "ac1": _corrected(observed, 2 * mean * (1 - mean)),
+        "alpha": alpha,
+        "alpha_masi": alpha.copy(),
+        **{
+            f"within_{window}": f1(matched[..., place], sizes)
+            for place, window in enumerate(WINDOWS)
+            if window
+        },
+    }
+    for values in found.values():
+        values[both + one + other == 0] = np.nan
+    # Whole sets are compared, and not one decision for each label.
+    labelled = sizes[..., -1] > 0
+    found["exact_match"][..., -1] = ratio(exact, turns)[..., 0]
+    size = histogram.sum(axis=-1)
+    nominal = size**2 - (histogram**2).sum(axis=-1)
+    masi = ((histogram @ distance) * histogram).sum(axis=-1)
+    differing = (turns - exact)[..., 0], apart[..., 0]
+    for name, disagreement, spread in zip(
+        ("alpha", "alpha_masi"), differing, (nominal, masi), strict=True
+    ):
+        chance = ratio(spread, size * (size - 1))
+        value = 1 - ratio(ratio(2 * disagreement, size), chance)
+        found[name][..., -1] = np.where(labelled, value, np.nan)
+    return np.stack([found[name] for name in MEASURES], axis=-1)
 
 
-def _alpha(totals: _Totals, *, masi_distance: bool) -> Floats:
-    size = totals.histogram.sum(axis=1)
-    if masi_distance:
-        spread = np.einsum("dv,dv->d", totals.histogram @ totals.distance, totals.histogram)
-        apart = totals.apart[:, 1]
-    else:
-        spread = size**2 - (totals.histogram**2).sum(axis=1)
-        apart = totals.apart[:, 0]
-    return 1 - _over(_over(2 * apart, size), _over(spread, size * (size - 1)))
-
-
-def _over(above: Floats, below: Floats) -> Floats:
-    filled = np.full(np.shape(below), np.nan)
-    return np.asarray(np.divide(above, below, out=filled, where=below > 0))
+def _with_sum(counts: Floats) -> Floats:
+    return np.concatenate([counts, counts.sum(axis=-2, keepdims=True)], axis=-2)
 
 
 def _corrected(observed: Floats, chance: Floats) -> Floats:
     # Rounding may leave chance a hair below 1 where it is 1.
-    return _over(observed - chance, np.where(chance > 1 - 1e-12, 0.0, 1 - chance))
+    return ratio(observed - chance, np.where(chance > 1 - 1e-12, 0.0, 1 - chance))
 
 
-def _estimate(name: str, label: int | None, whole: _Totals, drawn: _Totals | None) -> Estimate:
-    value = float(_measure(name, label, whole)[0])
-    if math.isnan(value):
-        return Estimate(value, reason=_reason(name, label, whole))
-    if drawn is None:
-        return Estimate(value)
-    values = _measure(name, label, drawn)
-    defined = values[~np.isnan(values)]
-    missing = 1 - len(defined) / len(values)
-    if missing > _UNDEFINED:
-        reason = f"no interval: not defined in {100 * missing:.0f} % of the draws"
-        return Estimate(value, reason=reason)
-    low, high = np.percentile(defined, [_TAIL, 100 - _TAIL])
-    if high - low < _ALIKE:
-        return Estimate(value, reason="no interval: nearly all draws are alike")
-    return replace(Estimate(value), low=float(low), high=float(high))
-
-
-def _reason(name: str, label: int | None, whole: _Totals) -> str:
-    n, both, one, other = (float(part[0]) for part in whole.binary(label))
-    if not n:
-        return "there are no units"
-    if not both + one + other:
-        return "neither annotator gave it" if label is not None else "neither gave any label"
-    if name in ("alpha", "alpha_masi"):
-        return "only one value was given"
-    return "agreement by chance is 1"
+def _kind(label: str) -> str:
+    if label == ALL_LABELS:
+        return label
+    return "si_passive" if crisis_type(label) == "SI_passive" else stage(label)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from cradle_lib.annotation.table import Annotations
 from cradle_lib.errors import AnnotationError
-from cradle_lib.labels import BITS, LABELS
+from cradle_lib.statistics.matching import Window, match, occurrences
 
 Units = Literal["labelled", "user", "all"]
 UNITS: Final[tuple[Units, ...]] = get_args(Units)
@@ -115,120 +115,63 @@ class Tallies:
     """Counts of one pair, or of several pairs together, for each of D dialogues.
 
     Attributes:
-        units: The unit set.
         turns: Number of units. Shape (D,).
         exact: Units on which both sets are equal. Shape (D,).
         cells: For each label, units on which both gave it, only the first did, and only
             the second did. Shape (D, 16, 3).
         matched: For each label and window of :data:`WINDOWS`, the largest number of
             one-to-one matches within that many user turns. Shape (D, 16, W).
-        values: The V different masks that occur.
-        histogram: How often each value was given, by either. Shape (D, V).
-        apart: For each distance, the summed distance between the two. Shape (D, 2):
-            nominal, MASI.
+        histogram: How often each of the V different masks was given, by either. Shape (D, V).
+        apart: MASI distance between the two, summed over units. Shape (D,).
+        distance: MASI distance of each two of the V masks. Shape (V, V).
     """
 
-    units: Units
     turns: Ints
     exact: Ints
     cells: Ints
     matched: Ints
-    values: tuple[int, ...]
     histogram: Ints
     apart: Floats
+    distance: Floats
 
 
 def tally(chosen: Sequence[Pair], units: Units) -> Tallies:
-    """Counts.
+    """Counts what two annotators have in common.
 
     Args:
-        chosen: One pair, or several whose dialogues are put together.
-        units: The unit set.
+        chosen: One pair, or several whose dialogues are put together; at least one dialogue.
+        units: The unit set. A label on a turn that is not a user turn stands at the user turn
+            before it, where distances are counted in user turns.
 
     Returns:
         The counts, one row for each dialogue.
     """
-    both = [
-        (masks, asked)
-        for pair in chosen
-        for masks, asked in zip(pair.masks, pair.asked, strict=True)
-    ]
-    kept = [masks[:, _members(masks, asked, units)] for masks, asked in both]
-    values = tuple(sorted({int(value) for masks in kept for value in np.unique(masks)}))
-    place = {value: index for index, value in enumerate(values)}
-    bits = np.array(list(BITS.values()), dtype=np.uint16)
-    rows = len(kept)
-    cells = np.zeros((rows, len(LABELS), 3), dtype=np.int64)
-    matched = np.zeros((rows, len(LABELS), len(WINDOWS)), dtype=np.int64)
-    histogram = np.zeros((rows, len(values)), dtype=np.int64)
-    apart = np.zeros((rows, 2))
-    for row, masks in enumerate(kept):
-        one, other = ((masks[who][:, None] & bits) != 0 for who in (0, 1))
-        cells[row] = np.stack(
-            [(one & other).sum(0), (one & ~other).sum(0), (~one & other).sum(0)], axis=1
-        )
-        for value in masks.ravel():
-            histogram[row, place[int(value)]] += 1
-        apart[row, 0] = (masks[0] != masks[1]).sum()
-        apart[row, 1] = sum(masi(int(a), int(b)) for a, b in masks.T)
-        full, asked = both[row]
-        matched[row] = _matches(full, asked, units)
+    lengths = [len(asked) for pair in chosen for asked in pair.asked]
+    n, dialogue_of = len(lengths), np.repeat(np.arange(len(lengths)), lengths)
+    both = np.concatenate([masks for pair in chosen for masks in pair.masks], axis=1)
+    asked = np.concatenate([asked for pair in chosen for asked in pair.asked])
+    places = [np.cumsum(asked) - 1 for pair in chosen for asked in pair.asked]
+    position = np.maximum(np.concatenate(places), 0)
+    unit = {"labelled": both.any(axis=0), "user": asked, "all": np.ones_like(asked)}[units]
+    one, other = np.where(unit, both, 0).astype(np.uint16)
+    values, index = np.unique(both[:, unit], return_inverse=True)
+    index, owner = index.reshape(2, -1), dialogue_of[unit]
+    distance = np.array([[masi(int(a), int(b)) for b in values] for a in values])
+    distance = distance.reshape(len(values), len(values))
+    first, second = (occurrences(masks, dialogue_of, position) for masks in (one, other))
+    cells = (one & other, one & ~other, other & ~one)
+    given = np.concatenate([owner, owner]) * len(values) + index.ravel()
     return Tallies(
-        units=units,
-        turns=np.array([masks.shape[1] for masks in kept], dtype=np.int64),
-        exact=np.array([(masks[0] == masks[1]).sum() for masks in kept], dtype=np.int64),
-        cells=cells,
-        matched=matched,
-        values=values,
-        histogram=histogram,
-        apart=apart,
+        turns=np.bincount(owner, minlength=n),
+        exact=np.bincount(owner[index[0] == index[1]], minlength=n),
+        cells=np.stack([occurrences(m, dialogue_of).per_label(n) for m in cells], axis=-1),
+        matched=np.stack([match(first, second, Window(w, w), n) for w in WINDOWS], axis=-1),
+        histogram=np.bincount(given, minlength=n * len(values)).reshape(n, -1)
+        if len(values)
+        else np.zeros((n, 0), dtype=np.int64),
+        apart=np.bincount(owner, distance[index[0], index[1]], n).astype(np.float64),
+        distance=distance,
     )
-
-
-def _members(
-    masks: NDArray[np.uint16], asked: NDArray[np.bool_], units: Units
-) -> NDArray[np.bool_]:
-    if units == "labelled":
-        labelled: NDArray[np.bool_] = (masks[0] | masks[1]) != 0
-        return labelled
-    return asked if units == "user" else np.ones_like(asked)
-
-
-def _matches(masks: NDArray[np.uint16], asked: NDArray[np.bool_], units: Units) -> Ints:
-    """Counts matches within each window; other turns stand at the user turn before them."""
-    position = np.maximum(np.cumsum(asked) - 1, 0)
-    found = np.zeros((len(LABELS), len(WINDOWS)), dtype=np.int64)
-    if units == "user":
-        masks = np.where(asked, masks, 0).astype(np.uint16)
-    for label, bit in enumerate(BITS.values()):
-        one, other = (position[(masks[who] & bit) != 0].tolist() for who in (0, 1))
-        if one and other:
-            found[label] = [matches(one, other, window) for window in WINDOWS]
-    return found
-
-
-def matches(one: Sequence[int], other: Sequence[int], window: int) -> int:
-    """Pairs as many positions as possible that are at most ``window`` apart.
-
-    Args:
-        one: Positions of one annotator, ascending.
-        other: Positions of the other, ascending.
-        window: Largest distance.
-
-    Returns:
-        The size of a largest one-to-one matching. On a line, taking the earliest partner
-        that fits is one.
-    """
-    left = right = count = 0
-    while left < len(one) and right < len(other):
-        gap = one[left] - other[right]
-        if abs(gap) <= window:
-            left, right, count = left + 1, right + 1, count + 1
-        elif gap < 0:
-            left += 1
-        else:
-            right += 1
-    return count
 
 
 @lru_cache(maxsize=1 << 14)

@@ -1,7 +1,7 @@
-"""Slips against the protocol that a form can't prevent.
+"""Departures from the annotation protocol that a form can't prevent.
 
-A slip is a warning, not an error: two equal labels may stand for two events, and only the
-annotator knows. It is worth a look before agreement is measured.
+Each is a warning and not an error: two equal labels may stand for two events, and only the
+annotator knows. They are worth a look before agreement is measured.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Kind = Literal["repeated", "late alert", "not a user turn"]
 
 
 @dataclass(frozen=True, slots=True)
-class Slip:
-    """One slip.
+class ProtocolWarning:
+    """One departure from the protocol.
 
     Attributes:
-        annotation: Where it was made.
+        annotation: Where it is.
         turn_id: On which turn.
         kind: ``repeated`` (a label twice), ``late alert`` (a confirm before its alert) or
             ``not a user turn`` (a label on a Listener turn or on a continuation).
@@ -49,44 +49,49 @@ class Slip:
         return f"{self.annotation.place}, turn {self.turn_id}: {self.message}"
 
 
-def find_slips(annotations: Annotations) -> list[Slip]:
-    """Looks for slips in all annotations.
-
-    Returns:
-        The slips, in the order of the annotations.
-    """
-    return [
-        slip
-        for entry in annotations.entries
-        for slip in slips_of(entry, annotations.dialogues[entry.dialogue])
-    ]
-
-
-def slip_frame(annotations: Annotations) -> pd.DataFrame:
-    """Lists slips as a data frame.
+def find_warnings(annotations: Annotations) -> list[ProtocolWarning]:
+    """Looks for departures from the protocol in all annotations.
 
     Args:
         annotations: Everybody's.
 
     Returns:
-        One row for each slip: ``dialogue`` (str), ``turn`` (int), ``annotator`` (categorical:
+        The warnings, in the order of the annotations.
+    """
+    return [
+        warning
+        for entry in annotations.entries
+        for warning in warnings_of(entry, annotations.dialogues[entry.dialogue])
+    ]
+
+
+def protocol_warnings(annotations: Annotations) -> pd.DataFrame:
+    """Lists departures from the protocol as a data frame.
+
+    Args:
+        annotations: Everybody's.
+
+    Returns:
+        One row for each warning: ``dialogue`` (str), ``turn`` (int), ``annotator`` (categorical:
         everybody who annotated), ``kind`` (categorical: the three kinds) and ``message`` (str).
     """
-    found = find_slips(annotations)
+    found = find_warnings(annotations)
     people = sorted({entry.annotator for entry in annotations.entries})
     return pd.DataFrame(
         {
-            "dialogue": pd.Series([slip.annotation.dialogue for slip in found], dtype=str),
-            "turn": pd.Series([slip.turn_id for slip in found], dtype=int),
-            "annotator": pd.Categorical([slip.annotation.annotator for slip in found], people),
-            "kind": pd.Categorical([slip.kind for slip in found], get_args(Kind)),
-            "message": pd.Series([slip.message for slip in found], dtype=str),
+            "dialogue": pd.Series([warning.annotation.dialogue for warning in found], dtype=str),
+            "turn": pd.Series([warning.turn_id for warning in found], dtype=int),
+            "annotator": pd.Categorical(
+                [warning.annotation.annotator for warning in found], people
+            ),
+            "kind": pd.Categorical([warning.kind for warning in found], get_args(Kind)),
+            "message": pd.Series([warning.message for warning in found], dtype=str),
         }
     )
 
 
-def slips_of(entry: Annotation, dialogue: Dialogue) -> Iterator[Slip]:
-    """Looks for slips in one annotation.
+def warnings_of(entry: Annotation, dialogue: Dialogue) -> Iterator[ProtocolWarning]:
+    """Looks for departures from the protocol in one annotation.
 
     Args:
         entry: The annotation.
@@ -100,11 +105,13 @@ def slips_of(entry: Annotation, dialogue: Dialogue) -> Iterator[Slip]:
     for turn, mask in zip(dialogue.turns, entry.masks, strict=True):
         if mask and not turn.asked:
             where = "a continuation of the turn above" if turn.continues else "a Listener turn"
-            yield Slip(entry, turn.turn_id, "not a user turn", f"{format_mask(mask)} is on {where}")
+            yield ProtocolWarning(
+                entry, turn.turn_id, "not a user turn", f"{format_mask(mask)} is on {where}"
+            )
     for label in LABELS:
         places = [turn for turn, mask in enumerate(entry.masks) if mask & BITS[label]]
         for later in places[1:]:
-            yield Slip(
+            yield ProtocolWarning(
                 entry,
                 later,
                 "repeated",
@@ -114,7 +121,7 @@ def slips_of(entry: Annotation, dialogue: Dialogue) -> Iterator[Slip]:
         alerts = [t for t, mask in enumerate(entry.masks) if mask & ALERT_MASK & state]
         confirms = [t for t, mask in enumerate(entry.masks) if mask & CONFIRM_MASK & state]
         if alerts and confirms and confirms[-1] < alerts[0]:
-            yield Slip(
+            yield ProtocolWarning(
                 entry,
                 alerts[0],
                 "late alert",

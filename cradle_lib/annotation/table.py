@@ -126,11 +126,6 @@ class Annotations:
         """The pairs of a team and a round that occur, sorted."""
         return tuple(sorted({(entry.team, entry.round) for entry in self.entries}))
 
-    @cached_property
-    def rounds(self) -> tuple[int, ...]:
-        """The rounds, sorted."""
-        return tuple(sorted({entry.round for entry in self.entries}))
-
     def to_frame(self) -> pd.DataFrame:
         """Gives the annotations as a tidy data frame.
 
@@ -156,11 +151,6 @@ class Annotations:
         return frame.astype(
             texts | {"turn": int, "round": int, "mask": "uint16", "user_turn": bool}
         )
-
-    def members(self, team: str) -> tuple[str, ...]:
-        """Names the annotators of a team, sorted."""
-        own = (e for e in self.entries if e.role == "annotator" and e.team == team)
-        return tuple(sorted({entry.annotator for entry in own}))
 
 
 def texts_fingerprint(corpus: Corpus) -> str:

@@ -6,17 +6,14 @@ is in it, so that the adjudicator and the senior label without sight of the orig
 
 from __future__ import annotations
 
-import gzip
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from cradle_lib.annotation.interface import CONTROL, OBJECT
 from cradle_lib.annotation.study import Assignment, Study, file_name
 from cradle_lib.corpus.dialogue import Corpus, Dialogue
 from cradle_lib.files import replacing
-from cradle_lib.labels import labels_of
 
 #: Fields of a task's data, chosen so that JSON-MIN, which flattens, overwrites none of them.
 FIELDS: Final = ("dialogue_id", "turns", "note", "corpus", "texts", "annotators")
@@ -115,29 +112,3 @@ def export_name(assignment: Assignment, people: Sequence[str]) -> str:
     if stage == "annotator":
         return "-".join((f"round{assignment.round}", *map(file_name, people)))
     return "-".join((stage, *map(file_name, people)))
-
-
-def region(turn_id: int, mask: int, text: str) -> dict[str, Any]:
-    """Writes the result of one labelled turn as Label Studio's editor does."""
-    return {
-        "id": f"turn{turn_id}",
-        "from_name": CONTROL,
-        "to_name": OBJECT,
-        "type": "paragraphlabels",
-        "origin": "manual",
-        "value": {
-            "start": str(turn_id),
-            "end": str(turn_id),
-            "startOffset": 0,
-            "endOffset": len(text),
-            "text": text,
-            "paragraphlabels": list(labels_of(mask)),
-        },
-    }
-
-
-def write_export(tasks: Iterable[Mapping[str, Any]], path: Path) -> None:
-    """Writes tasks with annotations, gzipped, the same bytes for the same content."""
-    text = json.dumps(list(tasks), ensure_ascii=False, separators=(",", ":"))
-    with replacing(path) as part:
-        part.write_bytes(gzip.compress(text.encode(), compresslevel=9, mtime=0))

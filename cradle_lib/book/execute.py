@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib.book.cache_key import METADATA, Key, artefacts
+from cradle_lib.book.notebook import as_markdown
 from cradle_lib.book.plan import Page, Project
 from cradle_lib.detection.journal_paths import PAGE
-from cradle_lib.display.escaping import markdown
 
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]*m")
 _HEADING: Final = re.compile(r"^# .*$", re.MULTILINE)
@@ -219,7 +219,7 @@ def _is_aside(output: Mapping[str, Any]) -> bool:
 
 def _retitle(cells: list[dict[str, Any]], title: str) -> None:
     """Puts a title in place of the first heading of the first level, or before everything."""
-    title = markdown(title)
+    title = as_markdown(title)
     for cell in cells:
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown" and _HEADING.search(source):

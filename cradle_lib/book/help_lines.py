@@ -5,11 +5,10 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
-import yaml
-from pydantic import BaseModel, ConfigDict, HttpUrl, ValidationError
+from pydantic import BaseModel, ConfigDict, HttpUrl
 
 from cradle_lib import paths
-from cradle_lib.errors import BookError, compose
+from cradle_lib.book.yaml_file import read_yaml
 
 HELP_LINES = paths.DATA / "help_lines.yml"
 
@@ -66,14 +65,4 @@ def load_help_lines(path: Path = HELP_LINES) -> HelpLines:
     Raises:
         BookError: If the file is missing or malformed: no page is built without them.
     """
-    try:
-        return HelpLines.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        raise BookError(compose("no help lines; every page needs them", path=path)) from None
-    except yaml.YAMLError as error:
-        problem = f"not YAML: {' '.join(str(error).split())}"
-        raise BookError(compose(problem, path=path)) from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise BookError(compose(f"{where}: {first['msg']}", path=path)) from None
+    return read_yaml(path, HelpLines, "no help lines; every page needs them")

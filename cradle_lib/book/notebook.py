@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from cradle_lib.errors import BookError, compose
 
 PARAMETERS_TAG: Final = "parameters"
+_MARKS: Final = re.compile(r"([\\`*_\[\]{}<>|$~^#&])")
 _SIMPLE: Final[Mapping[str, Any]] = {"str": str, "int": int, "float": float, "bool": bool}
 
 
@@ -160,3 +162,12 @@ class Notebook:
                 reason = error.errors()[0]["msg"]
                 problem = f"parameter {name!r} is {value!r}: {reason}"
                 raise BookError(compose(problem, path=self.path)) from None
+
+
+def as_markdown(text: str) -> str:
+    """Writes text for Markdown and MyST: one line, with every mark that means something escaped.
+
+    CommonMark takes a backslash before any ASCII punctuation for that character alone, so that
+    no markup, HTML, role, directive or substitution can begin.
+    """
+    return _MARKS.sub(r"\\\1", " ".join(text.split()))

@@ -39,11 +39,11 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Final, Literal
 
-import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.notebook import Notebook
+from cradle_lib.book.yaml_file import read_yaml
 from cradle_lib.errors import BookError, compose
 
 _SPLIT: Final = "corpus:"
@@ -238,17 +238,7 @@ def read_plan(path: Path) -> tuple[Entry, ...]:
     Raises:
         BookError: If there is no plan, it is not YAML, or an entry has a fault.
     """
-    try:
-        return _Plan.model_validate(yaml.safe_load(path.read_text(encoding="utf-8"))).pages
-    except FileNotFoundError:
-        raise BookError(compose("no plan of the pages", path=path)) from None
-    except yaml.YAMLError as error:
-        problem = f"not YAML: {' '.join(str(error).split())}"
-        raise BookError(compose(problem, path=path)) from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise BookError(compose(f"{where}: {first['msg']}", path=path)) from None
+    return read_yaml(path, _Plan, "no plan of the pages").pages
 
 
 def _models(entry: Entry, models: Mapping[str, str]) -> tuple[str | None, ...]:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 import typer
 from rich.table import Table
 
 from cradle_lib import paths
 from cradle_lib.annotation.adjudication import adjudicate as adjudicate_all
-from cradle_lib.annotation.agreement import DRAWS, MEASURES, Agreement
-from cradle_lib.annotation.agreement import agreement as measure
+from cradle_lib.annotation.agreement import ALL_LABELS, agreement_frame
 from cradle_lib.annotation.exports import read_exports
 from cradle_lib.annotation.interface import write_config
-from cradle_lib.annotation.pairs import UNIT_NAMES, UNITS, Units, pairs
-from cradle_lib.annotation.protocol_warnings import find_slips
-from cradle_lib.annotation.shipped import SHIPPED, build_annotations
+from cradle_lib.annotation.pairs import UNIT_NAMES, UNITS, Units
+from cradle_lib.annotation.protocol_warnings import find_warnings
 from cradle_lib.annotation.study import Study, next_assignments, plan_study
 from cradle_lib.annotation.table import (
     check_ending,
@@ -28,13 +26,13 @@ from cradle_lib.annotation.table import (
     write_annotations,
 )
 from cradle_lib.annotation.tasks import write_tasks
-from cradle_lib.cli import data
 from cradle_lib.cli.console import err, out
 from cradle_lib.cli.options import CorpusOption, SplitOption
 from cradle_lib.corpus import load_corpus
 from cradle_lib.corpus.collect import read_folder, write_release
 from cradle_lib.errors import AnnotationError
-from cradle_lib.labels import LABELS
+from cradle_lib.scoring.core.report import json_rows
+from cradle_lib.statistics.bootstrap import DRAWS
 
 app = typer.Typer(help="Label dialogues: tasks, exports, agreement, gold.", no_args_is_help=True)
 
@@ -44,7 +42,7 @@ TableArgument = Annotated[
 ]
 _STUDY = Path("study")
 _TABLE = _STUDY / "annotations.parquet"
-_SHOWN_SLIPS = 20
+_SHOWN_WARNINGS = 20
 
 
 @app.command()
@@ -136,11 +134,11 @@ def import_(
     expected = plan if until is None else plan.until(until)
     annotations = read_exports(exports, expected, loaded, users)
     write_annotations(annotations, target)
-    slips = find_slips(annotations)
-    for slip in slips[:_SHOWN_SLIPS]:
-        err.print(f"warning: {slip}", markup=False)
-    if len(slips) > _SHOWN_SLIPS:
-        err.print(f"warning: and {len(slips) - _SHOWN_SLIPS} more slips against the protocol")
+    found = find_warnings(annotations)
+    for warning in found[:_SHOWN_WARNINGS]:
+        err.print(f"warning: {warning}", markup=False)
+    if len(found) > _SHOWN_WARNINGS:
+        err.print(f"warning: and {len(found) - _SHOWN_WARNINGS} more departures from the protocol")
     out.print(f"{len(annotations.entries):,} annotations: {paths.shown(target)}")
 
 
@@ -157,15 +155,13 @@ def agreement(
     """Measure how far the two annotators of each team agree."""
     chosen = _units(units)
     annotations = read_annotations(table, load_corpus(corpus, split))
-    found = {
-        f"team {team}, round {number}": measure(
-            pairs(annotations, team=team, round_=number), units=chosen, draws=draws, seed=seed
-        )
-        for team, number in annotations.groups
-    }
+    found = agreement_frame(annotations, units=[chosen], draws=draws, seed=seed)
     if as_json:
-        typer.echo(json.dumps(_plain({k: asdict(v) for k, v in found.items()}), indent=2))
+        typer.echo(json.dumps(json_rows(found), indent=2))
         return
+    found["group"] = [
+        f"team {t}, round {r}" for t, r in zip(found["team"], found["round"], strict=True)
+    ]
     out.print(_overall(found, chosen))
     out.print(_labels(found))
 
@@ -177,50 +173,39 @@ def _units(name: str) -> Units:
     raise AnnotationError(f"no unit set {name!r}. Choose one of {', '.join(UNITS)}.")
 
 
-def _overall(found: dict[str, Agreement], units: Units) -> Table:
+def _overall(found: pd.DataFrame, units: Units) -> Table:
     table = Table(title=f"Agreement on {UNIT_NAMES[units]}, with 95 % intervals")
     table.add_column("measure")
-    for name in found:
+    whole = found[found["label"] == ALL_LABELS]
+    groups = whole.drop_duplicates("group")
+    for name in groups["group"]:
         table.add_column(name, justify="right", overflow="fold")
-    table.add_row("annotators", *(one.annotators for one in found.values()))
-    table.add_row("dialogues", *(f"{one.dialogues:,}" for one in found.values()))
-    table.add_row("turns", *(f"{one.turns:,}" for one in found.values()), end_section=True)
-    for name in MEASURES:
+    table.add_row("annotators", *groups["annotators"])
+    table.add_row("dialogues", *(f"{n:,}" for n in groups["dialogues"]))
+    table.add_row("turns", *(f"{n:,}" for n in groups["turns"]), end_section=True)
+    for name, rows in whole.groupby("measure", sort=False):
         cells = []
-        for one in found.values():
-            estimate = one.overall[name]
-            bounds = (
-                "" if math.isnan(estimate.low) else f" [{estimate.low:.2f}, {estimate.high:.2f}]"
-            )
-            shown = estimate.reason if math.isnan(estimate.value) else f"{estimate.value:.3f}"
+        for row in rows.to_dict("records"):
+            value, low, high = (row[name] for name in ("value", "low", "high"))
+            bounds = "" if math.isnan(low) else f" [{low:.2f}, {high:.2f}]"
+            shown = row["reason"] if math.isnan(value) else f"{value:.3f}"
             cells.append(f"{shown}{bounds}")
-        table.add_row(name.replace("_", " "), *cells)
+        table.add_row(str(name).replace("_", " "), *cells)
     return table
 
 
-def _labels(found: dict[str, Agreement]) -> Table:
+def _labels(found: pd.DataFrame) -> Table:
     table = Table(title="F1 between the two, and how often both, the first and the second gave it")
     table.add_column("label", no_wrap=True)
-    for name in found:
+    for name in found["group"].unique():
         table.add_column(name, justify="right", overflow="fold")
-    for label in LABELS:
-        cells = []
-        for one in found.values():
-            estimate = one.labels[label]["f1"]
-            both, first, second = one.given[label]
-            shown = "-" if math.isnan(estimate.value) else f"{estimate.value:.2f}"
-            cells.append(f"{shown} ({both}/{first}/{second})")
-        table.add_row(label, *cells)
+    f1 = found[(found["measure"] == "f1") & (found["label"] != ALL_LABELS)]
+    for label, rows in f1.groupby("label", observed=True):
+        values = ["-" if math.isnan(value) else f"{value:.2f}" for value in rows["value"]]
+        counts = rows[["both", "one", "other"]].to_numpy()
+        cells = [f"{v} ({a}/{b}/{c})" for v, (a, b, c) in zip(values, counts, strict=True)]
+        table.add_row(str(label), *cells)
     return table
-
-
-def _plain(value: object) -> object:
-    """Makes NaN, which JSON lacks, a null."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 @app.command()
@@ -249,12 +234,3 @@ def adjudicate(
         save_table(result.audit(), audit)
         out.print(f"Who voted for what: {paths.shown(audit)}")
     out.print(f"Gold: {paths.shown(gold)}")
-
-
-@data.app.command("build-annotations")
-def build(
-    folder: Annotated[Path, typer.Argument(help="Where to write them.")] = SHIPPED,
-) -> None:
-    """Rebuild the surrogate annotations from the surrogate's gold labels, bit for bit."""
-    annotations = build_annotations(folder)
-    out.print(f"Wrote {len(annotations.entries):,} annotations to {paths.shown(folder)}.")

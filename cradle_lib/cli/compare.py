@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 import typer
 from rich.table import Table
 
@@ -20,12 +21,12 @@ from cradle_lib.cli.options import (
 )
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Predictions, find_model, load_predictions, load_registry
+from cradle_lib.detection.run_sets import common_dialogues
 from cradle_lib.detection.runs import load_run
 from cradle_lib.labels import short
 from cradle_lib.scoring.comparison.compared import Comparison
-from cradle_lib.scoring.comparison.comparison import common_dialogues
 from cradle_lib.scoring.comparison.comparison import compare as compare_runs
-from cradle_lib.scoring.comparison.difference import Difference
+from cradle_lib.scoring.core.report import json_rows
 
 
 def compare(
@@ -64,12 +65,21 @@ def compare(
         about=tuple(about or ()),
     )
     if as_json:
-        typer.echo(json.dumps(comparison.as_dict(), indent=2))
+        content = {
+            "systems": comparison.names,
+            "permutations": comparison.permutations,
+            "differences": json_rows(comparison.to_frame()),
+            "leaderboard": json_rows(comparison.leaderboard()),
+            "power": comparison.power_note,
+        }
+        typer.echo(json.dumps(content, indent=2))
         return
-    _show(f"Against {comparison.names[0]}", (*comparison.family, *comparison.exact_match))
+    differences = comparison.to_frame()
+    of_labels = differences["label"].notna()
+    _show(f"Against {comparison.names[0]}", differences[~of_labels])
     if labels:
         title = f"F1 of each label at turn level, against {comparison.names[0]}"
-        _show(title, comparison.labels, level=False)
+        _show(title, differences[of_labels], level=False)
     _show_leaderboard(comparison)
     out.print(comparison.power_note, markup=False)
     for signature in comparison.signatures.values():
@@ -95,7 +105,7 @@ def _names(arguments: Sequence[str], found: Sequence[Predictions]) -> list[str]:
     return [f"{name} ({n + 1})" if n else name for name, n in zip(best, before, strict=True)]
 
 
-def _show(title: str, differences: Sequence[Difference], *, level: bool = True) -> None:
+def _show(title: str, differences: pd.DataFrame, *, level: bool = True) -> None:
     table = Table(title=f"{title}, percent and points")
     table.add_column("run", overflow="fold")
     if level:
@@ -105,17 +115,17 @@ def _show(title: str, differences: Sequence[Difference], *, level: bool = True) 
     table.add_column("difference", justify="right")
     table.add_column("adjusted p", justify="right")
     table.add_column("verdict", no_wrap=True)
-    for d in differences:
-        low, high = d.estimate.low, d.estimate.high
-        bounds = "" if low is None or high is None else f" [{100 * low:+.1f}, {100 * high:+.1f}]"
+    for d in differences.to_dict("records"):
+        bounds = f" [{100 * d['low']:+.1f}, {100 * d['high']:+.1f}]"
+        value = f"{100 * d['value']:+.1f}" + ("" if math.isnan(d["low"]) else bounds)
         table.add_row(
-            d.system,
-            *([d.level] if level else []),
-            short(d.label) if d.label else d.score.replace("_", " "),
-            " ".join("n/a" if math.isnan(v) else f"{100 * v:.1f}" for v in d.values),
-            "n/a" if math.isnan(d.estimate.value) else f"{100 * d.estimate.value:+.1f}{bounds}",
-            "" if d.adjusted is None else f"{d.adjusted:.4f}",
-            d.verdict,
+            d["system"],
+            *([d["level"]] if level else []),
+            d["score"].replace("_", " ") if level else short(d["label"]),
+            " ".join(_percent(d[name]) for name in ("baseline_score", "own_score")),
+            "n/a" if math.isnan(d["value"]) else value,
+            "" if math.isnan(d["adjusted_p"]) else f"{d['adjusted_p']:.4f}",
+            d["verdict"],
         )
     out.print(table, markup=False)
 
@@ -126,12 +136,15 @@ def _show_leaderboard(comparison: Comparison) -> None:
     table.add_column("run")
     table.add_column("micro F1", justify="right")
     table.add_column("places", justify="right")
-    for standing in comparison.leaderboards["turn", "micro_f1"]:
-        places = (
-            f"{standing.best}"
-            if standing.best == standing.worst
-            else (f"{standing.best} to {standing.worst}")
-        )
-        name = comparison.names[standing.system]
-        table.add_row(f"{standing.group}", name, f"{100 * standing.value:.1f}", places)
+    board = comparison.leaderboard().query("level == 'turn' and score == 'micro_f1'")
+    for row in board.to_dict("records"):
+        places = f"{row['best_place']}"
+        if row["best_place"] != row["worst_place"]:
+            places += f" to {row['worst_place']}"
+        value = f"{100 * row['value']:.1f}"
+        table.add_row(f"{row['tie_group']}", row["system"], value, places)
     out.print(table, markup=False)
+
+
+def _percent(value: float) -> str:
+    return "n/a" if math.isnan(value) else f"{100 * value:.1f}"

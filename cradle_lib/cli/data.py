@@ -1,9 +1,8 @@
-"""``cradle data``: check, fetch and build corpora."""
+"""``cradle data``: check and fetch corpora."""
 
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,9 +12,8 @@ from rich.text import Text
 from cradle_lib import corpus as corpora
 from cradle_lib import paths
 from cradle_lib.cli.console import out
-from cradle_lib.corpus import surrogate
 
-app = typer.Typer(help="Check, fetch and build corpora.", no_args_is_help=True)
+app = typer.Typer(help="Check and fetch corpora.", no_args_is_help=True)
 
 
 @app.command()
@@ -76,12 +74,3 @@ def fetch(
     out.print(f"Fetched the release at {commit} into {paths.shown(paths.RELEASE)}.")
     out.print("Its data card names no licence: keep it on this machine.")
     check("hub")
-
-
-@app.command("build-surrogate")
-def build_surrogate(
-    folder: Annotated[Path, typer.Argument(help="Where to write it.")] = paths.SURROGATE,
-) -> None:
-    """Rebuild the surrogate corpus from its phrase bank, bit for bit."""
-    surrogate.build_surrogate(folder)
-    out.print(f"Wrote the surrogate corpus to {paths.shown(folder)}.")

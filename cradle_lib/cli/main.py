@@ -9,7 +9,18 @@ from typing import Final
 import typer
 from rich.text import Text
 
-from cradle_lib.cli import annotate, compare, data, fork, models, money, prompts, runs, train
+from cradle_lib.cli import (
+    annotate,
+    compare,
+    construct,
+    data,
+    fork,
+    models,
+    money,
+    prompts,
+    runs,
+    train,
+)
 from cradle_lib.cli.console import err
 from cradle_lib.errors import CradleError
 
@@ -26,6 +37,7 @@ app = typer.Typer(
 app.add_typer(data.app, name="data")
 app.add_typer(prompts.app, name="prompts")
 app.add_typer(models.app, name="models")
+app.add_typer(construct.app, name="construct")
 app.add_typer(annotate.app, name="annotate")
 app.command("estimate")(money.estimate)
 app.command("infer")(runs.infer)

@@ -73,8 +73,18 @@ def choose_model(
     Raises:
         CradleError: If there is no such model, or a setting does not fit it.
     """
-    settings: dict[str, Any] = dict(more)
-    for setting in decoding or ():
+    settings = {**more, **decoding_settings(decoding)}
+    return resolve(model, engine=engine, base_url=base_url, key=key, **settings)
+
+
+def decoding_settings(given: list[str] | None) -> dict[str, Any]:
+    """Reads ``name=value`` pairs into decoding settings.
+
+    Raises:
+        CradleError: If one is no such pair.
+    """
+    settings: dict[str, Any] = {}
+    for setting in given or ():
         name, equals, value = setting.partition("=")
         if not equals:
             raise RegistryError(f"--decoding {setting}: expected name=value")
@@ -82,7 +92,7 @@ def choose_model(
             settings[name] = yaml.safe_load(value)
         except yaml.YAMLError:
             settings[name] = value
-    return resolve(model, engine=engine, base_url=base_url, key=key, **settings)
+    return settings
 
 
 def parse_conventions(given: list[str] | None) -> Conventions:

@@ -5,25 +5,17 @@ from __future__ import annotations
 import json
 import math
 import shlex
-import time
 from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-)
-from rich.table import Column, Table
+from rich.table import Table
 
 from cradle_lib import detection, paths
 from cradle_lib.cli.console import err, out
-from cradle_lib.cli.money import ask, show_usage
+from cradle_lib.cli.money import show_usage
 from cradle_lib.cli.options import (
     AdapterOption,
     BaseUrlOption,
@@ -42,7 +34,7 @@ from cradle_lib.cli.options import (
     parse_conventions,
     parse_history,
 )
-from cradle_lib.cli.pace import Pace
+from cradle_lib.cli.run_bar import run_bar
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import (
     OUTCOMES,
@@ -55,9 +47,11 @@ from cradle_lib.detection import (
 )
 from cradle_lib.errors import CradleError
 from cradle_lib.scoring.core.conventions import LEVELS
-from cradle_lib.scoring.core.evaluate import Estimate, evaluate
+from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.scoring.core.gaps import NEEDED, gap
+from cradle_lib.scoring.core.report import json_rows
 from cradle_lib.scoring.core.scores import OVERALL
+from cradle_lib.statistics.bootstrap import Estimate
 
 
 def infer(
@@ -108,37 +102,10 @@ def infer(
     )
     loaded = load_corpus(corpus, split)
     chosen_history = parse_history(history)
-    columns = (
-        SpinnerColumn(),
-        TextColumn(
-            "{task.description}",
-            markup=False,
-            table_column=Column(max_width=24, no_wrap=True, overflow="ellipsis"),
-        ),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[pace]}"),
-    )
-    pace = Pace()
     journal = journal_path(entry, loaded, chosen_history, shard, folder)
     if folder.suffix == ".jsonl":
         journal = folder
-    started = False
-    with Progress(*columns, console=err, transient=True) as bar:
-        task = bar.add_task(entry.name, total=None, pace="")
-
-        def show(progress: detection.Progress) -> None:
-            nonlocal started
-            started = True
-            pace.update(progress, time.monotonic())
-            bar.update(task, completed=progress.done, total=progress.total, pace=str(pace))
-
-        def agree(question: str) -> bool:
-            bar.stop()
-            agreed = yes or ask(question)
-            bar.start()
-            return agreed
-
+    with run_bar(entry.name, "turns", yes=yes) as bar:
         try:
             detection.run(
                 entry,
@@ -156,13 +123,13 @@ def infer(
                     # It may quote a service, whose words are no markup.
                     notice=partial(err.print, markup=False),
                 ),
-                progress=show,
-                consent=agree,
+                progress=bar.show,
+                consent=bar.agree,
                 max_cost=max_cost,
             )
         except CradleError:
             bar.stop()
-            if started:
+            if bar.started:
                 _show_outcomes(journal)
             raise
     fine = _show_outcomes(journal)
@@ -225,7 +192,17 @@ def score(
         for level in LEVELS
     }
     if as_json:
-        typer.echo(json.dumps({k: v.as_dict() for k, v in results.items()}, indent=2))
+        levels = {
+            level: {
+                "signature": str(found.signature),
+                "turns": found.turns,
+                "of_turns": found.of_turns,
+                "outcomes": found.outcomes,
+                "scores": json_rows(found.to_frame()),
+            }
+            for level, found in results.items()
+        }
+        typer.echo(json.dumps(levels, indent=2))
         return
     table = Table(title=f"{predictions.record.name} on {predictions.corpus.name}, percent")
     table.add_column("score")
@@ -236,8 +213,10 @@ def score(
         table.add_row(name.replace("_", " "), *cells, end_section=name == "jaccard")
     out.print(table, markup=False)
     turns = results["turn"]
-    unread = {name: n for name, n in turns.outcomes.items() if n and name != "ok"}
-    out.print(f"{turns.turns:,} of {turns.of_turns:,} user turns; answers not read: {unread or 0}")
+    unusable = {name: n for name, n in turns.outcomes.items() if n and name != "ok"}
+    out.print(
+        f"{turns.turns:,} of {turns.of_turns:,} user turns; unusable answers: {unusable or 0}"
+    )
     missing = (gap(predictions.corpus, need) for need in dict.fromkeys(NEEDED.values()))
     for why in dict.fromkeys(sentence for sentence in missing if sentence):
         out.print(f"{why}: its precision, recall and F1 say nothing.", markup=False)
@@ -246,9 +225,9 @@ def score(
 
 
 def _percent(estimate: Estimate) -> str:
-    value, low, high = estimate
+    value, low, high = map(float, estimate)
     if math.isnan(value):
         return "n/a"
-    if low is None or high is None or math.isnan(low) or math.isnan(high):
+    if math.isnan(low) or math.isnan(high):
         return f"{100 * value:.2f}"
     return f"{100 * value:.2f} [{100 * low:.1f}, {100 * high:.1f}]"

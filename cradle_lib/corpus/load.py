@@ -64,6 +64,6 @@ def _surrogate(split: str) -> Corpus:
         raise CorpusError(
             f"meta.parquet knows {len(meta)} dialogues of {split}, the corpus has {len(corpus)}",
             path=paths.shown(paths.SURROGATE),
-            hint="Run `cradle data build-surrogate`.",
+            hint="Run `python -m tools.surrogate`.",
         )
     return replace(corpus, meta={name: meta[name].tolist() for name in META}, synthetic=True)

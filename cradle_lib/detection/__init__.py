@@ -1,5 +1,6 @@
 """Detection: dialogues and a model in, predictions out. Knows no score."""
 
+from cradle_lib.detection.asking import Progress
 from cradle_lib.detection.cost.estimate import estimate_cost
 from cradle_lib.detection.engine import Engine, Options, make_engine
 from cradle_lib.detection.journal import Journal, read_journal
@@ -8,7 +9,7 @@ from cradle_lib.detection.model import Decoding, Model
 from cradle_lib.detection.parsing import OUTCOMES, Outcome, read_answer
 from cradle_lib.detection.predictions import Predictions, load_predictions
 from cradle_lib.detection.registry import find_model, load_registry
-from cradle_lib.detection.run import Progress, run
+from cradle_lib.detection.run import run
 from cradle_lib.detection.runs import (
     corpus_options,
     find_journal,

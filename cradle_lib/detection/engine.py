@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol, Self
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.session import Answer, Prediction, Prompt, Session
+from cradle_lib.detection.session import Answer, Prediction, Prompt
 from cradle_lib.errors import EngineError
 
 if TYPE_CHECKING:
@@ -27,6 +27,27 @@ if TYPE_CHECKING:
 ENTRY_POINTS: Final = "cradle.engines"
 
 Emit = Callable[[Prediction], None]
+
+
+class Questions(Protocol):
+    """What an engine drives: one question after the other, each made of the answers before it.
+
+    Attributes:
+        taken: Predictions of earlier starts that answer questions as they are now.
+    """
+
+    taken: list[Prediction]
+
+    @property
+    def prompt(self) -> Prompt | None:
+        """The next question; ``None`` when all are answered."""
+
+    @property
+    def remaining(self) -> int:
+        """Questions that are not answered yet."""
+
+    def answer(self, answer: Answer) -> Prediction:
+        """Takes the answer to :attr:`prompt` and moves on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +60,9 @@ class Options:
         concurrency: How many dialogues an API engine drives at once, at most.
         batch: How many dialogues the wave engine advances together; ``None`` for as many as
             the free memory allows.
+        batches: File that keeps the ids of batches, to use a service's batch interface; ``None``
+            for a call per question.
+        deadline: Seconds for one call of a service, all in all.
         notice: Takes a sentence that the user should know, such as why a run is slower.
     """
 
@@ -46,6 +70,8 @@ class Options:
     device_map: str | None = None
     concurrency: int = 8
     batch: int | None = None
+    batches: Path | None = None
+    deadline: float = 120.0
     notice: Callable[[str], None] = lambda _: None
 
 
@@ -94,7 +120,7 @@ class Engine(ABC):
         return cls()
 
     @abstractmethod
-    def answer_all(self, sessions: Iterable[Session], emit: Emit) -> None:
+    def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:
         """Asks every session's prompts until all are finished.
 
         Args:
@@ -113,7 +139,7 @@ class Sequential(Engine):
     def reply(self, prompt: Prompt) -> Answer:
         """Answers one prompt."""
 
-    def answer_all(self, sessions: Iterable[Session], emit: Emit) -> None:
+    def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:
         """Asks one dialogue after the other, one turn after the other; times each answer."""
         for session in sessions:
             while (prompt := session.prompt) is not None:

@@ -22,6 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from cradle_lib import paths
@@ -30,13 +31,6 @@ from cradle_lib.detection.session import Prediction
 from cradle_lib.errors import CorpusError, JournalError, LabelError, OtherRunError
 from cradle_lib.labels import format_mask, parse
 from cradle_lib.record import Record
-
-try:
-    import fcntl
-except ImportError:  # Windows has no advisory locks of this kind.
-    _locks = False
-else:
-    _locks = True
 
 _SYNC_SECONDS: Final = 1.0
 _START: Final = b'{"record": {'
@@ -48,9 +42,11 @@ _FIELDS: Final = frozenset(Prediction.__dataclass_fields__) - {"mask"} - _OPTION
 class Journal:
     """A journal that is being written; made by :meth:`open`, closed by ``with``."""
 
-    def __init__(self, path: Path, descriptor: int, stored: list[Prediction]) -> None:
+    def __init__(
+        self, path: Path, descriptor: int, stored: list[Prediction], lock: FileLock
+    ) -> None:
         self.path = path
-        self._descriptor = descriptor
+        self._descriptor, self._lock = descriptor, lock
         self._synced = time.monotonic()
         self._stored: dict[str, dict[int, Prediction]] = {}
         for prediction in stored:
@@ -73,9 +69,10 @@ class Journal:
             CorpusError: If it holds answers about another file of the same name.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        lock = _lock(path)
+        descriptor = -1
         try:
-            _lock(descriptor, path)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             content = _slurp(descriptor)
             whole = content[: content.rfind(b"\n") + 1]
             # A file that is no journal is refused here, before anything is cut off it.
@@ -88,12 +85,14 @@ class Journal:
                 record = _of_same_file(before, record, path)
             if len(whole) < len(content):
                 os.ftruncate(descriptor, len(whole))
-            journal = cls(path, descriptor, stored)
+            journal = cls(path, descriptor, stored, lock)
             if before is None or _circumstances(before) != _circumstances(record):
                 journal._write({"record": record.model_dump(), "identity": record.identity})
                 journal._sync()
         except BaseException:
-            os.close(descriptor)
+            if descriptor >= 0:
+                os.close(descriptor)
+            lock.release()
             raise
         return journal
 
@@ -114,6 +113,7 @@ class Journal:
             self._sync()
             os.close(self._descriptor)
             self._descriptor = -1
+            self._lock.release()
 
     def __enter__(self) -> Self:
         return self
@@ -290,16 +290,17 @@ def _of_same_file(before: Record, now: Record, path: Path) -> Record:
     )
 
 
-def _lock(descriptor: int, path: Path) -> None:
-    if not _locks:
-        return
+def _lock(path: Path) -> FileLock:
+    # Beside the journal, because locking a file may empty it.
+    lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=0)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        lock.acquire()
+    except Timeout:
         raise JournalError(
             f"{paths.shown(path)}: another process is writing this journal. "
             "Wait for it to end, or split the work with --shard."
         ) from None
+    return lock
 
 
 def _slurp(descriptor: int) -> bytes:

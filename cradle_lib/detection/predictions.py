@@ -58,11 +58,16 @@ class Predictions:
         return f"<Predictions of {run}: {turns}{f', {counts}' if counts else ''}>"
 
     @property
+    def is_whole(self) -> bool:
+        """Whether it covers its corpus, not only a part of it."""
+        return len(self.masks) == self.of_turns
+
+    @property
     def is_finished(self) -> bool:
         """Whether all dialogues that the run chose are answered completely."""
         chosen = self.record.dialogues
         if chosen is None:
-            return len(self.masks) == self.of_turns
+            return self.is_whole
         return len(self.corpus) >= len(chosen)
 
     @property
@@ -108,11 +113,12 @@ class Predictions:
         frame = frame.astype({"position": int}).rename(
             columns={"labels": "gold", "mask": "gold_mask"}
         )
+        text = frame["dialogue"].dtype
         answers: dict[str, Any] = {
-            "tagged": [format_mask(mask) for mask in self.masks.tolist()],
+            "tagged": pd.Series([format_mask(mask) for mask in self.masks.tolist()], dtype=text),
             "tagged_mask": self.masks,
-            "outcome": [str(OUTCOMES[code]) for code in self.outcomes],
-            "answer": list(self.answers),
+            "outcome": pd.Series([str(OUTCOMES[code]) for code in self.outcomes], dtype=text),
+            "answer": pd.Series(list(self.answers), dtype=text),
         }
         frame = frame.drop(columns=["row", "speaker", "text"]).assign(**answers)
         frame.attrs["system"] = self.record.name

@@ -1,59 +1,22 @@
-"""A run: registry entry, sessions, journal and engine joined together."""
+"""A run: a model over the turns of a corpus."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.api.proxy import host_of, proxy_of
-from cradle_lib.detection.api.remote import Remote
+from cradle_lib.detection.asking import Consent, Progress, ask
 from cradle_lib.detection.baselines.function import UserFunction
 from cradle_lib.detection.cost.estimate import longest_prompts
-from cradle_lib.detection.cost.money import Budget
-from cradle_lib.detection.engine import Options, code_of, make_engine
-from cradle_lib.detection.journal import Journal, read_answers
+from cradle_lib.detection.engine import Options
 from cradle_lib.detection.journal_paths import journal_path
 from cradle_lib.detection.model import Model
-from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.selection import choose_dialogues
-from cradle_lib.detection.session import Prediction, Session
-from cradle_lib.errors import EngineError, JournalError
+from cradle_lib.detection.session import Session
 from cradle_lib.prompts import load_template
-from cradle_lib.record import History, Record
-
-Consent = Callable[[str], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a run has come.
-
-    Attributes:
-        done: User turns answered, those of earlier starts included.
-        total: User turns of the dialogues chosen.
-        stored: Those of ``done`` that were answered before this start.
-        tokens_in: Prompt tokens of this start, where the engine tells which it reused.
-        tokens_cached: Those of them that were not computed again.
-    """
-
-    done: int
-    total: int
-    stored: int
-    tokens_in: int = 0
-    tokens_cached: int = 0
-
-    def after(self, prediction: Prediction) -> Progress:
-        """Counts one more answer."""
-        tells = prediction.tokens_in is not None and prediction.tokens_cached is not None
-        return replace(
-            self,
-            done=self.done + 1,
-            tokens_in=self.tokens_in + ((prediction.tokens_in or 0) if tells else 0),
-            tokens_cached=self.tokens_cached + ((prediction.tokens_cached or 0) if tells else 0),
-        )
+from cradle_lib.record import History
 
 
 def run(
@@ -106,114 +69,29 @@ def run(
     chosen = choose_dialogues(corpus, limit, sample, seed, shard)
     template = load_template(model.prompt)
     path = out if out.suffix == ".jsonl" else journal_path(model, corpus, history, shard, out)
-    before, answered = _begun(path)
-    options, budget = options or Options(), None
-    max_cost = before.max_cost if max_cost is None and before is not None else max_cost
-    if max_cost is not None:
-        budget = Budget(model, max_cost, longest_prompts(chosen, template, history), answered)
-        options = replace(options, concurrency=budget.concurrency(options.concurrency))
-    model = _as_begun(model, before)
-    engine = make_engine(model, corpus, options) if function is None else function.engine
-    record = Record.create(
-        model=model.id,
-        name=model.name,
-        group=model.group,
-        engine=model.engine,
-        weights=model.weights,
-        revision=engine.revision or model.revision,
-        prompt=model.prompt,
-        prompt_hash=template.hash,
-        decoding=model.decoding.settings if model.decoding else {},
-        history=history,
-        corpus=corpus.name,
-        corpus_fingerprint=corpus.fingerprint,
-        corpus_file=corpus.file_key,
-        dialogues=None if len(chosen) == len(corpus) else [d.id for d in chosen],
-        shard=shard,
-        remote=model.remote,
-        endpoint=model.base_url,
-        proxy=proxy_of(model) if model.is_service else None,
-        code=code_of(engine) if function is None else function.code,
-        source=None if function is None else function.source,
+    ask(
+        model,
+        corpus,
+        lambda stored: [Session(d, template, history, stored[d.id]) for d in chosen],
+        path=path,
+        record={
+            "prompt": model.prompt,
+            "prompt_hash": template.hash,
+            "history": history,
+            "corpus": corpus.name,
+            "corpus_fingerprint": corpus.fingerprint,
+            "corpus_file": corpus.file_key,
+            "dialogues": None if len(chosen) == len(corpus) else [d.id for d in chosen],
+            "shard": shard,
+        },
+        asked=[dialogue.id for dialogue in chosen],
+        total=sum(len(dialogue.user_turns) for dialogue in chosen),
+        what=f"dialogues of {corpus.name}",
+        sizes=lambda: longest_prompts(chosen, template, history),
+        options=options,
+        progress=progress,
+        consent=consent,
         max_cost=max_cost,
+        function=function,
     )
-    if model.remote:
-        agreed = _agreed(before, record)
-        if more := [dialogue.id for dialogue in chosen if dialogue.id not in agreed]:
-            _require_consent(model, corpus, len(more), consent)
-        record = record.model_copy(update={"agreed": [*agreed, *more]})
-    with Journal.open(path, record) as journal:
-        sessions = [
-            Session(
-                dialogue,
-                template,
-                history,
-                (p for p in journal.stored(dialogue.id) if p.outcome is not Outcome.FAILED),
-            )
-            for dialogue in chosen
-        ]
-        total = sum(len(dialogue.user_turns) for dialogue in chosen)
-        stored = sum(len(session.taken) for session in sessions)
-        report = progress or (lambda _: None)
-        now = Progress(stored, total, stored)
-
-        def charge(prediction: Prediction) -> None:
-            journal.append(prediction)
-            if budget is not None:
-                budget.add(prediction)
-                # Prices belong to services only, which the registry sees to.
-                if budget.exhausted and now.done < now.total and isinstance(engine, Remote):
-                    engine.stop(budget.state)
-
-        def emit(prediction: Prediction) -> None:
-            nonlocal now
-            now = now.after(prediction)
-            charge(prediction)
-            report(now)
-
-        if model.prices is not None and isinstance(engine, Remote):
-            # A call that may be charged stands in the journal, also if it is made again.
-            engine.lost = charge
-        report(now)
-        if budget is not None and now.done < now.total:
-            budget.check()
-        engine.answer_all((s for s in sessions if s.prompt is not None), emit)
     return path
-
-
-def _begun(path: Path) -> tuple[Record | None, list[Prediction]]:
-    """Reads what earlier starts left; what is wrong with a journal is said where it is opened."""
-    try:
-        return read_answers(path)
-    except JournalError:
-        return None, []
-
-
-def _as_begun(model: Model, before: Record | None) -> Model:
-    """Goes on with the commit that a journal was begun with: a branch moves, a run must not."""
-    if not model.computes_here or model.revision or before is None:
-        return model
-    if before.weights == model.weights:
-        return model.model_copy(update={"revision": before.revision})
-    return model
-
-
-def _agreed(before: Record | None, now: Record) -> list[str]:
-    """Lists the dialogues whose text, as it is now, was agreed to be sent to the same place."""
-    if before is None or before.identity != now.identity or before.proxy != now.proxy:
-        return []
-    return (before.agreed or []) if before.corpus_fingerprint == now.corpus_fingerprint else []
-
-
-def _require_consent(model: Model, corpus: Corpus, number: int, consent: Consent | None) -> None:
-    host, proxy = host_of(model), proxy_of(model)
-    through = f" through the proxy {proxy}" if proxy else ""
-    question = (
-        f"The text of {number} dialogues of {corpus.name} will be sent to {host}{through} "
-        f"({model.name}). Send it?"
-    )
-    if consent is None or not consent(question):
-        raise EngineError(
-            f"{model.name} is remote, and sending {number} dialogues of {corpus.name} to {host} "
-            "was not agreed to. Agree with --yes, or in Python with `consent=lambda _: True`."
-        )

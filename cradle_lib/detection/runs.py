@@ -16,15 +16,17 @@ from typing import Any
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
+from cradle_lib.detection.asking import Consent, Progress
 from cradle_lib.detection.baselines.function import UserFunction
 from cradle_lib.detection.engine import Options
 from cradle_lib.detection.journal_paths import PAGE, journal_path, runs_folder, stored_as
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.predictions import Predictions, load_predictions
-from cradle_lib.detection.registry import Registry, find_model, load_registry
-from cradle_lib.detection.run import Consent, Progress, run
+from cradle_lib.detection.registry import Registry, load_registry
+from cradle_lib.detection.run import run
+from cradle_lib.detection.run_sets import common_dialogues
 from cradle_lib.detection.session import Prompt
-from cradle_lib.detection.specs import resolve
+from cradle_lib.detection.specs import resolve, spec_options
 from cradle_lib.errors import (
     JournalError,
     NoJournalError,
@@ -122,23 +124,40 @@ def run_model(
     return load_run(entry, corpus, history, partial=True)
 
 
-def run_histories(models: Sequence[str], corpus: Corpus) -> None:
-    """Runs models with the gold tags, and with no tags, in the history.
-
-    A model that may not be run here, and was not run elsewhere, is passed over.
+def history_runs(
+    runs: Sequence[Predictions], corpus: Corpus, make: Sequence[str] = ()
+) -> list[dict[History, Predictions]]:
+    """Finds, for each run, the same model's runs with the gold tags and with no tags.
 
     Args:
-        models: Ids in the registry.
-        corpus: The corpus.
+        runs: Runs with the history ``self``.
+        corpus: The corpus that they were made for.
+        make: Ids in the registry of models that are first run so; one that may not be run here,
+            and was not run elsewhere, is passed over.
+
+    Returns:
+        Runs by history over the same dialogues, for each model that has more than one.
 
     Raises:
         CradleError: As :func:`run_model`.
     """
-    histories: tuple[History, ...] = ("gold", "none")
-    for model in models:
-        for history in histories:
+    others: tuple[History, ...] = ("gold", "none")
+    for name in make:
+        for history in others:
             with suppress(NoJournalError, NothingAnsweredError):
-                run_model(model, corpus, history)
+                run_model(name, corpus, history)
+    found = []
+    registry = load_registry()
+    for own in runs:
+        histories: dict[History, Predictions] = {"self": own}
+        if (model := registry.get(own.record.model)) is not None:
+            for history in others:
+                with suppress(NoJournalError, NothingAnsweredError):
+                    histories[history] = load_run(model, corpus, history, partial=True)
+        if len(histories) > 1:
+            shared = common_dialogues(list(histories.values()))
+            found.append(dict(zip(histories, shared, strict=True)))
+    return found
 
 
 def stored_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]:
@@ -146,7 +165,7 @@ def stored_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]
 
     Args:
         corpus: The corpus that they were over.
-        models: Ids in the registry; if none is named, those of the default set that have
+        models: Ids in the registry, or specs; if none is named, those of the default set that have
             been run, and after them the functions and specs that have been, by name.
 
     Returns:
@@ -158,10 +177,10 @@ def stored_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]
             set, or one does not fit.
     """
     registry = load_registry()
-    own = _journals_without_entry(corpus, registry)
     if models:
-        named = [find_model(name, registry) for name in models]
+        named = [resolve(name, registry) for name in models]
         return [load_run(entry, corpus, partial=True) for entry in named]
+    own = _journals_without_entry(corpus, registry)
     found = []
     for path in [*filter(None, (find_journal(e, corpus) for e in registry.default)), *own]:
         with suppress(NothingAnsweredError):
@@ -242,9 +261,12 @@ def infer_command(entry: Model, corpus: Corpus, history: History = "self") -> st
         history: Whose tags it sees.
 
     Returns:
-        A line for a shell at the top of the repository.
+        A line for a shell at the top of the repository; for a function, whose code only its
+        notebook has, the call that runs it.
     """
-    words = ["cradle", "infer", "--model", entry.id, *corpus_options(corpus)]
+    if entry.engine == "function":
+        return f"run_model(..., name={entry.name!r})"
+    words = ["cradle", "infer", *spec_options(entry), *corpus_options(corpus)]
     words += ["--history", history] if history != "self" else []
     words += ["--sample", str(entry.sample)] if entry.sample is not None else []
     return shlex.join(words)

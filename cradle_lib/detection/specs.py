@@ -6,6 +6,7 @@ consent are the same for it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -83,6 +84,33 @@ def resolve(
     except ValidationError as error:
         problem = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise RegistryError(f"{model}: {problem}") from error
+
+
+def spec_options(entry: Model) -> list[str]:
+    """Gives the options by which a command finds an entry again.
+
+    Args:
+        entry: One of the registry's, or what :func:`resolve` made of a spec.
+
+    Returns:
+        Words of a command line, from ``--model`` on.
+    """
+    for scheme in _ENGINES if entry.group == "own" and entry.weights else ():
+        if entry.id == id_of(f"{scheme}-{entry.weights}"):
+            plain = _fields(f"{scheme}:{entry.weights}", None, None, entry.base_url, None)
+            words = ["--model", f"{scheme}:{entry.weights}"]
+            words += ["--engine", entry.engine] if entry.engine != plain["engine"] else []
+            words += ["--base-url", entry.base_url] if entry.base_url else []
+            usual = (plain.get("key") or {}).get("variable")
+            if entry.key is not None and entry.key.variable != usual:
+                words += ["--key", entry.key.variable]
+            usual_settings = Decoding().settings
+            for name, value in (entry.decoding or Decoding()).settings.items():
+                if value != usual_settings.get(name):
+                    text = value if isinstance(value, str) else json.dumps(value)
+                    words += ["--decoding", f"{name}={text}"]
+            return words
+    return ["--model", entry.id]
 
 
 def _fields(

@@ -1,23 +1,26 @@
-"""Answers as data: every call of stored runs, with what it used."""
+"""Answers as data: every call of stored runs with what it used, and the records of the runs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import pandas as pd
 
+from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.journal import read_journal
 from cradle_lib.detection.journal_paths import journal_files
-from cradle_lib.detection.registry import find_model, load_registry
 from cradle_lib.detection.runs import find_journal
+from cradle_lib.detection.specs import resolve
 from cradle_lib.labels import format_mask
 from cradle_lib.record import History
 
 _TOKENS: Final = ("tokens_in", "tokens_cached", "tokens_written", "tokens_out")
 _COLUMNS: Final = (
-    "system", "dialogue", "turn", "question", "outcome", "tagged", "answer", *_TOKENS, "seconds",
+    "run", "system", "dialogue", "turn", "question", "outcome", "tagged", "answer", *_TOKENS,
+    "seconds",
 )  # fmt: skip
 
 
@@ -28,14 +31,16 @@ def stored_answers(
 
     Args:
         corpus: The corpus that they were over.
-        models: Ids in the registry; those that were not run are left out.
+        models: Ids in the registry, specs, or paths of journals (they end with ``.jsonl``); those
+            that were not run are left out.
         history: Whose tags they saw.
 
     Returns:
         One row for each answer, in the order of the models and of their journals; none if
         nothing was run.
 
-        - ``system`` (str): the model's name; ``dialogue`` (str) and ``turn`` (int): the turn's id.
+        - ``run`` (str): what the run was named by in ``models``; ``system`` (str): the model's
+          name; ``dialogue`` (str) and ``turn`` (int): the turn's id.
         - ``question`` (str): hash of all that the model was asked; equal only for the same
           question.
         - ``outcome`` (str): ``ok``, ``unparsed``, ``refused`` or ``failed``; ``tagged`` (str):
@@ -48,15 +53,14 @@ def stored_answers(
     Raises:
         CradleError: If there is no such model, or a journal can't be read.
     """
-    registry = load_registry()
     rows: list[dict[str, Any]] = []
     for name in models:
-        entry = find_model(name, registry)
-        path = find_journal(entry, corpus, history)
-        for file in journal_files(path, partial=True) if path else []:
+        for file in _files(name, corpus, history):
+            record, answers = read_journal(file)
             rows += [
                 {
-                    "system": entry.name,
+                    "run": name,
+                    "system": record.name,
                     "dialogue": answer.dialogue,
                     "turn": answer.turn,
                     "question": answer.key,
@@ -66,7 +70,39 @@ def stored_answers(
                     **{column: getattr(answer, column) for column in _TOKENS},
                     "seconds": answer.seconds,
                 }
-                for answer in read_journal(file)[1]
+                for answer in answers
             ]
     frame = pd.DataFrame(rows, columns=list(_COLUMNS))
     return frame.astype(dict.fromkeys(_TOKENS, "Int64") | {"seconds": float, "turn": int})
+
+
+def stored_records(
+    corpus: Corpus, models: Sequence[str], history: History = "self"
+) -> pd.DataFrame:
+    """Sets the records of runs side by side.
+
+    Args:
+        corpus: The corpus that they were over.
+        models: As for :func:`stored_answers`.
+        history: Whose tags they saw.
+
+    Returns:
+        One row for each field of a record (the index, ``field``) and one column for each run (of
+        its first shard), by what it was named by; text, missing where there is none.
+
+    Raises:
+        CradleError: As :func:`stored_answers`.
+    """
+    records = {
+        name: read_journal(files[0])[0].to_frame().set_index("field")["content"]
+        for name in models
+        if (files := _files(name, corpus, history))
+    }
+    return pd.DataFrame(records).rename_axis("field")
+
+
+def _files(name: str, corpus: Corpus, history: History) -> list[Path]:
+    if name.endswith(".jsonl"):
+        return [file for file in [paths.ROOT / name] if file.exists()]
+    path = find_journal(resolve(name), corpus, history)
+    return journal_files(path, partial=True) if path else []

@@ -8,7 +8,9 @@ not stated.
 
 from __future__ import annotations
 
+import html
 import math
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -133,6 +135,11 @@ def clean(text: str) -> str:
     """Puts text on one line, without characters that steer a terminal or turn text round."""
     kept = "".join(m for m in " ".join(text.split()) if m.isprintable() or m in _JOINERS)
     return " ".join(kept.split()) if kept.strip(_JOINERS + " ") else ""
+
+
+def with_code(sentence: str) -> str:
+    """Writes a sentence for HTML; what stands between backticks is shown as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(sentence))
 
 
 def missing(content: Any) -> bool:

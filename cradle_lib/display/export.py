@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
-from cradle_lib.display.cells import Cell, clean
+from cradle_lib.display.cells import Cell, clean, with_code
 from cradle_lib.display.grid import Grid
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def to_html(grid: Grid, caption: str, notes: Sequence[str], links: str) -> str:
             exclude_styles=True,
             grid=grid,
             kinds=_kinds(grid),
-            notes=[_code(clean(note)) for note in notes],
+            notes=[with_code(clean(note)) for note in notes],
             links=links,
         )
     )
@@ -180,7 +180,3 @@ def _latex_cell(cell: Cell) -> str:
     if cell.interval:
         shown += rf" {{\footnotesize {latex_text(cell.interval)}}}"
     return shown
-
-
-def _code(note: str) -> str:
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(note))

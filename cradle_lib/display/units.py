@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
+from cradle_lib.detection.cost.money import dollars
 from cradle_lib.errors import BookError
 
 MISSING: Final = "\N{EN DASH}"
@@ -60,6 +61,8 @@ def write(number: float, how: Format = "number", digits: int | None = None) -> s
     factor, sign, usual = _unit(how)
     if how == "p" and number < _SMALLEST_P:
         return f"< {_SMALLEST_P}"
+    if how == "dollars" and digits is None:
+        return dollars(number)
     decimals = usual if digits is None or how == "count" else digits
     return f"{factor * number:{sign}z,.{decimals}f}"
 

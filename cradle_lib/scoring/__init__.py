@@ -2,7 +2,6 @@
 
 Rooms, from the bottom up:
     ``core``: one run against gold: conventions, counts, scores, their signature.
-    ``resampling``: intervals and tests for any statistic of dialogues.
     ``comparison``: several runs over the same dialogues.
     ``timing``: when, not only what; and what alarms cost.
     ``errors``: what exactly went wrong, and what followed.

@@ -16,10 +16,11 @@ import pytest
 
 from cradle_lib.annotation.study import Study, next_assignments, plan_study
 from cradle_lib.annotation.table import Annotation, Annotations
-from cradle_lib.annotation.tasks import export_name, region, task_data
+from cradle_lib.annotation.tasks import export_name, task_data
 from cradle_lib.cli import main
 from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.labels import BITS
+from tools.annotations.build import region
 
 Export = list[dict[str, Any]]
 

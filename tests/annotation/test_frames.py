@@ -11,9 +11,8 @@ import pandas as pd
 import pytest
 
 from cradle_lib.annotation import Annotation, Annotations, adjudicate, write_annotations
-from cradle_lib.annotation.agreement import MEASURES
-from cradle_lib.annotation.agreement_frame import agreement_frame
-from cradle_lib.annotation.protocol_warnings import slip_frame
+from cradle_lib.annotation.agreement import MEASURES, agreement_frame
+from cradle_lib.annotation.protocol_warnings import protocol_warnings
 from cradle_lib.annotation.voting import Outcome
 from cradle_lib.labels import LABELS
 
@@ -56,7 +55,7 @@ def test_no_annotations_are_a_frame_too(study: Annotations, tmp_path: Path) -> N
     nobody = Annotations.of(study.corpus, [])
     assert nobody.to_frame().dtypes.equals(study.to_frame().dtypes)
     write_annotations(nobody, tmp_path / "none.csv")
-    assert len(slip_frame(nobody)) == 0
+    assert len(protocol_warnings(nobody)) == 0
 
 
 def test_agreement_is_that_of_fractions_by_hand(study: Annotations) -> None:
@@ -123,14 +122,14 @@ def test_rounds_are_kept_apart_or_put_together(study: Annotations) -> None:
     assert together[["low", "high"]].isna().all(axis=None)
 
 
-def test_everybody_has_a_count_of_every_slip(study: Annotations) -> None:
+def test_everybody_has_a_count_of_every_warning(study: Annotations) -> None:
     moved = [
         Annotation(e.dialogue, e.annotator, e.team, e.round, e.role, (0, SH, 0, SH))
         if (e.dialogue, e.annotator) == ("d0001", "B")
         else e
         for e in study.entries
     ]
-    frame = slip_frame(Annotations.of(study.corpus, moved))
+    frame = protocol_warnings(Annotations.of(study.corpus, moved))
     assert frame[["dialogue", "turn", "annotator", "kind"]].to_numpy().tolist() == [
         ["d0001", 1, "B", "not a user turn"],
         ["d0001", 3, "B", "repeated"],

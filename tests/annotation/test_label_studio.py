@@ -23,9 +23,10 @@ from cradle_lib.annotation.interface import (
 )
 from cradle_lib.annotation.study import Study, plan_study
 from cradle_lib.annotation.table import Annotations
-from cradle_lib.annotation.tasks import region, write_tasks
+from cradle_lib.annotation.tasks import write_tasks
 from cradle_lib.corpus import Corpus, Dialogue, Turn, load_corpus
 from cradle_lib.labels import BITS, mask_of
+from tools.annotations.build import region
 
 from ..book.site import FLAGS, chromium
 from . import label_studio

@@ -1,10 +1,10 @@
-"""Slips against the protocol, each with its place."""
+"""Departures from the protocol, each with its place."""
 
 from __future__ import annotations
 
 import pytest
 
-from cradle_lib.annotation.protocol_warnings import find_slips
+from cradle_lib.annotation.protocol_warnings import find_warnings
 from cradle_lib.annotation.table import Annotation, Annotations
 from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.labels import BITS
@@ -25,11 +25,11 @@ DIALOGUE = Dialogue(
 )
 
 
-def slips(*masks: int) -> list[tuple[str, int]]:
+def warned(*masks: int) -> list[tuple[str, int]]:
     entry = Annotation("d0000", "A", "1", 1, "annotator", masks)
     return [
-        (slip.kind, slip.turn_id)
-        for slip in find_slips(Annotations.of(Corpus("c", (DIALOGUE,)), [entry]))
+        (found.kind, found.turn_id)
+        for found in find_warnings(Annotations.of(Corpus("c", (DIALOGUE,)), [entry]))
     ]
 
 
@@ -48,15 +48,15 @@ def slips(*masks: int) -> list[tuple[str, int]]:
         ((SH | ALERT, 0, 0, 0, 0), []),
     ],
 )
-def test_a_slip_is_found_with_its_turn(
+def test_a_warning_is_found_with_its_turn(
     masks: tuple[int, ...], found: list[tuple[str, int]]
 ) -> None:
-    assert slips(*masks) == found
+    assert warned(*masks) == found
 
 
-def test_a_slip_names_dialogue_annotator_and_turn() -> None:
+def test_a_warning_names_dialogue_annotator_and_turn() -> None:
     entry = Annotation("d0000", "A", "1", 1, "annotator", (0, SH, 0, 0, 0))
-    (slip,) = find_slips(Annotations.of(Corpus("c", (DIALOGUE,)), [entry]))
-    assert str(slip) == (
+    (found,) = find_warnings(Annotations.of(Corpus("c", (DIALOGUE,)), [entry]))
+    assert str(found) == (
         "dialogue d0000, annotator A, turn 1: confirm_SH_ongoing is on a Listener turn"
     )

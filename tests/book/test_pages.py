@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from axe_core_python.sync_playwright import Axe
+from axe_core_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Page
 
 from .site import PHONE, WIDE, Site, set_theme
@@ -57,12 +57,17 @@ class Visit:
     facts: dict[str, object]
 
 
-def violations(axe: Axe, page: Page, theme: str) -> list[str]:
-    # Light and dark differ in nothing but colour.
-    options = {"runOnly": ["color-contrast"]} if theme == "dark" else {}
+# Contrast is the slow check, and the rows of a table are coloured alike from the fifth one on.
+EVERYTHING_ELSE = "document, {rules: {'color-contrast': {enabled: false}}, %s}"
+CONTRAST = "{exclude: [['tbody tr:nth-child(n+5)']]}, {runOnly: ['color-contrast'], %s}"
+
+
+def violations(page: Page, question: str) -> list[str]:
+    page.evaluate(AXE_SCRIPT)
+    asked = question % "resultTypes: ['violations']"
     return [
         f"{found['id']}: {node['target']} {node['html'][:120]}"
-        for found in axe.run(page, options=options)["violations"]
+        for found in page.evaluate(f"axe.run({asked}).then(found => found.violations)")
         for node in found["nodes"]
     ]
 
@@ -70,7 +75,7 @@ def violations(axe: Axe, page: Page, theme: str) -> list[str]:
 @pytest.fixture(scope="module")
 def visits(site: Site, browser: Browser) -> list[Visit]:
     """Every page, seen wide in light and dark, and on a phone."""
-    axe, found = Axe(), []
+    found = []
     for name in site.pages:
         page = browser.new_page(reduced_motion="reduce")
         errors: list[str] = []
@@ -84,7 +89,9 @@ def visits(site: Site, browser: Browser) -> list[Visit]:
             page.goto(site.url(name), wait_until="load")
             for theme in ("light", "dark") if view == "wide" else ("light",):
                 set_theme(page, theme)
-                seen[f"{view}, {theme}"] = violations(axe, page, theme)
+                asked = [CONTRAST] if view == "wide" else []
+                asked += [EVERYTHING_ELSE] if theme == "light" else []
+                seen[f"{view}, {theme}"] = [v for each in asked for v in violations(page, each)]
         found.append(
             Visit(
                 page=name,

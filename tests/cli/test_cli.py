@@ -112,7 +112,8 @@ def test_every_convention_can_be_chosen_and_stands_in_the_signature(
         done = cradle("score", journal, "--corpus", tiny, "--json", "--draws", "0", *options)
         assert done.returncode == 0, done.stderr
         turn = json.loads(done.stdout)["turn"]
-        return turn["scores"]["exact_match"]["value"], turn["signature"]
+        [row] = [row for row in turn["scores"] if row["score"] == "exact_match"]
+        return row["value"], turn["signature"]
 
     # Two of three turns were answered with `none`; both of them have no gold label. What could
     # not be read has one, so that only leaving it out changes the score.
@@ -247,7 +248,8 @@ def test_a_run_is_made_scored_and_made_again_without_asking_twice(
     result = json.loads(scored.stdout)
     assert set(result) == {"turn", "dialogue", "confirm"}
     # Three user turns, all three right: the keyword baseline knows this sentence.
-    assert result["turn"]["scores"]["exact_match"]["value"] == 1.0
+    values = {row["score"]: row["value"] for row in result["turn"]["scores"]}
+    assert values["exact_match"] == 1.0
     assert result["turn"]["turns"] == 3
     table = cradle("score", journal, "--corpus", tiny, "--draws", "100")
     assert "exact match" in table.stdout

@@ -69,11 +69,12 @@ def test_json_is_the_whole_comparison(corpus: Path, journals: dict[str, Path]) -
         journals["always-none"], journals["keyword"], "--corpus", corpus, "--json", *QUICK
     )
     read = json.loads(done.stdout)
-    turn = next(d for d in read["family"] if (d["level"], d["score"]) == ("turn", "micro_f1"))
-    assert turn["values"] == [0.0, 1.0]
+    rows = read["differences"]
+    turn = next(d for d in rows if (d["level"], d["score"]) == ("turn", "micro_f1"))
+    assert (turn["baseline_score"], turn["own_score"]) == (0.0, 1.0)
     # Every swap of all dialogues is as extreme; of 99 seeded ones none is.
     assert turn["p"] == 1 / 100
-    assert read["leaderboards"]["turn.micro_f1"][0]["group"] == 1
+    assert read["leaderboard"][0]["tie_group"] == 1
 
 
 def test_stored_runs_can_be_named_by_their_model(

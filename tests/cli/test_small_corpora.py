@@ -11,7 +11,7 @@ import pytest
 
 from cradle_lib.cli import main
 
-from ..reporting.tiny_corpora import SCRIPTS, write
+from ..notebooks.tiny_corpora import SCRIPTS, write
 
 
 def cradle(

@@ -20,7 +20,8 @@ from cradle_lib.detection import (
     run,
 )
 from cradle_lib.prompts import load_template
-from cradle_lib.scoring.errors.error_kinds import Case, ErrorKind
+from cradle_lib.scoring.errors.cases import Case
+from cradle_lib.scoring.errors.taxonomy import ErrorKind
 
 SECRET = "nobody may read this"
 

@@ -13,8 +13,7 @@ import sys
 from pathlib import Path
 
 from cradle_lib.corpus import Corpus, Dialogue, Turn
-from cradle_lib.detection import Answer, Model, Prompt, journal, run
-from cradle_lib.detection import run as run_function
+from cradle_lib.detection import Answer, Model, Prompt, asking, journal, run
 from cradle_lib.detection.engine import Sequential
 
 CORPUS = Corpus(
@@ -66,7 +65,7 @@ class Scripted(Sequential):
 
 
 def main(folder: Path, place: str) -> Path:
-    module = sys.modules[run_function.__module__]
+    module = asking
     module.make_engine = lambda *_: Scripted(place)  # type: ignore[attr-defined]
     done = 0
 

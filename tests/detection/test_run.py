@@ -21,18 +21,19 @@ from cradle_lib.detection import (
     Outcome,
     Progress,
     Prompt,
+    asking,
     journal_path,
     load_predictions,
     read_journal,
     run,
     sample_dialogues,
 )
+from cradle_lib.detection.asking import Consent
 from cradle_lib.detection.engine import Engine, Sequential
 from cradle_lib.detection.model import Decoding, Prices
-from cradle_lib.detection.run import Consent
 from cradle_lib.errors import CorpusError, EngineError, JournalError
 from cradle_lib.labels import BITS
-from cradle_lib.scoring.robustness.subgroups import cohorts
+from cradle_lib.scoring.robustness.subgroups import subgroups
 
 from .dialogues import make_corpus
 
@@ -51,7 +52,7 @@ class Asked(Sequential):
 
 def use(monkeypatch: pytest.MonkeyPatch, *answers: Answer) -> Asked:
     engine = Asked(*answers)
-    module = sys.modules[run.__module__]
+    module = asking
     monkeypatch.setattr(module, "make_engine", lambda *_: engine)
     # As if it shipped with the library: these runs go on from one engine to the other.
     monkeypatch.setattr(module, "code_of", lambda _: None)
@@ -235,8 +236,11 @@ def test_a_corpus_own_ids_name_its_dialogues_in_the_journal(
     predictions = load_predictions(path, corpus, partial=True)
     assert [d.id for d in predictions.corpus] == chosen
     # One of each timing: the sample keeps their shares.
-    by_timing = cohorts(predictions, "timing", draws=0).cohorts
-    assert {cohort.name: cohort.dialogues for cohort in by_timing} == {"early": 1, "late": 1}
+    by_timing = subgroups(predictions, "timing", draws=0)
+    assert dict(zip(by_timing["part"], by_timing["dialogues"], strict=True)) == {
+        "early": 1,
+        "late": 1,
+    }
 
 
 def test_shards_cover_the_corpus_once_and_merge(
@@ -288,6 +292,19 @@ def test_predictions_can_be_restricted_to_some_dialogues(
     assert part.answers == ("confirm_RA_past", "none", "alert_past", "none")
     with pytest.raises(JournalError, match="d0001"):
         part.subset(corpus)
+
+
+def test_a_run_without_a_user_turn_is_a_frame_with_the_same_types(
+    corpus: Corpus, always_none: Model, tmp_path: Path
+) -> None:
+    silent = make_corpus([[("Listener", "Hello.", "none")]])
+    frames = [
+        load_predictions(run(always_none, over, out=tmp_path / name), over).to_frame()
+        for name, over in (("whole", corpus), ("silent", silent))
+    ]
+    assert frames[1].empty
+    for column in ("outcome", "tagged", "answer"):
+        assert frames[1][column].dtype == frames[0][column].dtype
 
 
 def test_journals_of_different_runs_do_not_mix(
@@ -388,7 +405,7 @@ def test_the_limit_of_a_run_binds_every_later_start(
     path = run(PRICED, corpus, out=tmp_path, limit=1, consent=yes, max_cost=0.5)
     assert read_journal(path)[0].max_cost == 0.5
     engine = use(monkeypatch, *[Answer("none", tokens_in=900_000, tokens_out=1)] * 2)
-    monkeypatch.setattr(sys.modules[run.__module__], "Remote", Asked)
+    monkeypatch.setattr(asking, "Remote", Asked)
     engine.stop = lambda why: engine.answers.clear() or (_ for _ in ()).throw(EngineError(why))
     with pytest.raises(EngineError, match=r"of --max-cost \$0\.5 are spent"):
         run(PRICED, corpus, out=tmp_path, consent=yes)
@@ -424,6 +441,21 @@ def test_a_start_that_failed_does_not_stand_in_the_way_of_the_corrected_entry(
     assert path.read_bytes() == before
 
 
+def test_a_limit_of_a_start_that_failed_does_not_bind_the_corrected_entry(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    yes: Consent = lambda _: True  # noqa: E731 - as short as it is used
+    wrong = PRICED.model_copy(update={"weights": "mistyped"})
+    use(monkeypatch, *[Answer("", Outcome.FAILED, "no such model")] * 6)
+    path = run(wrong, corpus, out=tmp_path, consent=yes, max_cost=0.5)
+    assert read_journal(path)[0].max_cost == 0.5
+    use(monkeypatch)
+    run(PRICED, corpus, out=tmp_path, consent=yes)
+    record, stored = read_journal(path)
+    assert record.max_cost is None
+    assert [p.outcome for p in stored] == [Outcome.OK] * 6
+
+
 def test_the_code_of_an_engine_of_ones_own_is_part_of_its_runs_identity(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -445,7 +477,7 @@ def test_the_code_of_an_engine_of_ones_own_is_part_of_its_runs_identity(
         return found
 
     model = Model(id="own", name="Own", group="own", engine="keyword")
-    module = sys.modules[run.__module__]
+    module = asking
     monkeypatch.setattr(module, "make_engine", lambda *_: load("none")())
     path = run(model, corpus, out=tmp_path)
     code = read_journal(path)[0].code

@@ -32,12 +32,13 @@ from cradle_lib.detection import (
     specs,
     stored_runs,
 )
+from cradle_lib.detection.baselines.function import UserFunction
 from cradle_lib.detection.journal_paths import PAGE
 from cradle_lib.detection.registry import Registry
+from cradle_lib.detection.run_sets import with_same_dialogues
 from cradle_lib.errors import JournalError, NoJournalError, NothingAnsweredError, RegistryError
 from cradle_lib.prompts import load_template
 from cradle_lib.record import Record
-from cradle_lib.reporting.runs import is_whole, with_same_dialogues
 
 from .dialogues import make_corpus
 
@@ -73,7 +74,7 @@ def test_a_model_is_run_once_and_its_journal_used_after_that(home: Path, corpus:
     again = run_model("always-none", corpus)
     assert journal.read_bytes() == content
     assert first.masks.tolist() == again.masks.tolist() == [0] * 160
-    assert is_whole(first)
+    assert first.is_whole
 
 
 def test_a_model_with_a_sample_is_aligned_to_it(home: Path, corpus: Corpus) -> None:
@@ -81,7 +82,7 @@ def test_a_model_with_a_sample_is_aligned_to_it(home: Path, corpus: Corpus) -> N
     assert len(run.corpus) == 5
     assert len(run.masks) == 20
     assert run.of_turns == 160
-    assert not is_whole(run)
+    assert not run.is_whole
     assert set(run.record.dialogues or ()) == {dialogue.id for dialogue in run.corpus}
 
 
@@ -126,6 +127,18 @@ def test_the_surrogates_test_split_needs_no_name_and_a_sample_is_asked_for(home:
     assert infer_command(registry["tfidf"], whole) == "cradle infer --model tfidf"
     assert infer_command(registry["keyword"], whole) == "cradle infer --model keyword --sample 5"
     fetched = replace(whole, name="hub-test", path=paths.RELEASE / "test.parquet", synthetic=False)
+    for spec in ("hf:./tiny", "openai:gpt-x", "anthropic:claude-x"):
+        assert infer_command(specs.resolve(spec), whole) == f"cradle infer --model {spec}"
+    slow = specs.resolve("hf:ORG/Tiny", engine="reference", temperature=0.5)
+    words = shlex.split(infer_command(slow, whole))
+    assert words[2:] == [
+        "--model", "hf:ORG/Tiny", "--engine", "reference", "--decoding", "temperature=0.5"
+    ]  # fmt: skip
+    own = specs.resolve("openai:m", base_url="http://127.0.0.1:1/v1", key="MY_KEY")
+    told = "cradle infer --model openai:m --base-url http://127.0.0.1:1/v1 --key MY_KEY"
+    assert infer_command(own, whole) == told
+    function = UserFunction.of(lambda _: "none", "Mine").model
+    assert infer_command(function, whole) == "run_model(..., name='Mine')"
     assert infer_command(registry["tfidf"], fetched) == "cradle infer --model tfidf --corpus hub"
     with pytest.raises(JournalError, match=r"infer --model keyword --corpus hub --sample 5`"):
         stored_runs(fetched)
@@ -214,7 +227,7 @@ def test_a_run_that_is_not_finished_is_shown_as_far_as_it_goes(home: Path, corpu
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join(lines[:-1]))
     [part] = stored_runs(corpus, ["keyword"])
-    assert (len(part.corpus), part.is_finished, is_whole(part)) == (4, False, False)
+    assert (len(part.corpus), part.is_finished, part.is_whole) == (4, False, False)
     with pytest.raises(JournalError, match="4 of the run's 5 dialogues are complete"):
         load_run(Model.model_validate(SAMPLED), corpus)
     # Nothing complete at all: it is left out of the default set, and named if it is asked for.

@@ -8,7 +8,7 @@ import pytest
 
 from cradle_lib import paths
 from cradle_lib.corpus import load_corpus
-from cradle_lib.detection.stored_answers import stored_answers
+from cradle_lib.detection.stored_answers import stored_answers, stored_records
 from cradle_lib.errors import RegistryError
 
 from .dialogues import make_corpus
@@ -42,3 +42,21 @@ def test_models_that_were_not_run_leave_no_rows() -> None:
     assert frame.columns.tolist() == stored_answers(load_corpus(), SERVED[:1]).columns.tolist()
     with pytest.raises(RegistryError):
         stored_answers(corpus, ["absent"])
+
+
+def test_a_journal_may_be_named_by_its_path() -> None:
+    path = f"data/runs/surrogate-test/{SERVED[0]}.jsonl"
+    named, found = (stored_answers(load_corpus(), [name]) for name in (SERVED[0], path))
+    assert set(found["run"]) == {path}
+    assert found.drop(columns="run").equals(named.drop(columns="run"))
+    assert stored_answers(load_corpus(), ["data/runs/absent.jsonl"]).empty
+
+
+def test_records_stand_side_by_side() -> None:
+    frame = stored_records(load_corpus(), [*SERVED, "data/runs/absent.jsonl"])
+    assert frame.columns.tolist() == SERVED
+    for model in SERVED:
+        path = paths.SHIPPED_RUNS / "surrogate-test" / f"{model}.jsonl"
+        record = json.loads(path.read_text(encoding="utf-8").splitlines()[0])["record"]
+        for field in ("name", "engine", "corpus"):
+            assert frame.loc[field, model] == record[field]

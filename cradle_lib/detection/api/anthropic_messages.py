@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
+from cradle_lib.detection.api.faults import Fault
 from cradle_lib.detection.api.remote import Remote
 from cradle_lib.detection.api.replies import (
     believed,
@@ -19,6 +22,8 @@ from cradle_lib.detection.session import Answer, Prompt
 # The version that still knows a temperature, which the paper sets to 0; the SDK's own
 # default is newer and answers 400 to it.
 API_VERSION: Final = "2023-06-01"
+# What an error within a batch would have been as a call of its own.
+_STATUS: Final = {"invalid_request_error": 400, "not_found_error": 404, "permission_error": 403}
 _CUT: Final = {
     "max_tokens": "cut at {} tokens",
     "model_context_window_exceeded": "cut at the end of the model's context",
@@ -62,6 +67,37 @@ class AnthropicMessages(Remote):
         if mark is not None:
             messages[-1] = {**messages[-1], "content": _marked(prompt.blocks, mark)}
         return {"model": self.model.weights, "messages": messages, **rest}
+
+    async def submit(self, asked: Mapping[str, Prompt]) -> str:
+        """Sends the questions as one batch."""
+        requests = [
+            {"custom_id": key, "params": self.body(prompt, self._parameters.sent)}
+            for key, prompt in asked.items()
+        ]
+        return str((await self._client.messages.batches.create(requests=requests)).id)
+
+    async def ended(self, batch: str) -> bool:
+        """Whether a batch is finished."""
+        found = await self._client.messages.batches.retrieve(batch)
+        return bool(found.processing_status == "ended")
+
+    async def results(self, batch: str) -> AsyncIterator[tuple[str, Answer | Fault]]:
+        """Reads the results, from the address that was agreed to and no other."""
+        content = await self._client.get(
+            f"{self.base}/v1/messages/batches/{batch}/results",
+            cast_to=str,
+            options={"follow_redirects": False},
+        )
+        for line in content.splitlines():
+            reply = json.loads(line)
+            result = reply["result"]
+            found: Answer | Fault = Fault("failed", f"the batch left it {result['type']}")
+            if result["type"] == "succeeded":
+                found = self.result(result["message"])
+            elif result["type"] == "errored":
+                kind = look(result, "error", "error", "type") or look(result, "error", "type")
+                found = self.result(result["error"], _STATUS.get(str(kind), 500))
+            yield str(reply["custom_id"]), found
 
     def read(self, reply: object) -> Answer:
         """Reads a message; prompt tokens are counted with those read from or written to a cache."""

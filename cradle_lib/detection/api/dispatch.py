@@ -21,9 +21,9 @@ from typing import Final
 from cradle_lib.detection.api.admission import Admission
 from cradle_lib.detection.api.faults import HOPELESS_HINT, Fault, Reply
 from cradle_lib.detection.api.patience import Patience, Silence, span
-from cradle_lib.detection.engine import Emit
+from cradle_lib.detection.engine import Emit, Questions
 from cradle_lib.detection.parsing import Outcome
-from cradle_lib.detection.session import Answer, Prediction, Prompt, Session
+from cradle_lib.detection.session import Answer, Prediction, Prompt
 from cradle_lib.errors import EngineError
 
 NOT_A_WORD: Final = "it has not replied"
@@ -34,7 +34,7 @@ class _Dialogue:
     """A dialogue that has begun: its place, its session, and how its question fares."""
 
     rank: int
-    session: Session
+    session: Questions
     attempts: int = 0
     began: float = 0.0
 
@@ -111,7 +111,7 @@ class Dispatcher:
         self._closed = self._hopeless = True
         self._wake()
 
-    async def run(self, sessions: Iterable[Session]) -> None:
+    async def run(self, sessions: Iterable[Questions]) -> None:
         """Asks every session's prompts until all are finished, or the run is stopped.
 
         Raises:

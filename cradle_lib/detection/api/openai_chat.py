@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
 
+from cradle_lib.detection.api.batches import BatchRefusedError
+from cradle_lib.detection.api.faults import Fault
 from cradle_lib.detection.api.remote import Remote
 from cradle_lib.detection.api.replies import (
     believed,
@@ -16,6 +20,8 @@ from cradle_lib.detection.api.replies import (
     unreadable,
 )
 from cradle_lib.detection.session import Answer, Prompt
+
+_ENDED: Final = frozenset({"completed", "failed", "expired", "cancelled"})
 
 
 class OpenAIChat(Remote):
@@ -61,6 +67,50 @@ class OpenAIChat(Remote):
             digest = hashlib.sha256(beginning.encode()).hexdigest()
             body["prompt_cache_key"] = f"cradle-{digest[:16]}"
         return body
+
+    async def submit(self, asked: Mapping[str, Prompt]) -> str:
+        """Uploads the questions as a file, and sends the file as a batch."""
+        lines = (
+            {
+                "custom_id": key,
+                "method": "POST",
+                "url": "/v1/chat/completions",
+                "body": self.body(prompt, self._parameters.sent),
+            }
+            for key, prompt in asked.items()
+        )
+        content = "".join(json.dumps(line) + "\n" for line in lines).encode()
+        file = await self._client.files.create(file=("batch.jsonl", content), purpose="batch")
+        batch = await self._client.batches.create(
+            input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h"
+        )
+        return str(batch.id)
+
+    async def ended(self, batch: str) -> bool:
+        """Whether a batch is finished."""
+        return (await self._client.batches.retrieve(batch)).status in _ENDED
+
+    async def results(self, batch: str) -> AsyncIterator[tuple[str, Answer | Fault]]:
+        """Reads the files of answers and of errors.
+
+        Raises:
+            EngineError: If the batch was refused as a whole.
+        """
+        found = await self._client.batches.retrieve(batch)
+        files = [name for name in (found.output_file_id, found.error_file_id) if name]
+        if found.status == "failed":
+            errors = (found.errors.data if found.errors else None) or ()
+            told = self._clean("; ".join(str(error.message) for error in errors))
+            raise BatchRefusedError(f"{self.model.name}: batch {batch} was refused: {told}")
+        for name in files:
+            content = await self._client.files.content(name)
+            for line in content.text.splitlines():
+                reply = json.loads(line)
+                response = reply.get("response") or {"status_code": 500, "body": reply}
+                yield (
+                    str(reply["custom_id"]),
+                    self.result(response["body"], int(response["status_code"])),
+                )
 
     def read(self, reply: object) -> Answer:
         """Reads a chat completion."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,7 @@ class Patience:
             time of the one before.
         silence: Without any answer until the run stops. A service that asks for a longer wait
             is left alone at once.
+        poll: Between two looks at a batch.
     """
 
     attempts: int = 6
@@ -30,6 +31,13 @@ class Patience:
     connect: float = 8.0
     word: float = 10.0
     silence: float = 300.0
+    poll: float = 30.0
+
+    @classmethod
+    def of(cls, deadline: float) -> Patience:
+        """The usual patience for calls that may last so long."""
+        usual = cls()
+        return replace(usual, deadline=deadline, silence=max(usual.silence, 2.5 * deadline))
 
 
 class Silence:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -25,18 +25,19 @@ from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from cradle_lib.corpus import Corpus
+from cradle_lib.detection.api.batches import MOST, Batches
 from cradle_lib.detection.api.dispatch import Dispatcher
-from cradle_lib.detection.api.faults import Fault, Reply, fault_of_error
+from cradle_lib.detection.api.faults import Fault, Reply, fault_of_error, fault_of_status
 from cradle_lib.detection.api.keys import Redactor, find_key
 from cradle_lib.detection.api.parameters import Parameters
 from cradle_lib.detection.api.patience import Patience
 from cradle_lib.detection.api.proxy import find_proxy, place_of
 from cradle_lib.detection.api.replies import one_line
-from cradle_lib.detection.engine import Emit, Engine, Options
+from cradle_lib.detection.engine import Emit, Engine, Options, Questions
 from cradle_lib.detection.local.loading import require_packages
 from cradle_lib.detection.local.quiet import unlogged
 from cradle_lib.detection.model import Decoding, Model
-from cradle_lib.detection.session import Answer, Prompt, Session
+from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError
 
 LONGEST_REASON: Final = 300
@@ -78,7 +79,7 @@ class Remote(Engine):
         require_packages(self.package, "aiohttp", extra="api", model=model)
         self.model = model
         self.decoding = model.decoding or Decoding()
-        self.patience = patience or Patience()
+        self.patience = patience or Patience.of(options.deadline)
         self._options = options
         self.base = (model.base_url or self.endpoint).rstrip("/")
         # Whole, so that the SDK need not put it together for every call.
@@ -96,7 +97,7 @@ class Remote(Engine):
         self._place = f"{place_of(self.base)}{through}"
         self._sdk = importlib.import_module(self.package)
         self._parameters = Parameters({})
-        self._dispatcher: Dispatcher | None = None
+        self._dispatcher: Dispatcher | Batches | None = None
         self.lost: Emit = lambda _: None
 
     def headers(self) -> dict[str, Any]:
@@ -150,7 +151,7 @@ class Remote(Engine):
         if self._dispatcher is not None:
             self._dispatcher.stop(why)
 
-    def answer_all(self, sessions: Iterable[Session], emit: Emit) -> None:
+    def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:
         """Asks many dialogues at once, each of them one turn after the other.
 
         Raises:
@@ -160,16 +161,7 @@ class Remote(Engine):
                 second one.
         """
         self._parameters = Parameters(self.settings())
-        self._dispatcher = dispatcher = Dispatcher(
-            name=self.model.name,
-            place=self._place,
-            limit=self._options.concurrency,
-            patience=self.patience,
-            call=self._call,
-            emit=emit,
-            lost=self.lost,
-            notice=self._options.notice,
-        )
+        self._dispatcher = dispatcher = self._leader(emit)
         # A thread of its own, because a notebook's kernel already runs an event loop.
         with unlogged(self.package, *_CARRIERS), ThreadPoolExecutor(max_workers=1) as pool:
             future = pool.submit(asyncio.run, self._drive(dispatcher, sessions))
@@ -189,11 +181,35 @@ class Remote(Engine):
         if dispatcher.error is not None:
             raise dispatcher.error
 
-    async def _drive(self, dispatcher: Dispatcher, sessions: Iterable[Session]) -> None:
+    def _leader(self, emit: Emit) -> Dispatcher | Batches:
+        """Makes what leads this start: batches if they are asked for, or else call by call."""
+        if self._options.batches is not None:
+            return Batches(
+                name=self.model.name,
+                path=self._options.batches,
+                limit=min(self._options.concurrency, MOST),
+                provider=self,
+                attempt=self._attempt,
+                emit=emit,
+                notice=self._options.notice,
+                poll=self.patience.poll,
+            )
+        return Dispatcher(
+            name=self.model.name,
+            place=self._place,
+            limit=self._options.concurrency,
+            patience=self.patience,
+            call=self._call,
+            emit=emit,
+            lost=self.lost,
+            notice=self._options.notice,
+        )
+
+    async def _drive(self, dispatcher: Dispatcher | Batches, sessions: Iterable[Questions]) -> None:
         async with self.connect() as self._client:
             await dispatcher.run(self._informed(sessions))
 
-    def _informed(self, sessions: Iterable[Session]) -> Iterator[Session]:
+    def _informed(self, sessions: Iterable[Questions]) -> Iterator[Questions]:
         """What an earlier start learned about parameters need not be learned again."""
         for session in sessions:
             for stored in session.taken:
@@ -221,18 +237,75 @@ class Remote(Engine):
             fault = fault_of_error(self._sdk, error)
             if fault is None:
                 raise
-            if self._drop(sent, fault):
-                fault = replace(fault, kind="again")
-            found = replace(fault, reason=self._clean(fault.reason))
+            found = self._judged(fault, sent)
         else:
-            read = self.read(reply)
-            found = replace(
-                read,
-                text=self._hide(read.text),
-                reason=None if read.reason is None else self._clean(read.reason),
-                served=self._clean(read.served) if read.served else None,
-            )
+            found = self._cleaned(self.read(reply))
         return Reply(found, clock() - started, dropped)
+
+    def _judged(self, fault: Fault, sent: dict[str, Any]) -> Fault:
+        """Leaves a parameter out from now on if that was the trouble."""
+        if self._drop(sent, fault):
+            fault = replace(fault, kind="again")
+        return replace(fault, reason=self._clean(fault.reason))
+
+    def _cleaned(self, answer: Answer) -> Answer:
+        """Takes the key out of an answer."""
+        return replace(
+            answer,
+            text=self._hide(answer.text),
+            reason=None if answer.reason is None else self._clean(answer.reason),
+            served=self._clean(answer.served) if answer.served else None,
+        )
+
+    async def _attempt(self, call: Callable[[], Awaitable[Any]]) -> Any:
+        """Makes a call about a batch, again where that may help.
+
+        Raises:
+            EngineError: If it does not help.
+        """
+        for attempt in range(1, self.patience.attempts + 1):
+            try:
+                async with asyncio.timeout(self.patience.deadline):
+                    return await call()
+            except TimeoutError:
+                fault = Fault("retry", f"no answer within {self.patience.deadline:g} s")
+            except Exception as error:
+                known = fault_of_error(self._sdk, error)
+                if known is None:
+                    raise
+                fault = known
+            if fault.kind != "retry" or attempt == self.patience.attempts:
+                break
+            pause = self.patience.base * 2.0 ** (attempt - 1)
+            await asyncio.sleep(min(pause if fault.wait is None else fault.wait, self.patience.cap))
+        raise EngineError(
+            f"{self.model.name}: the batch interface of {self._place}: "
+            f"{self._clean(fault.reason)}. What was sent is kept: run the same command again."
+        )
+
+    @abstractmethod
+    async def submit(self, asked: Mapping[str, Prompt]) -> str:
+        """Sends questions, by their ids, as one batch; gives the batch's id."""
+
+    @abstractmethod
+    async def ended(self, batch: str) -> bool:
+        """Whether a batch is finished, in whatever way."""
+
+    @abstractmethod
+    def results(self, batch: str) -> AsyncIterator[tuple[str, Answer | Fault]]:
+        """Gives what came of each question of a finished batch, by its id."""
+
+    def result(self, reply: object, status: int = 200) -> Answer | Fault:
+        """Reads the result of one question of a batch.
+
+        Args:
+            reply: The body that a call of its own would have brought.
+            status: Its HTTP status.
+        """
+        sent, dropped = self._parameters.sent, self._parameters.dropped
+        if status != 200:
+            return self._judged(fault_of_status(status, {}, reply), sent)
+        return replace(self._cleaned(self.read(reply)), dropped=dropped)
 
     def _drop(self, sent: dict[str, Any], fault: Fault) -> bool:
         """Leaves out what the service does not take; false if that was not the trouble."""

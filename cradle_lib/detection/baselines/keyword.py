@@ -55,6 +55,7 @@ class Keyword(Sequential):
         self.revision = f"lexicon:{checksum(lexicon)} code:{checksum(__file__)}"
         self._past_by_default = {name.lower() for name in sections.pop("past by default")}
         self._patterns = {name: _pattern(phrases) for name, phrases in sections.items()}
+        self._any = _pattern([phrase for name in CRISIS_TYPES for phrase in sections[name]])
 
     def reply(self, prompt: Prompt) -> Answer:
         """Tags the current turn, without what the history already shows."""
@@ -63,6 +64,14 @@ class Keyword(Sequential):
         if prompt.tagged & CONFIRM_MASK:
             found &= ~ALERT_MASK
         return Answer(text=format_mask(found))
+
+    def may_confirm(self, text: str) -> bool:
+        """Whether a text holds any crisis type's phrase at all: a quick look before :meth:`find`.
+
+        Args:
+            text: Any text, perhaps many turns.
+        """
+        return bool(self._any.search(_plain(text)))
 
     def find(self, text: str) -> int:
         """Looks for the lexicon's phrases.
@@ -76,7 +85,7 @@ class Keyword(Sequential):
             passive ideation).
         """
         mask = 0
-        for sentence in _SENTENCE.split(text.lower().replace("’", "'")):  # noqa: RUF001
+        for sentence in _SENTENCE.split(_plain(text)):
             plain = self._patterns["idiom"].sub(" ", sentence)
             ongoing = bool(self._patterns["ongoing cue"].search(plain))
             past = bool(self._patterns["past cue"].search(plain)) and not ongoing
@@ -103,6 +112,10 @@ class Keyword(Sequential):
         if self._patterns["oneself"].search(clause[start : match.end()]):
             return True
         return not others and not self._patterns["somebody"].search(before)
+
+
+def _plain(text: str) -> str:
+    return text.lower().replace("’", "'")  # noqa: RUF001
 
 
 def _most_severe(mask: int) -> int:

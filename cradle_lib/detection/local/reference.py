@@ -8,51 +8,18 @@ Other engines for local weights are measured against the tags that this one give
 from __future__ import annotations
 
 import hashlib
-from functools import cached_property
 
-from cradle_lib.corpus import Corpus
-from cradle_lib.detection.engine import Options, Sequential
-from cradle_lib.detection.local.loading import Local, load_local, require_packages, wait_passively
-from cradle_lib.detection.local.snapshot import weights_pin
-from cradle_lib.detection.model import Model
+from cradle_lib.detection.engine import Sequential
+from cradle_lib.detection.local.local_engine import LocalEngine
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError
 
 
-class Reference(Sequential):
-    """Runs any causal language model of Transformers.
+class Reference(LocalEngine, Sequential):
+    """Asks one question at a time; see :class:`.LocalEngine` for its arguments."""
 
-    Weights are loaded when the first question comes, so that a finished run needs none.
-
-    Args:
-        model: An entry of the registry.
-        options: Device and device map.
-        local: The model, if it has been loaded already.
-
-    Raises:
-        EngineError: If PyTorch or Transformers is not installed.
-    """
-
-    kind = "local"
     uses = frozenset({"max_new_tokens", "temperature", "seed", "dtype", "chat", "answer_after"})
-    needs_weights = True
-
-    @classmethod
-    def create(cls, model: Model, corpus: Corpus, options: Options) -> Reference:
-        """Makes the engine, for the weights as they are now."""
-        engine = cls(model, options)
-        engine.revision = weights_pin(model)
-        return engine
-
-    def __init__(self, model: Model, options: Options, local: Local | None = None) -> None:
-        require_packages("torch", "transformers", extra="local", model=model)
-        wait_passively()
-        self._model, self._options, self._loaded = model, options, local
-
-    @cached_property
-    def _local(self) -> Local:
-        return self._loaded or load_local(self._model, self._options)
 
     def reply(self, prompt: Prompt) -> Answer:
         """Generates one answer, the whole prompt computed from scratch.

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
-from cradle_lib.scoring.comparison.difference import Difference
-from cradle_lib.scoring.comparison.ranking import ALPHA, Standing
-from cradle_lib.scoring.core.conventions import LEVELS, Level
-from cradle_lib.scoring.core.evaluate import Estimate
+from cradle_lib.scoring.core.conventions import Level
 from cradle_lib.scoring.core.signature import Signature
 
 
@@ -21,23 +17,16 @@ class Comparison:
     Attributes:
         names: Names of the runs, the baseline first.
         signatures: One for each level, which the runs share.
-        permutations: Swaps behind each p-value.
-        estimates: Each run's score with its interval, by level and score, in the order of
-            the names.
-        family: The declared family, in the order of runs, levels and scores.
-        labels: F1 of each label at turn level.
-        exact_match: Dialogue-level exact match.
-        leaderboards: Standings by level and score, for all runs against each other.
+        permutations: Permutations behind each p-value.
+        differences: As :meth:`to_frame` gives them.
+        standings: As :meth:`leaderboard` gives them.
     """
 
     names: tuple[str, ...]
     signatures: dict[Level, Signature]
     permutations: int
-    estimates: dict[tuple[Level, str], list[Estimate]]
-    family: tuple[Difference, ...]
-    labels: tuple[Difference, ...]
-    exact_match: tuple[Difference, ...]
-    leaderboards: dict[tuple[Level, str], list[Standing]]
+    differences: pd.DataFrame
+    standings: pd.DataFrame
 
     @property
     def dialogues(self) -> int:
@@ -47,20 +36,17 @@ class Comparison:
     @property
     def power_note(self) -> str:
         """Says which difference so many dialogues can show."""
-        sizes = [
-            d.detectable
-            for d in self.family
-            if d.detectable is not None and (d.level, d.score) == ("turn", "micro_f1")
-        ]
         n = self.dialogues
-        if not sizes:
+        wanted = self.differences.query("level == 'turn' and score == 'micro_f1'")
+        sizes = wanted["detectable"].dropna()
+        if sizes.empty:
             why = "The scores do not vary over the draws"
             if not self.signatures["turn"].draws:
                 why = "No draws"
             elif n == 1:
                 return "A single dialogue can show no difference."
             return f"{why}, so nothing is said about which difference {n:,} dialogues can show."
-        low, high = (f"{100 * size:.1f}" for size in (min(sizes), max(sizes)))
+        low, high = (f"{100 * size:.1f}" for size in (sizes.min(), sizes.max()))
         span = low if low == high else f"{low} to {high}"
         return (
             f"With {n:,} dialogues, a true difference of {span} points of turn-level micro F1 "
@@ -83,28 +69,13 @@ class Comparison:
               95 % interval, -1 to 1; NaN for what was not computed.
             - ``p``, ``adjusted_p`` (float): before and after correction; NaN without a test.
             - ``support`` (int): gold labels behind it, or dialogues for an exact match.
-            - ``detectable`` (float): as in :class:`.Difference`; NaN if there is none.
-            - ``verdict`` (str): ``different``, ``not shown`` or ``insufficient``.
+            - ``detectable`` (float): the smallest true difference that would be shown in four of
+              five samples of this size; NaN without draws, or if all draws give the same.
+            - ``verdict`` (str): ``different`` if the adjusted p-value is below 0.05,
+              ``insufficient`` if there was too little to test, else ``not shown``: never "equal".
             - ``signature`` (str): what the two scores depend on, and share.
         """
-        ordered = sorted(self.family, key=lambda d: LEVELS.index(d.level))
-        rows = [
-            {
-                **{name: getattr(d, name) for name in ("level", "score", "label", "system")},
-                "baseline_score": d.values[0],
-                "own_score": d.values[1],
-                **d.estimate._asdict(),
-                "p": d.p,
-                "adjusted_p": d.adjusted,
-                "support": d.support,
-                "detectable": d.detectable,
-                "verdict": d.verdict,
-                "signature": str(self.signatures[d.level]),
-            }
-            for d in (*ordered, *self.exact_match, *self.labels)
-        ]
-        numbers = ("low", "high", "p", "adjusted_p", "detectable")
-        return pd.DataFrame(rows).astype(dict.fromkeys(numbers, float))
+        return self.differences.copy()
 
     def leaderboard(self) -> pd.DataFrame:
         """Gives the tie groups as a tidy data frame.
@@ -118,44 +89,4 @@ class Comparison:
             - ``value``, ``low``, ``high`` (float): its score and the 95 % interval, 0 to 1.
             - ``signature`` (str): what the score depends on.
         """
-        rows = [
-            {
-                "level": level,
-                "score": score,
-                "system": self.names[standing.system],
-                "tie_group": standing.group,
-                "best_place": standing.best,
-                "worst_place": standing.worst,
-                **self.estimates[level, score][standing.system]._asdict(),
-                "signature": str(self.signatures[level]),
-            }
-            for (level, score), table in self.leaderboards.items()
-            for standing in table
-        ]
-        return pd.DataFrame(rows).astype({"low": float, "high": float})
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything, ready for strict JSON."""
-        return {
-            "systems": list(self.names),
-            "baseline": self.names[0],
-            "signatures": {level: str(s) for level, s in self.signatures.items()},
-            "permutations": self.permutations,
-            "alpha": ALPHA,
-            "family": [d.as_dict() for d in self.family],
-            "labels": [d.as_dict() for d in self.labels],
-            "exact_match": [d.as_dict() for d in self.exact_match],
-            "leaderboards": {
-                f"{level}.{score}": [
-                    {
-                        "system": self.names[s.system],
-                        "value": s.value,
-                        "group": s.group,
-                        "places": [s.best, s.worst],
-                    }
-                    for s in table
-                ]
-                for (level, score), table in self.leaderboards.items()
-            },
-            "power": self.power_note,
-        }
+        return self.standings.copy()

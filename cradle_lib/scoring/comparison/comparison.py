@@ -17,34 +17,40 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pandas as pd
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.comparison.compared import Comparison
 from cradle_lib.scoring.comparison.difference import (
     ENOUGH,
-    Difference,
+    detectable,
     exact_match_spread,
     mcnemar,
-    number,
     require_comparable,
 )
 from cradle_lib.scoring.comparison.paired import PERMUTATIONS, PairedResult, compare_pairs
-from cradle_lib.scoring.comparison.ranking import adjust, standings
+from cradle_lib.scoring.comparison.ranking import ALPHA, adjust, standings
 from cradle_lib.scoring.core.conventions import LEVELS, Conventions, Level
-from cradle_lib.scoring.core.evaluate import Estimate, Evaluation, evaluate
+from cradle_lib.scoring.core.evaluate import Evaluation, evaluate
 from cradle_lib.scoring.core.signature import Signature, shared
-from cradle_lib.scoring.resampling.intervals import DRAWS
+from cradle_lib.statistics.bootstrap import DRAWS
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
 
 SCORES: Final = ("micro_f1", "macro_f1")
+# The standard deviation of equal numbers is 0 but for rounding.
+_NO_SPREAD: Final = 1e-12
+_COLUMNS: Final = (
+    "level", "score", "label", "system", "baseline_score", "own_score", "value", "low", "high",
+    "p", "adjusted_p", "support", "detectable", "verdict", "signature",
+)  # fmt: skip
 
 
 def compare(
@@ -91,162 +97,150 @@ def compare(
         own = [evaluation.signature for evaluation in scored[level]]
         require_comparable(called, own, about=about)
         signatures[level] = replace(shared(own, about=about), draws=draws, seed=seed)
-    return _compared(called, scored, signatures, permutations)
-
-
-def common_dialogues(runs: Sequence[Predictions]) -> list[Predictions]:
-    """Restricts runs to the dialogues that all of them cover.
-
-    Args:
-        runs: Runs over the same corpus, or over parts of it.
-
-    Returns:
-        The runs, each aligned to the same part.
-
-    Raises:
-        ScoringError: If no dialogue is covered by all.
-    """
-    if not runs:
-        return []
-    shared = set.intersection(*({d.id for d in run.corpus} for run in runs))
-    fewest = min(runs, key=lambda run: len(run.corpus)).corpus
-    chosen = [place for place, dialogue in enumerate(fewest) if dialogue.id in shared]
-    if not chosen:
-        raise ScoringError(
-            f"no dialogue is covered by all {len(runs)} runs. Compare runs over the same corpus."
-        )
-    whole = len(chosen) == len(fewest)
-    part = fewest if whole else fewest.subset(chosen, f"{fewest.name}[{len(chosen)}]")
-    return [run.subset(part) for run in runs]
-
-
-def _compared(
-    names: tuple[str, ...],
-    scored: dict[Level, list[Evaluation]],
-    signatures: dict[Level, Signature],
-    permutations: int,
-) -> Comparison:
-    results = {}
-    for level, signature in signatures.items():
-        both = partial(
-            compare_pairs,
-            [e.counts for e in scored[level]],
-            seed=signature.seed,
-            zero_division=signature.zero_division,
-        )
-        # Intervals are shown against the baseline only; tie groups need a test of every pair.
-        spread = both(
-            [(0, other) for other in range(1, len(names))], draws=signature.draws, permutations=0
-        )
-        tested_pairs = both(draws=0, permutations=permutations)
-        results[level] = replace(spread, pairs=tested_pairs.pairs, p=tested_pairs.p)
-    firsts = [place for place, (a, _) in enumerate(results["turn"].pairs) if a == 0]
-    enough = {level: sum(scored[level][0].support.values()) >= ENOUGH for level in LEVELS}
-    tested = {level: np.where(enough[level], results[level].p, np.nan) for level in LEVELS}
-    adjusted = adjust(
-        np.array([[tested[level][place, :2] for level in LEVELS] for place in firsts]), "holm"
-    )
+    paired = {level: _paired(scored[level], signatures[level], permutations) for level in LEVELS}
     return Comparison(
-        names=names,
+        names=called,
         signatures=signatures,
         permutations=permutations,
-        estimates={
-            (level, score): [
-                Estimate(
-                    float(getattr(e.scores, score)),
-                    number(float(results[level].own_low[i, k])),
-                    number(float(results[level].own_high[i, k])),
-                )
-                for i, e in enumerate(scored[level])
-            ]
-            for level in LEVELS
-            for k, score in enumerate(SCORES)
-        },
-        family=tuple(
-            _f1_difference(names, scored[level], results[level], place, k, float(adjusted[i, j, k]))
-            for i, place in enumerate(firsts)
-            for j, level in enumerate(LEVELS)
-            for k in range(len(SCORES))
-        ),
-        labels=tuple(
-            difference
-            for place in firsts
-            for difference in _label_differences(names, scored["turn"], results["turn"], place)
-        ),
-        exact_match=_exact_matches(names, scored["dialogue"], signatures["dialogue"]),
-        leaderboards={
-            (level, score): standings(
-                [e.estimate(score).value for e in scored[level]],
-                results[level].pairs,
-                adjust(tested[level][:, k], "holm"),
-            )
-            for level in LEVELS
-            for k, score in enumerate(SCORES)
-        },
+        differences=_differences(called, scored, paired, signatures),
+        standings=_standings(called, scored, paired, signatures),
     )
 
 
-def _f1_difference(
+def _paired(scored: Sequence[Evaluation], signature: Signature, permutations: int) -> PairedResult:
+    both = partial(
+        compare_pairs,
+        [e.counts for e in scored],
+        seed=signature.seed,
+        zero_division=signature.zero_division,
+    )
+    # Intervals are shown against the baseline only; tie groups need a test of every pair.
+    against = [(0, other) for other in range(1, len(scored))]
+    spread = both(against, draws=signature.draws, permutations=0)
+    tested = both(draws=0, permutations=permutations)
+    if sum(scored[0].support.values()) < ENOUGH:
+        tested.p[:] = np.nan
+    # All pairs begin with those of the first system, in the order of the others.
+    return replace(spread, pairs=tested.pairs, p=tested.p)
+
+
+def _differences(
     names: Sequence[str],
-    scored: Sequence[Evaluation],
-    result: PairedResult,
-    place: int,
-    column: int,
-    adjusted: float,
-) -> Difference:
-    """Column 0 is micro F1, column 1 macro F1, the others are labels."""
-    a, b = result.pairs[place]
-    support = scored[0].support
-    label = scored[0].labels[column - len(SCORES)] if column >= len(SCORES) else None
-    score = "f1" if label else SCORES[column]
-    return Difference.make(
-        level=scored[0].counts.level,
-        score=score,
-        label=label,
-        systems=(names[a], names[b]),
-        values=(scored[a].estimate(score, label).value, scored[b].estimate(score, label).value),
-        bounds=(float(result.low[place, column]), float(result.high[place, column])),
-        error=float(result.error[place, column]),
-        support=support[label] if label else sum(support.values()),
-        p=float(result.p[place, column]) if not np.isnan(adjusted) else adjusted,
-        adjusted=adjusted,
-    )
-
-
-def _label_differences(
-    names: Sequence[str], turns: Sequence[Evaluation], result: PairedResult, place: int
-) -> list[Difference]:
-    enough = np.array([n >= ENOUGH for n in turns[0].support.values()])
-    adjusted = adjust(np.where(enough, result.p[place, len(SCORES) :], np.nan), "fdr_bh")
-    return [
-        _f1_difference(names, turns, result, place, column, float(chance))
-        for column, chance in enumerate(adjusted, start=len(SCORES))
+    scored: Mapping[Level, Sequence[Evaluation]],
+    paired: Mapping[Level, PairedResult],
+    signatures: Mapping[Level, Signature],
+) -> pd.DataFrame:
+    others = range(1, len(names))
+    p = np.array([[paired[level].p[i - 1, : len(SCORES)] for level in LEVELS] for i in others])
+    adjusted = adjust(p, "holm")
+    rows = [
+        *(
+            row
+            for j, level in enumerate(LEVELS)
+            for i in others
+            for row in _f1_rows(scored[level], paired[level], i, adjusted[i - 1, j])
+        ),
+        *_exact_match_rows(scored["dialogue"], signatures["dialogue"]),
+        *(row for i in others for row in _label_rows(scored["turn"], paired["turn"], i)),
     ]
+    frame = pd.DataFrame(rows)
+    frame["system"] = [names[i] for i in frame["system"]]
+    frame["detectable"] = frame.pop("error").map(detectable)
+    frame.loc[~(frame["detectable"] > _NO_SPREAD), "detectable"] = np.nan
+    frame["verdict"] = np.where(frame["adjusted_p"] < ALPHA, "different", "not shown")
+    frame.loc[frame["adjusted_p"].isna(), "verdict"] = "insufficient"
+    frame.loc[frame["adjusted_p"].isna(), "p"] = np.nan
+    frame["value"] = frame["own_score"] - frame["baseline_score"]
+    frame["signature"] = frame["level"].map({level: str(s) for level, s in signatures.items()})
+    return frame[list(_COLUMNS)]
 
 
-def _exact_matches(
-    names: Sequence[str], scored: Sequence[Evaluation], signature: Signature
-) -> tuple[Difference, ...]:
+def _f1_rows(
+    scored: Sequence[Evaluation], result: PairedResult, other: int, adjusted: Sequence[float]
+) -> Iterator[dict[str, Any]]:
+    """Rows of as many adjusted p-values as there are: micro F1, macro F1, then each label."""
+    labels = scored[0].labels
+    support = scored[0].support
+    for column, chance in enumerate(adjusted):
+        label = labels[column - len(SCORES)] if column >= len(SCORES) else None
+        score = "f1" if label else SCORES[column]
+        yield {
+            "level": scored[0].counts.level,
+            "score": score,
+            "label": label,
+            "system": other,
+            "baseline_score": float(scored[0].estimate(score, label).value),
+            "own_score": float(scored[other].estimate(score, label).value),
+            "low": result.low[other - 1, column],
+            "high": result.high[other - 1, column],
+            "error": result.error[other - 1, column],
+            "p": result.p[other - 1, column],
+            "adjusted_p": chance,
+            "support": support[label] if label else sum(support.values()),
+        }
+
+
+def _label_rows(
+    turns: Sequence[Evaluation], result: PairedResult, other: int
+) -> list[dict[str, Any]]:
+    enough = np.array([n >= ENOUGH for n in turns[0].support.values()])
+    overall = len(SCORES)
+    adjusted = adjust(np.where(enough, result.p[other - 1, overall:], np.nan), "fdr_bh")
+    padded = np.concatenate([np.full(overall, np.nan), adjusted])
+    return list(_f1_rows(turns, result, other, padded.tolist()))[overall:]
+
+
+def _exact_match_rows(
+    scored: Sequence[Evaluation], signature: Signature
+) -> Iterator[dict[str, Any]]:
     baseline, *others = scored
     enough = signature.dialogues >= ENOUGH
-    raw = np.array([mcnemar(baseline.counts, e.counts) if enough else np.nan for e in others])
-    found = []
-    for name, other, p, adjusted in zip(names[1:], others, raw, adjust(raw, "holm"), strict=True):
+    p = np.array([mcnemar(baseline.counts, e.counts) if enough else np.nan for e in others])
+    adjusted = adjust(p, "holm")
+    for place, other in enumerate(others):
         low, high, error = exact_match_spread(
             baseline.counts, other.counts, draws=signature.draws, seed=signature.seed
         )
-        found.append(
-            Difference.make(
-                level="dialogue",
-                score="exact_match",
-                label=None,
-                systems=(names[0], name),
-                values=(float(baseline.scores.exact_match), float(other.scores.exact_match)),
-                bounds=(low, high),
-                error=error,
-                support=signature.dialogues,
-                p=float(p),
-                adjusted=float(adjusted),
-            )
+        yield {
+            "level": "dialogue",
+            "score": "exact_match",
+            "label": None,
+            "system": place + 1,
+            "baseline_score": float(baseline.estimate("exact_match").value),
+            "own_score": float(other.estimate("exact_match").value),
+            "low": low,
+            "high": high,
+            "error": error,
+            "p": p[place],
+            "adjusted_p": adjusted[place],
+            "support": signature.dialogues,
+        }
+
+
+def _standings(
+    names: Sequence[str],
+    scored: Mapping[Level, Sequence[Evaluation]],
+    paired: Mapping[Level, PairedResult],
+    signatures: Mapping[Level, Signature],
+) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "level": level,
+            "score": score,
+            "system": names[standing.system],
+            "tie_group": standing.group,
+            "best_place": standing.best,
+            "worst_place": standing.worst,
+            "value": standing.value,
+            "low": result.own_low[standing.system, k],
+            "high": result.own_high[standing.system, k],
+            "signature": str(signatures[level]),
+        }
+        for level, result in paired.items()
+        for k, score in enumerate(SCORES)
+        for standing in standings(
+            [float(e.estimate(score).value) for e in scored[level]],
+            result.pairs,
+            adjust(result.p[:, k], "holm"),
         )
-    return tuple(found)
+    )

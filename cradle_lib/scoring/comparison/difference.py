@@ -1,4 +1,4 @@
-"""One difference between two runs: its size, its uncertainty, and what may be said of it.
+"""Which runs may be compared, and what may be said of a difference between two of them.
 
 References:
     McNemar, Psychometrika 12, 1947; Cohen, Statistical Power Analysis (1988), for the smallest
@@ -9,120 +9,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from statistics import NormalDist
-from typing import Any, Final, Literal
+from typing import Final
 
 import numpy as np
 from scipy.stats import binomtest
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.comparison.ranking import ALPHA
-from cradle_lib.scoring.core.conventions import Level
 from cradle_lib.scoring.core.counts import Counts
-from cradle_lib.scoring.core.evaluate import Estimate
-from cradle_lib.scoring.core.scores import ratio
 from cradle_lib.scoring.core.signature import Signature
-from cradle_lib.scoring.resampling.bootstrap import json_estimate
-from cradle_lib.scoring.resampling.intervals import bounds
-from cradle_lib.scoring.resampling.weighted_sums import draw_blocks
+from cradle_lib.statistics.bootstrap import bounds
+from cradle_lib.statistics.rates import ratio
+from cradle_lib.statistics.weighted_sums import draw_blocks
 
-Verdict = Literal["different", "not shown", "insufficient"]
 # Below this many occurrences a test says more about chance than about models.
 ENOUGH: Final = 20
 POWER: Final = 0.8
-# The standard deviation of equal numbers is 0 but for rounding.
-_NO_SPREAD: Final = 1e-12
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One run minus the baseline.
-
-    Attributes:
-        level: ``turn``, ``dialogue`` or ``confirm``.
-        score: ``micro_f1``, ``macro_f1``, ``exact_match``, or ``f1`` of a label.
-        label: The label, for an F1 of its own.
-        baseline: Name of the baseline.
-        system: Name of the other run.
-        values: The scores of the two, the baseline's first.
-        estimate: The difference with its 95 % interval.
-        support: Gold labels behind it, or dialogues for an exact match.
-        p: p-value; ``None`` if there was no test.
-        adjusted: The same after correction; ``None`` if there was no test.
-        detectable: The smallest true difference that would be shown in four of five samples
-            of this size; ``None`` without draws, or if the difference is the same in all.
-        verdict: ``different`` if the adjusted p-value is below 0.05, ``insufficient`` if
-            there was too little to test, else ``not shown``: never "equal".
-    """
-
-    level: Level
-    score: str
-    label: str | None
-    baseline: str
-    system: str
-    values: tuple[float, float]
-    estimate: Estimate
-    support: int
-    p: float | None
-    adjusted: float | None
-    detectable: float | None
-    verdict: Verdict
-
-    @classmethod
-    def make(
-        cls,
-        *,
-        level: Level,
-        score: str,
-        label: str | None,
-        systems: tuple[str, str],
-        values: tuple[float, float],
-        bounds: tuple[float, float],
-        error: float,
-        support: int,
-        p: float,
-        adjusted: float,
-    ) -> Difference:
-        """Puts a difference together from plain numbers, NaN for what was not computed."""
-        low, high = (number(bound) for bound in bounds)
-        verdict: Verdict = "different" if adjusted < ALPHA else "not shown"
-        return cls(
-            level=level,
-            score=score,
-            label=label,
-            baseline=systems[0],
-            system=systems[1],
-            values=values,
-            estimate=Estimate(values[1] - values[0], low, high),
-            support=support,
-            p=number(p),
-            adjusted=number(adjusted),
-            detectable=size if (size := detectable(error)) > _NO_SPREAD else None,
-            verdict="insufficient" if math.isnan(adjusted) else verdict,
-        )
-
-    def as_dict(self) -> dict[str, Any]:
-        """The parts by name, ready for strict JSON."""
-        return {
-            "level": self.level,
-            "score": self.score,
-            "label": self.label,
-            "baseline": self.baseline,
-            "system": self.system,
-            "values": [number(value) for value in self.values],
-            "difference": json_estimate(self.estimate),
-            "support": self.support,
-            "p": self.p,
-            "adjusted": self.adjusted,
-            "detectable": self.detectable,
-            "verdict": self.verdict,
-        }
-
-
-def number(value: float) -> float | None:
-    """Gives ``None`` for NaN."""
-    return None if math.isnan(value) else float(value)
 
 
 def require_comparable(
@@ -164,7 +68,7 @@ def detectable(error: float, alpha: float = ALPHA, power: float = POWER) -> floa
     """Gives the smallest true difference that a two-sided test would usually find.
 
     Args:
-        error: Standard error of the difference.
+        error: Standard error of the difference; NaN if there is none.
         alpha: Level of the test.
         power: How often it should be found.
 
@@ -210,7 +114,7 @@ def exact_match_spread(
     """
     if not draws or len(first) == 1:
         return math.nan, math.nan, math.nan
-    rows = np.stack([c.sets[:, :2].astype(np.int64) for c in (first, second)], axis=1)
+    rows = np.stack([c.sets[:, :2] for c in (first, second)], axis=1)
     moved = np.concatenate(
         [
             np.diff(ratio(totals[..., 1], totals[..., 0]), axis=1)[:, 0]

@@ -32,9 +32,10 @@ from numpy.typing import NDArray
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.core.counts import Counts
-from cradle_lib.scoring.core.scores import Floats, labels_at, ratio
-from cradle_lib.scoring.resampling.intervals import bounds
-from cradle_lib.scoring.resampling.weighted_sums import draw_blocks, swap_blocks
+from cradle_lib.scoring.core.scores import labels_at
+from cradle_lib.statistics.bootstrap import bounds
+from cradle_lib.statistics.rates import Floats, f1
+from cradle_lib.statistics.weighted_sums import draw_blocks, permutation_blocks
 
 PERMUTATIONS: Final = 10_000
 
@@ -82,7 +83,7 @@ def compare_pairs(
         systems: Counts over the same N dialogues, in the same order and at one level.
         pairs: Which systems to compare; ``None`` for all pairs.
         draws: Bootstrap draws behind the intervals; 0 for none.
-        permutations: Swaps behind the p-values; 0 for none.
+        permutations: Permutations behind the p-values; 0 for none.
         seed: Seed of both.
         zero_division: F1 of a label with neither gold labels nor tags.
 
@@ -120,7 +121,7 @@ def compare_pairs(
         hits = np.ones(difference.shape)
         # Equal tallies must count as equal, however their sums were rounded.
         least = np.abs(difference) - 1e-12
-        for given in swap_blocks(rows, permutations, seed):
+        for given in permutation_blocks(rows, permutations, seed):
             kept = total - given
             for a in sorted({a for a, _ in chosen}):
                 places = [place for place, pair in enumerate(chosen) if pair[0] == a]
@@ -142,13 +143,13 @@ def f1_scores(totals: Floats, zero_division: float = 0.0) -> Floats:
     Returns:
         Shape (..., 2 + L).
     """
-    found, sizes = np.moveaxis(totals, (-2, -1), (0, 1))
-    labels = ratio(2 * found, sizes, zero_division)
-    micro = ratio(2 * found.sum(axis=0), sizes.sum(axis=0), zero_division)
+    tp, sizes = np.moveaxis(totals, (-2, -1), (0, 1))
+    labels = f1(tp, sizes, zero_division)
+    micro = f1(tp.sum(axis=0), sizes.sum(axis=0), zero_division)
     return np.moveaxis(np.concatenate([[micro], [labels.mean(axis=0)], labels]), 0, -1)
 
 
 def _f1_rows(counts: Counts, skip: int) -> NDArray[np.int64]:
     tallies = counts.tallies[:, skip:].astype(np.int64)
-    found = tallies[..., 0]
-    return np.stack([found, 2 * found + tallies[..., 1] + tallies[..., 2]], axis=1)
+    tp = tallies[..., 0]
+    return np.stack([tp, 2 * tp + tallies[..., 1] + tallies[..., 2]], axis=1)

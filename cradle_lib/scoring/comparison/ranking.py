@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from statsmodels.stats.multitest import multipletests
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.core.scores import Floats
+from cradle_lib.statistics.rates import Floats
 
 ALPHA: Final = 0.05
 

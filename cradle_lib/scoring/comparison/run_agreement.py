@@ -18,116 +18,67 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+import pandas as pd
 from scipy.stats import beta
 
 from cradle_lib.detection.parsing import first_line
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.resampling.intervals import CONFIDENCE
+from cradle_lib.statistics.bootstrap import CONFIDENCE
 
-if TYPE_CHECKING:
-    from cradle_lib.detection.session import Prediction
-
-Pair = tuple["Prediction", "Prediction"]
-TEXTS: Final = ("identical", "beginning", "same line", "different")
+TEXTS: Final = ("same text", "one begins the other", "same line", "other line")
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What one of the runs computed for the turns that are compared.
-
-    Attributes:
-        tokens_in: Tokens of the prompts; ``None`` if the run does not tell.
-        tokens_cached: Those of them that were not computed again; ``None`` likewise.
-        tokens_out: Tokens of the answers; ``None`` likewise.
-        seconds: Time of the answers.
-    """
-
-    tokens_in: int | None
-    tokens_cached: int | None
-    tokens_out: int | None
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Flips:
-    """What two runs have in common.
-
-    Attributes:
-        turns: User turns that both runs answered.
-        dialogues: Dialogues that these turns belong to.
-        same_question: Turns on which both were asked the very same prompt. A question that
-            differs follows from an earlier flip, or from another prompt or corpus.
-        texts: Turns by how the raw texts compare, in the order of :data:`TEXTS`: identical;
-            one is the beginning of the other; only the line that is read is the same; or
-            that line differs.
-        outcomes: Turns with the same outcome.
-        tags: Turns with the same tags.
-        flipped: Turns that flipped, as dialogue and turn, in order.
-        first_flips: Those that flipped although the question was the same.
-        flipped_dialogues: Dialogues with at least one of :attr:`flipped`.
-        usage: What each run computed.
-    """
-
-    turns: int
-    dialogues: int
-    same_question: int
-    texts: dict[str, int]
-    outcomes: int
-    tags: int
-    flipped: tuple[tuple[str, int], ...]
-    first_flips: int
-    flipped_dialogues: int
-    usage: tuple[Usage, Usage]
-
-    @property
-    def turn_rate(self) -> tuple[float, float, float]:
-        """Share of turns that flipped, with its interval as if turns were independent."""
-        return rate(len(self.flipped), self.turns)
-
-    @property
-    def dialogue_rate(self) -> tuple[float, float, float]:
-        """Share of dialogues with a flip, with its interval."""
-        return rate(self.flipped_dialogues, self.dialogues)
-
-
-def flips(first: Sequence[Prediction], second: Sequence[Prediction]) -> Flips:
+def run_agreement(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     """Compares two runs on the turns that both answered.
 
     Args:
-        first: Predictions of one run, each turn once.
-        second: Those of the other.
+        first: The answers of one run, each turn once, as :func:`.stored_answers` lists them.
+        second: Those of the other one. Their order does not matter.
 
     Returns:
-        The comparison; it is symmetric but for the order of :attr:`Flips.usage`.
+        One row for each measure: ``measure`` (str), ``count`` and ``of`` (int), and their share
+        with its interval, ``value``, ``low`` and ``high`` (float, 0 to 1).
+
+        - ``same question``: turns on which both were asked the very same prompt. A question that
+          differs follows from an earlier flip, or from another prompt or corpus.
+        - ``same text``, ``one begins the other``, ``same line``, ``other line``: turns by how the
+          raw texts compare: equal; one is the beginning of the other; only the line that is read is
+          the same; or that line differs.
+        - ``same outcome``, ``same tags``: turns; ``neither read``: turns on which neither answer
+          could be read, so that their tags agree for that reason alone.
+        - ``flipped turns``: those whose tags or outcome differ; ``first flips``: those of them on
+          which the question was the same; ``flipped dialogues``: of all dialogues.
 
     Raises:
         ScoringError: If no turn was answered by both.
     """
-    others = {(p.dialogue, p.turn): p for p in second}
-    pairs = [(p, others[p.dialogue, p.turn]) for p in first if (p.dialogue, p.turn) in others]
-    pairs.sort(key=lambda pair: (pair[0].dialogue, pair[0].turn))
-    if not pairs:
+    both = first.merge(second, on=["dialogue", "turn"], suffixes=("", "_2"))
+    if both.empty:
         raise ScoringError(
             "the two runs have no user turn in common. Compare runs over the same dialogues."
         )
-    flipped = [(a, b) for a, b in pairs if (a.mask, a.outcome) != (b.mask, b.outcome)]
-    texts = [_compare_texts(a.answer, b.answer) for a, b in pairs]
-    return Flips(
-        turns=len(pairs),
-        dialogues=len({a.dialogue for a, _ in pairs}),
-        same_question=sum(a.key == b.key for a, b in pairs),
-        texts={kind: texts.count(kind) for kind in TEXTS},
-        outcomes=sum(a.outcome is b.outcome for a, b in pairs),
-        tags=sum(a.mask == b.mask for a, b in pairs),
-        flipped=tuple((a.dialogue, a.turn) for a, _ in flipped),
-        first_flips=sum(a.key == b.key for a, b in flipped),
-        flipped_dialogues=len({a.dialogue for a, _ in flipped}),
-        usage=(_usage([a for a, _ in pairs]), _usage([b for _, b in pairs])),
+    same = {name: both[name] == both[f"{name}_2"] for name in ("question", "outcome", "tagged")}
+    texts = pd.Series(
+        [_compare_texts(*pair) for pair in zip(both["answer"], both["answer_2"], strict=True)]
     )
+    flipped = ~(same["tagged"] & same["outcome"])
+    counts = {
+        "same question": same["question"].sum(),
+        **{kind: (texts == kind).sum() for kind in TEXTS},
+        "same outcome": same["outcome"].sum(),
+        "same tags": same["tagged"].sum(),
+        "neither read": ((both["outcome"] != "ok") & (both["outcome_2"] != "ok")).sum(),
+        "flipped turns": flipped.sum(),
+        "first flips": (flipped & same["question"]).sum(),
+        "flipped dialogues": both.loc[flipped, "dialogue"].nunique(),
+    }
+    totals = dict.fromkeys(counts, len(both)) | {"flipped dialogues": both["dialogue"].nunique()}
+    rows = [
+        (name, hits, totals[name], *rate(int(hits), totals[name])) for name, hits in counts.items()
+    ]
+    return pd.DataFrame(rows, columns=["measure", "count", "of", "value", "low", "high"])
 
 
 def rate(hits: int, of: int) -> tuple[float, float, float]:
@@ -158,21 +109,8 @@ def rate(hits: int, of: int) -> tuple[float, float, float]:
 
 def _compare_texts(one: str, other: str) -> str:
     if one == other:
-        return "identical"
+        return "same text"
     short, long = sorted((one.rstrip(), other.rstrip()), key=len)
     if first_line(one) != first_line(other):
-        return "different"
-    return "beginning" if long.startswith(short) else "same line"
-
-
-def _usage(predictions: Sequence[Prediction]) -> Usage:
-    def total(name: str) -> int | None:
-        values = [getattr(p, name) for p in predictions]
-        return None if None in values else sum(values)
-
-    return Usage(
-        total("tokens_in"),
-        total("tokens_cached"),
-        total("tokens_out"),
-        sum(p.seconds for p in predictions),
-    )
+        return "other line"
+    return "one begins the other" if long.startswith(short) else "same line"

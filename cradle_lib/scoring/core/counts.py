@@ -89,7 +89,7 @@ def count(
     conventions: Conventions | None = None,
     answered: NDArray[np.bool_] | None = None,
 ) -> Counts:
-    """Counts what was found, made up and missed.
+    """Counts true positives, false positives and false negatives.
 
     Args:
         gold: Gold masks of T rows. Shape (T,).
@@ -142,14 +142,14 @@ def count(
         if silent is not None:
             empty[dialogue_of[silent]] = 0
 
-    found = gold & predicted
-    jaccard = _JACCARD[np.bitwise_count(found), np.bitwise_count(gold | predicted)]
+    tp = gold & predicted
+    jaccard = _JACCARD[np.bitwise_count(tp), np.bitwise_count(gold | predicted)]
     sets = np.empty((n, 3))
     sets[:, 0] = units
     sets[:, 1] = empty + np.bincount(where[gold == predicted], minlength=n)
     sets[:, 2] = conventions.empty_jaccard * empty
     sets[:, 2] += np.bincount(where, weights=jaccard, minlength=n)
-    return Counts(level, _tally((found, predicted ^ found, gold ^ found), where, n), sets)
+    return Counts(level, _tally((tp, predicted ^ tp, gold ^ tp), where, n), sets)
 
 
 def label_counts(masks: Masks) -> NDArray[np.int64]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
@@ -16,33 +17,18 @@ from cradle_lib.scoring.core.gaps import NEEDED, gap
 from cradle_lib.scoring.core.scores import (
     OVERALL,
     PER_LABEL,
-    Floats,
-    Scores,
     labels_at,
     scores,
     split,
 )
 from cradle_lib.scoring.core.signature import Signature
-from cradle_lib.scoring.resampling.intervals import DRAWS, interval
+from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
 
 # Scores of whole units, which mean something where nothing is gold.
 _OF_UNITS: Final = ("exact_match", "jaccard")
-
-
-class Estimate(NamedTuple):
-    """A score with its 95 % interval; the bounds are ``None`` if none was computed."""
-
-    value: float
-    low: float | None
-    high: float | None
-
-    def divided(self, by: float) -> Estimate:
-        """Divides the score and its interval by a number, as for a share of what is per 100."""
-        low, high = (None if end is None else end / by for end in (self.low, self.high))
-        return Estimate(self.value / by, low, high)
 
 
 @dataclass(frozen=True)
@@ -53,9 +39,8 @@ class Evaluation:
         system: Name of the model that made the run.
         over: Over which dialogues it was, as a heading.
         signature: What the scores depend on.
-        scores: The scores, each without leading axes.
-        bounds: Lower and upper ends of the 95 % intervals; ``None`` without draws, or with a
-            single dialogue, of which every draw is the same.
+        scores: The scores with their intervals, by name of :data:`.OVERALL`, and of
+            :data:`.PER_LABEL` with one entry for each of :attr:`labels`.
         counts: The counts that everything was computed from.
         outcomes: How many answers were ``ok``, ``unparsed``, ``refused`` and ``failed``.
         turns: User turns that were scored, those with unreadable answers included.
@@ -68,8 +53,7 @@ class Evaluation:
     system: str
     over: str
     signature: Signature
-    scores: Scores
-    bounds: tuple[Scores, Scores] | None
+    scores: dict[str, Estimate]
     counts: Counts
     outcomes: dict[str, int]
     turns: int
@@ -86,14 +70,14 @@ class Evaluation:
         """True positives, false positives and false negatives of each label."""
         tallies, _ = split(self.counts.total, self.counts.level)
         return {
-            label: (int(found), int(made_up), int(missed))
-            for label, (found, made_up, missed) in zip(self.labels, tallies, strict=True)
+            label: (int(tp), int(fp), int(fn))
+            for label, (tp, fp, fn) in zip(self.labels, tallies, strict=True)
         }
 
     @property
     def support(self) -> dict[str, int]:
         """How often each label is gold."""
-        return {label: found + missed for label, (found, _, missed) in self.tallies.items()}
+        return {label: tp + fn for label, (tp, _, fn) in self.tallies.items()}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -132,13 +116,7 @@ class Evaluation:
                 f"Choose one of {', '.join(self.labels)}."
             )
         place = () if label is None else (self.labels.index(label),)
-
-        def number(source: Scores) -> float:
-            values: Floats = getattr(source, score)
-            return float(values[place])
-
-        low, high = (number(b) for b in self.bounds) if self.bounds else (None, None)
-        return Estimate(number(self.scores), low, high)
+        return self.scores[score].at(*place)
 
     def to_frame(self) -> pd.DataFrame:
         """Gives the scores as a tidy data frame.
@@ -179,34 +157,6 @@ class Evaluation:
         frame["signature"] = frame.attrs["signature"] = str(self.signature)
         return frame
 
-    def as_dict(self) -> dict[str, Any]:
-        """Everything but the per-dialogue counts, ready for strict JSON.
-
-        Returns:
-            ``signature`` (one line), ``settings`` (its parts), ``turns``, ``of_turns``,
-            ``outcomes``, ``scores`` (by name: ``value``, ``low``, ``high``) and ``labels`` (by
-            label: ``support``, ``tp``, ``fp``, ``fn``, and its scores). What is undefined
-            or was not computed is ``None``.
-        """
-        return {
-            "signature": str(self.signature),
-            "settings": self.signature.as_dict(),
-            "turns": self.turns,
-            "of_turns": self.of_turns,
-            "outcomes": dict(self.outcomes),
-            "scores": {name: _json(self.estimate(name)) for name in OVERALL},
-            "labels": {
-                label: {
-                    "support": tp + fn,
-                    "tp": tp,
-                    "fp": fp,
-                    "fn": fn,
-                    **{name: _json(self.estimate(name, label)) for name in PER_LABEL},
-                }
-                for label, (tp, fp, fn) in self.tallies.items()
-            },
-        }
-
 
 def evaluate(
     predictions: Predictions,
@@ -235,19 +185,14 @@ def evaluate(
             negative.
     """
     conventions = conventions or Conventions()
-    if draws < 0:
-        raise ScoringError(f"{draws} draws. Ask for at least 1, or for 0 to have no intervals.")
     rows = aligned(predictions, conventions)
     counts = count_rows(rows, len(predictions.corpus), level, conventions)
-    zero, bounds = conventions.zero_division, None
-    if draws and len(counts) != 1:
-        bounds = interval(counts, draws=draws, seed=seed, zero_division=zero)
+    measured = partial(scores, level=level, zero_division=conventions.zero_division)
     return Evaluation(
         system=predictions.record.name,
         over=predictions.over,
-        signature=sign(predictions, conventions, level=level, draws=draws, seed=seed),
-        scores=scores(counts.total, level=level, zero_division=zero),
-        bounds=bounds,
+        signature=signature_of(predictions, conventions, level=level, draws=draws, seed=seed),
+        scores=bootstrap(counts.rows, lambda t: measured(t)._asdict(), draws=draws, seed=seed),
         counts=counts,
         outcomes={str(outcome): n for outcome, n in predictions.outcome_counts.items()},
         turns=len(predictions.masks),
@@ -293,7 +238,7 @@ def count_rows(rows: Rows, n: int, level: Level, conventions: Conventions) -> Co
     )
 
 
-def sign(
+def signature_of(
     predictions: Predictions,
     conventions: Conventions,
     *,
@@ -329,10 +274,3 @@ def sign(
         seed=seed,
         version=library_version(),
     )
-
-
-def _json(estimate: Estimate) -> dict[str, float | None]:
-    return {
-        name: None if value is None or math.isnan(value) else value
-        for name, value in estimate._asdict().items()
-    }

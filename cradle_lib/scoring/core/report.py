@@ -1,194 +1,164 @@
-"""The report of one run: its scores, each part with a signature, as JSON with a schema.
+"""The report of one run: every analysis as a table, as JSON with a schema.
 
-The schema is that of :class:`Report`; ``report_schema()`` gives it. Scores have intervals, except
-those under other conventions; counts have none. A report holds no text of any dialogue and no
+The tables are the data frames of the analyses, row by row, with their columns. The schema is that
+of :class:`Report`; ``report_schema()`` gives it. A report holds no text of any dialogue and no
 answer, so that it may be published where a corpus may not.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
+import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 
 from cradle_lib.files import replacing
 from cradle_lib.record import Record
 from cradle_lib.scoring.core.conventions import LEVELS, Conventions, Level
 from cradle_lib.scoring.core.evaluate import evaluate
-from cradle_lib.scoring.errors.categories import analyse
-from cradle_lib.scoring.errors.escalation import ORDERS, escalation
-from cradle_lib.scoring.resampling.bootstrap import json_estimate
-from cradle_lib.scoring.resampling.intervals import DRAWS
+from cradle_lib.scoring.errors.stage_orders import stage_orders
+from cradle_lib.scoring.errors.taxonomy import Category, pair_counts
 from cradle_lib.scoring.robustness.sensitivity import VARIANTS, Variant, sensitivity
-from cradle_lib.scoring.robustness.subgroups import By, cohorts
-from cradle_lib.scoring.timing.alarm_burden import burden
-from cradle_lib.scoring.timing.occurrences import scored_rows
+from cradle_lib.scoring.robustness.subgroups import By, subgroups
+from cradle_lib.scoring.timing.alarm_burden import alarm_burden
 from cradle_lib.scoring.timing.timing import timing
+from cradle_lib.statistics.bootstrap import DRAWS
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
 
-FORMAT: Final = "cradle-report/1"
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
+FORMAT: Final = "cradle-report/2"
 # What has no end, such as the delay of what is never tagged, is not what is undefined.
 Value = Annotated[float, Field(allow_inf_nan=False)] | Literal["inf", "-inf"] | None
 
 
-class Number(_Strict):
-    """A score with its 95 % interval; ``None`` for what is undefined or was not computed."""
+class _Row(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class _Estimate(_Row):
+    """A number with its 95 % interval; ``None`` for what is undefined or was not computed."""
 
     value: Value
     low: Value
     high: Value
+    signature: str
 
 
-class LabelPart(_Strict):
-    """One label at one level."""
+class ScoreRow(_Estimate):
+    """A score at one level; see :meth:`.Evaluation.to_frame`."""
 
+    level: Level
+    unusable: int
+    label: str | None
+    score: str
+    support: int | None
+    tp: int | None
+    fp: int | None
+    fn: int | None
+
+
+class TimingRow(_Estimate):
+    """A number about when; see :meth:`.Timing.to_frame`."""
+
+    view: str
+    measure: str
+    scope: str
+    turns: Value
+    unit: str
     support: int
-    tp: int
-    fp: int
-    fn: int
-    precision: Number
-    recall: Number
-    f1: Number
 
 
-class LevelPart(_Strict):
-    """All scores at one level, values from 0 to 1."""
+class AlarmRow(_Estimate):
+    """A metric of the alarm burden; see :func:`.alarm_burden`."""
 
-    signature: str
-    settings: dict[str, Any]
-    turns: int
-    of_turns: int
-    outcomes: dict[str, int]
-    scores: dict[str, Number]
-    labels: dict[str, LabelPart]
+    measure: str
+    unit: str
+    count: int
+    of: int
 
 
-class OnsetPart(_Strict):
-    """What became of the onsets within one scope; delays in user turns."""
+class ErrorRow(_Row):
+    """How often a gold label met a tag, at turn level; see :func:`.pair_counts`."""
 
-    onsets: int
-    premature: Number
-    on_time: Number
-    late: Number
-    never: Number
-    median_delay: Number
+    gold: str
+    tagged: str
+    category: Category | None
+    count: int
 
 
-class LeadPart(_Strict):
-    """When the first tag came, against the first gold confirm; in user turns."""
+class OrderRow(_Row):
+    """Dialogues by the order of their stages; see :func:`.stage_orders`."""
 
+    gold: str
+    tagged: str
     dialogues: int
-    before: Number
-    same_turn: Number
-    after: Number
-    never: Number
-    median: Number
+    value: int
 
 
-class TimingPart(_Strict):
-    """When, not only what; curves by name, width in user turns, and scope.
+class SubgroupRow(_Estimate):
+    """A turn-level score of a part of the corpus; see :func:`.subgroups`."""
 
-    ``detected`` (tagged at most so late) and ``waiting`` (still without a tag) are shares of the
-    onsets by scope, after 0, 1, 2, ... user turns.
-    """
-
-    signature: str
-    settings: dict[str, Any]
-    curves: dict[str, dict[str, dict[str, Number]]]
-    onsets: dict[str, OnsetPart]
-    detected: dict[str, list[Number]]
-    waiting: dict[str, list[Number]]
-    lead: LeadPart
-    early: dict[str, dict[str, Number]]
-
-
-class BurdenPart(_Strict):
-    """Alarm burden."""
-
-    signature: str
-    estimates: dict[str, Number]
-    tallies: dict[str, int]
-
-
-class ErrorPart(_Strict):
-    """Errors at turn level; escalation is gold order by tagged order."""
-
-    signature: str
-    categories: dict[str, int]
-    false_positives: int
-    false_negatives: int
-    false_positives_of: dict[str, int]
-    false_negatives_of: dict[str, int]
-    flagged_negatives: Number
-    alert_to_none: int
-    alert_to_confirm: int
-    confirmed_alerts: dict[str, int]
-    temporal_swaps: dict[str, int]
-    wrong_types: dict[str, int]
-    escalation: dict[str, dict[str, int]]
-
-
-class CohortPart(_Strict):
-    """One part of the corpus."""
-
+    by: By
+    part: str
     dialogues: int
     units: int
     support: int
-    scores: dict[str, Number]
+    score: str
 
 
-class CohortsPart(_Strict):
-    """The parts of the corpus by one division; none if the corpus does not know."""
+class SensitivityRow(_Row):
+    """A turn-level score under another convention; see :func:`.sensitivity`."""
 
-    signature: str
-    cohorts: dict[str, CohortPart]
-
-
-class SensitivityPart(_Strict):
-    """The scores under every variant of what the paper leaves open, without intervals."""
-
-    signature: str
-    variants: dict[str, dict[str, dict[str, float | None]]]
+    convention: str
+    score: str
+    value: Value
+    change: Value
 
 
-class Report(_Strict):
+class Report(_Row):
     """Everything that is known about one run's tags.
 
     Attributes:
         format: Name and version of this format.
         record: The record of the run.
         corpus: Name of the corpus, or of the part of it that was scored.
+        over: Over which dialogues the run was, as a heading.
+        dialogues: How many these are.
         synthetic: Whether it is the project's own surrogate, on which a score says nothing
             about a model.
-        levels: Scores by level.
+        turns: User turns that were scored.
+        of_turns: User turns of the whole corpus.
+        outcomes: How many answers were ``ok``, ``unparsed``, ``refused`` and ``failed``.
+        scores: Scores at all levels.
         timing: When, not only what.
-        burden: Alarm burden.
-        errors: Errors at turn level.
-        cohorts: Turn-level scores of parts of the corpus.
-        sensitivity: Turn-level scores under other conventions; where the report's own are not
-            the defaults, they come first.
+        alarms: Alarm burden.
+        errors: Pairs of gold label and tag.
+        stage_orders: Alert before confirm, or not.
+        subgroups: Scores of parts of the corpus.
+        sensitivity: Scores under other conventions; where the report's own are not the defaults,
+            they come first.
     """
 
-    format: Literal["cradle-report/1"]
+    format: Literal["cradle-report/2"]
     record: Record
     corpus: str
+    over: str
+    dialogues: int
     synthetic: bool
-    levels: dict[Level, LevelPart]
-    timing: TimingPart
-    burden: BurdenPart
-    errors: ErrorPart
-    cohorts: dict[By, CohortsPart]
-    sensitivity: SensitivityPart
+    turns: int
+    of_turns: int
+    outcomes: dict[str, int]
+    scores: list[ScoreRow]
+    timing: list[TimingRow]
+    alarms: list[AlarmRow]
+    errors: list[ErrorRow]
+    stage_orders: list[OrderRow]
+    subgroups: list[SubgroupRow]
+    sensitivity: list[SensitivityRow]
 
     def to_json(self) -> str:
         """Writes strict JSON, with the keys in the order of the schema."""
@@ -198,6 +168,26 @@ class Report(_Strict):
         """Writes the JSON to a file, whole or not at all."""
         with replacing(path) as part:
             part.write_text(self.to_json(), encoding="utf-8")
+
+
+def json_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Makes a data frame ready for strict JSON.
+
+    Args:
+        frame: Any frame of numbers, texts and categories.
+
+    Returns:
+        One object for each row, by column; ``None`` for what is missing or undefined, ``"inf"`` and
+        ``"-inf"`` for what has no end.
+    """
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return [
+        {
+            str(name): str(value) if isinstance(value, float) and math.isinf(value) else value
+            for name, value in row.items()
+        }
+        for row in rows
+    ]
 
 
 def report(
@@ -221,34 +211,35 @@ def report(
     Raises:
         ScoringError: If the conventions leave nothing to score.
     """
-    run, corpus = predictions, predictions.corpus
-    options: dict[str, Any] = {"conventions": conventions, "draws": draws, "seed": seed}
-    chosen = conventions or Conventions()
-    rows = scored_rows(run, chosen)
-    matrix = escalation(rows.gold, rows.predicted, rows.dialogue_of, len(corpus)).tolist()
-    orders = {
-        gold: dict(zip(ORDERS, row, strict=True)) for gold, row in zip(ORDERS, matrix, strict=True)
-    }
-    alarms = burden(run, **options)
-    flagged = alarms.estimates["flagged_per_100"].divided(100)
+    run, chosen = predictions, conventions or Conventions()
+    options: dict[str, Any] = {"conventions": chosen, "draws": draws, "seed": seed}
     own = () if chosen == Conventions() else (Variant("As in this report", chosen),)
+    scored = [evaluate(run, level=level, **options) for level in LEVELS]
+    tables = {
+        "scores": pd.concat([each.to_frame() for each in scored]),
+        "timing": timing(run, **options).to_frame(),
+        "alarms": alarm_burden(run, **options),
+        "errors": pair_counts(run, chosen),
+        "stage_orders": stage_orders(run, chosen),
+        "subgroups": pd.concat([subgroups(run, by, **options) for by in get_args(By)]),
+        "sensitivity": sensitivity([run], variants=(*own, *VARIANTS)),
+    }
+    columns = {
+        name: list(get_args(Report.model_fields[name].annotation)[0].model_fields)
+        for name in tables
+    }
     return Report.model_validate(
         {
             "format": FORMAT,
             "record": run.record.model_dump(),
-            "corpus": corpus.name,
-            "synthetic": corpus.synthetic,
-            "levels": {level: evaluate(run, level=level, **options).as_dict() for level in LEVELS},
-            "timing": timing(run, **options).as_dict(),
-            "burden": alarms.as_dict(),
-            "errors": analyse(run, conventions=chosen).as_dict()
-            | {
-                "signature": str(alarms.signature),
-                "flagged_negatives": json_estimate(flagged),
-                "escalation": orders,
-            },
-            "cohorts": {by: cohorts(run, by, **options).as_dict() for by in get_args(By)},
-            "sensitivity": sensitivity([run], variants=(*own, *VARIANTS)).as_dict(),
+            "corpus": run.corpus.name,
+            "over": run.over,
+            "dialogues": len(run.corpus),
+            "synthetic": run.corpus.synthetic,
+            "turns": scored[0].turns,
+            "of_turns": scored[0].of_turns,
+            "outcomes": scored[0].outcomes,
+            **{name: json_rows(table[columns[name]]) for name, table in tables.items()},
         }
     )
 

@@ -21,18 +21,12 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Final, NamedTuple
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, CONFIRM_MASK, LABELS
 from cradle_lib.scoring.core.conventions import Level
-
-Floats = NDArray[np.float64]
+from cradle_lib.statistics.rates import Floats, f1, ratio
 
 OVERALL: Final = (
     "exact_match",
@@ -47,8 +41,7 @@ OVERALL: Final = (
 PER_LABEL: Final = ("precision", "recall", "f1")
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
+class Scores(NamedTuple):
     """The scores of one total, or of many at once.
 
     ``...`` stands for the leading axes of the totals; none for a single total. L is 16, or
@@ -82,10 +75,6 @@ class Scores:
     recall: Floats
     f1: Floats
 
-    def map(self, change: Callable[[Floats], Floats]) -> Scores:
-        """Applies a function to every array, such as a quantile along the first axis."""
-        return Scores(**{field.name: change(getattr(self, field.name)) for field in fields(self)})
-
 
 def labels_at(level: Level) -> tuple[str, ...]:
     """Gives the labels that are scored at a level, in order: 16, or the 14 confirms."""
@@ -113,8 +102,10 @@ def scores(total: Floats, *, level: Level = "turn", zero_division: float = 0.0) 
     if total.shape[-1:] != (width,):
         raise ScoringError(f"totals have shape {total.shape}. The last axis must have {width}.")
     tallies, (units, exact, jaccard) = split(total, level)
-    precision, recall, f1 = _rates(tallies, zero_division)
-    micro_precision, micro_recall, micro_f1 = _rates(tallies.sum(axis=-2), zero_division)
+    precision, recall, label_f1 = precision_recall_f1(tallies, zero_division)
+    micro_precision, micro_recall, micro_f1 = precision_recall_f1(
+        tallies.sum(axis=-2), zero_division
+    )
     return Scores(
         exact_match=ratio(exact, units),
         jaccard=ratio(jaccard, units),
@@ -123,10 +114,10 @@ def scores(total: Floats, *, level: Level = "turn", zero_division: float = 0.0) 
         micro_f1=micro_f1,
         macro_precision=precision.mean(axis=-1),
         macro_recall=recall.mean(axis=-1),
-        macro_f1=f1.mean(axis=-1),
+        macro_f1=label_f1.mean(axis=-1),
         precision=precision,
         recall=recall,
-        f1=f1,
+        f1=label_f1,
     )
 
 
@@ -147,27 +138,19 @@ def split(total: Floats, level: Level) -> tuple[Floats, tuple[Floats, Floats, Fl
     return tallies, (total[..., end], total[..., end + 1], total[..., end + 2])
 
 
-def _rates(tallies: Floats, zero_division: float) -> tuple[Floats, Floats, Floats]:
-    found, made_up, missed = tallies[..., 0], tallies[..., 1], tallies[..., 2]
-    return (
-        ratio(found, found + made_up, zero_division),
-        ratio(found, found + missed, zero_division),
-        ratio(2 * found, 2 * found + made_up + missed, zero_division),
-    )
-
-
-def ratio(above: Floats, below: Floats, otherwise: float = np.nan) -> Floats:
-    """Divides, with a value of its own where the denominator is 0.
+def precision_recall_f1(tallies: Floats, zero_division: float) -> tuple[Floats, Floats, Floats]:
+    """Computes precision, recall and F1.
 
     Args:
-        above: Numerators.
-        below: Denominators, of a shape that broadcasts.
-        otherwise: The value of 0/0 and x/0.
+        tallies: True positives, false positives and false negatives. Shape (..., 3).
+        zero_division: The value where the denominator is 0.
 
     Returns:
-        Quotients.
+        Each of shape (...).
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.asarray(np.true_divide(above, below))
-    np.copyto(found, otherwise, where=np.equal(below, 0))
-    return found
+    tp, fp, fn = tallies[..., 0], tallies[..., 1], tallies[..., 2]
+    return (
+        ratio(tp, tp + fp, zero_division),
+        ratio(tp, tp + fn, zero_division),
+        f1(tp, 2 * tp + fp + fn, zero_division),
+    )

@@ -101,8 +101,8 @@ class Signature:
             self.labels,
             self.history,
             self.decoding,
-            _plain(self.empty_jaccard),
-            _plain(self.zero_division),
+            _shortest(self.empty_jaccard),
+            _shortest(self.zero_division),
             self.orphans,
             self.unparsed,
             self.corpus,
@@ -169,17 +169,13 @@ class Signature:
         return (
             f"{level}, {self.labels} labels; {_HISTORIES.get(self.history, self.history)}; "
             f"{_DECODINGS.get(self.decoding, f'decoding: {self.decoding}')}; "
-            f"the Jaccard index of two empty sets is {_plain(self.empty_jaccard)} and 0/0 is "
-            f"{_plain(self.zero_division)}; labels where no model is asked "
+            f"the Jaccard index of two empty sets is {_shortest(self.empty_jaccard)} and 0/0 is "
+            f"{_shortest(self.zero_division)}; labels where no model is asked "
             f"{_ORPHANS.get(self.orphans, self.orphans)}; unreadable answers "
             f"{_UNPARSED.get(self.unparsed, self.unparsed)}; corpus {self.corpus} with "
             f"{self.dialogues} dialogue{'s' * (self.dialogues != 1)}; {intervals}; "
             f"cradle_lib {self.version}"
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        """The parts by name, ready for JSON."""
-        return asdict(self)
 
     def differences(self, other: Signature, *, allowed: Collection[str] = ()) -> tuple[str, ...]:
         """Names what keeps two scores from being compared.
@@ -191,7 +187,7 @@ class Signature:
         Returns:
             The names of the conditions that differ; empty if the scores may be compared.
         """
-        mine, theirs = self.as_dict(), other.as_dict()
+        mine, theirs = asdict(self), asdict(other)
         free = (*allowed, *_OF_THE_SYSTEM)
         return tuple(k for k in mine if k not in free and mine[k] != theirs[k])
 
@@ -221,5 +217,5 @@ def shared(signatures: Sequence[Signature], *, about: Collection[str] = ()) -> S
     return replace(first, **joined)
 
 
-def _plain(value: float) -> str:
-    return str(int(value)) if value == int(value) else repr(float(value))
+def _shortest(value: float) -> str:
+    return repr(float(value)).removesuffix(".0")

@@ -30,9 +30,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cradle_lib.annotation.pairs import pairs
+from cradle_lib.annotation.table import Annotations
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import LABELS, NONE, crisis_type, stage, temporal
 from cradle_lib.scoring.core.counts import Masks, label_counts
+from cradle_lib.statistics.rates import ratio
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
@@ -42,7 +45,15 @@ NONE_CELL: Final = len(LABELS)
 
 
 def similarity(gold: str, predicted: str) -> int:
-    """Says how much two labels share, from 0 (nothing) to 7 (they are the same)."""
+    """Says how much two labels share.
+
+    Args:
+        gold: A label.
+        predicted: Another one, or the same.
+
+    Returns:
+        From 0 (nothing) to 7 (they are the same).
+    """
     return (
         4 * (crisis_type(gold) == crisis_type(predicted))
         + 2 * (stage(gold) == stage(predicted))
@@ -85,10 +96,10 @@ def pair(gold: int, predicted: int) -> tuple[tuple[int, int], ...]:
         return max(options, key=lambda option: option[0])
 
     partners = dict(zip(golds, best(0, spare)[1], strict=True))
-    pairs = [(i, partners.get(i, i)) for i in range(len(LABELS)) if gold & 1 << i]
-    taken = {column for _, column in pairs}
+    answered = [(i, partners.get(i, i)) for i in range(len(LABELS)) if gold & 1 << i]
+    taken = {column for _, column in answered}
     extra = [(NONE_CELL, i) for i in range(len(LABELS)) if spare & 1 << i and i not in taken]
-    return tuple(pairs + extra) or ((NONE_CELL, NONE_CELL),)
+    return tuple(answered + extra) or ((NONE_CELL, NONE_CELL),)
 
 
 def confusion(gold: Masks, predicted: Masks) -> NDArray[np.int64]:
@@ -136,34 +147,51 @@ def confusion_frame(predictions: Predictions) -> pd.DataFrame:
           the gold label's row.
         - ``value`` (float): their quotient, a share; NaN where the row is empty.
     """
-    matrix = confusion(predictions.corpus.gold, predictions.masks)
-    gold, tagged = (
-        pd.Categorical([CELLS[place] for place in places.ravel()], categories=CELLS)
-        for places in np.indices(matrix.shape)
-    )
-    return pd.DataFrame(
-        {
-            "system": predictions.record.name,
-            "over": predictions.over,
-            "gold": gold,
-            "tagged": tagged,
-            "count": matrix.ravel(),
-            "support": np.repeat(matrix.sum(axis=1), len(CELLS)),
-            "value": normalize_rows(matrix).ravel(),
-        }
-    )
+    frame = _cells(predictions.corpus.gold, predictions.masks, "gold", "tagged")
+    frame.insert(0, "system", predictions.record.name)
+    frame.insert(1, "over", predictions.over)
+    support = frame.groupby("gold", observed=False)["count"].transform("sum")
+    return frame.assign(support=support, value=ratio(frame["count"].to_numpy(), support.to_numpy()))
 
 
-def normalize_rows(matrix: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Divides each row by its sum, as the paper's figures do.
+def annotator_confusion(annotations: Annotations) -> pd.DataFrame:
+    """Counts the pairs of labels that two annotators gave to the same turns.
 
     Args:
-        matrix: As :func:`confusion` gives it. Shape (17, 17).
+        annotations: Everybody's; adjudicators and the senior are left out.
 
     Returns:
-        Shares. A row without occurrences has no shares and is NaN. Shape (17, 17).
+        One row for each two annotators who share dialogues and each two labels, those that never
+        meet included.
+
+        - ``first``, ``second`` (str): the annotators; ``dialogues`` (int): how many they share.
+        - ``one``, ``other`` (categorical): what the first and what the second gave, a name of
+          :data:`CELLS`.
+        - ``count`` (int): how often the two meet, over all turns. Turns that both left without a
+          label are not counted: they are nearly all turns.
+
+    Raises:
+        AnnotationError: If a dialogue does not have two annotators, or there are none.
     """
-    sums = matrix.sum(axis=1, keepdims=True)
-    shares = np.full(matrix.shape, np.nan)
-    np.divide(matrix, sums, out=shares, where=sums != 0)
-    return shares
+    frames = []
+    for two in pairs(annotations):
+        one, other = np.concatenate(two.masks, axis=1)
+        frame = _cells(one, other, "one", "other")
+        frame.loc[(frame["one"] == NONE) & (frame["other"] == NONE), "count"] = 0
+        frame.insert(0, "first", two.first)
+        frame.insert(1, "second", two.second)
+        frame.insert(2, "dialogues", len(two.dialogues))
+        frames.append(frame)
+    return pd.concat(frames, ignore_index=True)
+
+
+def _cells(one: Masks, other: Masks, rows: str, columns: str) -> pd.DataFrame:
+    """Lists the cells of a confusion matrix, row by row."""
+    size = len(CELLS)
+    return pd.DataFrame(
+        {
+            rows: pd.Categorical(np.repeat(CELLS, size), CELLS),
+            columns: pd.Categorical(np.tile(CELLS, size), CELLS),
+            "count": confusion(one, other).ravel(),
+        }
+    )

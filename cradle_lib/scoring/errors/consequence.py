@@ -15,24 +15,25 @@ randomness; elsewhere it is the consequence of the wrong history.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.errors import ScoringError
+from cradle_lib.labels import ALL_MASK
 from cradle_lib.record import History
 from cradle_lib.scoring.comparison.difference import require_comparable
 from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.core.counts import Masks
-from cradle_lib.scoring.core.evaluate import sign
-from cradle_lib.scoring.core.scores import Floats, ratio
-from cradle_lib.scoring.core.signature import Signature, shared
-from cradle_lib.scoring.resampling.bootstrap import Measured, json_estimate, measure
-from cradle_lib.scoring.resampling.intervals import DRAWS
-from cradle_lib.scoring.timing.occurrences import first_positions, positions
+from cradle_lib.scoring.core.evaluate import signature_of
+from cradle_lib.scoring.core.signature import shared
+from cradle_lib.scoring.timing.occurrences import first_positions
+from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
+from cradle_lib.statistics.matching import positions
+from cradle_lib.statistics.rates import Floats, ratio
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
@@ -40,79 +41,9 @@ if TYPE_CHECKING:
 STATES: Final = ("right", "extra", "lacking", "both")
 
 
-@dataclass(frozen=True)
-class Consequence:
-    """Errors by the state of the history that the ``self`` run had made for itself.
-
-    Attributes:
-        system: Name of the model.
-        signature: What the runs share; it names every history.
-        histories: The histories compared, ``self`` first.
-        turns: User turns in each state. Shape (4,).
-        wrong: Share of the turns whose tags are not exactly the gold labels, by state and
-            history; NaN where there is no turn. Shape (4, H).
-        change: The share under ``self`` minus that under each history. Shape (4, H).
-    """
-
-    system: str
-    signature: Signature
-    histories: tuple[History, ...]
-    turns: NDArray[np.int64]
-    wrong: Measured
-    change: Measured
-
-    def to_frame(self) -> pd.DataFrame:
-        """Gives the shares of wrong turns as a tidy data frame.
-
-        Returns:
-            One row for each state, measure and history.
-
-            - ``system`` (str): the model.
-            - ``state`` (str): of :data:`STATES`; ``turns`` (int): user turns in it.
-            - ``measure`` (str): ``wrong``, or ``change``: ``self`` minus the history.
-            - ``history`` (str): ``self``, ``gold`` or ``none``.
-            - ``value``, ``low``, ``high`` (float): the share with its 95 % interval, 0 to 1, of a
-              change -1 to 1; NaN for what is undefined or was not computed.
-
-            ``attrs["signature"]`` is the signature.
-        """
-        frame = pd.DataFrame(
-            {
-                "system": self.system,
-                "state": state,
-                "turns": int(self.turns[i]),
-                "measure": measure,
-                "history": history,
-                **measured.estimate(i, j)._asdict(),
-            }
-            for i, state in enumerate(STATES)
-            for measure, measured in (("wrong", self.wrong), ("change", self.change))
-            for j, history in self._named
-            if measure == "wrong" or history != "self"
-        )
-        frame = frame.astype({"value": float, "low": float, "high": float})
-        frame.attrs["signature"] = str(self.signature)
-        return frame
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything, ready for strict JSON; what is undefined is ``None``."""
-        return {
-            state: {
-                "turns": int(self.turns[i]),
-                "wrong": {h: json_estimate(self.wrong.estimate(i, j)) for j, h in self._named},
-                "change": {h: json_estimate(self.change.estimate(i, j)) for j, h in self._named},
-            }
-            for i, state in enumerate(STATES)
-        }
-
-    @property
-    def _named(self) -> list[tuple[int, History]]:
-        return list(enumerate(self.histories))
-
-
 def consequence(
     runs: Mapping[History, Predictions], *, draws: int = DRAWS, seed: int = 0
-) -> Consequence:
+) -> pd.DataFrame:
     """Compares a model's runs with different histories.
 
     Args:
@@ -122,7 +53,17 @@ def consequence(
         seed: Their seed.
 
     Returns:
-        The comparison.
+        One row for each state, measure and history.
+
+        - ``system`` (str): the model.
+        - ``state`` (str): of :data:`STATES`; ``turns`` (int): user turns in it.
+        - ``measure`` (str): ``wrong``, the share of the turns whose tags are not exactly the gold
+          labels, or ``change``: that under ``self`` minus that under the history.
+        - ``history`` (str): ``self``, ``gold`` or ``none``.
+        - ``value``, ``low``, ``high`` (float): the share with its 95 % interval, 0 to 1, of a
+          change -1 to 1; NaN for what is undefined or was not computed.
+
+        ``attrs["signature"]`` is what the runs share; it names every history.
 
     Raises:
         ScoringError: If ``self`` or every other history is missing, a run is filed under a
@@ -142,7 +83,7 @@ def consequence(
                 f"a run of {record.model} with history {record.history!r} was given as "
                 f"{history!r} of {runs['self'].record.model}. Compare runs of one model."
             )
-    signatures = [sign(runs[h], Conventions()) for h in histories]
+    signatures = [signature_of(runs[h], Conventions()) for h in histories]
     require_comparable(histories, signatures, about=("history",))
     own = runs["self"]
     gold, n = own.corpus.gold, len(own.corpus)
@@ -159,21 +100,29 @@ def consequence(
         # An answer that could not be read is wrong, also where there was nothing to tag.
         columns.append(per_state(((run.masks != gold) | ~run.ok).astype(np.float64)))
     rows = np.stack(columns, axis=-1)
-    found = measure(
+    found = bootstrap(
         rows,
-        {"wrong": _wrong, "change": lambda t: _wrong(t)[..., :1] - _wrong(t)},
+        lambda t: {"wrong": _wrong(t), "change": _wrong(t)[..., :1] - _wrong(t)},
         draws=draws,
         seed=seed,
     )
-    signature = replace(shared(signatures, about=("history",)), draws=draws, seed=seed)
-    return Consequence(
-        system=own.record.name,
-        signature=signature,
-        histories=histories,
-        turns=rows[..., 0].sum(axis=0),
-        wrong=found["wrong"],
-        change=found["change"],
+    frame = pd.DataFrame(
+        {
+            "system": own.record.name,
+            "state": state,
+            "turns": rows[:, i, 0].sum(),
+            "measure": measure,
+            "history": history,
+            **estimate.at(i, j)._asdict(),
+        }
+        for i, state in enumerate(STATES)
+        for measure, estimate in found.items()
+        for j, history in enumerate(histories)
+        if measure == "wrong" or history != "self"
     )
+    signature = replace(shared(signatures, about=("history",)), draws=draws, seed=seed)
+    frame.attrs["signature"] = str(signature)
+    return frame
 
 
 def states(gold: Masks, own: Masks, dialogue_of: NDArray[np.int64], n: int) -> NDArray[np.int64]:
@@ -188,7 +137,7 @@ def states(gold: Masks, own: Masks, dialogue_of: NDArray[np.int64], n: int) -> N
     Returns:
         Positions in :data:`STATES`. Shape (T,).
     """
-    everything = (0xFFFF,)
+    everything = (ALL_MASK,)
     place = positions(dialogue_of)
     extra, lacking = (
         place > first_positions(wrong, dialogue_of, n, everything)[dialogue_of, 0]

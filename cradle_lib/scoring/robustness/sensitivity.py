@@ -11,20 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.stats import kendalltau, rankdata
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.comparison.difference import ENOUGH, require_comparable
 from cradle_lib.scoring.core.conventions import Conventions, Level, align, attachable
-from cradle_lib.scoring.core.evaluate import count_rows, sign
-from cradle_lib.scoring.core.scores import OVERALL, Floats, Scores, scores, split
-from cradle_lib.scoring.core.signature import Signature, shared
+from cradle_lib.scoring.core.evaluate import count_rows, signature_of
+from cradle_lib.scoring.core.scores import OVERALL, Scores, scores, split
+from cradle_lib.scoring.core.signature import shared
 from cradle_lib.scoring.timing.occurrences import first_only
+from cradle_lib.statistics.rates import Floats
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
@@ -52,121 +52,13 @@ VARIANTS: Final = (
     Variant("Default"),
     Variant("Two empty sets score 0", Conventions(empty_jaccard=0.0)),
     Variant("0/0 is 1", Conventions(zero_division=1.0)),
-    Variant("Unread answers are none", Conventions(unparsed="none")),
-    Variant("Unread answers are left out", Conventions(unparsed="exclude")),
+    Variant("Unusable answers are none", Conventions(unparsed="none")),
+    Variant("Unusable answers are left out", Conventions(unparsed="exclude")),
     Variant("Orphan labels move to a user turn", Conventions(orphans="attach")),
     Variant("Orphan labels are misses", Conventions(orphans="count")),
     Variant("A label counts once per dialogue", first=True),
     Variant(f"Macro over labels with {ENOUGH} or more", frequent=True),
 )
-
-
-@dataclass(frozen=True)
-class Sensitivity:
-    """The same scores under every variant. V variants, S systems.
-
-    Attributes:
-        names: Names of the systems.
-        signature: Signature of the default variant.
-        variants: The variants, the default first.
-        values: Scores, in the order of ``OVERALL`` along the last axis; NaN where a score is
-            undefined, or where an orphan label has no user turn to move to. Shape (V, S, 8).
-    """
-
-    names: tuple[str, ...]
-    signature: Signature
-    variants: tuple[Variant, ...]
-    values: Floats
-
-    def of(self, score: str) -> Floats:
-        """Gives one score under every variant. Shape (V, S)."""
-        return self.values[:, :, OVERALL.index(score)]
-
-    def ranks(self, score: str) -> Floats:
-        """Gives places under every variant: 1 for the best, the mean for ties. Shape (V, S).
-
-        A run without a score has no place, NaN.
-        """
-        return np.array(
-            [rankdata(-row, method="average", nan_policy="omit") for row in self.of(score)]
-        )
-
-    def agreement(self, score: str) -> Floats:
-        """Compares each variant's ranking with the default's.
-
-        Args:
-            score: Name of the score.
-
-        Returns:
-            Kendall's tau-b, 1 for the same order; NaN where all systems tie or there are
-            fewer than two. Shape (V,).
-        """
-        rows = self.of(score)
-        if rows.shape[1] < 2:
-            return np.full(len(rows), np.nan)
-        return np.array([float(kendalltau(rows[0], row).statistic) for row in rows])
-
-    def flips(self, score: str) -> NDArray[np.int64]:
-        """Counts the pairs of systems whose order a variant turns round. Shape (V,)."""
-        rows = self.of(score)
-        signs = np.sign(rows[:, :, None] - rows[:, None, :])
-        return np.asarray((signs * signs[:1] < 0).sum(axis=(1, 2)) // 2)
-
-    def to_frame(self) -> pd.DataFrame:
-        """Gives every score under every variant as a tidy data frame.
-
-        Returns:
-            One row for each variant, system and score, in this order.
-
-            - ``convention`` (str): the variant; the first one is the default.
-            - ``system`` (str): the run; ``score`` (str): a name of :data:`.OVERALL`.
-            - ``value`` (float): the score, 0 to 1; NaN where it is undefined.
-            - ``change`` (float): ``value`` minus that of the default, -1 to 1.
-            - ``place`` (float): the run's place by this score, 1 for the best, the mean for ties.
-            - ``turned_round`` (int): pairs of runs whose order by this score the variant turns
-              round.
-            - ``tau`` (float): Kendall's tau-b of the variant's ranking and the default's, -1 to 1;
-              NaN where all runs tie or there are fewer than two.
-
-            ``attrs["signature"]`` is that of the default.
-        """
-        by_score = {
-            score: (self.of(score), self.ranks(score), self.flips(score), self.agreement(score))
-            for score in OVERALL
-        }
-        frame = pd.DataFrame(
-            {
-                "convention": variant.name,
-                "system": name,
-                "score": score,
-                "value": values[v, s],
-                "change": values[v, s] - values[0, s],
-                "place": ranks[v, s],
-                "turned_round": flips[v],
-                "tau": tau[v],
-            }
-            for v, variant in enumerate(self.variants)
-            for s, name in enumerate(self.names)
-            for score, (values, ranks, flips, tau) in by_score.items()
-        )
-        frame.attrs["signature"] = str(self.signature)
-        return frame
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything, ready for strict JSON; what is undefined is ``None``."""
-        return {
-            "signature": str(self.signature),
-            "variants": {
-                variant.name: {
-                    name: {
-                        score: None if np.isnan(value) else float(value)
-                        for score, value in zip(OVERALL, row, strict=True)
-                    }
-                    for name, row in zip(self.names, block, strict=True)
-                }
-                for variant, block in zip(self.variants, self.values, strict=True)
-            },
-        }
 
 
 def sensitivity(
@@ -175,7 +67,7 @@ def sensitivity(
     names: Sequence[str] | None = None,
     level: Level = "turn",
     variants: Sequence[Variant] = VARIANTS,
-) -> Sensitivity:
+) -> pd.DataFrame:
     """Scores runs under every variant.
 
     Args:
@@ -185,7 +77,21 @@ def sensitivity(
         variants: The variants; the first one is what the others are compared with.
 
     Returns:
-        The scores.
+        One row for each variant, system and score, in this order.
+
+        - ``convention`` (str): the variant; the first one is the default.
+        - ``system`` (str): the run; ``score`` (str): a name of :data:`.OVERALL`.
+        - ``value`` (float): the score, 0 to 1; NaN where it is undefined, or where an orphan label
+          has no user turn to move to.
+        - ``change`` (float): ``value`` minus that of the default, -1 to 1.
+        - ``place`` (float): the run's place by this score, 1 for the best, the mean for ties; NaN
+          for a run without a score.
+        - ``turned_round`` (int): pairs of runs whose order by this score the variant turns
+          round.
+        - ``tau`` (float): Kendall's tau-b of the variant's ranking and the default's, -1 to 1;
+          NaN where all runs tie or there are fewer than two.
+
+        ``attrs["signature"]`` is that of the default.
 
     Raises:
         ScoringError: If there is no run or no variant, or the runs can't be compared.
@@ -193,10 +99,33 @@ def sensitivity(
     if not runs or not variants:
         raise ScoringError(f"{len(runs)} runs, {len(variants)} variants. Give one of each or more.")
     called = tuple(names) if names is not None else tuple(run.record.name for run in runs)
-    signatures = [sign(run, variants[0].conventions, level=level) for run in runs]
+    signatures = [signature_of(run, variants[0].conventions, level=level) for run in runs]
     require_comparable(called, signatures)
-    values = [[_values(run, level, variant) for run in runs] for variant in variants]
-    return Sensitivity(called, shared(signatures), tuple(variants), np.array(values))
+    values = np.array([[_values(run, level, variant) for run in runs] for variant in variants])
+    places = rankdata(-values, method="average", nan_policy="omit", axis=1)
+    order = np.sign(values[:, :, None] - values[:, None])
+    turned = (order * order[:1] < 0).sum(axis=(1, 2)) // 2
+    frame = pd.DataFrame(
+        {
+            "convention": variant.name,
+            "system": name,
+            "score": score,
+            "value": values[v, s, k],
+            "change": values[v, s, k] - values[0, s, k],
+            "place": places[v, s, k],
+            "turned_round": turned[v, k],
+            "tau": _tau(values[0, :, k], values[v, :, k]),
+        }
+        for v, variant in enumerate(variants)
+        for s, name in enumerate(called)
+        for k, score in enumerate(OVERALL)
+    )
+    frame.attrs["signature"] = str(shared(signatures))
+    return frame
+
+
+def _tau(one: Floats, other: Floats) -> float:
+    return float(kendalltau(one, other).statistic) if len(one) > 1 else np.nan
 
 
 def _values(run: Predictions, level: Level, variant: Variant) -> list[float]:

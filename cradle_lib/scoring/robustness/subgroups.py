@@ -1,18 +1,17 @@
 """Scores of parts of a corpus: by reveal timing, scenario, length, turn and stage.
 
-A cohort is a set of dialogues (reveal timing, scenario, length), a set of turns (position in the
+A part is a set of dialogues (reveal timing, scenario, length), a set of turns (position in the
 dialogue), or a part of the label set (stage). The draws behind the intervals are those of the
-whole corpus, so that a cohort's size varies from draw to draw, as it would in another corpus.
+whole corpus, so that a part's size varies from draw to draw, as it would in another corpus.
 Macro scores are left out: in a part of the corpus most labels hardly occur.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -23,12 +22,11 @@ from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK
 from cradle_lib.scoring.comparison.difference import ENOUGH
 from cradle_lib.scoring.core.conventions import Conventions, Level, Rows
 from cradle_lib.scoring.core.counts import Counts
-from cradle_lib.scoring.core.evaluate import Estimate, aligned, count_rows, sign
-from cradle_lib.scoring.core.scores import Floats, ratio
-from cradle_lib.scoring.core.signature import Signature
-from cradle_lib.scoring.resampling.bootstrap import json_estimate, measure
-from cradle_lib.scoring.resampling.intervals import DRAWS
-from cradle_lib.scoring.timing.occurrences import positions
+from cradle_lib.scoring.core.evaluate import aligned, count_rows, signature_of
+from cradle_lib.scoring.core.scores import precision_recall_f1
+from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
+from cradle_lib.statistics.matching import positions
+from cradle_lib.statistics.rates import Floats, ratio
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
@@ -36,86 +34,16 @@ if TYPE_CHECKING:
 By = Literal["timing", "scenario", "length", "position", "stage"]
 MEASURES: Final = ("exact_match", "jaccard", "micro_precision", "micro_recall", "micro_f1")
 _TIMINGS: Final = ("early", "mid", "late")
+_COLUMNS: Final = {
+    **dict.fromkeys(("by", "part", "system"), str),
+    **dict.fromkeys(("dialogues", "units", "support"), int),
+    "score": str,
+    **dict.fromkeys(("value", "low", "high"), float),
+    "signature": str,
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Cohort:
-    """The scores of one part.
-
-    Attributes:
-        name: What it is, for people.
-        dialogues: Dialogues that take part.
-        units: User turns, or dialogues at dialogue level, that were scored.
-        support: Gold labels.
-        estimates: By name of :data:`MEASURES`; NaN for what nothing can be said about:
-            without gold labels these are precision, recall and F1, which no tags could raise.
-    """
-
-    name: str
-    dialogues: int
-    units: int
-    support: int
-    estimates: dict[str, Estimate]
-
-
-@dataclass(frozen=True)
-class Cohorts:
-    """The parts of one corpus.
-
-    Attributes:
-        system: Name of the run.
-        by: What it was divided by.
-        signature: Signature of the whole.
-        cohorts: The parts, in their natural order; empty if the corpus does not know, or has
-            no user turn to divide.
-    """
-
-    system: str
-    by: By
-    signature: Signature
-    cohorts: tuple[Cohort, ...]
-
-    def to_frame(self) -> pd.DataFrame:
-        """Gives the scores of the parts as a tidy data frame.
-
-        Returns:
-            One row for each part and score; none if there are no parts.
-
-            - ``by``, ``part``, ``system`` (str): the division, the part, and the run.
-            - ``dialogues``, ``units``, ``support`` (int): as in :class:`Cohort`.
-            - ``score`` (str): a name of :data:`MEASURES`.
-            - ``value``, ``low``, ``high`` (float): the score and its 95 % interval, 0 to 1; NaN
-              for what is undefined or was not computed.
-            - ``signature`` (str): what the scores depend on.
-        """
-        sizes = ("dialogues", "units", "support")
-        columns = ["by", "part", "system", *sizes, "score", "value", "low", "high", "signature"]
-        rows = [
-            (self.by, c.name, self.system, *counts, score, *estimate, str(self.signature))
-            for c in self.cohorts
-            for counts in [[getattr(c, size) for size in sizes]]
-            for score, estimate in c.estimates.items()
-        ]
-        numbers = {"value": float, "low": float, "high": float}
-        return pd.DataFrame(rows, columns=columns).astype(numbers | dict.fromkeys(sizes, int))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything, ready for strict JSON; what is undefined is ``None``."""
-        return {
-            "signature": str(self.signature),
-            "cohorts": {
-                c.name: {
-                    "dialogues": c.dialogues,
-                    "units": c.units,
-                    "support": c.support,
-                    "scores": {name: json_estimate(e) for name, e in c.estimates.items()},
-                }
-                for c in self.cohorts
-            },
-        }
-
-
-def cohorts(
+def subgroups(
     predictions: Predictions,
     by: By,
     *,
@@ -123,7 +51,7 @@ def cohorts(
     conventions: Conventions | None = None,
     draws: int = DRAWS,
     seed: int = 0,
-) -> Cohorts:
+) -> pd.DataFrame:
     """Scores the parts of a corpus.
 
     Args:
@@ -137,13 +65,23 @@ def cohorts(
         seed: Their seed.
 
     Returns:
-        The cohorts.
+        One row for each part, in their natural order, and score; none if the corpus does not
+        know the parts, or has no user turn to divide.
+
+        - ``by``, ``part``, ``system`` (str): the division, the part, and the run.
+        - ``dialogues``, ``units``, ``support`` (int): dialogues that take part; user turns, or
+          dialogues at dialogue level, that were scored; gold labels.
+        - ``score`` (str): a name of :data:`MEASURES`.
+        - ``value``, ``low``, ``high`` (float): the score and its 95 % interval, 0 to 1; NaN
+          for what was not computed, and for precision, recall and F1 of a part without gold
+          labels, which no tags could raise.
+        - ``signature`` (str): what the scores of the whole corpus depend on.
 
     Raises:
         ScoringError: If there is no such division, or it makes no sense at this level.
     """
     if by not in get_args(By):
-        raise ScoringError(f"no cohorts by {by!r}. Choose one of {', '.join(get_args(By))}.")
+        raise ScoringError(f"no subgroups by {by!r}. Choose one of {', '.join(get_args(By))}.")
     if by == "position" and level != "turn":
         raise ScoringError("turn position divides turns. Choose level 'turn'.")
     conventions = conventions or Conventions()
@@ -158,56 +96,40 @@ def cohorts(
         whole = counted(rows)
         members = _members(predictions, by, rows)
         parts = {name: _only(whole, chosen) for name, chosen in members.items()}
-    found = _scored(parts, draws, seed, conventions.zero_division)
-    signature = sign(predictions, conventions, level=level, draws=draws, seed=seed)
-    return Cohorts(predictions.record.name, by, signature, found)
-
-
-def _scored(
-    parts: dict[str, Counts], draws: int, seed: int, zero_division: float
-) -> tuple[Cohort, ...]:
     if not parts:
-        return ()
-    rows = np.stack(
-        [np.concatenate([c.tallies.sum(axis=1), c.sets], axis=1) for c in parts.values()], axis=1
-    )
-    measured = measure(
-        rows,
-        {name: partial(_measure, name, zero_division=zero_division) for name in MEASURES},
+        return pd.DataFrame(columns=list(_COLUMNS)).astype(_COLUMNS)
+    totals = [np.concatenate([c.tallies.sum(axis=1), c.sets], axis=1) for c in parts.values()]
+    scored = bootstrap(
+        np.stack(totals, axis=1),
+        partial(_scores, zero_division=conventions.zero_division),
         draws=draws,
         seed=seed,
     )
-    found = []
-    for place, (name, counts) in enumerate(parts.items()):
-        support = int(counts.tallies[..., [0, 2]].sum())
-        estimates = {key: values.estimate(place) for key, values in measured.items()}
-        if not support:
-            estimates |= dict.fromkeys(MEASURES[2:], Estimate(math.nan, None, None))
-        found.append(
-            Cohort(
-                name=name,
-                dialogues=int((counts.sets[:, 0] > 0).sum()),
-                units=int(counts.sets[:, 0].sum()),
-                support=support,
-                estimates=estimates,
-            )
-        )
-    return tuple(found)
+    signature = signature_of(predictions, conventions, level=level, draws=draws, seed=seed)
+    frame = pd.DataFrame(
+        {
+            "by": by,
+            "part": name,
+            "system": predictions.record.name,
+            "dialogues": (counts.sets[:, 0] > 0).sum(),
+            "units": counts.sets[:, 0].sum(),
+            "support": counts.tallies[..., [0, 2]].sum(),
+            "score": score,
+            **scored[score].at(place)._asdict(),
+            "signature": str(signature),
+        }
+        for place, (name, counts) in enumerate(parts.items())
+        for score in MEASURES
+    )
+    of_labels = frame["score"].str.startswith("micro")
+    frame.loc[of_labels & (frame["support"] == 0), ["value", "low", "high"]] = np.nan
+    return frame.astype(_COLUMNS)
 
 
-def _measure(name: str, totals: Floats, *, zero_division: float) -> Floats:
-    found, made_up, missed, units, exact, jaccard = np.moveaxis(totals, -1, 0)
-    match name:
-        case "exact_match":
-            return ratio(exact, units)
-        case "jaccard":
-            return ratio(jaccard, units)
-        case "micro_precision":
-            return ratio(found, found + made_up, zero_division)
-        case "micro_recall":
-            return ratio(found, found + missed, zero_division)
-        case _:
-            return ratio(2 * found, 2 * found + made_up + missed, zero_division)
+def _scores(totals: Floats, *, zero_division: float) -> dict[str, Floats]:
+    units, exact, jaccard = np.moveaxis(totals[..., 3:], -1, 0)
+    rates = precision_recall_f1(totals[..., :3], zero_division)
+    return dict(zip(MEASURES, (ratio(exact, units), ratio(jaccard, units), *rates), strict=True))
 
 
 def _restricted(rows: Rows, mask: int) -> Rows:

@@ -16,21 +16,19 @@ kind that is looked for.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import ALERT_MASK, ALL_MASK, CONFIRM_MASK
-from cradle_lib.scoring.core.scores import Floats, ratio
-from cradle_lib.scoring.resampling.bootstrap import Measured, measure
-from cradle_lib.scoring.resampling.intervals import DRAWS
+from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
+from cradle_lib.statistics.rates import Floats, ratio
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
@@ -38,6 +36,7 @@ if TYPE_CHECKING:
 Wanted = Literal["any", "alert", "confirm"]
 WANTED: Final[tuple[Wanted, ...]] = get_args(Wanted)
 _MASKS: Final[dict[Wanted, int]] = {"any": ALL_MASK, "alert": ALERT_MASK, "confirm": CONFIRM_MASK}
+_MEASURES: Final = ("recall", "precision", "flagged")
 _STEPS: Final = 41
 _NAMES: Final[dict[Wanted, str]] = {
     "any": "any label",
@@ -59,7 +58,7 @@ class ThresholdCurve:
         thresholds: Log-odds. Shape (K,).
         recall: Share of the positive turns that are flagged; NaN without any. Shape (K,).
         precision: Share of the flagged turns that are positive; NaN where nothing is flagged.
-        burden: Flagged turns per 100 turns that are not positive; NaN without any.
+        flagged: Share of the turns that are not positive that are flagged; NaN without any.
         even: Position of the threshold 0: even odds, about where the model itself tags.
         turns: User turns with stored odds.
         positives: Those of them that are positive.
@@ -67,9 +66,9 @@ class ThresholdCurve:
 
     wanted: Wanted
     thresholds: Floats
-    recall: Measured
-    precision: Measured
-    burden: Measured
+    recall: Estimate
+    precision: Estimate
+    flagged: Estimate
     even: int
     turns: int
     positives: int
@@ -91,7 +90,7 @@ def log_odds(fork: Mapping[str, float], wanted: Wanted) -> float:
     against = [
         p for token, p in fork.items() if not any(s.startswith(token.strip()) for s in starts)
     ]
-    return _log_sum(for_it) - _log_sum(against)
+    return float(logsumexp(for_it) - logsumexp(against))
 
 
 def threshold_curve(
@@ -127,8 +126,7 @@ def threshold_curve(
     sides = (everything & positive[:, None], everything & ~positive[:, None])
     for place, counted in enumerate((*hits, *sides)):
         np.add.at(tallies[:, place], run.corpus.dialogue_of[kept], counted)
-    statistics = {name: partial(_statistic, name) for name in ("recall", "precision", "burden")}
-    found = measure(tallies, statistics, draws=draws, seed=seed)
+    found = bootstrap(tallies, _measures, draws=draws, seed=seed)
     return ThresholdCurve(
         wanted,
         thresholds,
@@ -166,15 +164,10 @@ def thresholds(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 0
             continue
         for wanted in WANTED:
             curve = threshold_curve(run, wanted, draws=draws, seed=seed)
-            flagged = curve.burden.to_frame(threshold=curve.thresholds)
-            flagged[["value", "low", "high"]] /= 100
-            measured = {
-                "recall": curve.recall.to_frame(threshold=curve.thresholds),
-                "precision": curve.precision.to_frame(threshold=curve.thresholds),
-                "flagged": flagged,
-            }
             parts += [
-                frame.assign(
+                getattr(curve, measure)
+                .to_frame(threshold=curve.thresholds)
+                .assign(
                     system=run.record.name,
                     over=run.over,
                     wanted=_NAMES[wanted],
@@ -183,11 +176,12 @@ def thresholds(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 0
                     turns=curve.turns,
                     of_turns=len(run.masks),
                 )
-                for measure, frame in measured.items()
+                for measure in _MEASURES
             ]
     if not parts:
         return pd.DataFrame(columns=list(_COLUMNS))
-    return pd.concat(parts, ignore_index=True)[list(_COLUMNS)]
+    frame: pd.DataFrame = pd.concat(parts, ignore_index=True)
+    return frame.reindex(columns=list(_COLUMNS))
 
 
 def _stored_odds(run: Predictions, wanted: Wanted) -> tuple[Floats, NDArray[np.int64]]:
@@ -204,15 +198,7 @@ def _stored_odds(run: Predictions, wanted: Wanted) -> tuple[Floats, NDArray[np.i
     return np.array(odds, dtype=np.float64), np.array(places, dtype=np.int64)
 
 
-def _statistic(name: str, totals: Floats) -> Floats:
-    true, false, positive, negative = (totals[..., i, :] for i in range(4))
-    if name == "recall":
-        return ratio(true, positive)
-    return ratio(true, true + false) if name == "precision" else 100 * ratio(false, negative)
-
-
-def _log_sum(logs: Sequence[float]) -> float:
-    if not logs:
-        return -math.inf
-    top = max(logs)
-    return top if math.isinf(top) else top + math.log(sum(math.exp(p - top) for p in logs))
+def _measures(totals: Floats) -> dict[str, Floats]:
+    tp, fp, positive, negative = (totals[..., i, :] for i in range(4))
+    measures = (ratio(tp, positive), ratio(tp, tp + fp), ratio(fp, negative))
+    return dict(zip(_MEASURES, measures, strict=True))

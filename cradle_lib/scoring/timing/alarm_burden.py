@@ -20,8 +20,6 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -29,12 +27,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.scoring.core.conventions import Conventions, Rows
-from cradle_lib.scoring.core.evaluate import Estimate, sign
-from cradle_lib.scoring.core.scores import Floats
-from cradle_lib.scoring.core.signature import Signature
-from cradle_lib.scoring.resampling.bootstrap import json_estimate, measure
-from cradle_lib.scoring.resampling.intervals import DRAWS
+from cradle_lib.scoring.core.evaluate import signature_of
 from cradle_lib.scoring.timing.occurrences import first_only, scored_rows
+from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
+from cradle_lib.statistics.rates import Floats
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
@@ -52,7 +48,7 @@ TALLIES: Final = (
 )
 # Name, what is counted, per what, times what.
 _RATIOS: Final = {
-    "false_tags_per_dialogue": ("tags", "dialogues", 1.0),
+    "false_tags_per_dialogue": ("false_tags", "dialogues", 1.0),
     "flagged_per_100": ("flagged_turns", "negative_turns", 100.0),
     "quiet_flagged": ("flagged_dialogues", "quiet_dialogues", 1.0),
     "needed_to_evaluate": ("tags", "correct_tags", 1.0),
@@ -60,71 +56,13 @@ _RATIOS: Final = {
 }
 
 
-@dataclass(frozen=True)
-class Burden:
-    """The alarm burden of one run.
-
-    Attributes:
-        signature: What it depends on.
-        estimates: By name, as the module lists them. Infinity where alarms find nothing,
-            NaN where there is nothing to divide by.
-        tallies: The counts behind them, by name of :data:`TALLIES`.
-        system: Name of the model that made the run.
-        over: Over which dialogues it was, as a heading.
-    """
-
-    signature: Signature
-    estimates: dict[str, Estimate]
-    tallies: dict[str, int]
-    system: str
-    over: str
-
-    def to_frame(self) -> pd.DataFrame:
-        """Gives the burden as a tidy data frame.
-
-        Returns:
-            One row for each metric.
-
-            - ``system``, ``over`` (str): the model's name; over which dialogues the run was, as a
-              heading; ``dialogues`` (int): how many these are.
-            - ``measure`` (str): a metric, as the module lists them.
-            - ``value``, ``low``, ``high`` (float): the metric and its 95 % interval. Infinite
-              where alarms find nothing; NaN where there is nothing to divide by, and for what was
-              not computed.
-            - ``unit`` (str): ``share`` (0 to 1), or ``number``.
-            - ``count``, ``of`` (int): what is divided by what.
-            - ``signature`` (str): what the numbers depend on.
-        """
-        shares = {"quiet_flagged": "share"}
-        rows = []
-        for name, (above, below, _) in _RATIOS.items():
-            wrong = self.tallies["correct_tags"] if name == "false_tags_per_dialogue" else 0
-            count = self.tallies[above] - wrong
-            about = {"measure": name, **self.estimates[name]._asdict()}
-            counts = {"count": count, "of": self.tallies[below]}
-            rows.append(about | {"unit": shares.get(name, "number")} | counts)
-        frame = pd.DataFrame(rows).astype(dict.fromkeys(("value", "low", "high"), float))
-        frame.insert(0, "system", self.system)
-        frame.insert(1, "over", self.over)
-        frame.insert(2, "dialogues", self.tallies["dialogues"])
-        return frame.assign(signature=str(self.signature))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything, ready for strict JSON, infinity as ``"inf"``."""
-        return {
-            "signature": str(self.signature),
-            "estimates": {name: json_estimate(e) for name, e in self.estimates.items()},
-            "tallies": dict(self.tallies),
-        }
-
-
-def burden(
+def alarm_burden(
     predictions: Predictions,
     *,
     conventions: Conventions | None = None,
     draws: int = DRAWS,
     seed: int = 0,
-) -> Burden:
+) -> pd.DataFrame:
     """Measures the alarm burden of a run.
 
     Args:
@@ -134,22 +72,40 @@ def burden(
         seed: Their seed.
 
     Returns:
-        The burden.
+        One row for each metric.
+
+        - ``system``, ``over`` (str): the model's name; over which dialogues the run was, as a
+          heading; ``dialogues`` (int): how many these are.
+        - ``measure`` (str): a metric, as the module lists them.
+        - ``value``, ``low``, ``high`` (float): the metric and its 95 % interval. Infinite
+          where alarms find nothing; NaN where there is nothing to divide by, and for what was
+          not computed.
+        - ``unit`` (str): ``share`` (0 to 1), or ``number``.
+        - ``count``, ``of`` (int): what is divided by what.
+        - ``signature`` (str): what the numbers depend on.
 
     Raises:
         ScoringError: If the conventions leave nothing to score.
     """
     conventions = conventions or Conventions()
     rows = burden_rows(scored_rows(predictions, conventions), len(predictions.corpus))
-    found = measure(
-        rows, {name: partial(_statistic, name) for name in _RATIOS}, draws=draws, seed=seed
-    )
-    return Burden(
-        signature=sign(predictions, conventions, draws=draws, seed=seed),
-        estimates={name: measured.estimate() for name, measured in found.items()},
-        tallies=dict(zip(TALLIES, rows.sum(axis=0).tolist(), strict=True)),
-        system=predictions.record.name,
-        over=predictions.over,
+    tallies = dict(zip(TALLIES, rows.sum(axis=0).tolist(), strict=True))
+    tallies["false_tags"] = tallies["tags"] - tallies["correct_tags"]
+    estimates = bootstrap(rows, _metrics, draws=draws, seed=seed)
+    signature = str(signature_of(predictions, conventions, draws=draws, seed=seed))
+    return pd.DataFrame(
+        {
+            "system": predictions.record.name,
+            "over": predictions.over,
+            "dialogues": len(predictions.corpus),
+            "measure": name,
+            **estimates[name]._asdict(),
+            "unit": "share" if name == "quiet_flagged" else "number",
+            "count": tallies[above],
+            "of": tallies[below],
+            "signature": signature,
+        }
+        for name, (above, below, _) in _RATIOS.items()
     )
 
 
@@ -188,12 +144,12 @@ def burden_rows(rows: Rows, n: int) -> NDArray[np.int64]:
     )
 
 
-def _statistic(name: str, totals: Floats) -> Floats:
-    above, below, scale = _RATIOS[name]
+def _metrics(totals: Floats) -> dict[str, Floats]:
     tally = dict(zip(TALLIES, np.moveaxis(totals, -1, 0), strict=True))
-    upper, lower = tally[above], tally[below]
-    if name == "false_tags_per_dialogue":
-        upper = upper - tally["correct_tags"]
+    tally["false_tags"] = tally["tags"] - tally["correct_tags"]
     # x / 0 is infinity and 0 / 0 is NaN, which is what these two mean here.
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(scale * upper / lower)
+        return {
+            name: np.asarray(scale * tally[above] / tally[below])
+            for name, (above, below, scale) in _RATIOS.items()
+        }

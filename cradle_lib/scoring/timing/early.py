@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from cradle_lib.scoring.core.conventions import Rows
-from cradle_lib.scoring.core.scores import Floats, ratio
-from cradle_lib.scoring.resampling.bootstrap import middle
 from cradle_lib.scoring.timing.occurrences import SCOPES, first_positions
+from cradle_lib.statistics.bootstrap import histogram_median
+from cradle_lib.statistics.rates import Floats, f1, ratio
 
 ERDE_TURNS: Final = (2, 5)
 
@@ -107,7 +107,15 @@ def penalty_rate(lengths: NDArray[np.int64]) -> float:
 
 
 def penalty(turn: Floats, p: float) -> Floats:
-    """Penalty of a true positive on a turn counted from 1: from 0 towards 1."""
+    """Computes the latency penalty of a true positive.
+
+    Args:
+        turn: User turns of the tags, counted from 1. Shape (...).
+        p: As :func:`penalty_rate` gives it.
+
+    Returns:
+        0 on the first turn, towards 1 on later ones. Shape (...).
+    """
     return -1 + 2 / (1 + np.exp(-p * (turn - 1)))
 
 
@@ -124,12 +132,11 @@ def latency_f1(totals: Floats, p: float) -> Floats:
     """
     longest = totals.shape[-1] - 3
     hits = totals[..., :longest]
-    found = hits.sum(axis=-1)
+    tp, fp, fn = hits.sum(axis=-1), totals[..., longest], totals[..., longest + 1]
     if math.isnan(p):
-        return np.full(found.shape, np.nan)
-    f1 = ratio(2 * found, 2 * found + totals[..., longest] + totals[..., longest + 1], 0.0)
-    lost = middle(hits, penalty(_turns(longest), p))
-    return np.where(found > 0, f1 * (1 - np.nan_to_num(lost)), 0.0)
+        return np.full(tp.shape, np.nan)
+    lost = histogram_median(hits, penalty(_turns(longest), p))
+    return np.where(tp > 0, f1(tp, 2 * tp + fp + fn, 0.0) * (1 - np.nan_to_num(lost)), 0.0)
 
 
 def latency(totals: Floats) -> Floats:
@@ -142,7 +149,7 @@ def latency(totals: Floats) -> Floats:
         Shape (...).
     """
     longest = totals.shape[-1] - 3
-    return middle(totals[..., :longest], _turns(longest))
+    return histogram_median(totals[..., :longest], _turns(longest))
 
 
 def _turns(longest: int) -> Floats:

@@ -1,4 +1,4 @@
-"""Where in its dialogue each label stands: the common ground of all that is about *when*.
+"""When a dialogue first has a label or a stage: what all analyses of timing start from.
 
 Conventions:
     A position is the number of a user turn within its dialogue, counted from 0. An occurrence
@@ -8,7 +8,6 @@ Conventions:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,6 +17,7 @@ from cradle_lib.labels import ALERT_MASK, ALL_MASK, BITS, CONFIRM_MASK, LABELS
 from cradle_lib.scoring.core.conventions import Conventions, Rows
 from cradle_lib.scoring.core.counts import Masks
 from cradle_lib.scoring.core.evaluate import aligned
+from cradle_lib.statistics.matching import occurrences, positions
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
@@ -34,64 +34,16 @@ ALERTS: Final = ALERT_MASK.bit_count()
 STAGES: Final = ("any", "alert", "confirm")
 
 
-@dataclass(frozen=True, slots=True)
-class Occurrences:
-    """Labels on turns, ordered by dialogue, then label, then turn.
-
-    Attributes:
-        slot: 16 times the dialogue plus the label's number. Shape (E,).
-        position: Number of the user turn in its dialogue. Shape (E,).
-        row: Row of the mask that it was read from. Shape (E,).
-    """
-
-    slot: NDArray[np.int64]
-    position: NDArray[np.int64]
-    row: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        """Counts the occurrences."""
-        return len(self.slot)
-
-    def first(self) -> Occurrences:
-        """Keeps each label's first occurrence in each dialogue."""
-        new = np.ones(len(self), dtype=np.bool_)
-        new[1:] = self.slot[1:] != self.slot[:-1]
-        return Occurrences(self.slot[new], self.position[new], self.row[new])
-
-
-def positions(dialogue_of: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Numbers the turns of each dialogue from 0.
-
-    Args:
-        dialogue_of: Position of each turn's dialogue, ascending. Shape (T,).
-
-    Returns:
-        Shape (T,).
-    """
-    return np.arange(len(dialogue_of)) - np.searchsorted(dialogue_of, dialogue_of)
-
-
-def occurrences(masks: Masks, dialogue_of: NDArray[np.int64]) -> Occurrences:
-    """Lists which labels stand on which turns.
+def first_only(masks: Masks, dialogue_of: NDArray[np.int64]) -> Masks:
+    """Drops every label that its dialogue has had before.
 
     Args:
         masks: Shape (T,).
         dialogue_of: Position of each turn's dialogue, ascending. Shape (T,).
 
     Returns:
-        One entry for every label on every turn.
+        Masks of what is left. Shape (T,).
     """
-    rows = np.flatnonzero(masks)
-    bits = (masks[rows, None] >> np.arange(len(LABELS), dtype=np.uint16)) & 1
-    place, label = np.nonzero(bits)
-    row = rows[place]
-    slot = len(LABELS) * dialogue_of[row] + label
-    order = np.argsort(slot, kind="stable")
-    return Occurrences(slot[order], positions(dialogue_of)[row][order], row[order])
-
-
-def first_only(masks: Masks, dialogue_of: NDArray[np.int64]) -> Masks:
-    """Drops every label that its dialogue has had before. Shape (T,), like ``masks``."""
     kept = occurrences(masks, dialogue_of).first()
     bits = (1 << (kept.slot % len(LABELS))).astype(np.float64)
     return np.bincount(kept.row, weights=bits, minlength=len(masks)).astype(np.uint16)

@@ -26,10 +26,11 @@ from numpy.typing import NDArray
 
 from cradle_lib.labels import ALERT_MASK, ALL_MASK, CONFIRM_MASK, LABELS
 from cradle_lib.scoring.core.conventions import Rows
-from cradle_lib.scoring.core.scores import Floats, ratio
-from cradle_lib.scoring.timing.occurrences import first_positions, occurrences, positions
+from cradle_lib.scoring.timing.occurrences import first_positions
+from cradle_lib.statistics.matching import occurrences, positions
+from cradle_lib.statistics.rates import Floats, ratio
 
-FATES: Final = ("premature", "on_time", "late", "never")
+OUTCOMES: Final = ("premature", "on_time", "late", "never")
 
 
 def onset_rows(rows: Rows, n: int, longest: int) -> NDArray[np.int32]:
@@ -61,8 +62,8 @@ def onset_rows(rows: Rows, n: int, longest: int) -> NDArray[np.int32]:
     return found.reshape(n, len(LABELS), -1)
 
 
-def fates(totals: Floats) -> Floats:
-    """Gives the share of the onsets that met each of :data:`FATES`.
+def onset_outcomes(totals: Floats) -> Floats:
+    """Gives the share of the onsets that met each of :data:`OUTCOMES`.
 
     Args:
         totals: Summed :func:`onset_rows`. Shape (..., 2 K + 1).

@@ -20,10 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cradle_lib.scoring.core.conventions import Conventions, Rows
-from cradle_lib.scoring.core.evaluate import sign
-from cradle_lib.scoring.core.scores import Floats, ratio
-from cradle_lib.scoring.resampling.bootstrap import measure, middle
-from cradle_lib.scoring.resampling.intervals import DRAWS
+from cradle_lib.scoring.core.evaluate import signature_of
 from cradle_lib.scoring.timing.early import (
     ERDE_TURNS,
     decision_rows,
@@ -36,16 +33,18 @@ from cradle_lib.scoring.timing.early import (
 from cradle_lib.scoring.timing.occurrences import STAGES, scored_rows
 from cradle_lib.scoring.timing.onset import (
     detected,
-    fates,
     lead_rows,
     lead_values,
     longest_dialogue,
     median_delay,
+    onset_outcomes,
     onset_rows,
     waiting,
 )
 from cradle_lib.scoring.timing.timing_result import CURVES, Timing, TimingSignature
-from cradle_lib.scoring.timing.windows import WIDTHS, by_scope, curve, window_f1, window_tallies
+from cradle_lib.scoring.timing.windows import WIDTHS, by_scope, curve, window_tallies
+from cradle_lib.statistics.bootstrap import DRAWS, bootstrap, histogram_median
+from cradle_lib.statistics.rates import Floats, f1, ratio
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
@@ -75,7 +74,7 @@ def timing(
         ScoringError: If the conventions leave nothing to score.
     """
     conventions = conventions or Conventions()
-    scored = sign(predictions, conventions, draws=draws, seed=seed)
+    scored = signature_of(predictions, conventions, draws=draws, seed=seed)
     rows, n = scored_rows(predictions, conventions), len(predictions.corpus)
     lengths = np.bincount(rows.dialogue_of, minlength=n)
     signature = TimingSignature(scored, widths, ERDE_TURNS, penalty_rate(lengths))
@@ -101,29 +100,28 @@ def time_rows(rows: Rows, n: int, *, signature: TimingSignature) -> Timing:
     windows = tuple(window for shape in shapes for window in shape)
     pairs = by_scope(np.concatenate(window_tallies(rows, n, windows), axis=1))
     which = [len(windows) + window.first for window in windows]
-    drawn = partial(measure, draws=draws, seed=seed)
-    f1 = drawn(
-        pairs,
-        {"f1": lambda t: window_f1(t[..., : len(windows), :], t[..., which, :], zero)},
-    )["f1"]
+    drawn = partial(bootstrap, draws=draws, seed=seed)
+    curves = drawn(pairs, lambda t: {"f1": f1(t[..., : len(windows), :], t[..., which, :], zero)})[
+        "f1"
+    ]
     size = len(signature.widths)
 
     onsets = by_scope(onset_rows(rows, n, longest).transpose(0, 2, 1)).transpose(0, 2, 1)
     onset = drawn(
         onsets,
-        {
-            "fates": fates,
-            "delay": median_delay,
-            "detected": lambda t: detected(t[..., : len(STAGES), :]),
-            "waiting": lambda t: waiting(t[..., : len(STAGES), :]),
+        lambda t: {
+            "outcomes": onset_outcomes(t),
+            "delay": median_delay(t),
+            "detected": detected(t[..., : len(STAGES), :]),
+            "waiting": waiting(t[..., : len(STAGES), :]),
         },
     )
     leads = lead_rows(rows, n, longest)
     lead = drawn(
         leads,
-        {
-            "shares": partial(_lead_shares, longest=longest),
-            "median": lambda t: middle(t, lead_values(longest)),
+        lambda t: {
+            "lead": _lead_shares(t, longest),
+            "median_lead": histogram_median(t, lead_values(longest)),
         },
     )
     decisions = decision_rows(rows, n, longest)
@@ -131,22 +129,22 @@ def time_rows(rows: Rows, n: int, *, signature: TimingSignature) -> Timing:
     cost = np.nan_to_num(prevalence(total))
     early = drawn(
         decisions,
-        {
-            **{f"erde_{o}": partial(erde, o=o, false_alarm_cost=cost) for o in signature.erde},
-            "latency_f1": partial(latency_f1, p=signature.p),
-            "latency": latency,
+        lambda t: {
+            **{f"erde_{o}": erde(t, o, cost) for o in signature.erde},
+            "latency_f1": latency_f1(t, signature.p),
+            "latency": latency(t),
         },
     )
     return Timing(
         signature=signature,
-        curves={name: f1.part(slice(i * size, (i + 1) * size)) for i, name in enumerate(CURVES)},
-        fates=onset["fates"],
+        curves={name: curves.at(slice(i * size, (i + 1) * size)) for i, name in enumerate(CURVES)},
+        outcomes=onset["outcomes"],
         delay=onset["delay"],
         detected=onset["detected"],
         waiting=onset["waiting"],
+        lead=lead["lead"],
+        median_lead=lead["median_lead"],
         onsets=onsets.sum(axis=(0, 2), dtype=np.float64),
-        lead=lead["shares"],
-        median_lead=lead["median"],
         lead_dialogues=int(leads.sum()),
         early=early,
         positives=total[:, :longest].sum(axis=1) + total[:, longest + 1],

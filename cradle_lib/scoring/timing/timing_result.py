@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
 
-from cradle_lib.scoring.core.evaluate import Estimate
-from cradle_lib.scoring.core.scores import Floats
 from cradle_lib.scoring.core.signature import Signature
-from cradle_lib.scoring.resampling.bootstrap import Measured, json_estimate
 from cradle_lib.scoring.timing.occurrences import SCOPES, STAGES
-from cradle_lib.scoring.timing.onset import FATES
+from cradle_lib.scoring.timing.onset import OUTCOMES
+from cradle_lib.statistics.bootstrap import Estimate
+from cradle_lib.statistics.rates import Floats
 
 # Name of a curve, shape of its windows, and whether repeated occurrences are dropped.
 CURVES: Final = {
@@ -53,13 +52,6 @@ class TimingSignature:
         rate = "none" if math.isnan(self.p) else f"{self.p:.4g}"
         return f"{head}|win:{widths}|erde:{orders}|p:{rate}|{version}"
 
-    def as_dict(self) -> dict[str, Any]:
-        """The parts by name, ready for JSON; ``None`` for an endless window and for no rate."""
-        widths = [None if math.isinf(width) else width for width in self.widths]
-        rate = None if math.isnan(self.p) else self.p
-        own = {"widths": widths, "erde": list(self.erde), "p": rate}
-        return self.scored.as_dict() | own
-
 
 @dataclass(frozen=True)
 class Timing:
@@ -69,7 +61,7 @@ class Timing:
         signature: What all of it depends on.
         curves: F1 for each width, by name of the curve (``either``, ``either_first``,
             ``late``). Shape (widths, G) each.
-        fates: Share of the onsets that were tagged prematurely, on time, late or never, in
+        outcomes: Share of the onsets that were tagged prematurely, on time, late or never, in
             this order. Shape (G, 4).
         delay: Median delay in user turns; infinity where fewer than half of the onsets
             are ever tagged. Shape (G,).
@@ -89,16 +81,16 @@ class Timing:
     """
 
     signature: TimingSignature
-    curves: dict[str, Measured]
-    fates: Measured
-    delay: Measured
-    detected: Measured
-    waiting: Measured
+    curves: dict[str, Estimate]
+    outcomes: Estimate
+    delay: Estimate
+    detected: Estimate
+    waiting: Estimate
     onsets: Floats
-    lead: Measured
-    median_lead: Measured
+    lead: Estimate
+    median_lead: Estimate
     lead_dialogues: int
-    early: dict[str, Measured]
+    early: dict[str, Estimate]
     positives: Floats
     system: str = ""
     over: str = ""
@@ -128,7 +120,7 @@ class Timing:
             F1 with its interval.
         """
         place = self.signature.widths.index(width), list(SCOPES).index(scope)
-        return self.curves[name].estimate(*place)
+        return self.curves[name].at(*place)
 
     def to_frame(self) -> pd.DataFrame:
         """Gives all of it as one tidy data frame.
@@ -160,7 +152,7 @@ class Timing:
             for name, m in self.curves.items()
         ]
         parts += [
-            self.fates.to_frame(scope=scopes, measure=FATES).assign(view="onset"),
+            self.outcomes.to_frame(scope=scopes, measure=OUTCOMES).assign(view="onset"),
             self.delay.to_frame(scope=scopes).assign(view="onset", measure="median_delay"),
         ]
         parts += [
@@ -194,48 +186,3 @@ class Timing:
             signature=str(self.signature),
         )
         return frame[list(_COLUMNS)].astype({"turns": float})
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything as plain numbers, ready for strict JSON.
-
-        Returns:
-            By name and scope; what is undefined is ``None``, what is infinite ``"inf"``.
-            ``detected`` and ``waiting`` are lists, one entry for each user turn of delay.
-        """
-        scopes = list(SCOPES)
-        widths = [f"{width:g}" for width in self.signature.widths]
-        return {
-            "signature": str(self.signature),
-            "settings": self.signature.as_dict(),
-            "curves": {
-                name: {
-                    width: {s: json_estimate(m.estimate(i, j)) for j, s in enumerate(scopes)}
-                    for i, width in enumerate(widths)
-                }
-                for name, m in self.curves.items()
-            },
-            "onsets": {
-                s: {
-                    "onsets": int(self.onsets[j]),
-                    **{f: json_estimate(self.fates.estimate(j, i)) for i, f in enumerate(FATES)},
-                    "median_delay": json_estimate(self.delay.estimate(j)),
-                }
-                for j, s in enumerate(scopes)
-            },
-            **{
-                name: {
-                    s: [json_estimate(m.estimate(j, d)) for d in range(m.value.shape[1])]
-                    for j, s in enumerate(STAGES)
-                }
-                for name, m in (("detected", self.detected), ("waiting", self.waiting))
-            },
-            "lead": {
-                "dialogues": self.lead_dialogues,
-                **{name: json_estimate(self.lead.estimate(i)) for i, name in enumerate(LEADS)},
-                "median": json_estimate(self.median_lead.estimate()),
-            },
-            "early": {
-                name: {s: json_estimate(m.estimate(j)) for j, s in enumerate(scopes)}
-                for name, m in self.early.items()
-            },
-        }

@@ -9,9 +9,6 @@ With a window of 0 this is the turn-level micro F1 of the paper's Table 4. With 
 window, after dropping repeated occurrences of a label in a dialogue, it is the dialogue-level
 micro F1. So one curve leads from one half of the table to the other.
 
-How it is fast: all windows of a curve have the same width for every gold label, so walking
-along both sides in step finds a largest matching. All dialogues and labels walk at once.
-
 References:
     Mesaros, Heittola and Virtanen, "Metrics for Polyphonic Sound Event Detection", Applied
     Sciences 6(6), 2016 (event-based F1 with a collar).
@@ -20,7 +17,6 @@ References:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -29,64 +25,8 @@ from numpy.typing import NDArray
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import LABELS
 from cradle_lib.scoring.core.conventions import Rows
-from cradle_lib.scoring.core.scores import Floats, ratio
-from cradle_lib.scoring.timing.occurrences import ALERTS, Occurrences, occurrences
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """How far a tag may be from its gold label, in user turns.
-
-    Attributes:
-        early: How many turns before it, 0 to infinity.
-        late: How many turns after it, 0 to infinity.
-        first: Whether only each label's first occurrence in a dialogue takes part, on both
-            sides.
-
-    Raises:
-        ScoringError: If a side is negative or not a number.
-    """
-
-    early: float
-    late: float
-    first: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuses windows that nothing could fit."""
-        if not (self.early >= 0 and self.late >= 0):
-            raise ScoringError(
-                f"a window from {self.early} turns before to {self.late} after. "
-                "Both must be at least 0."
-            )
-
-
-def match(gold: Occurrences, predicted: Occurrences, window: Window, n: int) -> NDArray[np.int64]:
-    """Matches tags with gold occurrences, one to one and as many as possible.
-
-    Args:
-        gold: Gold occurrences of n dialogues.
-        predicted: Tags.
-        window: What fits; its ``first`` has no effect here.
-        n: Number of dialogues.
-
-    Returns:
-        Number of pairs of each dialogue and label. Shape (n, 16).
-    """
-    pairs = np.zeros(n * len(LABELS), dtype=np.int64)
-    slots = np.intersect1d(gold.slot, predicted.slot)
-    left, right = np.searchsorted(gold.slot, slots), np.searchsorted(predicted.slot, slots)
-    left_end = np.searchsorted(gold.slot, slots, side="right")
-    right_end = np.searchsorted(predicted.slot, slots, side="right")
-    while len(slots):
-        late = predicted.position[right] - gold.position[left]
-        fits = (late >= -window.early) & (late <= window.late)
-        pairs[slots[fits]] += 1
-        # A tag too late for this gold label is too late for good; so is a tag too early.
-        left, right = left + (late >= -window.early), right + (late <= window.late)
-        going = (left < left_end) & (right < right_end)
-        slots, left, right = slots[going], left[going], right[going]
-        left_end, right_end = left_end[going], right_end[going]
-    return pairs.reshape(n, len(LABELS))
+from cradle_lib.scoring.timing.occurrences import ALERTS
+from cradle_lib.statistics.matching import Window, match, occurrences
 
 
 def window_tallies(
@@ -100,8 +40,9 @@ def window_tallies(
         windows: W windows.
 
     Returns:
-        Pairs, shape (n, W, 16); then gold occurrences plus tags, first of all of them and
-        then of the first ones only, shape (n, 2, 16).
+        Pairs of each window, shape (n, W, 16). Gold occurrences plus tags, shape (n, 2, 16): of
+        every occurrence at index 0 of the second axis, of each label's first one in a dialogue
+        at index 1.
     """
     gold = occurrences(rows.gold, rows.dialogue_of)
     predicted = occurrences(rows.predicted, rows.dialogue_of)
@@ -109,10 +50,8 @@ def window_tallies(
     pairs = np.zeros((n, len(windows), len(LABELS)), dtype=np.int32)
     for column, window in enumerate(windows):
         pairs[:, column] = match(*sides[window.first], window, n)
-    sizes = [
-        sum(np.bincount(side.slot, minlength=n * len(LABELS)) for side in pair) for pair in sides
-    ]
-    return pairs, np.stack(sizes).reshape(2, n, -1).swapaxes(0, 1).astype(np.int32)
+    sizes = [one.per_label(n) + other.per_label(n) for one, other in sides]
+    return pairs, np.stack(sizes, axis=1).astype(np.int32)
 
 
 def by_scope(tallies: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -127,20 +66,6 @@ def by_scope(tallies: NDArray[np.int32]) -> NDArray[np.int32]:
     alerts = tallies[..., :ALERTS].sum(axis=-1, keepdims=True, dtype=tallies.dtype)
     confirms = tallies[..., ALERTS:].sum(axis=-1, keepdims=True, dtype=tallies.dtype)
     return np.concatenate([alerts + confirms, alerts, confirms, tallies], axis=-1)
-
-
-def window_f1(pairs: Floats, sizes: Floats, zero_division: float = 0.0) -> Floats:
-    """Computes F1, which is 2 pairs / (gold occurrences + tags).
-
-    Args:
-        pairs: Of any shape.
-        sizes: Gold occurrences plus tags, of a shape that broadcasts.
-        zero_division: The value where ``sizes`` is 0.
-
-    Returns:
-        F1 of the same shape.
-    """
-    return ratio(2 * pairs, sizes, zero_division)
 
 
 # Windows in user turns; the endless one closes each curve.

@@ -10,9 +10,9 @@ from cradle_lib.scoring.comparison.paired import compare_pairs, f1_scores
 from cradle_lib.scoring.core.conventions import Level
 from cradle_lib.scoring.core.counts import Counts, count
 from cradle_lib.scoring.core.scores import scores
-from cradle_lib.scoring.resampling import weighted_sums as resampling
-from cradle_lib.scoring.resampling.intervals import bounds
-from cradle_lib.scoring.resampling.weighted_sums import draw_blocks
+from cradle_lib.statistics import weighted_sums as resampling
+from cradle_lib.statistics.bootstrap import bounds
+from cradle_lib.statistics.weighted_sums import draw_blocks
 
 
 def systems(number: int, dialogues: int, seed: int, level: Level = "turn") -> list[Counts]:

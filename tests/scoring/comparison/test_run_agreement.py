@@ -2,95 +2,110 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from cradle_lib.detection import Outcome, Prediction
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.comparison.run_agreement import TEXTS, flips, rate
+from cradle_lib.scoring.comparison.run_agreement import TEXTS, rate, run_agreement
 
 
-def made(
-    dialogue: str, turn: int, answer: str = "none", mask: int = 0, **more: object
-) -> Prediction:
-    return Prediction(dialogue, turn, f"{dialogue}.{turn}", answer, mask, Outcome.OK, **more)  # type: ignore[arg-type]
+def made(dialogue: str, turn: int, answer: str = "none", **more: Any) -> dict[str, Any]:
+    place = {"dialogue": dialogue, "turn": turn, "question": f"{dialogue}.{turn}"}
+    return place | {"answer": answer, "tagged": "none", "outcome": "ok"} | more
+
+
+def compared(one: list[dict[str, Any]], two: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    frame = run_agreement(pd.DataFrame(one), pd.DataFrame(two))
+    return frame.set_index("measure").to_dict("index")
+
+
+def counts(found: dict[str, dict[str, Any]]) -> dict[str, tuple[int, int]]:
+    return {name: (row["count"], row["of"]) for name, row in found.items()}
 
 
 def test_two_equal_runs_never_flip_and_the_rule_of_three_bounds_it() -> None:
     run = [made(f"d{i:04}", turn) for i in range(40) for turn in range(5)]
-    found = flips(run, list(reversed(run)))
-    assert (found.turns, found.dialogues, found.same_question) == (200, 40, 200)
-    assert found.texts == {"identical": 200, "beginning": 0, "same line": 0, "different": 0}
-    assert (found.tags, found.outcomes, found.flipped, found.first_flips) == (200, 200, (), 0)
+    found = compared(run, run[::-1])
+    assert counts(found) == {
+        "same question": (200, 200),
+        "same text": (200, 200),
+        "one begins the other": (0, 200),
+        "same line": (0, 200),
+        "other line": (0, 200),
+        "same outcome": (200, 200),
+        "same tags": (200, 200),
+        "neither read": (0, 200),
+        "flipped turns": (0, 200),
+        "first flips": (0, 200),
+        "flipped dialogues": (0, 40),
+    }
     # 1 - 0.05^(1/40) = 0.0722, of which the rule of three says 3/40 = 0.075.
-    assert found.dialogue_rate == pytest.approx((0, 0, 0.0722), abs=5e-5)
-    assert found.turn_rate[2] == pytest.approx(3 / 200, rel=0.01)
+    row = found["flipped dialogues"]
+    assert (row["value"], row["low"], row["high"]) == pytest.approx((0, 0, 0.0722), abs=5e-5)
+    assert found["flipped turns"]["high"] == pytest.approx(3 / 200, rel=0.01)
 
 
 def test_a_flip_is_a_difference_in_what_is_read() -> None:
     one = [
         made("d1", 0, "none"),
-        made("d1", 2, "alert_ongoing", 1),
+        made("d1", 2, "alert_ongoing", tagged="alert_ongoing"),
         made("d1", 4, "none"),
         made("d2", 0, "hm\n"),
-        made("d2", 2, "well"),
+        made("d2", 2, "well", outcome="unparsed"),
         made("d3", 0, "only here"),
     ]
     two = [
         made("d1", 0, "none\nmore that nobody reads"),
-        made("d1", 2, "alert_past", 2),
-        replace(made("d1", 4, "alert_past", 2), key="another question"),
-        replace(made("d2", 0, "hm\nand on"), outcome=Outcome.OK),
-        replace(made("d2", 2, "Well, no"), outcome=Outcome.UNPARSED),
+        made("d1", 2, "alert_past", tagged="alert_past"),
+        made("d1", 4, "alert_past", tagged="alert_past", question="another one"),
+        made("d2", 0, "hm\nand on", outcome="unparsed"),
+        made("d2", 2, "Well, no", outcome="unparsed"),
     ]
-    found = flips(one, two)
-    assert (found.turns, found.dialogues) == (5, 2)
-    assert found.flipped == (("d1", 2), ("d1", 4), ("d2", 2))
-    # The one in the middle was asked something else, because of the flip before it.
-    assert (found.same_question, found.first_flips, found.flipped_dialogues) == (4, 2, 2)
-    assert (found.tags, found.outcomes) == (3, 4)
-    assert found.texts == {"identical": 0, "beginning": 2, "same line": 0, "different": 3}
-    # 3 of 5 turns.
-    assert found.turn_rate[0] == pytest.approx(0.6)
+    found = compared(one, two)
+    assert counts(found) == {
+        "same question": (4, 5),
+        "same text": (0, 5),
+        "one begins the other": (2, 5),
+        "same line": (0, 5),
+        "other line": (3, 5),
+        "same outcome": (4, 5),
+        "same tags": (3, 5),
+        # The tags of the last turn agree, because neither answer could be read.
+        "neither read": (1, 5),
+        "flipped turns": (3, 5),
+        # The one in the middle was asked something else, because of the flip before it.
+        "first flips": (2, 5),
+        "flipped dialogues": (2, 2),
+    }
+    assert found["flipped turns"]["value"] == pytest.approx(0.6)
 
 
 @pytest.mark.parametrize(
     ("one", "other", "kind"),
     [
-        ("none", "none", "identical"),
-        ("none", "none\n\nwhy", "beginning"),
-        ("none\n", "none", "beginning"),
+        ("none", "none", "same text"),
+        ("none", "none\n\nwhy", "one begins the other"),
+        ("none\n", "none", "one begins the other"),
         ("none\nthis", "none\nthat", "same line"),
         ("\nnone\n", "none\nthat", "same line"),
-        ("none", "nonesense", "different"),
-        ("", "none", "different"),
+        ("none", "nonesense", "other line"),
+        ("", "none", "other line"),
     ],
 )
 def test_raw_texts_compare_as_they_read(one: str, other: str, kind: str) -> None:
     for a, b in ((one, other), (other, one)):
-        found = flips([made("d1", 0, a)], [made("d1", 0, b)])
-        assert found.texts == {name: int(name == kind) for name in TEXTS}
-
-
-def test_usage_adds_up_and_says_nothing_where_a_run_does_not_tell() -> None:
-    one = [
-        made("d1", t, tokens_in=100, tokens_cached=90, tokens_out=2, seconds=0.5) for t in range(4)
-    ]
-    two = [made("d1", t, tokens_in=100, seconds=2.0) for t in range(4)]
-    first, second = flips(one, two).usage
-    assert (first.tokens_in, first.tokens_cached, first.tokens_out) == (400, 360, 8)
-    assert first.seconds == pytest.approx(2)
-    assert (second.tokens_in, second.tokens_cached, second.tokens_out) == (400, None, None)
-    assert second.seconds == pytest.approx(8)
+        found = counts(compared([made("d1", 0, a)], [made("d1", 0, b)]))
+        assert {name: found[name][0] for name in TEXTS} == {n: int(n == kind) for n in TEXTS}
 
 
 def test_runs_over_different_dialogues_are_refused() -> None:
     with pytest.raises(ScoringError, match="no user turn in common"):
-        flips([made("d1", 0)], [made("d1", 2)])
+        compared([made("d1", 0)], [made("d1", 2)])
     for hits, of in ((1, 0), (-1, 3), (4, 3)):
         with pytest.raises(ScoringError, match="expected a count"):
             rate(hits, of)
@@ -118,11 +133,11 @@ def test_the_interval_is_scipys(of: int, data: st.DataObject) -> None:
 def test_comparing_is_symmetric_and_agrees_with_a_loop(
     turns: dict[tuple[str, int], tuple[int, int]],
 ) -> None:
-    one = [made(*place, f"answer {a}", a) for place, (a, _) in turns.items()]
-    two = [made(*place, f"answer {b}", b) for place, (_, b) in turns.items()]
-    found, turned = flips(one, two), flips(two, one)
-    assert replace(found, usage=turned.usage) == turned
-    flipped = sorted(place for place, (a, b) in turns.items() if a != b)
-    assert list(found.flipped) == flipped
-    assert found.flipped_dialogues == len({dialogue for dialogue, _ in flipped})
-    assert found.texts["different"] == len(flipped) == found.turns - found.tags
+    one = [made(*place, f"answer {a}", tagged=str(a)) for place, (a, _) in turns.items()]
+    two = [made(*place, f"answer {b}", tagged=str(b)) for place, (_, b) in turns.items()]
+    found = compared(one, two)
+    assert found == compared(two, one)
+    flipped = [place for place, (a, b) in turns.items() if a != b]
+    assert found["flipped turns"]["count"] == len(flipped) == found["other line"]["count"]
+    assert found["flipped dialogues"]["count"] == len({dialogue for dialogue, _ in flipped})
+    assert found["same tags"]["count"] == len(turns) - len(flipped)

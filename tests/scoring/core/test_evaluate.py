@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -157,32 +156,35 @@ def test_outcomes_are_counted_beside_the_scores(
     corpus = make_corpus([[("U", 0), ("U", 0), ("U", 0), ("U", SH)]])
     result = evaluate(make_predictions(corpus, [0, 0, 0, SH], "ouro"), draws=0)
     assert result.outcomes == {"ok": 2, "unparsed": 1, "refused": 1, "failed": 0}
-    assert result.estimate("exact_match") == (2 / 4, None, None)
+    assert result.estimate("exact_match").value == 2 / 4
+    assert np.isnan(result.estimate("exact_match")[1:]).all()
 
 
-def test_the_dictionary_is_strict_json_and_undefined_values_are_null(run: Predictions) -> None:
+def test_a_frame_without_draws_has_scores_and_no_bounds(run: Predictions) -> None:
     result = evaluate(run, level="confirm", draws=0)
-    told = json.loads(json.dumps(result.as_dict(), allow_nan=False))
-    assert told["signature"] == str(result.signature)
-    assert Signature(**told["settings"]) == result.signature
-    assert list(told["scores"]) == list(OVERALL)
-    assert told["scores"]["jaccard"]["low"] is None
+    frame = result.to_frame()
+    assert frame.attrs["signature"] == str(result.signature)
+    overall = frame[frame["label"].isna()]
+    assert overall["score"].tolist() == list(OVERALL)
+    assert frame[["low", "high"]].isna().all(axis=None)
     # Confirms: gold {SH}, {}, {}; predicted {}, {SH}, {}. Only the third pair agrees.
-    assert told["scores"]["jaccard"]["value"] == pytest.approx(1 / 3)
-    assert list(told["labels"]) == list(LABELS[2:])
-    assert told["labels"]["confirm_SH_ongoing"].keys() == {"support", "tp", "fp", "fn", *PER_LABEL}
-    assert (told["turns"], told["of_turns"]) == (5, 5)
+    [jaccard] = overall.loc[overall["score"] == "jaccard", "value"]
+    assert jaccard == pytest.approx(1 / 3)
+    assert frame["label"].dropna().unique().tolist() == list(LABELS[2:])
+    assert frame["score"][frame["label"] == "confirm_SH_ongoing"].tolist() == list(PER_LABEL)
+    assert (result.turns, result.of_turns) == (5, 5)
 
 
-def test_a_bound_without_units_is_null(
+def test_a_bound_without_units_is_undefined(
     make_corpus: MakeCorpus, make_predictions: MakePredictions
 ) -> None:
     # One of the two dialogues has no answer, so that some draws have nothing to average over.
     corpus = make_corpus([[("U", SH)], [("U", 0)]])
     run = make_predictions(corpus, [SH, 0], "ou")
-    result = evaluate(run, conventions=Conventions(unparsed="exclude"), draws=100)
-    told = json.loads(json.dumps(result.as_dict(), allow_nan=False))
-    assert told["scores"]["exact_match"] == {"value": 1.0, "low": None, "high": None}
+    found = evaluate(run, conventions=Conventions(unparsed="exclude"), draws=100)
+    value, low, high = found.estimate("exact_match")
+    assert value == 1
+    assert np.isnan([low, high]).all()
 
 
 def test_nothing_left_to_score_is_refused(

@@ -20,7 +20,7 @@ from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import BITS, LABELS
 from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.scoring.errors.confusion import CELLS, confusion_frame
-from cradle_lib.scoring.errors.error_kinds import error_counts
+from cradle_lib.scoring.errors.taxonomy import error_counts
 
 MakeCorpus = Callable[[Sequence[Sequence[tuple[str, int]]]], Corpus]
 MakePredictions = Callable[..., Predictions]

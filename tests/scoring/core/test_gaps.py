@@ -18,8 +18,8 @@ from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.scoring.core.gaps import Need, gap
 from cradle_lib.scoring.core.report import report
 from cradle_lib.scoring.robustness.sensitivity import sensitivity
-from cradle_lib.scoring.robustness.subgroups import By, cohorts
-from cradle_lib.scoring.timing.alarm_burden import burden
+from cradle_lib.scoring.robustness.subgroups import By, subgroups
+from cradle_lib.scoring.timing.alarm_burden import alarm_burden
 from cradle_lib.scoring.timing.timing import timing
 
 AO, SHO = BITS["alert_ongoing"], BITS["confirm_SH_ongoing"]
@@ -69,38 +69,39 @@ def test_without_user_turns_nothing_is_defined_and_nothing_fails(
     for level in LEVELS:
         found = evaluate(run, level=level, draws=20)
         for score in ("exact_match", "jaccard"):
-            assert all(math.isnan(value or 0.0) for value in found.estimate(score))
+            assert np.isnan(found.estimate(score)).all()
         assert found.estimate("micro_f1") == (0, 0, 0)
     timed = timing(run, draws=20)
-    for measured in (timed.fates, timed.delay, timed.waiting, timed.lead, timed.median_lead):
+    for measured in (timed.outcomes, timed.delay, timed.waiting, timed.lead, timed.median_lead):
         assert np.isnan(measured.value).all()
     assert (timed.lead_dialogues, timed.onsets.sum(), timed.positives.sum()) == (0, 0, 0)
-    assert burden(run, draws=20).tallies["negative_turns"] == 0
-    assert [c.name for c in cohorts(run, "length", draws=20).cohorts] == ["0 user turns"]
-    assert cohorts(run, "position", draws=20).cohorts == ()
+    alarms = alarm_burden(run, draws=20).set_index("measure")
+    assert alarms.loc["flagged_per_100", "of"] == 0
+    assert set(subgroups(run, "length", draws=20)["part"]) == {"0 user turns"}
+    assert not len(subgroups(run, "position", draws=20))
     variants = sensitivity([run])
-    defined = np.flatnonzero(~np.isnan(variants.of("jaccard")[:, 0]))
+    defined = variants[(variants["score"] == "jaccard") & variants["value"].notna()]
     # A label where no model is asked can't move to a user turn, but it can count as a miss.
-    assert [variants.variants[v].name for v in defined] == ["Orphan labels are misses"]
+    assert defined["convention"].tolist() == ["Orphan labels are misses"]
     json.loads(report(run, draws=20).to_json())
-    compared = compare([run, run], names=("a", "b"), draws=20, permutations=10)
-    assert {d.verdict for d in compared.family} == {"insufficient"}
-    assert compared.exact_match[0].estimate.low is None
+    compared = compare([run, run], names=("a", "b"), draws=20, permutations=10).to_frame()
+    assert set(compared["verdict"]) == {"insufficient"}
+    assert compared.loc[compared["score"] == "exact_match", "low"].isna().all()
 
 
 def test_a_part_without_gold_labels_has_no_precision_recall_or_f1(
     make_corpus: MakeCorpus, make_predictions: MakePredictions
 ) -> None:
     run = make_predictions(make_corpus([[("U", SHO), ("U", 0)], [("U", 0)]]), [SHO, AO, 0])
-    alert, confirm = cohorts(run, "stage", draws=20).cohorts
-    assert (alert.support, confirm.support) == (0, 1)
+    found = subgroups(run, "stage", draws=20).set_index(["part", "score"])
+    assert found["support"].groupby("part").max().to_dict() == {"alert": 0, "confirm": 1}
     for name in ("micro_precision", "micro_recall", "micro_f1"):
-        assert math.isnan(alert.estimates[name].value)
-        assert confirm.estimates[name].value == 1
+        assert found.loc[("alert", name), ["value", "low", "high"]].isna().all()
+        assert found.loc[("confirm", name), "value"] == 1
     # Two of the three turns carry no alert where the run tags one.
-    assert alert.estimates["exact_match"].value == pytest.approx(2 / 3)
-    one, two = cohorts(run, "length", draws=20).cohorts
-    assert (one.name, two.name) == ("1 user turn", "2 user turns")
+    assert found.loc[("alert", "exact_match"), "value"] == pytest.approx(2 / 3)
+    lengths = subgroups(run, "length", draws=20)["part"].unique()
+    assert lengths.tolist() == ["1 user turn", "2 user turns"]
 
 
 def test_every_division_of_one_dialogue_is_scored(
@@ -108,8 +109,7 @@ def test_every_division_of_one_dialogue_is_scored(
 ) -> None:
     run = make_predictions(make_corpus([[("U", SHO)]]), [SHO])
     for by in get_args(By):
-        for cohort in cohorts(run, by, draws=20).cohorts:
-            assert cohort.units == 1
+        assert (subgroups(run, by, draws=20)["units"] == 1).all()
 
 
 def test_draws_without_units_do_not_hide_the_spread_of_the_others(
@@ -118,9 +118,9 @@ def test_draws_without_units_do_not_hide_the_spread_of_the_others(
     # A draw may take the silent dialogue only, and then there is no exact match to compare.
     corpus = make_corpus([[("U", SHO)], [("U", 0)], [("L", 0)]])
     runs = [make_predictions(corpus, masks) for masks in ([SHO, 0], [0, 0])]
-    [exact] = compare(runs, names=("a", "b"), draws=200, permutations=10).exact_match
-    assert exact.estimate.value == -1 / 2
-    assert exact.detectable is not None
+    found = compare(runs, names=("a", "b"), draws=200, permutations=10).to_frame()
+    [exact] = found[found["score"] == "exact_match"].itertuples()
+    assert exact.value == -1 / 2
     assert exact.detectable > 0
 
 
@@ -131,13 +131,15 @@ def test_a_single_dialogue_has_no_interval_because_it_has_no_spread(
     runs = [make_predictions(corpus, masks) for masks in ([AO, AO, 0], [0, 0, 0])]
     scored = evaluate(runs[0], draws=20)
     # One of three turns is right: the first.
-    assert scored.estimate("exact_match") == (pytest.approx(1 / 3), None, None)
+    assert scored.estimate("exact_match").value == pytest.approx(1 / 3)
+    assert np.isnan(scored.estimate("exact_match")[1:]).all()
     assert "no intervals" in scored.signature.long()
-    assert timing(runs[0], draws=20).f1("either", 0.0).low is None
-    assert burden(runs[0], draws=20).estimates["flagged_per_100"] == (100, None, None)
+    assert math.isnan(timing(runs[0], draws=20).f1("either", 0.0).low)
+    alarms = alarm_burden(runs[0], draws=20).set_index("measure")
+    assert alarms.loc["flagged_per_100", "value"] == 100
+    assert alarms[["low", "high"]].isna().all(axis=None)
     compared = compare(runs, names=("a", "b"), draws=20, permutations=10)
-    for difference in (*compared.family, *compared.labels, *compared.exact_match):
-        assert difference.estimate[1:] == (None, None)
+    assert compared.to_frame()[["low", "high"]].isna().all(axis=None)
     assert compared.power_note == "A single dialogue can show no difference."
     pair = evaluate(make_predictions(make_corpus([[("U", AO)], [("U", 0)]]), [AO, 0]), draws=20)
     assert pair.estimate("exact_match") == (1, 1, 1)

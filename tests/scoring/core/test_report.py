@@ -2,20 +2,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import numpy as np
 import pytest
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import BITS, LABELS
-from cradle_lib.scoring.core.conventions import Conventions
+from cradle_lib.scoring.core.conventions import LEVELS, Conventions
 from cradle_lib.scoring.core.evaluate import evaluate
-from cradle_lib.scoring.core.report import Number, Report, report, report_schema
+from cradle_lib.scoring.core.report import Report, SensitivityRow, report, report_schema
+from cradle_lib.scoring.core.scores import OVERALL
 from cradle_lib.scoring.timing.timing import timing
 
 AO, SHO = BITS["alert_ongoing"], BITS["confirm_SH_ongoing"]
@@ -41,31 +43,33 @@ def test_a_report_obeys_its_schema_and_survives_a_round_trip(
     assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
 
 
-def test_its_parts_have_the_scores_intervals_and_signatures_of_each_measure(
-    run: Predictions,
-) -> None:
+def rows(table: Sequence[BaseModel], **wanted: object) -> list[dict[str, Any]]:
+    """The rows with these values."""
+    found = [row.model_dump() for row in table]
+    return [row for row in found if all(row[name] == value for name, value in wanted.items())]
+
+
+def test_its_tables_are_the_frames_of_each_analysis(run: Predictions) -> None:
     found = report(run, draws=40)
-    for level, part in found.levels.items():
+    for level in LEVELS:
         scored = evaluate(run, level=level, draws=40)
-        assert part.signature == str(scored.signature)
-        for name, number in part.scores.items():
-            assert (number.value, number.low, number.high) == tuple(scored.estimate(name))
-    assert "|p:" in found.timing.signature
-    assert set(LABELS) < set(found.timing.onsets)
-    assert found.burden.signature == found.levels["turn"].signature == found.errors.signature
-    # Both user turns without a gold label, the third and the fifth, were flagged.
-    flagged = found.errors.flagged_negatives
-    assert flagged.value == 1.0
-
-
-def test_the_curves_of_delay_are_those_of_timing(run: Predictions) -> None:
-    found = report(run, draws=40).timing
+        own = rows(found.scores, level=level, label=None)
+        assert [row["score"] for row in own] == list(OVERALL)
+        for row in own:
+            assert row["signature"] == str(scored.signature)
+            estimate = (row["value"], row["low"], row["high"])
+            assert estimate == tuple(scored.estimate(row["score"]))
+    assert {"|p:" in row.signature for row in found.timing} == {True}
+    assert set(LABELS) < {row.scope for row in found.timing if row.view == "onset"}
+    assert {row.signature for row in found.alarms} == {found.scores[0].signature}
     timed = timing(run, draws=40)
     for name, whole in (("detected", timed.detected), ("waiting", timed.waiting)):
-        part = getattr(found, name)
-        assert list(part) == ["any", "alert", "confirm"]
-        values = [[number.value for number in part[scope]] for scope in part]
-        assert values == whole.value.tolist()
+        values = [row["value"] for row in rows(found.timing, view="delay", measure=name)]
+        expected = [None if math.isnan(value) else value for value in whole.value.ravel()]
+        assert values == expected
+    # Both user turns without a gold label, the third and the fifth, were flagged.
+    [flagged] = rows(found.alarms, measure="flagged_per_100")
+    assert (flagged["value"], flagged["count"], flagged["of"]) == (100, 2, 2)
 
 
 def test_endless_is_not_undefined(
@@ -75,11 +79,12 @@ def test_endless_is_not_undefined(
     made = report(make_predictions(corpus, [0, 0, SHO, 0]), draws=0)
     found = Report.model_validate_json(made.to_json())
     # The alert is never tagged; there is no past alert to wait for.
-    assert found.timing.onsets["alert_ongoing"].median_delay.value == "inf"
-    assert found.timing.onsets["alert_past"].median_delay.value is None
-    assert found.burden.estimates["needed_to_evaluate"].value == "inf"
+    delays = {row.scope: row.value for row in found.timing if row.measure == "median_delay"}
+    assert (delays["alert_ongoing"], delays["alert_past"]) == ("inf", None)
+    [needed] = rows(found.alarms, measure="needed_to_evaluate")
+    assert needed["value"] == "inf"
     with pytest.raises(ValidationError):
-        Number(value=math.inf, low=None, high=None)
+        SensitivityRow(convention="c", score="s", value=math.inf, change=0.0)
 
 
 def test_conventions_reach_every_part(
@@ -91,17 +96,20 @@ def test_conventions_reach_every_part(
     usual, counted = (
         report(run, draws=0, conventions=c) for c in (None, Conventions(orphans="count"))
     )
-    assert (usual.errors.false_negatives, counted.errors.false_negatives) == (0, 1)
-    assert usual.errors.escalation["alert_only"]["neither"] == 0
-    assert counted.errors.escalation["alert_only"]["neither"] == 1
-    assert next(iter(usual.sensitivity.variants)) == "Default"
-    assert counted.sensitivity.signature == counted.levels["turn"].signature
-    own = counted.sensitivity.variants["As in this report"]["M"]["micro_f1"]
-    assert own == counted.levels["turn"].scores["micro_f1"].value != 1
+    missed = [rows(found.errors, category="missed_alert") for found in (usual, counted)]
+    assert [[row["count"] for row in each] for each in missed] == [[], [1]]
+    orders = [
+        rows(found.stage_orders, gold="alert_only", tagged="neither") for found in (usual, counted)
+    ]
+    assert [each[0]["value"] for each in orders] == [0, 1]
+    assert usual.sensitivity[0].convention == "Default"
+    [own] = rows(counted.sensitivity, convention="As in this report", score="micro_f1")
+    [score] = rows(counted.scores, level="turn", score="micro_f1")
+    assert own["value"] == score["value"] != 1
     # An answer that was not read leaves its turn out.
     left_out = make_predictions(corpus, [0, 0, 0, 0], "oouo")
     found = report(left_out, draws=0, conventions=Conventions(unparsed="exclude"))
-    assert found.errors.false_negatives == 0
+    assert {row.category for row in found.errors} == {None}
 
 
 def test_it_holds_no_text_of_a_dialogue(run: Predictions) -> None:
@@ -117,12 +125,13 @@ def test_where_nothing_can_be_late_only_the_speed_is_undefined(
     corpus = make_corpus([[("U", AO)], [("U", 0)]])
     made = report(make_predictions(corpus, np.array([AO, 0])), draws=0).to_json()
     found = Report.model_validate_json(made)
-    assert found.timing.settings["p"] is None
-    assert "|p:none|" in found.timing.signature
-    assert found.timing.early["latency_f1"]["any"].value is None
-    assert found.timing.onsets["any"].on_time.value == 1
+    values = {(row.measure, row.scope): row for row in found.timing}
+    latency = values["latency_f1", "any"]
+    assert "|p:none|" in latency.signature
+    assert latency.value is None
+    assert values["on_time", "any"].value == 1
     # lc_2(1) = 1 - 1/(1 + e^-1), over two dialogues of which one is positive.
-    assert found.timing.early["erde_2"]["any"].value == pytest.approx(0.26894 / 2, abs=1e-5)
+    assert values["erde_2", "any"].value == pytest.approx(0.26894 / 2, abs=1e-5)
 
 
 def test_an_unknown_field_is_refused(run: Predictions) -> None:

@@ -9,8 +9,7 @@ from sklearn.metrics import confusion_matrix
 from cradle_lib.annotation import Annotation, Annotations
 from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.labels import BITS
-from cradle_lib.scoring.errors.annotators import annotator_confusion
-from cradle_lib.scoring.errors.confusion import CELLS
+from cradle_lib.scoring.errors.confusion import CELLS, annotator_confusion
 
 from ...annotation.hand_study import hand_study
 

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, LABELS, crisis_type, stage, temporal
-from cradle_lib.scoring.errors.confusion import CELLS, confusion, normalize_rows, pair, similarity
-
-INDEX = {name: i for i, name in enumerate(CELLS)}
+from cradle_lib.scoring.errors.confusion import CELLS, confusion, pair, similarity
 
 # Up to four labels a side keep the permutations of the twin few.
 small = st.sets(st.integers(0, 15), max_size=4).map(lambda bits: sum(1 << b for b in bits))
@@ -121,17 +119,6 @@ def test_similarity_orders_pairs_as_documented() -> None:
     by_group = sorted(every, key=lambda ab: group(*ab))
     assert [similarity(a, b) for a, b in by_group] == sorted(similarity(a, b) for a, b in every)
     assert len({similarity(*ab) for ab in every}) == len({group(*ab) for ab in every})
-
-
-def test_rows_are_normalized_and_rows_without_gold_are_undefined() -> None:
-    gold = np.array([mask("confirm_SH_past")] * 4, dtype=np.uint16)
-    tags = [mask("confirm_SH_past"), mask("confirm_SH_ongoing"), 0, 0]
-    shares = normalize_rows(confusion(gold, np.array(tags, dtype=np.uint16)))
-    row = shares[INDEX["confirm_SH_past"]]
-    assert row[INDEX["confirm_SH_past"]] == 1 / 4
-    assert row[INDEX["confirm_SH_ongoing"]] == 1 / 4
-    assert row[INDEX["none"]] == 2 / 4
-    assert np.isnan(shares[INDEX["alert_past"]]).all()
 
 
 def test_masks_of_different_length_are_refused() -> None:

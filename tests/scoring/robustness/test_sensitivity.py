@@ -1,9 +1,10 @@
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import kendalltau, rankdata
 from sklearn.metrics import f1_score
@@ -38,18 +39,24 @@ def runs(corpus: Corpus, make_predictions: Callable[..., Predictions]) -> list[P
     return [make_predictions(corpus, m, outcomes) for m in (found, loud, 0 * found)]
 
 
+def values(frame: pd.DataFrame, convention: str, system: str) -> dict[str, float]:
+    rows = frame[(frame["convention"] == convention) & (frame["system"] == system)]
+    return dict(zip(rows["score"], rows["value"], strict=True))
+
+
 def test_every_variant_scores_what_evaluate_scores(runs: list[Predictions]) -> None:
     found = sensitivity(runs, names=["a", "b", "c"])
-    for v, variant in enumerate(VARIANTS):
+    for variant in VARIANTS:
         if variant.first or variant.frequent:
             continue
-        for s, run in enumerate(runs):
+        for name, run in zip("abc", runs, strict=True):
             scored = evaluate(run, conventions=variant.conventions, draws=0)
-            expected = [scored.estimate(name).value for name in OVERALL]
-            assert found.values[v, s] == pytest.approx(expected, nan_ok=True)
-    assert str(found.signature) == str(evaluate(runs[0], draws=0).signature)
+            expected = {score: scored.estimate(score).value for score in OVERALL}
+            assert values(found, variant.name, name) == pytest.approx(expected, nan_ok=True)
+    assert found.attrs["signature"] == str(evaluate(runs[0], draws=0).signature)
     # Each convention matters somewhere, or it would not be shown.
-    assert all((found.values[v] != found.values[0]).any() for v in range(1, len(VARIANTS)))
+    changed = found[found["change"] != 0]["convention"].unique().tolist()
+    assert changed == [variant.name for variant in VARIANTS[1:]]
 
 
 def test_counting_a_label_once_per_dialogue_ignores_repeats(
@@ -57,12 +64,12 @@ def test_counting_a_label_once_per_dialogue_ignores_repeats(
 ) -> None:
     run = make_predictions(corpus, [AO, AO, SHO, SHO, DVP, 0, *[0, AO] * 28])
     found = sensitivity([run], variants=[Variant("all"), Variant("once", first=True)])
-    once = dict(zip(OVERALL, found.values[1, 0], strict=True))
+    once = values(found, "once", "M")
     # Without repeats the first two dialogues are right: 3 of 31 gold labels are found, and 28
     # alerts come on the wrong turn. With the repeats there is one alert more on both sides.
     assert once["micro_recall"] == pytest.approx(3 / 31)
     assert once["micro_precision"] == pytest.approx(3 / 31)
-    plain = dict(zip(OVERALL, found.values[0, 0], strict=True))
+    plain = values(found, "all", "M")
     assert plain["micro_recall"] == pytest.approx(4 / 32)
     assert plain["micro_precision"] == pytest.approx(4 / 33)
 
@@ -71,33 +78,15 @@ def test_macro_over_frequent_labels_is_that_of_scikit_learn(
     corpus: Corpus, runs: list[Predictions]
 ) -> None:
     found = sensitivity(runs, names="abc", variants=[Variant("often", frequent=True)])
-    for s, run in enumerate(runs):
+    for name, run in zip("abc", runs, strict=True):
         # Only alert_ongoing occurs twenty times.
         truth, guess = ((m & AO) != 0 for m in (corpus.gold, run.masks))
         expected = f1_score(truth, guess, zero_division=0.0)
-        assert found.of("macro_f1")[0, s] == pytest.approx(expected)
-
-
-def test_ranks_flips_and_agreement_follow_from_the_values(runs: list[Predictions]) -> None:
-    found = sensitivity(runs, names="abc")
-    for score in OVERALL:
-        values, ranks = found.of(score), found.ranks(score)
-        flips = found.flips(score)
-        for v, row in enumerate(values):
-            assert ranks[v].tolist() == rankdata(-row).tolist()
-            brute = sum(
-                (values[0, a] - values[0, b]) * (row[a] - row[b]) < 0
-                for a in range(3)
-                for b in range(a)
-            )
-            assert flips[v] == brute
-        if len(set(values[0])) == 3:
-            assert found.agreement(score)[0] == pytest.approx(1)
-    assert np.isnan(sensitivity(runs[:1]).agreement("micro_f1")).all()
+        assert values(found, "often", name)["macro_f1"] == pytest.approx(expected)
 
 
 def test_the_frame_is_what_evaluate_and_scipy_compute(runs: list[Predictions]) -> None:
-    frame = sensitivity(runs, names="abc").to_frame()
+    frame = sensitivity(runs, names="abc")
     assert len(frame) == len(VARIANTS) * 3 * len(OVERALL)
     assert set(frame[["value", "change", "place", "tau"]].dtypes) == {np.dtype(float)}
     other = VARIANTS[4]
@@ -124,19 +113,23 @@ def test_the_frame_is_what_evaluate_and_scipy_compute(runs: list[Predictions]) -
     assert frame.attrs["signature"] == str(evaluate(runs[0], draws=0).signature)
 
 
+def test_a_single_run_has_no_ranking_to_compare(runs: list[Predictions]) -> None:
+    assert sensitivity(runs[:1])["tau"].isna().all()
+
+
 def test_a_run_without_a_score_has_no_place_and_takes_none_from_others(
     runs: list[Predictions], corpus: Corpus, make_predictions: Callable[..., Predictions]
 ) -> None:
     mute = make_predictions(corpus, [0] * len(corpus.gold), "u" * len(corpus.gold))
     variants = [Variant("default"), Variant("left out", Conventions(unparsed="exclude"))]
     found = sensitivity([mute, *runs[:2]], names="mab", variants=variants)
-    assert found.ranks("jaccard")[1].tolist() == pytest.approx([np.nan, 2, 1], nan_ok=True)
-    told = found.as_dict()["variants"]["left out"]
-    assert (told["m"]["jaccard"], told["m"]["micro_f1"]) == (None, 0.0)
+    rows = found[(found["convention"] == "left out") & (found["score"] == "jaccard")]
+    assert rows["place"].tolist() == pytest.approx([np.nan, 2, 1], nan_ok=True)
+    told = values(found, "left out", "m")
+    assert math.isnan(told["jaccard"])
+    assert told["micro_f1"] == 0
 
 
-def test_it_is_strict_json_and_refuses_nothing_to_compare(runs: list[Predictions]) -> None:
-    read = json.loads(json.dumps(sensitivity(runs, names="abc").as_dict(), allow_nan=False))
-    assert set(read["variants"]["Default"]) == {"a", "b", "c"}
+def test_nothing_to_compare_is_refused() -> None:
     with pytest.raises(ScoringError, match="0 runs"):
         sensitivity([])

@@ -10,11 +10,11 @@ from statsmodels.duration.survfunc import SurvfuncRight
 from cradle_lib.labels import BITS
 from cradle_lib.scoring.timing.onset import (
     detected,
-    fates,
     lead_rows,
     lead_values,
     longest_dialogue,
     median_delay,
+    onset_outcomes,
     onset_rows,
     waiting,
 )
@@ -43,7 +43,7 @@ def brute(turns: Turns) -> tuple[list[int], list[tuple[int, bool]]]:
 
 @settings(deadline=None, max_examples=100)
 @given(dialogues)
-def test_fates_and_delays_are_those_of_a_loop(turns: Turns) -> None:
+def test_outcomes_and_delays_are_those_of_a_loop(turns: Turns) -> None:
     rows, n = rows_of(turns), len(turns)
     longest = longest_dialogue(rows)
     assert longest == max(map(len, turns))
@@ -52,7 +52,7 @@ def test_fates_and_delays_are_those_of_a_loop(turns: Turns) -> None:
     onsets = len(premature) + len(times)
     assert total.sum() == onsets
     if not onsets:
-        assert np.isnan(fates(total)).all()
+        assert np.isnan(onset_outcomes(total)).all()
         assert np.isnan(median_delay(total))
         return
     expected = [
@@ -61,7 +61,7 @@ def test_fates_and_delays_are_those_of_a_loop(turns: Turns) -> None:
         sum(t > 0 and hit for t, hit in times),
         sum(not hit for _, hit in times),
     ]
-    assert fates(total) == pytest.approx(np.array(expected) / onsets)
+    assert onset_outcomes(total) == pytest.approx(np.array(expected) / onsets)
     for w in range(longest):
         share = sum(t <= w and hit for t, hit in times) / onsets
         assert detected(total)[w] == pytest.approx(share)
@@ -96,7 +96,7 @@ def test_a_worked_waiting_curve() -> None:
     assert median_delay(total) == 1
     # All six stay in the denominator of the share that is found in time.
     assert detected(total) == pytest.approx([1 / 6, 3 / 6, 3 / 6])
-    assert fates(total) == pytest.approx([1 / 6, 1 / 6, 2 / 6, 2 / 6])
+    assert onset_outcomes(total) == pytest.approx([1 / 6, 1 / 6, 2 / 6, 2 / 6])
 
 
 def test_a_median_that_is_never_reached_is_infinite() -> None:

@@ -13,46 +13,20 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from cradle_lib.corpus import Corpus
-from cradle_lib.detection.engine import Emit, Engine, Options
-from cradle_lib.detection.local.loading import Local, load_local, require_packages, wait_passively
-from cradle_lib.detection.local.snapshot import weights_pin
-from cradle_lib.detection.model import Model
-from cradle_lib.detection.session import Session
+from cradle_lib.detection.engine import Emit, Questions
+from cradle_lib.detection.local.loading import Local
+from cradle_lib.detection.local.local_engine import LocalEngine
 from cradle_lib.errors import EngineError
 
 LARGEST_WAVE: Final = 96
 
 
-class Wave(Engine):
-    """Runs a causal language model of Transformers over many dialogues at once.
+class Wave(LocalEngine):
+    """Advances many dialogues at once; see :class:`.LocalEngine` for its arguments."""
 
-    Args:
-        model: An entry of the registry.
-        options: Device, device map, and the size of the wave.
-        local: The model, if it has been loaded already.
-
-    Raises:
-        EngineError: If PyTorch or Transformers is not installed.
-    """
-
-    kind = "local"
     uses = frozenset({"max_new_tokens", "mode", "dtype", "chat", "answer_after"})
-    needs_weights = True
 
-    @classmethod
-    def create(cls, model: Model, corpus: Corpus, options: Options) -> Wave:
-        """Makes the engine, for the weights as they are now."""
-        engine = cls(model, options)
-        engine.revision = weights_pin(model)
-        return engine
-
-    def __init__(self, model: Model, options: Options, local: Local | None = None) -> None:
-        require_packages("torch", "transformers", extra="local", model=model)
-        wait_passively()
-        self._model, self._options, self._loaded = model, options, local
-
-    def answer_all(self, sessions: Iterable[Session], emit: Emit) -> None:
+    def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:
         """Asks every session's prompts until all are finished.
 
         Args:
@@ -71,7 +45,7 @@ class Wave(Engine):
         from cradle_lib.detection.local.wave.key_value_store import UnsupportedAttentionError
         from cradle_lib.detection.local.wave.wave_runner import Runner
 
-        local = self._loaded or load_local(self._model, self._options)
+        local = self._local
         size = min(self._options.batch or _affordable(local, waiting), len(waiting))
         # The longest dialogues begin first: what is left at the end is short.
         waiting = deque(sorted(waiting, key=lambda session: -session.remaining))
@@ -97,7 +71,7 @@ class Wave(Engine):
                     ) from trouble
                 size = max(1, size // 2) if trouble is not None else size
 
-    def _one_by_one(self, local: Local, waiting: deque[Session], emit: Emit, reason: str) -> None:
+    def _one_by_one(self, local: Local, waiting: deque[Questions], emit: Emit, reason: str) -> None:
         from cradle_lib.detection.local.reference import Reference
 
         self._options.notice(
@@ -107,7 +81,13 @@ class Wave(Engine):
         waiting.clear()
 
 
-def _affordable(local: Local, waiting: Iterable[Session]) -> int:
+def _history(session: Questions) -> int:
+    """Estimates the tokens of a dialogue to come: a question stands for two turns."""
+    said = len(session.prompt.history) // 4 if session.prompt else 0
+    return said + session.remaining * 2 * 60
+
+
+def _affordable(local: Local, waiting: Iterable[Questions]) -> int:
     """Chooses the size of the wave: half of the free memory for keys and values, at most."""
     import torch
 
@@ -116,7 +96,7 @@ def _affordable(local: Local, waiting: Iterable[Session]) -> int:
     size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     weight = local.lm.get_input_embeddings().weight
     # A turn of dialogue is some forty tokens, its tag included.
-    tokens = max(len(session.dialogue.turns) for session in waiting) * 60 + 256
+    tokens = max(_history(session) for session in waiting) + 256
     slot = 2 * config.num_hidden_layers * heads * size * tokens * weight.element_size()
     if weight.device.type == "cuda":
         free = torch.cuda.mem_get_info(weight.device)[0]

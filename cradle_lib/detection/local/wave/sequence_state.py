@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from cradle_lib.detection.engine import Questions
 from cradle_lib.detection.local.constrained import GrammarState
 from cradle_lib.detection.local.wave.prefix import common
-from cradle_lib.detection.session import Session
 
 
 @dataclass
@@ -24,7 +24,7 @@ class SequenceState:
         grammar: State of the answer in the grammar, if decoding is constrained.
     """
 
-    session: Session
+    session: Questions
     target: list[int] = field(default_factory=list)
     asked: int = 0
     cached: list[int] = field(default_factory=list)

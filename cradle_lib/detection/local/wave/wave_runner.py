@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import torch
 
-from cradle_lib.detection.engine import Emit
+from cradle_lib.detection.engine import Emit, Questions
 from cradle_lib.detection.local.constrained import Grammar
 from cradle_lib.detection.local.loading import Local
 from cradle_lib.detection.local.wave.batch_layout import Piece, lay_out
@@ -28,7 +28,7 @@ from cradle_lib.detection.local.wave.sequence_state import SequenceState
 from cradle_lib.detection.local.wave.shared_attention import attach, detach
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.parsing import Outcome, is_cut
-from cradle_lib.detection.session import Answer, Prompt, Session
+from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError
 
 # New tokens of one forward pass: enough to keep matrix products busy, few enough that
@@ -40,7 +40,7 @@ class Runner:
     """One wave at one size, from the first forward pass to the last."""
 
     def __init__(
-        self, model: Model, local: Local, size: int, waiting: deque[Session], emit: Emit
+        self, model: Model, local: Local, size: int, waiting: deque[Questions], emit: Emit
     ) -> None:
         self._model, self._local, self._waiting, self._emit = model, local, waiting, emit
         self._sequences: list[SequenceState] = []
@@ -57,7 +57,7 @@ class Runner:
         """Gives the model its own attention back."""
         detach(self._local.lm, self._implementation)
 
-    def unfinished(self) -> list[Session]:
+    def unfinished(self) -> list[Questions]:
         """The sessions that the wave was in the middle of: all of them, if it was broken off."""
         return [sequence.session for sequence in self._sequences]
 

@@ -1,0 +1,39 @@
+"""Files of the book in YAML, checked against a model of what they hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from cradle_lib.errors import BookError, compose
+
+Content = TypeVar("Content", bound=BaseModel)
+
+
+def read_yaml(path: Path, kind: type[Content], missing: str) -> Content:
+    """Reads a file of the book.
+
+    Args:
+        path: The file.
+        kind: What it holds.
+        missing: What is wrong if there is no such file.
+
+    Returns:
+        Its content.
+
+    Raises:
+        BookError: If the file is missing, is not YAML, or has a fault, which is named.
+    """
+    try:
+        return kind.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        problem = missing
+    except yaml.YAMLError as error:
+        problem = f"not YAML: {' '.join(str(error).split())}"
+    except ValidationError as error:
+        first = error.errors()[0]
+        problem = f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+    raise BookError(compose(problem, path=path))

@@ -1,0 +1,113 @@
+"""The bar that a run shows on the terminal, and the question whether text may be sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as Bar
+from rich.table import Column
+from rich.text import Text
+
+from cradle_lib.cli.console import err
+from cradle_lib.cli.money import ask
+from cradle_lib.detection import Progress
+from cradle_lib.detection.cost.money import dollars
+
+# Seconds over which the speed is estimated: slow models give few answers a minute.
+_WINDOW: Final = 300
+
+
+class _Speed(ProgressColumn):
+    """What is counted per second of this start, as rich estimates it."""
+
+    def render(self, task: Task) -> Text:
+        """Writes it, once it is known."""
+        speed = task.speed
+        if not speed:
+            return Text("")
+        shown = f"{speed:,.0f}" if speed >= 100 else f"{speed:.3g}"
+        return Text(f"{shown} {task.fields['unit']}/s")
+
+
+class RunBar:
+    """How far a run has come, at which rate, for how long still, and for how much money.
+
+    Args:
+        bar: What draws it.
+        title: Name of what runs.
+        unit: What is counted, such as ``turns``.
+        yes: Whether the user has agreed already that text is sent.
+
+    Attributes:
+        started: Whether the run has begun.
+    """
+
+    def __init__(self, bar: Bar, title: str, unit: str, yes: bool) -> None:
+        self._bar, self._yes = bar, yes
+        self._task = bar.add_task(title, total=None, unit=unit, told="")
+        self.started = False
+
+    def show(self, progress: Progress) -> None:
+        """Takes note of where the run stands."""
+        if not self.started:
+            # What earlier starts answered says nothing about the speed of this one.
+            self._bar.reset(self._task, total=progress.total, completed=progress.stored)
+        self.started = True
+        told = []
+        if progress.tokens_in:
+            # Rounded down: not everything was reused until it was.
+            told.append(f"{100 * progress.tokens_cached // progress.tokens_in} % reused")
+        if progress.spent:
+            told.append(dollars(progress.spent))
+        self._bar.update(self._task, completed=progress.done, told=", ".join(told))
+
+    def agree(self, question: str) -> bool:
+        """Asks whether text may be sent, unless the user has agreed already."""
+        self.stop()
+        agreed = self._yes or ask(question)
+        self._bar.start()
+        return agreed
+
+    def stop(self) -> None:
+        """Takes the bar off the terminal."""
+        self._bar.stop()
+
+
+@contextmanager
+def run_bar(title: str, unit: str, *, yes: bool) -> Iterator[RunBar]:
+    """Shows a bar while a run goes on.
+
+    Args:
+        title: Name of what runs.
+        unit: What is counted.
+        yes: Whether the user has agreed already that text is sent.
+
+    Yields:
+        The bar.
+    """
+    columns = (
+        SpinnerColumn(),
+        TextColumn(
+            "{task.description}",
+            markup=False,
+            table_column=Column(max_width=24, no_wrap=True, overflow="ellipsis"),
+        ),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        _Speed(),
+        TextColumn("{task.fields[told]}"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=err, transient=True, speed_estimate_period=_WINDOW) as bar:
+        yield RunBar(bar, title, unit, yes)

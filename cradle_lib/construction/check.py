@@ -1,0 +1,132 @@
+"""What the validators find in a corpus, or in what a writer wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import pandas as pd
+
+from cradle_lib.construction.assemble import Construction
+from cradle_lib.construction.plan import TIMINGS, Event, Kind, Plan, Step
+from cradle_lib.construction.posts import Posts
+from cradle_lib.construction.validators.checks import VALIDATORS, Finding, check_draft
+from cradle_lib.construction.validators.draft import draft_of, read_draft
+from cradle_lib.construction.validators.duplicates import NAME, near_duplicates
+from cradle_lib.construction.validators.rules import Case
+from cradle_lib.corpus import Corpus, Dialogue
+from cradle_lib.errors import CorpusError
+from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK, labels_of
+
+_COLUMNS: Final = ("validator", "section", "severity", "dialogues", "found", "share")
+_Judged = tuple[str, Case, Sequence[Finding]]
+
+
+def check_dialogues(
+    corpus: Corpus,
+    kind: Kind = "training",
+    *,
+    plans: Sequence[Plan] | None = None,
+    posts: Posts | None = None,
+    against: Iterable[Corpus] = (),
+) -> pd.DataFrame:
+    """Runs the validators over a corpus.
+
+    Args:
+        corpus: The corpus.
+        kind: What its dialogues are: ``annotated`` or ``training``.
+        plans: What they were to be. Without plans, a dialogue's own labels stand for the planned
+            ones, and its ``timing``, where the corpus knows it, for the planned phase.
+        posts: What they were made from.
+        against: Corpora whose dialogues none may nearly equal.
+
+    Returns:
+        One row for each validator.
+
+        - ``validator``, ``section`` (str): its name, and where the paper asks for it.
+        - ``severity`` (str): ``reject`` or ``flag``.
+        - ``dialogues`` (int): for how many dialogues it says anything.
+        - ``found`` (int): in how many of them it found something.
+        - ``share`` (float): the second of the first; NaN if there are none.
+
+        ``attrs["findings"]`` is a frame with a row for each finding: ``dialogue``, ``validator``,
+        ``severity``, ``words`` (str).
+
+    Raises:
+        CorpusError: If a dialogue has no plan among those given.
+    """
+    known = {plan.dialogue: plan for plan in plans or ()}
+    judged: list[_Judged] = []
+    for place, dialogue in enumerate(corpus):
+        plan = known.get(dialogue.id) if plans else _own_plan(corpus, place, kind)
+        if plan is None and plans:
+            raise CorpusError(
+                f"no plan for dialogue {dialogue.id} of {corpus.name}",
+                hint="Give the plans that the corpus was made from.",
+            )
+        post = posts.by_id.get(plan.post) if posts is not None and plan is not None else None
+        case = Case(draft_of(dialogue), kind, plan, post)
+        judged.append((dialogue.id, case, check_draft(case.draft, kind, plan, post)))
+    texts = [(f"{other.name} {d.id}", draft_of(d).text) for other in against for d in other]
+    texts += [(name, case.draft.text) for name, case, _ in judged]
+    return _summary(judged, near_duplicates(texts))
+
+
+def check_attempts(made: Construction, posts: Posts) -> pd.DataFrame:
+    """Says what the validators found in every plan's first attempt: what its writer can do.
+
+    Args:
+        made: The outcome of a construction.
+        posts: The posts that it was made from.
+
+    Returns:
+        As :func:`check_dialogues`. Plans without an attempt are not in it.
+    """
+    judged: list[_Judged] = []
+    for outcome in made.outcomes:
+        if outcome.attempts:
+            text, found = outcome.attempts[0]
+            post = posts.by_id.get(outcome.plan.post)
+            case = Case(read_draft(text), outcome.plan.kind, outcome.plan, post)
+            judged.append((outcome.plan.dialogue, case, [f for f in found if f.validator != NAME]))
+    return _summary(judged, near_duplicates((n, c.draft.text) for n, c, _ in judged))
+
+
+def _summary(
+    judged: Sequence[_Judged], duplicates: Iterable[tuple[str, str, float]]
+) -> pd.DataFrame:
+    mine = {name for name, _, _ in judged}
+    copies = [(name, earlier) for name, earlier, _ in duplicates if name in mine]
+    findings = [
+        (name, f.validator, f.severity, f.words) for name, _, found in judged for f in found
+    ]
+    findings += [(name, NAME, "reject", f"It nearly equals {earlier}.") for name, earlier in copies]
+    frame = pd.DataFrame(findings, columns=["dialogue", "validator", "severity", "words"])
+    found_in = frame.groupby("validator")["dialogue"].nunique()
+    applied = {v.name: sum(v.applies(case) for _, case, _ in judged) for v in VALIDATORS}
+    rows = [(v.name, v.section, v.severity, applied[v.name]) for v in VALIDATORS]
+    rows.append((NAME, "4.2", "reject", len(judged)))
+    table = pd.DataFrame(rows, columns=list(_COLUMNS[:4]))
+    table["found"] = table["validator"].map(found_in).fillna(0).astype(int)
+    table["share"] = table["found"] / table["dialogues"].where(table["dialogues"] > 0)
+    table.attrs["findings"] = frame
+    return table
+
+
+def _own_plan(corpus: Corpus, place: int, kind: Kind) -> Plan | None:
+    """Makes the plan that a dialogue follows if its own labels and timing are the planned ones."""
+    dialogue = corpus.dialogues[place]
+    meta: Mapping[str, list[str]] = corpus.meta
+    timing = next((t for t in TIMINGS if "timing" in meta and meta["timing"][place] == t), None)
+    if timing is None:
+        return None
+    scenario = meta["scenario"][place] if "scenario" in meta else ""
+    return Plan(dialogue.id, kind, scenario, timing, "", *_own_steps(dialogue))
+
+
+def _own_steps(dialogue: Dialogue) -> tuple[tuple[Step, ...], tuple[int, ...]]:
+    confirms = labels_of(dialogue.mask & CONFIRM_MASK)
+    alerts = labels_of(dialogue.mask & ALERT_MASK)
+    steps = [Step("alert", (Event.of(label),)) for label in alerts]
+    steps += [Step("confirm", (Event.of(label),)) for label in confirms]
+    return tuple(steps), tuple(range(len(steps)))

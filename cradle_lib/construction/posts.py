@@ -1,0 +1,234 @@
+"""Posts: what somebody wrote once, with labels for the whole text.
+
+A file has the columns ``id``, ``title`` (may be missing), ``text`` and ``labels``. Labels are
+those of CRADLE Bench (``suicideideation_active_ongoing``), ours (``confirm_SI_active_ongoing``,
+``SI_active_ongoing``) or ``no_crisis``, several of them separated by ``;``, ``,`` or ``|``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from cradle_lib import labels, paths
+from cradle_lib.errors import CorpusError, LabelError
+
+SHIPPED: Final = paths.DATA / "posts" / "posts.csv"
+# What the site that such posts come from allows at most.
+LONGEST: Final = 40_000
+_NEEDED: Final = ("id", "text", "labels")
+_SEPARATORS: Final = re.compile(r"[;,|]")
+_NO_CRISIS: Final = frozenset({"", "no_crisis", labels.NONE})
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """One post.
+
+    Attributes:
+        id: A name, once in the file.
+        title: The title, perhaps empty.
+        text: What it says.
+        mask: Its confirm labels; 0 for no crisis.
+    """
+
+    id: str
+    title: str
+    text: str
+    mask: int
+
+    def __repr__(self) -> str:
+        """Says which post it is; never what it says."""
+        return f"<Post {self.id}: {len(self.text):,} characters, {labels.format_mask(self.mask)}>"
+
+
+@dataclass(frozen=True)
+class Posts:
+    """The posts of one file, in order.
+
+    Attributes:
+        name: The file's name without its ending.
+        items: The posts.
+        path: The file.
+    """
+
+    name: str
+    items: tuple[Post, ...]
+    path: Path | None = None
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Post]:
+        return iter(self.items)
+
+    @cached_property
+    def by_id(self) -> dict[str, Post]:
+        """The posts by their id."""
+        return {post.id: post for post in self.items}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Twelve hexadecimal digits that change with any text or label."""
+        digest = hashlib.sha256()
+        for post in self.items:
+            row = f"{post.id}\x1f{post.title}\x1f{post.text}\x1f{post.mask}\x1e"
+            digest.update(row.encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()[:12]
+
+    def for_plan(self, dialogue: str, post: str) -> Post:
+        """Finds the post of a plan.
+
+        Raises:
+            CorpusError: If there is none with this id.
+        """
+        if post not in self.by_id:
+            raise CorpusError(
+                f"the plan {dialogue} is for post {post!r}, which is not in {self.name}",
+                hint="Give the posts that the plans were made for.",
+            )
+        return self.by_id[post]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Gives the posts as a frame: ``id``, ``title``, ``text``, ``labels`` (str)."""
+        return pd.DataFrame(
+            [(p.id, p.title, p.text, labels.format_mask(p.mask)) for p in self.items],
+            columns=["id", "title", "text", "labels"],
+        )
+
+
+def load_posts(path: str | Path = SHIPPED) -> Posts:
+    """Reads posts from a CSV, JSON lines or parquet file.
+
+    Args:
+        path: The file; by default the mild posts that this project wrote.
+
+    Returns:
+        The posts.
+
+    Raises:
+        CorpusError: If the file can't be read or lacks a column; or if a post has no text, more
+            than 40,000 characters, an unknown label or the id of another. The message names the
+            row.
+    """
+    path = Path(path)
+    frame = _read(path)
+    if missing := [name for name in _NEEDED if name not in frame.columns]:
+        raise CorpusError(
+            f"column {', '.join(missing)} is missing; found {', '.join(map(str, frame.columns))}",
+            path=paths.shown(path),
+            hint="Posts have the columns id, title, text, labels.",
+        )
+    if frame.empty:
+        raise CorpusError("there are no posts", path=paths.shown(path), hint="Export them again.")
+    seen: dict[str, int] = {}
+    posts = []
+    for row, values in enumerate(frame.to_dict("records")):
+        post = _post({str(name): value for name, value in values.items()}, path, row)
+        if post.id in seen:
+            raise CorpusError(
+                f"the id {post.id!r} is that of row {seen[post.id]} too",
+                path=paths.shown(path),
+                row=row,
+                hint="Give every post an id of its own.",
+            )
+        seen[post.id] = row
+        posts.append(post)
+    return Posts(path.stem, tuple(posts), path)
+
+
+def _read(path: Path) -> pd.DataFrame:
+    try:
+        if path.suffix == ".csv":
+            # Texts such as "None" and "NA" are texts.
+            return pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
+        if path.suffix in (".jsonl", ".ndjson"):
+            return pd.read_json(path, lines=True, dtype=False)
+        if path.suffix == ".parquet":
+            return pd.read_parquet(path)
+    except FileNotFoundError:
+        raise CorpusError(
+            "there is no such file", path=paths.shown(path), hint="Check its name."
+        ) from None
+    except (ValueError, OSError) as error:
+        raise CorpusError(
+            f"can't be read ({' '.join(str(error).split())[:120]})",
+            path=paths.shown(path),
+            hint="Export the posts again, as UTF-8.",
+        ) from None
+    raise CorpusError(
+        f"unknown ending {path.suffix!r}",
+        path=paths.shown(path),
+        hint="Posts are read from .csv, .jsonl or .parquet.",
+    )
+
+
+def _post(values: dict[str, Any], path: Path, row: int) -> Post:
+    cells = {name: _text(values.get(name)) for name in ("id", "title", "text")}
+
+    def refuse(problem: str, hint: str) -> CorpusError:
+        return CorpusError(problem, path=paths.shown(path), row=row, hint=hint)
+
+    if not cells["id"]:
+        raise refuse("the post has no id", "Give every post an id of its own.")
+    if not cells["text"]:
+        raise refuse(f"post {cells['id']} has no text", "Fill it in, or take the post out.")
+    if len(cells["text"]) > LONGEST:
+        raise refuse(
+            f"post {cells['id']} has {len(cells['text']):,} characters, expected at most "
+            f"{LONGEST:,}",
+            "Shorten it or take it out; look for a quote that is not closed.",
+        )
+    try:
+        mask = post_mask(values.get("labels"))
+    except LabelError as error:
+        raise refuse(f"post {cells['id']}: {error}", "Correct the label.") from None
+    return Post(cells["id"], cells["title"], cells["text"], mask)
+
+
+def _text(value: Any) -> str:
+    if value is None or (isinstance(value, float) and value != value):
+        return ""
+    return str(value).strip()
+
+
+def post_mask(cell: Any) -> int:
+    """Reads a post's labels.
+
+    Args:
+        cell: One text, or a list of labels.
+
+    Returns:
+        The mask of the confirms that they stand for; 0 for ``no_crisis``.
+
+    Raises:
+        LabelError: If one is not known, or is an alert: a post as a whole has no stage.
+    """
+    names = list(cell) if isinstance(cell, (list, tuple)) or hasattr(cell, "tolist") else None
+    if names is None:
+        names = _SEPARATORS.split(_text(cell))
+    mask = 0
+    for name in (str(n).strip() for n in names):
+        if name.lower() not in _NO_CRISIS:
+            mask |= _label_mask(name)
+    return mask
+
+
+def _label_mask(name: str) -> int:
+    lower = name.lower().removeprefix("confirm_")
+    if lower.startswith("alert_"):
+        raise LabelError(f"{name!r} is a label of a turn, and a post has none.")
+    if lower in labels.BENCH_LABELS:
+        return labels.from_bench(lower)
+    try:
+        return labels.BITS[labels.find(f"confirm_{lower}")]
+    except LabelError:
+        # The message of the post-level labels, which such files have, helps most.
+        return labels.from_bench(name)

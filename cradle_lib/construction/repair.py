@@ -1,0 +1,198 @@
+"""One dialogue and a language model: a first attempt, and repairs with the validators' words.
+
+To the engines a dialogue that is written is a session like any other: its first question asks for
+the dialogue, each further one for a repair. So journal, resume, retries and outcomes are those of
+detection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import pandas as pd
+
+from cradle_lib.construction.plan import KINDS, Kind, Plan
+from cradle_lib.construction.posts import Post
+from cradle_lib.construction.scenarios import SCENARIOS
+from cradle_lib.construction.validators.checks import Finding, check_draft, rejecting
+from cradle_lib.construction.validators.draft import Draft, read_draft
+from cradle_lib.detection import Answer, Outcome, Prediction, Prompt
+from cradle_lib.detection.session import harmless
+from cradle_lib.labels import labels_of
+from cradle_lib.prompts import Template, load_template
+from cradle_lib.prompts.template import text_hash
+
+WRITE_SLOTS: Final = frozenset({"scenario", "labels", "phase", "post"})
+REPAIR_SLOTS: Final = frozenset({"request", "attempt", "problems"})
+# Most UTF-8 bytes of an attempt, and of the validators' words, that a repair quotes.
+QUOTED: Final = 6_000
+_WORDS: Final = 2_000
+_SPENT: Final = frozenset({Outcome.REFUSED, Outcome.FAILED})
+
+
+def write_template(kind: Kind) -> Template:
+    """Loads the prompt that asks for a dialogue of a kind."""
+    return load_template(f"write-{kind}", WRITE_SLOTS)
+
+
+def repair_template() -> Template:
+    """Loads the prompt that asks for a repair."""
+    return load_template("repair", REPAIR_SLOTS)
+
+
+def writing_prompts() -> pd.DataFrame:
+    """Gives the prompts whole, part by part.
+
+    Returns:
+        One row for each line: ``prompt`` (its name), ``part`` (its heading), ``line`` (str). What
+        stands in braces is filled in.
+    """
+    rows = []
+    for template in (*map(write_template, KINDS), repair_template()):
+        part = ""
+        for line in filter(None, template.text.splitlines()):
+            if line.startswith("# "):
+                part = line.removeprefix("# ")
+            else:
+                rows.append((template.name, part, line))
+    return pd.DataFrame(rows, columns=["prompt", "part", "line"])
+
+
+def prompts_hash(kind: Kind) -> str:
+    """Sixteen hexadecimal digits over both prompts of a kind and the scenarios' definitions."""
+    definitions = "\n".join(scenario.definition for scenario in SCENARIOS.values())
+    return text_hash("\x1f".join((write_template(kind).text, repair_template().text, definitions)))
+
+
+def request(plan: Plan, post: Post) -> str:
+    """Gives the prompt for a plan's first attempt."""
+    title = f"{harmless(post.title)}\n" if post.title else ""
+    return write_template(plan.kind).fill(
+        scenario=SCENARIOS[plan.scenario].definition,
+        labels="; ".join(labels_of(plan.mask)) or "no crisis",
+        phase=plan.timing,
+        post=f"{title}{harmless(post.text)}",
+    )
+
+
+class Writing:
+    """Leads a model through one dialogue, until it is valid or the attempts are used up.
+
+    Args:
+        plan: The plan.
+        post: Its post.
+        attempts: Attempts in all; at least 1.
+        stored: Predictions of earlier starts; those that answer the same prompts are taken.
+
+    Attributes:
+        taken: The stored predictions that were taken.
+        attempts: All attempts with what is wrong with each, first to last.
+        draft: The dialogue, once it is accepted.
+        failed: Why there is no attempt to judge, if the last question was refused or failed.
+    """
+
+    def __init__(
+        self, plan: Plan, post: Post, attempts: int, stored: Iterable[Prediction] = ()
+    ) -> None:
+        self.plan, self.post = plan, post
+        self.taken: list[Prediction] = []
+        self.attempts: list[tuple[str, list[Finding]]] = []
+        self.draft: Draft | None = None
+        self.failed: str | None = None
+        self._most = attempts
+        self._request = request(plan, post)
+        self._static = write_template(plan.kind).static
+        self._prompt: Prompt | None = None
+        self._prompt = self._ask(self._request)
+        known = {prediction.key: prediction for prediction in stored}
+        while (asked := self.prompt) is not None and asked.key in known:
+            found = known[asked.key]
+            self.taken.append(found)
+            self._judge(found.answer, found.outcome, found.reason)
+
+    @property
+    def prompt(self) -> Prompt | None:
+        """The next question; ``None`` when the dialogue is accepted or given up."""
+        return self._prompt
+
+    @property
+    def remaining(self) -> int:
+        """1 until the dialogue is accepted or given up, then 0."""
+        return int(self._prompt is not None)
+
+    def answer(self, answer: Answer) -> Prediction:
+        """Takes an attempt, judges it, and asks for a repair where that is left.
+
+        Raises:
+            RuntimeError: If nothing was asked.
+        """
+        asked = self._prompt
+        if asked is None:
+            raise RuntimeError(f"dialogue {self.plan.dialogue} is finished: nothing was asked")
+        problems = self._judge(answer.text, answer.outcome, answer.reason)
+        outcome = answer.outcome if answer.outcome in _SPENT else None
+        reason = answer.reason
+        if outcome is None:
+            outcome = Outcome.UNPARSED if problems else Outcome.OK
+            reason = "; ".join(dict.fromkeys(f.validator for f in problems)) or answer.reason
+        return Prediction(
+            dialogue=asked.dialogue,
+            turn=asked.turn,
+            key=asked.key,
+            answer=answer.text,
+            mask=0,
+            outcome=outcome,
+            reason=reason,
+            tokens_in=answer.tokens_in,
+            tokens_cached=answer.tokens_cached,
+            tokens_out=answer.tokens_out,
+            seconds=answer.seconds,
+            tokens_written=answer.tokens_written,
+            served=answer.served,
+            dropped=answer.dropped,
+        )
+
+    def _judge(self, text: str, outcome: Outcome | None, reason: str | None) -> list[Finding]:
+        """Takes an attempt and decides what is asked next."""
+        if outcome in _SPENT:
+            self.failed, self._prompt = f"{outcome}: {reason or 'no reason given'}", None
+            return []
+        draft = read_draft(text)
+        findings = check_draft(draft, self.plan.kind, self.plan, self.post)
+        self.attempts.append((text, findings))
+        problems = rejecting(findings)
+        if not problems:
+            self.draft, self._prompt = draft, None
+        elif len(self.attempts) >= self._most:
+            self._prompt = None
+        else:
+            words = "\n".join(f"- {finding.words}" for finding in problems)
+            repair = repair_template().fill(
+                request=self._request,
+                attempt=_cut(text.strip() or "(nothing)", QUOTED),
+                problems=_cut(words, _WORDS),
+            )
+            self._prompt = self._ask(repair)
+        return problems
+
+    def _ask(self, text: str) -> Prompt:
+        return Prompt(
+            dialogue=self.plan.dialogue,
+            turn=len(self.attempts),
+            text=text,
+            static=self._static,
+            current=self.post.text,
+            tagged=0,
+        )
+
+
+def longest_request(plan: Plan, post: Post, attempts: int) -> dict[tuple[str, int], int]:
+    """Gives the most UTF-8 bytes that each prompt of a dialogue can have."""
+    first = len(request(plan, post).encode())
+    more = len(repair_template().text.encode()) + QUOTED + _WORDS
+    return {(plan.dialogue, turn): first + more * (turn > 0) for turn in range(attempts)}
+
+
+def _cut(text: str, most: int) -> str:
+    return text.encode()[:most].decode(errors="ignore")

@@ -1,0 +1,1 @@
+"""Validators: what a dialogue must and must not be."""

@@ -1,0 +1,1 @@
+"""Writers: the phrase bank that ships, and language models."""

@@ -1,0 +1,235 @@
+"""Carries questions to a model and keeps the answers: journal, resume, consent, money, progress.
+
+What is asked is the business of others: :mod:`.run` asks about the turns of dialogues, and other
+rooms have questions of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection.api.proxy import host_of, proxy_of
+from cradle_lib.detection.api.remote import Remote
+from cradle_lib.detection.baselines.function import UserFunction
+from cradle_lib.detection.cost.money import Budget, Place, usage_of
+from cradle_lib.detection.engine import Engine, Options, Questions, code_of, make_engine
+from cradle_lib.detection.journal import Journal, read_answers
+from cradle_lib.detection.model import Model, Prices
+from cradle_lib.detection.parsing import Outcome
+from cradle_lib.detection.session import Prediction
+from cradle_lib.errors import EngineError, JournalError
+from cradle_lib.record import Record
+
+Consent = Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run has come.
+
+    Attributes:
+        done: Questions answered, those of earlier starts included.
+        total: Questions of the run.
+        stored: Those of ``done`` that were answered before this start.
+        tokens_in: Prompt tokens of this start, where the engine tells which it reused.
+        tokens_cached: Those of them that were not computed again.
+        spent: Dollars that this start's calls cost, where the service says what they used and
+            the model has prices.
+    """
+
+    done: int
+    total: int
+    stored: int
+    tokens_in: int = 0
+    tokens_cached: int = 0
+    spent: float = 0.0
+
+    def after(self, prediction: Prediction, more: int = 1) -> Progress:
+        """Counts an answer, with which so many questions are answered."""
+        tells = prediction.tokens_in is not None and prediction.tokens_cached is not None
+        return replace(
+            self,
+            done=self.done + more,
+            tokens_in=self.tokens_in + ((prediction.tokens_in or 0) if tells else 0),
+            tokens_cached=self.tokens_cached + ((prediction.tokens_cached or 0) if tells else 0),
+        )
+
+
+def ask(
+    model: Model,
+    corpus: Corpus,
+    sessions: Callable[[Mapping[str, Sequence[Prediction]]], Sequence[Questions]],
+    *,
+    path: Path,
+    record: Mapping[str, Any],
+    asked: Sequence[str],
+    total: int,
+    what: str,
+    sizes: Callable[[], Mapping[Place, int]],
+    options: Options | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    consent: Consent | None = None,
+    max_cost: float | None = None,
+    function: UserFunction | None = None,
+) -> Record:
+    """Asks a model, or goes on where an earlier start stopped.
+
+    Answers to questions that are still the same are kept; failed ones are asked again.
+
+    Args:
+        model: An entry of the registry.
+        corpus: What the questions are about; a trained baseline finds its train split beside it.
+        sessions: Makes the sessions, given what earlier starts answered: for each dialogue its
+            predictions, without failed ones.
+        path: The journal.
+        record: The fields of the record that say what is asked.
+        asked: Ids of the dialogues that are asked about.
+        total: Number of all questions, for the progress.
+        what: What is sent, such as ``dialogues of surrogate-test``.
+        sizes: Gives the most UTF-8 bytes of each prompt, by dialogue and turn.
+        options: How this machine runs the model.
+        progress: Called at the start and after every answer.
+        consent: Asked, with a sentence that says which text goes where, before text leaves the
+            machine for the first time. What was agreed to is kept in the record: only further
+            dialogues, or changed ones, are asked about again.
+        max_cost: Most dollars for this run, all its starts together; it stops before a call
+            that could cost more. It is kept in the record and binds later starts that name no
+            other; ``None`` for what is recorded, or no limit.
+        function: What answers, if the entry's engine is ``function``.
+
+    Returns:
+        The record.
+
+    Raises:
+        CradleError: If the run can't start, or can't go on. What was answered is kept.
+    """
+    before, answered = _begun(path)
+    options, budget = options or Options(), None
+    model = _as_begun(model, before)
+    engine = make_engine(model, corpus, options) if function is None else function.engine
+    made = Record.create(
+        model=model.id,
+        name=model.name,
+        group=model.group,
+        engine=model.engine,
+        weights=model.weights,
+        revision=engine.revision or model.revision,
+        decoding=model.decoding.settings if model.decoding else {},
+        remote=model.remote,
+        endpoint=model.base_url,
+        proxy=proxy_of(model) if model.is_service else None,
+        code=code_of(engine) if function is None else function.code,
+        source=None if function is None else function.source,
+        **record,
+    )
+    if before is not None and before.identity != made.identity:
+        # A start that failed with other settings binds nobody.
+        before, answered = None, []
+    max_cost = before.max_cost if max_cost is None and before is not None else max_cost
+    if max_cost is not None:
+        budget = Budget(model, max_cost, sizes(), answered)
+        options = replace(options, concurrency=budget.concurrency(options.concurrency))
+        engine = make_engine(model, corpus, options)
+        made = made.model_copy(update={"max_cost": max_cost})
+    if model.remote:
+        agreed = _agreed(before, made)
+        known = set(agreed)
+        if more := [dialogue for dialogue in asked if dialogue not in known]:
+            _require_consent(model, f"{len(more)} {what}", consent)
+        made = made.model_copy(update={"agreed": [*agreed, *more]})
+    with Journal.open(path, made) as journal:
+        stored = {
+            dialogue: [p for p in journal.stored(dialogue) if p.outcome is not Outcome.FAILED]
+            for dialogue in asked
+        }
+        _drive(
+            engine,
+            model.prices,
+            journal,
+            sessions(stored),
+            total,
+            budget,
+            progress or (lambda _: None),
+        )
+    return made
+
+
+def _drive(
+    engine: Engine,
+    prices: Prices | None,
+    journal: Journal,
+    sessions: Sequence[Questions],
+    total: int,
+    budget: Budget | None,
+    report: Callable[[Progress], None],
+) -> None:
+    waiting = {s.prompt.dialogue: s for s in sessions if s.prompt is not None}
+    left = {dialogue: session.remaining for dialogue, session in waiting.items()}
+    stored = total - sum(left.values())
+    now = Progress(stored, total, stored)
+
+    def charge(prediction: Prediction) -> None:
+        nonlocal now
+        journal.append(prediction)
+        if prices is not None and (usage := usage_of(prediction)) is not None:
+            now = replace(now, spent=now.spent + usage.cost(prices))
+        if budget is not None:
+            budget.add(prediction)
+            # Prices belong to services only, which the registry sees to.
+            if budget.exhausted and now.done < now.total and isinstance(engine, Remote):
+                engine.stop(budget.state)
+
+    def emit(prediction: Prediction) -> None:
+        nonlocal now
+        before = left[prediction.dialogue]
+        left[prediction.dialogue] = waiting[prediction.dialogue].remaining
+        now = now.after(prediction, before - left[prediction.dialogue])
+        charge(prediction)
+        report(now)
+
+    if isinstance(engine, Remote) and prices is not None:
+        # A call that may be charged stands in the journal, also if it is made again.
+        engine.lost = charge
+    report(now)
+    if budget is not None and waiting:
+        budget.check()
+    engine.answer_all(waiting.values(), emit)
+
+
+def _begun(path: Path) -> tuple[Record | None, list[Prediction]]:
+    """Reads what earlier starts left; what is wrong with a journal is said where it is opened."""
+    try:
+        return read_answers(path)
+    except JournalError:
+        return None, []
+
+
+def _as_begun(model: Model, before: Record | None) -> Model:
+    """Goes on with the commit that a journal was begun with: a branch moves, a run must not."""
+    if not model.computes_here or model.revision or before is None:
+        return model
+    if before.weights == model.weights:
+        return model.model_copy(update={"revision": before.revision})
+    return model
+
+
+def _agreed(before: Record | None, now: Record) -> list[str]:
+    """Lists the dialogues whose text, as it is now, was agreed to be sent to the same place."""
+    if before is None or before.proxy != now.proxy:
+        return []
+    return (before.agreed or []) if before.corpus_fingerprint == now.corpus_fingerprint else []
+
+
+def _require_consent(model: Model, what: str, consent: Consent | None) -> None:
+    host, proxy = host_of(model), proxy_of(model)
+    through = f" through the proxy {proxy}" if proxy else ""
+    question = f"The text of {what} will be sent to {host}{through} ({model.name}). Send it?"
+    if consent is None or not consent(question):
+        raise EngineError(
+            f"{model.name} is remote, and sending {what} to {host} "
+            "was not agreed to. Agree with --yes, or in Python with `consent=lambda _: True`."
+        )

@@ -1,0 +1,115 @@
+"""What a large model on a machine that is not here would take for a run that was made: calculated.
+
+The token counts are those of a journal, the rest is arithmetic over the shape of the model and
+the data sheet of the machine.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection.cost.arithmetic import (
+    H200,
+    QWEN3_32B,
+    Decoder,
+    Machine,
+    lanes,
+    one_by_one,
+    waves,
+    workload,
+)
+from cradle_lib.detection.journal import read_journal
+from cradle_lib.detection.journal_paths import journal_files
+from cradle_lib.detection.runs import find_journal
+from cradle_lib.detection.specs import resolve
+
+
+def large_model_costs(
+    corpus: Corpus, model: str, *, decoder: Decoder = QWEN3_32B, machine: Machine = H200
+) -> pd.DataFrame:
+    """Calculates what a large model would take for the questions of a run.
+
+    Args:
+        corpus: The corpus of the run.
+        model: A model that was run over it with the wave engine: an id in the registry, or a spec.
+        decoder: The large model, in bfloat16.
+        machine: Where it would run.
+
+    Returns:
+        One row for each way to ask, by ``way`` (the index, str): one prompt at a time, and in
+        waves; no row if the run was not made.
+
+        - ``tokens`` (float): tokens computed, of prompts and answers.
+        - ``operations`` (float): multiplications and additions.
+        - ``bytes_read``, ``bytes_held`` (float): read from memory, and held there at the same time.
+        - ``passes`` (float): forward passes.
+        - ``seconds`` (float): time of arithmetic and memory alone; what a real run spends on
+          anything else comes on top.
+
+    Raises:
+        CradleError: If there is no such model, or its journal does not count tokens.
+    """
+    path = find_journal(resolve(model), corpus)
+    rows = {}
+    if path is not None:
+        files = journal_files(path, partial=True)
+        work = workload([answer for file in files for answer in read_journal(file)[1]])
+        together = lanes(work, decoder, machine)
+        rows = {
+            "one prompt at a time": one_by_one(work, decoder, machine),
+            f"waves of {together}": waves(work, decoder, machine, together),
+        }
+    return pd.DataFrame(
+        {
+            "tokens": [float(cost.tokens) for cost in rows.values()],
+            "operations": [cost.operations for cost in rows.values()],
+            "bytes_read": [cost.read for cost in rows.values()],
+            "bytes_held": [cost.memory for cost in rows.values()],
+            "passes": [cost.passes for cost in rows.values()],
+            "seconds": [cost.seconds for cost in rows.values()],
+        },
+        index=pd.Index(rows, name="way", dtype=object),
+        dtype=float,
+    )
+
+
+def large_model_assumptions(decoder: Decoder = QWEN3_32B, machine: Machine = H200) -> pd.DataFrame:
+    """Lists every number that :func:`large_model_costs` starts from.
+
+    Args:
+        decoder: The large model.
+        machine: Where it would run.
+
+    Returns:
+        Columns ``about`` (str: the model or the machine), ``quantity`` (str), ``value`` (float) and
+        ``unit`` (str): how :func:`.show` writes it.
+    """
+    one = "{:.1f}"
+    shape = [
+        ("Layers", decoder.layers, "count"),
+        ("Hidden size", decoder.hidden, "count"),
+        ("Query heads", decoder.heads, "count"),
+        ("Key and value heads", decoder.key_heads, "count"),
+        ("Size of a head", decoder.head_size, "count"),
+        ("Intermediate size", decoder.intermediate, "count"),
+        ("Vocabulary", decoder.vocabulary, "count"),
+        ("Bytes of a number", decoder.bytes_each, "count"),
+        ("Parameters (10^9), from these", decoder.weight_bytes / decoder.bytes_each / 1e9, one),
+        ("Bytes of weights (10^9), from these", decoder.weight_bytes / 1e9, one),
+        ("Bytes of keys and values per token, from these", decoder.token_bytes, "count"),
+    ]
+    place = [
+        ("Operations per second (10^12), dense", machine.rate / 1e12, "count"),
+        ("Share of them assumed to be reached (%)", machine.rate_share, "share"),
+        ("Bytes per second from memory (10^12)", machine.bandwidth / 1e12, one),
+        ("Share of them assumed to be reached (%)", machine.bandwidth_share, "share"),
+        ("Bytes of memory (10^9)", machine.memory / 1e9, "count"),
+        ("Share of it that may be filled (%)", machine.memory_share, "share"),
+    ]
+    rows = [
+        (about, quantity, float(value), unit)
+        for about, lines in ((decoder.name, shape), (machine.name, place))
+        for quantity, value, unit in lines
+    ]
+    return pd.DataFrame(rows, columns=["about", "quantity", "value", "unit"])

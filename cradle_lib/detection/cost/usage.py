@@ -1,0 +1,74 @@
+"""What a run used, beside what it was estimated at."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection.cost.estimate import estimate_cost
+from cradle_lib.detection.cost.money import Usage, told, total
+from cradle_lib.detection.journal import read_answers
+from cradle_lib.detection.journal_paths import journal_files
+from cradle_lib.detection.runs import find_journal
+from cradle_lib.detection.specs import resolve
+from cradle_lib.record import History
+
+
+def run_usage(model: str, corpus: Corpus, history: History = "self") -> pd.DataFrame:
+    """Adds up the tokens and the dollars of a run; each call counts, also one asked again.
+
+    Args:
+        model: Id in the registry, or a spec.
+        corpus: The corpus that it was run over.
+        history: Whose tags it saw.
+
+    Returns:
+        One row for the run (``what`` is ``run``) and, for a model behind an API, one for the
+        estimate of the turns that were answered (``estimate``); no row for a run that was not made
+        or counts no tokens, such as a baseline's.
+
+        - ``calls`` (int): calls of which the tokens are known; ``silent`` (int): those left out,
+          because the service did not say what they used.
+        - ``prompt_tokens``, ``output_tokens`` (int): tokens of prompts and of answers.
+        - ``cached``, ``written`` (float): shares of the prompts' tokens, 0 to 1, that were read
+          from a cache and written to one.
+        - ``cost`` (float): dollars; NaN without prices.
+
+        ``attrs["notes"]`` says what the estimate rests on.
+
+    Raises:
+        CradleError: If there is no such model, or tokens can't be counted on this machine.
+    """
+    entry = resolve(model)
+    path = find_journal(entry, corpus, history)
+    files = journal_files(path, partial=True) if path else []
+    answers = [answer for file in files for answer in read_answers(file)[1]]
+    used = told(answers)
+    rows: list[tuple[str, int, int, Usage]] = []
+    notes: tuple[str, ...] = ()
+    if used:
+        rows.append(("run", len(used), len(answers) - len(used), total(usage for _, usage in used)))
+    if used and entry.is_service:
+        found = estimate_cost(entry, corpus, history=history).over(
+            (a.dialogue, a.turn) for a, _ in used
+        )
+        rows.append(("estimate", len(found.calls), 0, found.usage))
+        notes = found.assumptions
+    frame = pd.DataFrame(
+        {
+            "what": [what for what, *_ in rows],
+            "calls": [calls for _, calls, *_ in rows],
+            "silent": [silent for *_, silent, _ in rows],
+            "prompt_tokens": [usage.prompt for *_, usage in rows],
+            "cached": [usage.cached / usage.prompt if usage.prompt else 0.0 for *_, usage in rows],
+            "written": [
+                usage.written / usage.prompt if usage.prompt else 0.0 for *_, usage in rows
+            ],
+            "output_tokens": [usage.output for *_, usage in rows],
+            "cost": [
+                usage.cost(entry.prices) if entry.prices else float("nan") for *_, usage in rows
+            ],
+        }
+    )
+    frame.attrs["notes"] = list(notes)
+    return frame

@@ -1,0 +1,82 @@
+"""Runs put into sets that may be compared: those over the same dialogues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from cradle_lib.detection.predictions import Predictions
+from cradle_lib.errors import ScoringError
+
+
+def common_dialogues(runs: Sequence[Predictions]) -> list[Predictions]:
+    """Restricts runs to the dialogues that all of them cover.
+
+    Args:
+        runs: Runs over the same corpus, or over parts of it.
+
+    Returns:
+        The runs, each aligned to the same part.
+
+    Raises:
+        ScoringError: If no dialogue is covered by all.
+    """
+    if not runs:
+        return []
+    shared = set.intersection(*({d.id for d in run.corpus} for run in runs))
+    fewest = min(runs, key=lambda run: len(run.corpus)).corpus
+    chosen = [place for place, dialogue in enumerate(fewest) if dialogue.id in shared]
+    if not chosen:
+        raise ScoringError(
+            f"no dialogue is covered by all {len(runs)} runs. Compare runs over the same corpus."
+        )
+    whole = len(chosen) == len(fewest)
+    part = fewest if whole else fewest.subset(chosen, f"{fewest.name}[{len(chosen)}]")
+    return [run.subset(part) for run in runs]
+
+
+def with_same_dialogues(runs: Sequence[Predictions]) -> list[Predictions]:
+    """Adds, for each sample, what the other models did on the same dialogues.
+
+    Args:
+        runs: Whole runs and runs over samples of the same corpus.
+
+    Returns:
+        The whole runs, then for each sample the whole runs restricted to it and the runs
+        over it, so that these can be compared with one another.
+    """
+    whole = [run for run in runs if run.is_whole]
+    extended = list(whole)
+    for same in _by_dialogues(run for run in runs if not run.is_whole):
+        extended += [run.subset(same[0].corpus) for run in whole] + same
+    return extended
+
+
+def run_sets(
+    runs: Sequence[Predictions], baseline: str = "", *, smallest: int = 20
+) -> list[list[Predictions]]:
+    """Puts runs into sets that may be compared.
+
+    Args:
+        runs: Whole runs and runs over samples of the same corpus.
+        baseline: Id of the model that comes first in every set in which it is.
+        smallest: Dialogues that a set other than the largest must have: with fewer than 20
+            nothing is tested.
+
+    Returns:
+        The sets of two runs or more over the same dialogues, the largest first; for a sample
+        the whole runs are restricted to its dialogues.
+    """
+    sets = [
+        sorted(same, key=lambda run: run.record.model != baseline)
+        for same in _by_dialogues(with_same_dialogues(runs))
+        if len(same) > 1
+    ]
+    sets.sort(key=lambda same: -len(same[0].corpus))
+    return sets[:1] + [same for same in sets[1:] if len(same[0].corpus) >= smallest]
+
+
+def _by_dialogues(runs: Iterable[Predictions]) -> list[list[Predictions]]:
+    found: dict[str, list[Predictions]] = {}
+    for run in runs:
+        found.setdefault(run.corpus.fingerprint, []).append(run)
+    return list(found.values())

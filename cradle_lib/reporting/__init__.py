@@ -1,1 +1,0 @@
-"""Formats what was computed, and binds it into a book; computes nothing."""

@@ -1,0 +1,103 @@
+"""Turns to show as examples of errors (Table 6 of the paper), picked by a stated rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from cradle_lib.corpus.dialogue import Corpus, Dialogue, Turn
+from cradle_lib.errors import ScoringError
+from cradle_lib.scoring.core.counts import Masks
+from cradle_lib.scoring.errors.taxonomy import KINDS, Category, ErrorKind, classify
+
+# What a page can print beside the cases.
+RULE: Final = (
+    "For each kind of error, in a fixed order, one after another until there are enough: the "
+    "turn on which most of the models make an error of this kind, ties broken by a draw with "
+    "the seed shown. No dialogue is shown twice."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One turn that is shown as an example of an error.
+
+    Attributes:
+        kind: The kind that it stands for.
+        dialogue: The dialogue it is from.
+        turn: The turn, with its gold mask.
+        position: The turn's position among the corpus' user turns.
+        tagged: Each model's mask on this turn, in the order the models were given.
+        erring: The models that make an error of this kind here.
+    """
+
+    kind: ErrorKind
+    dialogue: Dialogue
+    turn: Turn
+    position: int
+    tagged: dict[str, int]
+    erring: tuple[str, ...]
+
+    def before(self, turns: int) -> tuple[Turn, ...]:
+        """Gives up to so many rows of the dialogue before this turn."""
+        return self.dialogue.turns[max(0, self.turn.turn_id - turns) : self.turn.turn_id]
+
+
+def pick_cases(
+    corpus: Corpus,
+    predictions: Mapping[str, Masks],
+    *,
+    per_kind: int = 1,
+    seed: int = 0,
+) -> list[Case]:
+    """Picks error cases by :data:`RULE`, so that nobody chooses the telling ones.
+
+    Args:
+        corpus: The corpus with T user turns.
+        predictions: Masks of what each model tagged, by the model's name. Shape (T,) each.
+        per_kind: How many cases of each kind are wanted.
+        seed: Seed of the draw among ties.
+
+    Returns:
+        The cases, by kind; fewer where a kind has fewer dialogues left.
+
+    Raises:
+        ScoringError: If there is no model, or masks don't have T entries.
+    """
+    gold = corpus.gold
+    if not predictions:
+        raise ScoringError("no predictions to pick error cases from. Give at least one model.")
+    for name, masks in predictions.items():
+        if masks.shape != gold.shape:
+            raise ScoringError(
+                f"{name} has masks of shape {masks.shape}, {corpus.name} has {len(gold)} user "
+                "turns. Every model must have tagged the same corpus."
+            )
+    erring: dict[ErrorKind, dict[int, dict[str, None]]] = {kind: {} for kind in ErrorKind}
+    for name, masks in predictions.items():
+        errors = classify(gold, masks, corpus.dialogue_of).dropna(subset="category")
+        for turn, category in zip(errors["row"], errors["category"], strict=True):
+            erring[KINDS[Category(category)]].setdefault(turn, {})[name] = None
+    generator = np.random.default_rng(seed)
+    asked = [(dialogue, turn) for dialogue in corpus for turn in dialogue.user_turns]
+    shown: set[int] = set()
+    cases = []
+    for kind in ErrorKind:
+        lot = generator.permutation(len(gold))
+        found = erring[kind]
+        wanted = per_kind
+        for position in sorted(found, key=lambda turn: (-len(found[turn]), lot[turn])):
+            if not wanted:
+                break
+            owner = int(corpus.dialogue_of[position])
+            if owner in shown:
+                continue
+            shown.add(owner)
+            wanted -= 1
+            dialogue, turn = asked[position]
+            tagged = {name: int(masks[position]) for name, masks in predictions.items()}
+            cases.append(Case(kind, dialogue, turn, position, tagged, tuple(found[position])))
+    return cases

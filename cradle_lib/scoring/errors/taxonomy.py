@@ -1,0 +1,255 @@
+"""What exactly went wrong: every error in one category, and the categories add up.
+
+An error is a cell off the diagonal of the confusion matrix: a gold label, a predicted label,
+or both, paired as :mod:`cradle_lib.scoring.errors.confusion` describes. Ten categories say what it
+is; five kinds group them, by the two labels alone:
+
+    ``false_negative``: a gold label that no tag answers: ``missed_alert``, ``missed_confirm``.
+    ``stage``: a confirm in place of an alert, ``over_confirmed``; the reverse, ``under_confirmed``.
+    ``temporal``: ongoing and past taken for each other, ``temporal_swap``; the crisis type is the
+        same, or both are alerts.
+    ``type``: one crisis type in place of another, ``wrong_type``, whatever the temporal states.
+    ``false_positive``: a tag that answers no gold label, by where the dialogue has that label:
+        ``too_early``: gold only on a later turn.
+        ``too_late``: gold on an earlier turn, where no tag answered it, and this is the dialogue's
+        first tag of it; the missed gold label is an error of its own.
+        ``repeated``: gold on an earlier turn, and this is a further tag.
+        ``unfounded``: nowhere gold in the dialogue.
+
+False positives and false negatives of the tallies (:mod:`cradle_lib.scoring.core.counts`), and of
+the paper's Sec 6.1, are wider: there a wrong label on a turn is one of each. The paper's Table 6
+(a) calls a confirm in place of an alert a false positive; here that is ``stage``, because the turn
+was rightly noticed.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cradle_lib.labels import BITS, CRISIS_TYPES, LABELS, NONE, crisis_type, stage
+from cradle_lib.scoring.core.conventions import Conventions
+from cradle_lib.scoring.core.counts import Masks, label_counts
+from cradle_lib.scoring.errors.confusion import CELLS, NONE_CELL, confusion, pair
+from cradle_lib.scoring.timing.occurrences import first_positions, scored_rows
+from cradle_lib.statistics.matching import positions
+
+if TYPE_CHECKING:
+    from cradle_lib.detection.predictions import Predictions
+
+
+class ErrorKind(StrEnum):
+    """What is wrong with a pair of a gold and a predicted label."""
+
+    FALSE_POSITIVE = "false_positive"
+    FALSE_NEGATIVE = "false_negative"
+    TEMPORAL = "temporal"
+    STAGE = "stage"
+    TYPE = "type"
+
+
+class Category(StrEnum):
+    """What an error is, in one word; see the module."""
+
+    MISSED_ALERT = "missed_alert"
+    MISSED_CONFIRM = "missed_confirm"
+    OVER_CONFIRMED = "over_confirmed"
+    UNDER_CONFIRMED = "under_confirmed"
+    TEMPORAL_SWAP = "temporal_swap"
+    WRONG_TYPE = "wrong_type"
+    TOO_EARLY = "too_early"
+    TOO_LATE = "too_late"
+    REPEATED = "repeated"
+    UNFOUNDED = "unfounded"
+
+
+#: The kind that each category belongs to.
+KINDS: Final = {
+    Category.MISSED_ALERT: ErrorKind.FALSE_NEGATIVE,
+    Category.MISSED_CONFIRM: ErrorKind.FALSE_NEGATIVE,
+    Category.OVER_CONFIRMED: ErrorKind.STAGE,
+    Category.UNDER_CONFIRMED: ErrorKind.STAGE,
+    Category.TEMPORAL_SWAP: ErrorKind.TEMPORAL,
+    Category.WRONG_TYPE: ErrorKind.TYPE,
+    Category.TOO_EARLY: ErrorKind.FALSE_POSITIVE,
+    Category.TOO_LATE: ErrorKind.FALSE_POSITIVE,
+    Category.REPEATED: ErrorKind.FALSE_POSITIVE,
+    Category.UNFOUNDED: ErrorKind.FALSE_POSITIVE,
+}
+_NUMBER: Final = {category: number for number, category in enumerate(Category)}
+
+
+def kind_of(gold: int, predicted: int) -> ErrorKind | None:
+    """Classifies one cell of the confusion matrix.
+
+    Args:
+        gold: Position of the gold label in the order of the labels; 16 for none.
+        predicted: The same for the predicted label.
+
+    Returns:
+        The kind of error, or ``None`` if the two are the same.
+    """
+    if gold == predicted:
+        return None
+    if gold == NONE_CELL:
+        return ErrorKind.FALSE_POSITIVE
+    if predicted == NONE_CELL:
+        return ErrorKind.FALSE_NEGATIVE
+    if stage(LABELS[gold]) != stage(LABELS[predicted]):
+        return ErrorKind.STAGE
+    if crisis_type(LABELS[gold]) == crisis_type(LABELS[predicted]):
+        return ErrorKind.TEMPORAL
+    return ErrorKind.TYPE
+
+
+def _category_number(gold: int, predicted: int) -> int:
+    """The category as far as the two labels decide it; -1 for none, and for a false positive."""
+    kind = kind_of(gold, predicted)
+    if kind is None or kind is ErrorKind.FALSE_POSITIVE:
+        return -1
+    own = [category for category in Category if KINDS[category] is kind]
+    # Where a kind has two categories, the first one is that of a gold alert.
+    return _NUMBER[own[0] if stage(LABELS[gold]) == "alert" else own[-1]]
+
+
+_OF_CELL: Final = np.array(
+    [[_category_number(row, column) for column in range(17)] for row in range(17)]
+)
+_TYPES: Final = [None if cell == NONE else crisis_type(cell) or "alert" for cell in CELLS]
+
+
+def classify(gold: Masks, tagged: Masks, dialogue_of: NDArray[np.int64]) -> pd.DataFrame:
+    """Pairs gold labels with tags, turn by turn, and classifies every error.
+
+    Args:
+        gold: Gold masks. Shape (T,).
+        tagged: Masks of what was tagged. Shape (T,).
+        dialogue_of: Position of each turn's dialogue, ascending. Shape (T,).
+
+    Returns:
+        One row for each pair, by turn; one row of ``none`` and ``none`` for a turn with neither
+        gold labels nor tags.
+
+        - ``row`` (int): position of the turn, 0 to T - 1.
+        - ``gold``, ``tagged`` (categorical): a label, or ``none``.
+        - ``gold_type``, ``tagged_type`` (categorical): ``alert`` or the crisis type; missing for
+          ``none``.
+        - ``category`` (categorical): the :class:`Category` of an error; missing where ``gold``
+          and ``tagged`` are the same.
+    """
+    found = [pair(*masks) for masks in zip(gold.tolist(), tagged.tolist(), strict=True)]
+    rows = np.repeat(np.arange(len(found)), [len(each) for each in found])
+    cells = np.array([cell for each in found for cell in each], dtype=np.int64).reshape(-1, 2)
+    number = _OF_CELL[cells[:, 0], cells[:, 1]]
+
+    spare = np.flatnonzero((cells[:, 0] == NONE_CELL) & (cells[:, 1] != NONE_CELL))
+    n = int(dialogue_of[-1]) + 1 if len(dialogue_of) else 0
+    where = dialogue_of[rows[spare]], cells[spare, 1]
+    place = positions(dialogue_of)[rows[spare]]
+    onset, first_tag = (
+        first_positions(masks, dialogue_of, n, tuple(BITS.values()))[where]
+        for masks in (gold, tagged)
+    )
+    number[spare] = np.select(
+        [np.isinf(onset), onset > place, first_tag == place],
+        [_NUMBER[Category.UNFOUNDED], _NUMBER[Category.TOO_EARLY], _NUMBER[Category.TOO_LATE]],
+        _NUMBER[Category.REPEATED],
+    )
+    frame = pd.DataFrame({"row": rows})
+    for name, side in zip(("gold", "tagged"), cells.T, strict=True):
+        frame[name] = pd.Categorical.from_codes(side, pd.Index(CELLS))
+        types = [_TYPES[code] for code in side]
+        frame[f"{name}_type"] = pd.Categorical(types, ("alert", *CRISIS_TYPES))
+    frame["category"] = pd.Categorical.from_codes(number, pd.Index([str(c) for c in Category]))
+    return frame
+
+
+def label_pairs(run: Predictions) -> pd.DataFrame:
+    """Pairs the gold labels of every user turn with its tags, as a tidy data frame.
+
+    Args:
+        run: What it says about every user turn of its corpus; an unreadable answer tags nothing.
+
+    Returns:
+        One row for each pair, as :func:`classify` gives them, with these columns beside its own.
+
+        - ``system`` (str): the run.
+        - ``dialogue``, ``turn``, ``position``, ``outcome``, and ``scenario`` and ``timing`` where
+          the corpus has them: as in :meth:`.Predictions.to_frame`.
+    """
+    pairs = classify(run.corpus.gold, run.masks, run.corpus.dialogue_of)
+    turns = run.to_frame().drop(columns=["gold", "gold_mask", "tagged", "tagged_mask", "answer"])
+    turns = turns.iloc[pairs.pop("row")].reset_index(drop=True)
+    turns.insert(0, "system", run.record.name)
+    return pd.concat([turns, pairs], axis=1)
+
+
+def pair_counts(run: Predictions, conventions: Conventions | None = None) -> pd.DataFrame:
+    """Counts how often each gold label meets each tag in each category of error.
+
+    Args:
+        run: What it says about every user turn of its corpus.
+        conventions: ``orphans`` and ``unparsed`` matter here; the defaults if ``None``.
+
+    Returns:
+        One row for each combination that occurs: ``gold``, ``tagged`` (categorical: a label or
+        ``none``), ``category`` (categorical; missing where the two are the same), ``count`` (int).
+
+    Raises:
+        ScoringError: If the conventions leave nothing to score.
+    """
+    rows = scored_rows(run, conventions or Conventions())
+    scored = rows.answered
+    pairs = classify(rows.gold[scored], rows.predicted[scored], rows.dialogue_of[scored])
+    groups = pairs.groupby(["gold", "tagged", "category"], observed=True, dropna=False)
+    return groups.size().rename("count").reset_index()
+
+
+def error_counts(predictions: Predictions) -> pd.DataFrame:
+    """Counts a run's errors at turn level in the terms of Sec 6.1, as a tidy data frame.
+
+    Args:
+        predictions: The run.
+
+    Returns:
+        One row for each quantity.
+
+        - ``system`` (str): the model's name; ``over`` (str): over which dialogues, as a heading;
+          ``dialogues`` (int): how many these are.
+        - ``quantity`` (str): ``fp``, ``fp_alert_ongoing``, ``gold_negative_turns_flagged``, ``fn``,
+          ``alert_to_none``, ``alert_to_confirm``, ``temporal`` (ongoing and past swapped), and
+          ``alert_ongoing_to_si_passive_ongoing``. As in the paper, a wrong label on a turn is one
+          ``fp`` and one ``fn``.
+        - ``value`` (float): a number of labels, or a share of the turns without gold labels; NaN
+          if there is no such turn.
+        - ``unit`` (str): ``count`` or ``share``.
+    """
+    gold, tagged = predictions.corpus.gold, predictions.masks
+    fp, fn, matrix = (
+        label_counts(tagged & ~gold),
+        label_counts(gold & ~tagged),
+        confusion(gold, tagged),
+    )
+    alert = np.array([stage(label) == "alert" for label in LABELS])
+    swap = CELLS.index("alert_ongoing"), CELLS.index("confirm_SI_passive_ongoing")
+    negatives = tagged[gold == 0]
+    values = {
+        "fp": fp.sum(),
+        "fp_alert_ongoing": fp[LABELS.index("alert_ongoing")],
+        "gold_negative_turns_flagged": (negatives != 0).mean() if len(negatives) else np.nan,
+        "fn": fn.sum(),
+        "alert_to_none": matrix[:NONE_CELL][alert, NONE_CELL].sum(),
+        "alert_to_confirm": matrix[:NONE_CELL, :NONE_CELL][np.ix_(alert, ~alert)].sum(),
+        "temporal": matrix[_NUMBER[Category.TEMPORAL_SWAP] == _OF_CELL].sum(),
+        "alert_ongoing_to_si_passive_ongoing": matrix[swap],
+    }
+    frame = pd.DataFrame({"quantity": list(values), "value": [float(n) for n in values.values()]})
+    frame.insert(0, "system", predictions.record.name)
+    frame.insert(1, "over", predictions.over)
+    frame.insert(2, "dialogues", len(predictions.corpus))
+    flagged = frame["quantity"] == "gold_negative_turns_flagged"
+    return frame.assign(unit=np.where(flagged, "share", "count"))

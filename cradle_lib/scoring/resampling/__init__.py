@@ -1,1 +1,0 @@
-"""Intervals and tests for any statistic of dialogues, by resampling whole dialogues."""

@@ -1,0 +1,134 @@
+"""What published scores imply: every set of whole counts that rounds to them.
+
+A score is a ratio of counts, and counts are whole numbers. So a score that is printed with two
+decimals fits few of them, and several scores of one system fit fewer still (the idea of the GRIM
+test: Brown and Heathers 2017, doi 10.1177/1948550616673876). What is found is exact: all
+arithmetic is in fractions, and every solution is listed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
+
+import pandas as pd
+
+from cradle_lib.errors import CradleError
+from cradle_lib.published import Published
+
+
+def possible_counts(
+    gold: Iterable[int],
+    *,
+    precision: Published | None = None,
+    recall: Published | None = None,
+    f1: Published | None = None,
+    fp: Published | None = None,
+    fn: Published | None = None,
+) -> pd.DataFrame:
+    """Lists all counts of a system that agree with what is stated of it.
+
+    Args:
+        gold: Numbers of gold labels that are thought possible, one for each reading.
+        precision: Micro precision.
+        recall: Micro recall.
+        f1: Micro F1.
+        fp: Number of false positives.
+        fn: Number of false negatives.
+
+    Returns:
+        One row for each solution, by ``gold`` and then ``tp``: integers ``gold``, ``tp`` and
+        ``fn``; floats ``fp`` (a whole number, NaN where nothing that is stated depends on it),
+        ``precision``, ``recall`` and ``f1`` (shares; NaN for 0/0 or without ``fp``). No row if no
+        counts agree: then one of the statements follows another reading.
+
+    Raises:
+        CradleError: If a number of gold labels is negative, or a stated score of 0 leaves the
+            number of false positives without a bound.
+    """
+    rows: list[tuple[int, int, float, int]] = []
+    for total in gold:
+        if total < 0:
+            raise CradleError(f"{total} gold labels: expected zero or more")
+        hits = range(total + 1) if fn is None else [total - int(fn.value)]
+        for tp in (hit for hit in hits if 0 <= hit <= total):
+            if recall is not None and not rounds_to(tp, total, recall):
+                continue
+            missed = total - tp
+            if fp is not None:
+                candidates: Iterable[float] = [int(fp.value)]
+            elif precision is None and f1 is None:
+                candidates = [math.nan]
+            else:
+                candidates = _false_positives(tp, missed, precision, f1)
+            rows += [
+                (total, tp, wrong, missed)
+                for wrong in candidates
+                if (precision is None or rounds_to(tp, tp + int(wrong), precision))
+                and (f1 is None or rounds_to(2 * tp, 2 * tp + int(wrong) + missed, f1))
+            ]
+    found = pd.DataFrame(rows, columns=["gold", "tp", "fp", "fn"])
+    found = found.astype({"gold": "int64", "tp": "int64", "fp": "float64", "fn": "int64"})
+    return found.assign(
+        precision=found["tp"] / (found["tp"] + found["fp"]),
+        recall=found["tp"] / found["gold"],
+        f1=2 * found["tp"] / (2 * found["tp"] + found["fp"] + found["fn"]),
+    )
+
+
+def possible_totals(stated: Published, totals: Iterable[int]) -> list[int]:
+    """Finds the numbers of which a stated share can be a share.
+
+    Args:
+        stated: A share, in percent or from 0 to 1.
+        totals: Numbers to try.
+
+    Returns:
+        Those of which some whole part rounds to what is stated, in the order given.
+    """
+    low, high = _window(stated)
+    return [n for n in totals if n > 0 and math.floor(high * n) >= math.ceil(low * n)]
+
+
+def rounds_to(part: int, total: int, stated: Published) -> bool:
+    """Whether a ratio, rounded as the paper's numbers are, is what is stated.
+
+    Args:
+        part: Numerator.
+        total: Denominator; 0 of 0 counts as 0, as in the scores.
+        stated: The number, in percent or from 0 to 1. A half may have been rounded either way.
+
+    Returns:
+        Whether it lies within half a unit of the last digit that is printed.
+    """
+    low, high = _window(stated)
+    return low <= (Fraction(part, total) if total else Fraction(0)) <= high
+
+
+def _window(stated: Published) -> tuple[Fraction, Fraction]:
+    """Gives the shares that round to a stated number."""
+    number = Decimal(stated.text)
+    half = Fraction(1, 2) * Fraction(10) ** int(number.as_tuple().exponent)
+    unit = 100 if stated.unit in ("percent", "points") else 1
+    return (Fraction(number) - half) / unit, (Fraction(number) + half) / unit
+
+
+def _false_positives(tp: int, fn: int, precision: Published | None, f1: Published | None) -> range:
+    """Gives the numbers of false positives that precision and F1 leave possible."""
+    least, most = Fraction(0), None
+    for stated, part, beside in ((precision, tp, tp), (f1, 2 * tp, 2 * tp + fn)):
+        if stated is None:
+            continue
+        low, high = _window(stated)
+        if high <= 0 < part or low > 0 == part:
+            return range(0)
+        if low <= 0:
+            raise CradleError(
+                f"{stated.key} is {stated.text}: any false positives fit a score of 0"
+            )
+        least = max(least, part / high - beside)
+        end = part / low - beside
+        most = end if most is None else min(most, end)
+    return range(math.ceil(least), math.floor(most or 0) + 1)

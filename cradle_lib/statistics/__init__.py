@@ -1,0 +1,1 @@
+"""What annotation and scoring share: rates, matchings, sums over dialogues, intervals."""

@@ -1,0 +1,165 @@
+"""95 % intervals by resampling dialogues: one bootstrap for every statistic of the library.
+
+Conventions:
+    The unit of resampling is the dialogue, because the turns in one depend on each other (a
+    model even sees its own earlier tags). A draw takes N dialogues out of N with
+    replacement; each statistic is computed anew from what was drawn; the interval runs from the
+    2.5th to the 97.5th percentile of the draws. The same seed and the same number of dialogues
+    give the same draws for every statistic, so that a difference between two runs is taken draw
+    by draw.
+
+Limits:
+    A percentile interval says how much a score would move with other dialogues of the same
+    kind. It says nothing about the model's own randomness, nor about another population. A
+    label that occurs in few dialogues is missing from some draws, where its F1 is
+    ``zero_division``: intervals of macro F1 are wide, and off centre, for that reason too.
+
+References:
+    Efron and Tibshirani, An Introduction to the Bootstrap (1993), ch. 13 (percentile
+    intervals); Miller, "Adding Error Bars to Evals" (arXiv 2411.00640), on clustered units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cradle_lib.errors import ScoringError
+from cradle_lib.statistics.rates import Floats
+from cradle_lib.statistics.weighted_sums import draw_blocks
+
+CONFIDENCE: Final = 0.95
+DRAWS: Final = 10_000
+# With more undefined draws than this an interval over the rest would not be a 95 % one.
+_UNDEFINED: Final = 0.05
+
+
+class Estimate(NamedTuple):
+    """A statistic with its 95 % interval: one number of each, or an array of each.
+
+    Attributes:
+        value: The statistic; NaN where it is undefined. Shape (...).
+        low: Lower bounds, of the same shape; NaN where there is no interval: without draws, or
+            from a single dialogue, of which every draw is the same.
+        high: Upper bounds, likewise.
+    """
+
+    value: Floats
+    low: Floats
+    high: Floats
+
+    def at(self, *place: int | slice) -> Estimate:
+        """Takes some of the numbers with their intervals, by their place in :attr:`value`."""
+        return Estimate(*(part[place] for part in self))
+
+    def to_frame(self, **axes: Collection[Any]) -> pd.DataFrame:
+        """Lists the numbers, one in each row.
+
+        Args:
+            **axes: For each axis its name and what its places are called, the outermost first;
+                one place for a single number.
+
+        Returns:
+            A column for each axis, and ``value``, ``low`` and ``high`` (float); NaN for what is
+            undefined or was not computed.
+        """
+        places = pd.MultiIndex.from_product(list(axes.values()), names=list(axes))
+        columns = {name: np.ravel(part) for name, part in self._asdict().items()}
+        return pd.DataFrame(columns, places, dtype=np.float64).reset_index()
+
+
+def bootstrap(
+    rows: NDArray[Any],
+    statistics: Callable[[Floats], Mapping[str, Floats]],
+    *,
+    draws: int,
+    seed: int,
+) -> dict[str, Estimate]:
+    """Computes statistics of totals, and their intervals from the same rows.
+
+    Args:
+        rows: Counts, one row per dialogue. Shape (N, ...).
+        statistics: Computes statistics by name from totals with any leading axes.
+        draws: Bootstrap draws of dialogues; 0 for no intervals.
+        seed: Their seed.
+
+    Returns:
+        The statistics by name.
+
+    Raises:
+        ScoringError: If the number of draws is negative, or there is nothing to draw from.
+    """
+    if draws < 0:
+        raise ScoringError(f"{draws} draws. Ask for at least 1, or for 0 to have no intervals.")
+    values = statistics(rows.sum(axis=0, dtype=np.float64))
+    drawn: dict[str, list[Floats]] = {name: [] for name in values}
+    for totals in draw_blocks(rows, draws, seed) if draws and len(rows) != 1 else ():
+        for name, block in statistics(totals).items():
+            drawn[name].append(block)
+    found = {}
+    for name, value in values.items():
+        missing = np.full(np.shape(value), np.nan)[()]
+        low, high = bounds(np.concatenate(drawn[name])) if drawn[name] else (missing, missing)
+        found[name] = Estimate(np.asarray(value)[()], low, high)
+    return found
+
+
+def bounds(values: Floats) -> tuple[Floats, Floats]:
+    """Finds the ends of 95 % intervals.
+
+    Args:
+        values: One statistic or more in every draw; NaN where it is undefined, infinities
+            allowed. Shape (draws, ...).
+
+    Returns:
+        The 2.5th and the 97.5th percentile, each of shape (...). Undefined draws are left
+        out; with more than 5 % of them both bounds are NaN.
+    """
+    draws = len(values)
+    # Sorting whole columns at once is twice as fast as looking for two places in each.
+    columns = np.sort(values.reshape(draws, -1).T, axis=1)
+    tail = (1 - CONFIDENCE) / 2
+    ends = np.stack([_between(columns, share * (draws - 1)) for share in (tail, 1 - tail)])
+    for column in np.flatnonzero(~np.isfinite(columns[:, [0, -1]]).all(axis=1)):
+        defined = columns[column, ~np.isnan(columns[column])]
+        ends[:, column] = np.nan
+        if len(defined) >= (1 - _UNDEFINED) * draws:
+            # Between a number and infinity there is nothing to interpolate.
+            ends[:, column] = np.quantile(defined, [tail, 1 - tail], method="inverted_cdf")
+    low, high = ends.reshape(2, *values.shape[1:])
+    return low, high
+
+
+def histogram_median(histogram: Floats, values: Floats) -> Floats:
+    """Finds medians of values that were counted.
+
+    Args:
+        histogram: How often each value occurs. Shape (..., V).
+        values: The values, ascending. Shape (V,).
+
+    Returns:
+        Medians, as ``numpy.median`` of the values written out; NaN where nothing was
+        counted. Shape (...).
+    """
+    below = histogram.cumsum(axis=-1)
+    size = below[..., -1:]
+    lower = np.minimum((below < size / 2).sum(axis=-1), len(values) - 1)
+    upper = np.minimum((below <= size / 2).sum(axis=-1), len(values) - 1)
+    # Half of each, added: the mean of infinity and itself is infinity.
+    found = values[lower] / 2 + values[upper] / 2
+    return np.where(size[..., 0] > 0, found, np.nan)
+
+
+def _between(ascending: Floats, place: float) -> Floats:
+    """Interpolates between two neighbours, and comes to what ``numpy.quantile`` comes to."""
+    below = int(place)
+    above = min(below + 1, ascending.shape[1] - 1)
+    share = place - below
+    start, end = ascending[:, below], ascending[:, above]
+    with np.errstate(invalid="ignore"):
+        step = end - start
+        return end - step * (1 - share) if share >= 0.5 else start + step * share

@@ -1,0 +1,40 @@
+"""Quotients of counts, with a value of its own where there is nothing to divide by."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def ratio(above: Floats, below: Floats, otherwise: float = np.nan) -> Floats:
+    """Divides.
+
+    Args:
+        above: Numerators.
+        below: Denominators, of a shape that broadcasts.
+        otherwise: The value of 0/0 and x/0.
+
+    Returns:
+        Quotients.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.asarray(np.true_divide(above, below))
+    np.copyto(found, otherwise, where=np.equal(below, 0))
+    return found
+
+
+def f1(tp: Floats, gold_and_tagged: Floats, zero_division: float = np.nan) -> Floats:
+    """Computes F1 = 2 tp / (2 tp + fp + fn).
+
+    Args:
+        tp: True positives: labels that both sides have.
+        gold_and_tagged: Labels of one side plus labels of the other, 2 tp + fp + fn; of a shape
+            that broadcasts.
+        zero_division: The value where neither side has a label.
+
+    Returns:
+        F1, 0 to 1.
+    """
+    return ratio(2 * tp, gold_and_tagged, zero_division)

@@ -1,0 +1,235 @@
+"""Both providers' batch interfaces on real sockets, as their documentation describes them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+# What a question gets: a text, an HTTP status for an error, or None for a batch that expires.
+Writer = Callable[[str, int], "str | int | None"]
+
+
+class BatchServer:
+    """Answers batches.
+
+    Args:
+        write: Gives the answer to a prompt, and how often it was asked before.
+        looks: How often a batch is looked at before it is finished.
+        faults: Makes a call fail: ``(method, path, number of call)`` to an HTTP status, or 0.
+        refuse: Whether every batch is refused as a whole.
+    """
+
+    def __init__(
+        self,
+        write: Writer,
+        looks: int = 1,
+        faults: Callable[[str, str, int], int] = lambda *_: 0,
+        refuse: bool = False,
+    ) -> None:
+        self.write, self.looks, self.faults, self.refuse = write, looks, faults, refuse
+        self.files: dict[str, str] = {}
+        self.batches: dict[str, dict[str, Any]] = {}
+        self.asked: dict[str, int] = {}
+        self.calls = 0
+        self.auth: set[str] = set()
+
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                size = int(self.headers.get("content-length") or 0)
+                self._serve("POST", self.rfile.read(size))
+
+            def do_GET(self) -> None:
+                self._serve("GET", b"")
+
+            def _serve(self, method: str, body: bytes) -> None:
+                outer.calls += 1
+                outer.auth.add(self.headers.get("authorization") or "")
+                status = outer.faults(method, self.path, outer.calls)
+                reply: Any = {"error": {"message": "planted", "type": "planted"}}
+                if status == -1:
+                    self.connection.close()
+                    return
+                if not status:
+                    status, reply = outer.serve(method, self.path, body)
+                data = reply.encode() if isinstance(reply, str) else json.dumps(reply).encode()
+                self.send_response(status)
+                kind = "application/jsonl" if isinstance(reply, str) else "application/json"
+                self.send_header("content-type", kind)
+                self.send_header("content-length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._lock = threading.Lock()
+
+    def serve(self, method: str, path: str, body: bytes) -> tuple[int, Any]:
+        with self._lock:
+            parts = path.strip("/").split("/")
+            if parts == ["v1", "files"]:
+                # The part of the form that is the file.
+                text = body.decode()
+                lines = [line for line in text.splitlines() if line.startswith('{"custom_id"')]
+                name = f"file-{len(self.files)}"
+                self.files[name] = "\n".join(lines)
+                return 200, {
+                    "id": name,
+                    "object": "file",
+                    "purpose": "batch",
+                    "bytes": 1,
+                    "created_at": 1,
+                    "filename": "batch.jsonl",
+                    "status": "processed",
+                }
+            if parts[:2] == ["v1", "files"]:
+                return 200, self.files[parts[2]]
+            if parts == ["v1", "batches"]:
+                lines = self.files[json.loads(body)["input_file_id"]].splitlines()
+                return 200, self._openai(self._start([json.loads(line) for line in lines]))
+            if parts[:2] == ["v1", "batches"]:
+                return 200, self._openai(parts[2])
+            if parts == ["v1", "messages", "batches"]:
+                found = [
+                    {"custom_id": r["custom_id"], "body": r["params"]}
+                    for r in json.loads(body)["requests"]
+                ]
+                return 200, self._anthropic(self._start(found))
+            if parts[-1] == "results":
+                return 200, "\n".join(json.dumps(r) for r in self._results(parts[3])) + "\n"
+            return 200, self._anthropic(parts[3])
+
+    def _start(self, requests: list[dict[str, Any]]) -> str:
+        name = f"batch_{len(self.batches)}"
+        answers = []
+        for request in requests:
+            prompt = json.dumps(request["body"]["messages"])
+            times = self.asked.get(prompt, 0)
+            self.asked[prompt] = times + 1
+            answers.append((request["custom_id"], self.write(prompt, times)))
+        self.batches[name] = {"answers": answers, "looks": 0}
+        return name
+
+    def _finished(self, name: str) -> bool:
+        self.batches[name]["looks"] += 1
+        return bool(self.batches[name]["looks"] > self.looks)
+
+    def _openai(self, name: str) -> dict[str, Any]:
+        done = self._finished(name)
+        body: dict[str, Any] = {
+            "id": name,
+            "object": "batch",
+            "endpoint": "/v1/chat/completions",
+            "created_at": 1,
+            "input_file_id": "file-0",
+            "completion_window": "24h",
+            "status": "completed" if done else "in_progress",
+        }
+        if self.refuse and done:
+            problem = {"object": "list", "data": [{"message": "a line is no request"}]}
+            return body | {"status": "failed", "errors": problem}
+        if done:
+            answers = self.batches[name]["answers"]
+            if any(found is None for _, found in answers):
+                body["status"] = "expired"
+            good = [self._chat(key, found) for key, found in answers if isinstance(found, str)]
+            bad = [self._error(key, found) for key, found in answers if isinstance(found, int)]
+            # The order of the results is no business of the order of the questions.
+            self.files[f"{name}-out"] = "\n".join(json.dumps(line) for line in reversed(good))
+            self.files[f"{name}-err"] = "\n".join(json.dumps(line) for line in bad)
+            body |= {
+                "output_file_id": f"{name}-out" if good else None,
+                "error_file_id": f"{name}-err" if bad else None,
+            }
+        return body
+
+    def _chat(self, key: str, text: str) -> dict[str, Any]:
+        body = {
+            "id": "c",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "m",
+            "choices": [
+                {
+                    "index": 0,
+                    "finish_reason": "stop",
+                    "message": {"role": "assistant", "content": text},
+                }
+            ],
+            "usage": {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11},
+        }
+        return {
+            "id": "r",
+            "custom_id": key,
+            "error": None,
+            "response": {"status_code": 200, "request_id": "q", "body": body},
+        }
+
+    def _error(self, key: str, status: int) -> dict[str, Any]:
+        body = {"error": {"message": "planted", "type": "invalid_request_error"}}
+        return {
+            "id": "r",
+            "custom_id": key,
+            "error": None,
+            "response": {"status_code": status, "request_id": "q", "body": body},
+        }
+
+    def _anthropic(self, name: str) -> dict[str, Any]:
+        done = self._finished(name)
+        counts = dict.fromkeys(("canceled", "errored", "expired", "processing", "succeeded"), 0)
+        return {
+            "id": name,
+            "type": "message_batch",
+            "created_at": "2026-01-01T00:00:00Z",
+            "expires_at": "2026-01-02T00:00:00Z",
+            "request_counts": counts,
+            "processing_status": "ended" if done else "in_progress",
+            # A host that nobody agreed to: it must not be asked.
+            "results_url": "http://192.0.2.1/results" if done else None,
+            "archived_at": None,
+            "cancel_initiated_at": None,
+            "ended_at": None,
+        }
+
+    def _results(self, name: str) -> list[dict[str, Any]]:
+        lines = []
+        for key, found in reversed(self.batches[name]["answers"]):
+            result: dict[str, Any] = {"type": "expired"}
+            if isinstance(found, str):
+                message = {
+                    "id": "m",
+                    "type": "message",
+                    "role": "assistant",
+                    "model": "m",
+                    "content": [{"type": "text", "text": found}],
+                    "stop_reason": "end_turn",
+                    "usage": {"input_tokens": 9, "output_tokens": 2},
+                }
+                result = {"type": "succeeded", "message": message}
+            elif isinstance(found, int):
+                inner = {"type": "invalid_request_error", "message": "planted"}
+                result = {"type": "errored", "error": {"type": "error", "error": inner}}
+            lines.append({"custom_id": key, "result": result})
+        return lines
+
+    def __enter__(self) -> Self:
+        thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"

@@ -1,0 +1,62 @@
+"""Results of the benchmark as data, against the lines of their file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cradle_lib import paths
+from cradle_lib.detection.cost.benchmark import benchmark_results
+from cradle_lib.errors import BookError
+
+ROWS = [
+    {"name": "one <generate>", "ratio": 13.5, "target": 12, "turns_per_second": 5.25,
+     "peak_mb": 1800.4, "same_answers": 1.0, "note": "60 turns", "unheard_of": 3},
+    {"name": "roofline", "ratio": 0.59, "target": 0.6},
+    {"name": "only a name"},
+]  # fmt: skip
+
+
+def written(tmp_path: Path, content: Any) -> Path:
+    path = tmp_path / "inference.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return tmp_path
+
+
+def test_each_comparison_is_a_row_with_its_verdict(tmp_path: Path) -> None:
+    machine = {"processor": "x86", "cores": 2, "load_before": 0.1}
+    frame = benchmark_results(
+        folder=written(tmp_path, {"machine": machine, "rows": ROWS, "caveat": "Once."})
+    )
+    assert frame["name"].tolist() == ["one <generate>", "roofline", "only a name"]
+    assert frame["ratio"].tolist()[:2] == [13.5, 0.59]
+    assert frame["reached"].tolist()[:2] == [True, False]
+    assert frame.loc[2, "ratio":].isna().all()
+    assert frame.attrs == {
+        "machine": "processor x86, cores 2, load before 0.1", "caveat": "Once."
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ["inference", "services", "ablation"])
+def test_what_ships_is_read_whole(what: str) -> None:
+    kept = json.loads((paths.BENCH_RESULTS / f"{what}.json").read_text())
+    frame = benchmark_results(what)
+    for column in ("name", "ratio", "target"):
+        assert frame[column].tolist() == [row[column] for row in kept["rows"]]
+    assert str(kept["machine"]["cores"]) in frame.attrs["machine"]
+
+
+def test_nothing_measured_is_no_row(tmp_path: Path) -> None:
+    frame = benchmark_results("services", tmp_path)
+    assert frame.empty
+    assert frame.columns.tolist() == benchmark_results().columns.tolist()
+
+
+@pytest.mark.parametrize("content", ["{", "3", {"rows": 3}, {"rows": [{"ratio": 2}]}, {}])
+def test_a_damaged_file_is_named_in_one_line(tmp_path: Path, content: Any) -> None:
+    with pytest.raises(BookError, match=r"inference\.json: .*Make it anew: `make bench`") as error:
+        benchmark_results(folder=written(tmp_path, content))
+    assert "\n" not in str(error.value)

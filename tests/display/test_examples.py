@@ -1,0 +1,214 @@
+"""Excerpts: closed, announced, escaped, and marked as the confusion matrix marks them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Predictions
+from cradle_lib.display.examples import (
+    SURROGATE,
+    Examples,
+    Excerpt,
+    error_examples,
+    first_turns,
+    marked,
+)
+from cradle_lib.labels import BITS, LABELS, labels_of, mask_of
+from cradle_lib.scoring.errors.cases import pick_cases
+from cradle_lib.scoring.errors.taxonomy import ErrorKind
+
+HOSTILE = "<script>alert('x')</script>"
+
+
+class Page(HTMLParser):
+    """Collects elements, what is visible before details are opened, and all text."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[dict[str, str | None]] = []
+        self.visible = ""
+        self.text = ""
+        self._details = 0
+        self._summary = 0
+        self.feed(source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes.append(dict(attrs))
+        self._details += tag == "details"
+        self._summary += tag == "summary"
+
+    def handle_endtag(self, tag: str) -> None:
+        self._details -= tag == "details"
+        self._summary -= tag == "summary"
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+        if not self._details or self._summary:
+            self.visible += data
+
+
+@pytest.fixture
+def examples(corpus: Corpus, runs: list[Predictions]) -> Examples:
+    return Examples(corpus, (Excerpt("A title", 3, 0, 8),), tuple(runs))
+
+
+def test_a_turn_cannot_become_markup(examples: Examples) -> None:
+    page = Page(examples._repr_html_())
+    allowed = {
+        "div",
+        "p",
+        "strong",
+        "details",
+        "summary",
+        "small",
+        "ol",
+        "li",
+        "code",
+        "span",
+        "br",
+    }
+    assert set(page.tags) <= allowed
+    assert page.text.count(HOSTILE) == 8
+    assert all(not key.startswith("on") for found in page.attributes for key in found)
+
+
+def test_excerpts_are_closed_and_come_after_a_warning(examples: Examples) -> None:
+    source = examples._repr_html_()
+    page = Page(source)
+    assert "alert('x')" not in page.visible
+    assert not any("open" in found for found in page.attributes)
+    assert source.index("Content warning") < source.index("<details")
+    assert page.tags[0] == "div"
+    assert page.attributes[0]["class"] == "cradle-warning"
+
+
+def test_the_surrogate_is_marked_before_and_inside_every_excerpt(
+    corpus: Corpus, runs: list[Predictions]
+) -> None:
+    several = first_turns(corpus, runs, dialogues=3)
+    assert several._repr_html_().count(SURROGATE) == 1 + 3
+
+
+def test_the_text_of_any_other_corpus_never_reaches_a_page(
+    corpus: Corpus, runs: list[Predictions]
+) -> None:
+    real = replace(corpus, name="hub-test", synthetic=False)
+    page = Page(first_turns(real, runs, dialogues=40)._repr_html_())
+    assert "alert('x')" not in page.text
+    assert "and more" not in page.text
+    assert SURROGATE not in page.text
+    assert "Text not shown" in page.text
+    assert "Gold: " in page.text
+
+
+def test_a_continued_utterance_is_shown_as_one_turn(examples: Examples) -> None:
+    page = Page(examples._repr_html_())
+    assert "3.7" in page.text
+    assert "3.8 and more" in page.text
+    numbers = [
+        found["value"] for tag, found in zip(page.tags, page.attributes, strict=True) if tag == "li"
+    ]
+    assert numbers == [str(n) for n in range(1, 9)]
+
+
+def test_plain_text_readers_see_no_dialogue(examples: Examples) -> None:
+    assert repr(examples) == "1 closed excerpts of surrogate-test"
+
+
+def test_gold_tags_and_outcomes_are_shown_turn_by_turn(
+    corpus: Corpus, make_run: Callable[..., Predictions]
+) -> None:
+    masks = corpus.gold.copy()
+    run = make_run("keyword", masks, unparsed=True)
+    page = Page(
+        Examples(corpus, (Excerpt("t", 0, 0, 8), Excerpt("t", 2, 0, 8)), (run,))._repr_html_()
+    )
+    # Rows 0 and 10 of the user turns are unparsed: the first of dialogue 0, the third of 2.
+    assert page.text.count("no tag, its answer was unparsed") == 2
+
+
+def test_a_turn_outside_a_sample_was_not_asked(corpus: Corpus, runs: list[Predictions]) -> None:
+    inside = Page(Examples(corpus, (Excerpt("t", 3, 0, 8),), (runs[2],))._repr_html_())
+    outside = Page(Examples(corpus, (Excerpt("t", 4, 0, 8),), (runs[2],))._repr_html_())
+    assert "not asked" not in inside.text
+    assert outside.text.count("not asked") == 4
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(0, 65535), st.integers(0, 65535))
+def test_every_label_on_a_turn_is_accounted_for(gold: int, predicted: int) -> None:
+    marks = list(marked(gold, predicted))
+    tags = [label for label, mark, _ in marks if mark != "false_negative"]
+    assert mask_of(tags) == predicted
+    assert len(tags) == predicted.bit_count()
+    assert {label for label, mark, _ in marks if mark == "correct"} == set(
+        labels_of(gold & predicted)
+    )
+    # A gold label is correct, missed, or named by the tag that stands in its place.
+    answered = [told.rsplit(" ", 1)[1] for _, mark, told in marks if "in place of" in told]
+    missed = [label for label, mark, _ in marks if mark == "false_negative"]
+    assert mask_of(answered + missed) == gold & ~predicted
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "expected"),
+    [
+        ([], [], []),
+        (["alert_past"], ["alert_past"], [("alert_past", "correct")]),
+        ([], ["alert_past"], [("alert_past", "false_positive")]),
+        (["alert_past"], [], [("alert_past", "false_negative")]),
+        # The four cases of Table 6: (a) and (c) stage, (b) missed, (d) temporal.
+        (["alert_ongoing"], ["confirm_SH_ongoing"], [("confirm_SH_ongoing", "stage")]),
+        (["confirm_DV_ongoing"], ["confirm_DV_past"], [("confirm_DV_past", "temporal")]),
+        (["confirm_DV_past"], ["confirm_CA_past"], [("confirm_CA_past", "type")]),
+    ],
+)
+def test_marks_of_single_labels(
+    gold: list[str], predicted: list[str], expected: list[tuple[str, str]]
+) -> None:
+    assert [mark[:2] for mark in marked(mask_of(gold), mask_of(predicted))] == expected
+
+
+def test_error_cases_end_with_their_turn_and_have_neutral_titles(
+    corpus: Corpus, make_run: Callable[..., Predictions]
+) -> None:
+    # Everything is shifted by one label, so that errors of several kinds occur.
+    shifted = np.array([int(m) << 1 & 65535 if m else 0 for m in corpus.gold], dtype=np.uint16)
+    run = make_run("keyword", shifted)
+    cases = pick_cases(corpus, {"m": run.masks})
+    shown = error_examples([run], before=2)
+    assert error_examples([run], before=2, most=1).excerpts == shown.excerpts[:1]
+    assert len(shown.excerpts) == len(cases) > 1
+    for case, excerpt in zip(cases, shown.excerpts, strict=True):
+        turns = corpus.dialogues[excerpt.dialogue].turns
+        last = case.turn.turn_id
+        assert excerpt.last == (last + 1 if last == 7 else last)
+        assert excerpt.first == max(0, last - 2)
+        assert turns[excerpt.first] in turns
+        assert not any(label in excerpt.title for label in LABELS)
+    assert {case.kind for case in cases} <= set(ErrorKind)
+
+
+def test_the_first_turns_show_the_dialogues_with_most_labels(corpus: Corpus) -> None:
+    excerpts = first_turns(corpus, [], dialogues=2).excerpts
+    counts = [dialogue.mask.bit_count() for dialogue in corpus]
+    shown = [counts[excerpt.dialogue] for excerpt in excerpts]
+    assert shown == sorted(counts, reverse=True)[:2]
+    for excerpt in excerpts:
+        later = corpus.dialogues[excerpt.dialogue].turns[excerpt.last + 1 :]
+        assert not any(turn.mask for turn in later)
+
+
+def test_all_sixteen_labels_can_be_marked() -> None:
+    for label, bit in BITS.items():
+        assert [*marked(bit, bit)] == [(label, "correct", "correct")]

@@ -1,0 +1,81 @@
+"""Fixtures of several rooms: forty dialogues with hostile text, and three runs over them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from cradle_lib.corpus import Corpus, Dialogue, Turn
+from cradle_lib.detection import Predictions
+from cradle_lib.labels import BITS
+from cradle_lib.record import Record
+
+HOSTILE = "</details><script>alert('x')</script> & \"quoted\""
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Corpus:
+    """Listener and user take turns; about one user turn in five has a label."""
+    chance = random.Random(3)
+    dialogues = []
+    for index in range(40):
+        turns = []
+        for turn_id in range(8):
+            mask = 0
+            if turn_id % 2 and chance.random() < 0.2:
+                mask = chance.choice([*BITS.values()])
+            speaker = "User" if turn_id % 2 else "Listener"
+            text = f"{index}.{turn_id} {HOSTILE}"
+            turns.append(Turn(8 * index + turn_id, turn_id, speaker, text, mask))
+        # The last utterance runs over two rows.
+        turns.append(Turn(8 * index + 8, 8, "User", f"{index}.8 and more", 0, continues=True))
+        dialogues.append(Dialogue(index, tuple(turns)))
+    meta = {
+        "scenario": [chance.choice(["S1", "S2", "S3"]) for _ in dialogues],
+        "timing": [chance.choice(["early", "mid", "late"]) for _ in dialogues],
+    }
+    return Corpus("surrogate-test", tuple(dialogues), meta=meta, synthetic=True)
+
+
+@pytest.fixture(scope="session")
+def make_run(corpus: Corpus) -> Callable[..., Predictions]:
+    """Gives a function that makes a run from masks; every tenth answer is unparsed if asked."""
+
+    def make(model: str, masks: np.ndarray, *, unparsed: bool = False) -> Predictions:
+        outcomes = np.zeros(len(masks), dtype=np.uint8)
+        if unparsed:
+            outcomes[::10] = 1
+            masks = np.where(outcomes == 0, masks, 0).astype(np.uint16)
+        record = Record.create(
+            model=model,
+            name=f"Model <{model}>",
+            group="baseline",
+            engine=model,
+            prompt="turn",
+            prompt_hash="0" * 16,
+            decoding={},
+            corpus=corpus.name,
+            corpus_fingerprint=corpus.fingerprint,
+        )
+        return Predictions(record, corpus, masks, outcomes, ("",) * len(masks), len(masks))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def runs(corpus: Corpus, make_run: Callable[..., Predictions]) -> list[Predictions]:
+    """Always none, one that finds about half and makes some up, and a sample of four."""
+    generator = np.random.default_rng(5)
+    size = len(corpus.gold)
+    found = np.where(generator.random(size) < 0.5, corpus.gold, 0)
+    spare = np.where(generator.random(size) < 0.1, 1 << generator.integers(0, 16, size), 0)
+    half = make_run("keyword", (found | spare).astype(np.uint16), unparsed=True)
+    part = corpus.subset([3, 9, 20, 31], "surrogate-test[4]")
+    return [
+        make_run("always-none", np.zeros(size, dtype=np.uint16)),
+        half,
+        make_run("smollm2-135m", (found | spare).astype(np.uint16)).subset(part),
+    ]

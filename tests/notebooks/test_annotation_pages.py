@@ -1,0 +1,170 @@
+"""Tables and figures of the annotation pages: counts by hand, and published values beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pandas as pd
+import pytest
+
+from cradle_lib import paths
+from cradle_lib.annotation import Annotations, labelling_config, write_annotations
+from cradle_lib.display.notice import Notice
+from cradle_lib.display.table import Table
+from cradle_lib.display.theme import Picture
+from cradle_lib.labels import LABELS
+
+from ..annotation.hand_study import hand_study
+from .test_notebooks import show
+
+Page = Callable[[str], list[Any]]
+
+
+@pytest.fixture(scope="module")
+def study() -> Annotations:
+    return hand_study()
+
+
+def written(study: Annotations, folder: Path) -> dict[str, Any]:
+    """Writes a study to files, and gives the parameters that name them."""
+    corpus, annotations = folder / "hand.csv", folder / "annotations.csv"
+    rows = [(t.turn_id, f"{t.speaker}: {t.text}", "none") for t in study.corpus.turns]
+    pd.DataFrame(rows, columns=["turn_id", "text", "labels"]).to_csv(corpus, index=False)
+    write_annotations(study, annotations)
+    return {"corpus": str(corpus), "annotations": str(annotations), "draws": 0}
+
+
+@pytest.fixture
+def page(study: Annotations, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Page:
+    """Runs the notebook of a page over the study, and gives the tables and pictures on it."""
+    values = written(study, tmp_path)
+
+    def run(name: str) -> list[Any]:
+        found = show(paths.NOTEBOOKS / f"{name}.ipynb", values, monkeypatch)
+        return [item for item in found if isinstance(item, Table | Picture)]
+
+    return run
+
+
+def lines(table: Table) -> dict[tuple[str, str], dict[str, str]]:
+    """What is seen in a table: its cells by heading of the group and name of the row."""
+    titles = table.grid.titles
+    return {
+        (group, str(row[0])): dict(zip(titles, map(str, row), strict=True))
+        for group, row in zip(table.grid.groups, table.grid.rows, strict=True)
+    }
+
+
+def test_what_annotators_gave_stands_beside_what_is_published(page: Page) -> None:
+    given, same, slips = page("annotation-statistics")
+    assert given.frame[["annotator", "turns", "labels", "alerts"]].to_numpy().tolist() == [
+        ["A", 8, 3, 2], ["B", 8, 2, 1], ["C", 8, 2, 2], ["D", 8, 2, 1],
+    ]  # fmt: skip
+    first, second = lines(same).values()
+    # Team 1: 7 of 8 turns are equal, 5 of 6 user turns; two labelled turns are the same.
+    assert first["All turns"] == "87.50"
+    assert first["User turns"] == "83.33"
+    assert first["All turns: published"] == "96.78"
+    assert first["Turns without a label"] == "5"
+    assert second["All turns"] == "62.50"
+    assert [group for group, _ in lines(same)] == ["Team 1: A and B", "Team 2: C and D"]
+    assert set(slips.frame["annotator"]) == set("ABCDS")
+
+
+def test_every_stated_range_stands_beside_what_is_found(page: Page) -> None:
+    _, labels, ranges, units = page("agreement")
+    found = lines(ranges)
+    here, otherwise = "As the ranges are read here", "Read otherwise"
+    one, two = "Team 1, round 1", "Team 2, round 1"
+    assert len({name.removesuffix(": published") for _, name in found}) == 8
+    exact = "Exact match, all turns (%)"
+    assert found[here, exact][one] == "87.50"
+    stated = found[here, f"{exact}: published"]
+    assert (stated[one], stated[two]) == ("96.78", "91.69")
+    assert found[otherwise, "Exact match, user turns (%)"][one] == "83.33"
+    # Team 1 on its three labelled turns: alerts 1 of 2, self-harm 1 of 1.
+    assert found[here, "Jaccard of alerts"][one] == "0.50 to 0.50"
+    confirms = found[here, "Jaccard of confirms but passive"]
+    assert (confirms[one], confirms[two]) == ("1.00 to 1.00", "0.00 to 0.00")
+    assert found[here, "Jaccard of confirms but passive: published"][one] == "0.67 to 1"
+    # Nobody gave it, so that what the paper states stands alone.
+    assert (here, "Jaccard of passive, ongoing") not in found
+    assert found[here, "Jaccard of passive, ongoing: published"][one] == "0.3"
+    # Alert: 2 of 3 the same, chance (2 x 1 + 1 x 2) / 9 = 4/9: 0.4. Self-harm: all the same.
+    assert found[otherwise, "Kappa of each label"][one] == "0.40 to 1.00"
+    by_label = lines(labels)
+    assert len(by_label) == 2 * (len(LABELS) + 1)
+    alert = by_label["Team 1, round 1", "alert_ongoing"]
+    assert (alert["Both"], alert["Only one"], alert["Only the other"]) == ("1", "1", "0")
+    assert (alert["Jaccard"], alert["Jaccard: published"]) == ("0.50", "0.42 to 0.69")
+    assert by_label[two, "confirm_SI_passive_past"]["Jaccard: published"] == "0.3"
+    assert by_label[two, "confirm_DV_past"]["Jaccard: published"] == "0.5 to 1"
+    assert by_label[two, "all labels"]["Cohen's kappa: published"] == "0.51 to 0.75"
+    exact_match = lines(units)["Team 1: A and B", "Exact match"]
+    assert list(exact_match.values())[1:] == ["0.67", "0.83", "0.88"]
+
+
+def test_outcomes_and_deciders_are_counted(page: Page) -> None:
+    flow, outcomes, decided, trail = page("adjudication")
+    counted = outcomes.frame.query("team == 'All'")
+    assert [*counted["value"]] == [1, 1, 1, 0, 1]
+    assert [*counted["published"]] == [323, 132, 11, 48, 86]
+    assert outcomes.frame.query("team == 'Team 1'")["value"].tolist() == [1, 1, 0, 0, 0]
+    # d0000: both; d0001: the majority; d0002: the senior, not the other two; d0003: rejected.
+    by_label = {name: [*row.values()][1:] for (_, name), row in lines(decided).items()}
+    assert by_label["alert_ongoing"] == ["1", "1", "1", "3"]
+    assert by_label["confirm_SH_ongoing"] == ["1", "0", "1", "0"]
+    assert by_label["all labels"] == ["2", "1", "2", "3"]
+    assert len(by_label) == len(LABELS) + 1
+    assert "Alluvial drawing of 4 dialogues" in flow.alt
+    assert "exact agreement 1; resolved 2:1 1; final mismatch, labels agree 3:0 1" in flow.alt
+    text = flow.light.decode()
+    for step in ("team 1: 2", "exact agreement: 1", "resolved 2:1: 1", "turn conflict: 1"):
+        assert f">{step}<" in text
+    assert "labels agree 2:1" not in text
+    assert "d0003" in trail.caption
+    assert [tuple(map(str, row)) for row in trail.grid.rows] == [
+        ("0", "alert_ongoing", "C", "senior", "rejected"),
+        ("0", "confirm_SH_ongoing", "D S", "senior", "gold"),
+    ]
+    assert trail.notes[0] == (
+        "Who voted: C (annotator), D (annotator), B (adjudicator), S (senior)."
+    )
+
+
+def test_two_who_never_differ_need_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = hand_study()
+    calm = Annotations.of(full.corpus, (e for e in full.entries if e.dialogue == "d0000"))
+    found = show(paths.NOTEBOOKS / "adjudication.ipynb", written(calm, tmp_path), monkeypatch)
+    *_, notice = found
+    assert isinstance(notice, Notice)
+    assert "there is no trail to show" in notice.message
+
+
+def test_the_interface_is_listed_with_its_keys(page: Page) -> None:
+    (table,) = page("annotation-interface")
+    rows = [*lines(table).values()]
+    assert [row["Button"] for row in rows] == [
+        "Alert", "Confirm SI passive", "Confirm SI active", "Confirm SH", "Confirm DV",
+        "Confirm CA", "Confirm SHA", "Confirm RA",
+    ]  # fmt: skip
+    keys = {label.get("alias"): label.get("hotkey") for label in config().iter("Label")}
+    assert [row[state] for row in rows for state in ("Ongoing", "Past")] == [*keys.values()]
+    assert [note.partition(":")[0] for note in table.notes] == ["Ongoing", "Past"]
+
+
+def config() -> ElementTree.Element:
+    return ElementTree.fromstring(labelling_config())
+
+
+def test_confusion_says_in_words_what_it_draws(page: Page) -> None:
+    one, two, often = page("annotator-confusion")
+    # A gave 3 labels: B gave 2 of them too, and nothing for one. C and D: SH for an alert.
+    assert "Of 3 labels of A, B gave 2 on the same turn, nothing for 1 and another for 0" in one.alt
+    assert "Of 2 labels of C, D gave 0 on the same turn, nothing for 1 and another for 1" in two.alt
+    assert len(often.grid.rows) == 1 + 3

@@ -1,0 +1,56 @@
+"""The page of models behind an API: runs beside each other, and what was not made."""
+
+# ruff: noqa: F811
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cradle_lib
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Answer
+from cradle_lib.display.notice import Notice
+
+from ..detection.cost.test_usage import home, write  # noqa: F401
+from .test_notebooks import SOURCES, show
+
+
+def page(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What the page of API models shows for a corpus, without prices."""
+    [path] = [path for path in SOURCES if path.stem == "api-models"]
+    monkeypatch.setattr(cradle_lib, "load_corpus", lambda *_: corpus)
+    return show(path, {"models": ["keyword"]}, monkeypatch)
+
+
+def test_answers_are_compared_where_the_question_was_the_same(
+    home: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {"tokens_in": 100, "tokens_cached": 90, "tokens_out": 1}
+    write("smollm2-135m", corpus, [Answer("a", **told), Answer("none", **told), Answer("c")])
+    # The second answer has the same labels in another text; the third follows a tag that the
+    # other run did not give, so that it answers another question.
+    write(
+        "smollm2-135m-openai",
+        corpus,
+        [Answer("a", **told), Answer("alert_past", **told), Answer("c")],
+    )
+    *_, used, pairs = page(corpus, monkeypatch)
+    # Of 3 turns of both, 2 had the same question: both with 100 tokens, one text and one set of
+    # labels the same.
+    [row] = [[str(cell) for cell in row] for row in pairs.grid.rows]
+    assert row[1:] == ["3", "2", "100.0", "50.0", "50.0"]
+    assert "llama.cpp" in row[0]
+    assert [[str(cell) for cell in row[1:5]] for row in used.grid.rows] == [
+        ["1", "3", "200", "90.0"]
+    ] * 2
+
+
+def test_what_was_not_made_is_a_sentence(
+    home: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = page(corpus, monkeypatch)
+    told = [item.message for item in shown if isinstance(item, Notice)]
+    assert [sentence.split(" ")[0] for sentence in told] == ["None", "None", "These", "These"]
+    assert "not made over surrogate-test" in told[-1]

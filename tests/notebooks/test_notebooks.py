@@ -1,0 +1,246 @@
+"""The notebooks: thin, without outputs, and able to run on any corpus in the release's format."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from pathlib import Path
+from typing import Any
+
+import IPython.display
+import nbformat
+import pandas as pd
+import pytest
+
+import cradle_lib
+from cradle_lib import paths
+from cradle_lib.annotation import Annotation, Annotations, plan_study, write_annotations
+from cradle_lib.annotation.study import next_assignments
+from cradle_lib.book.notebook import Notebook
+from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.detection.runs import run_model
+from cradle_lib.labels import ALL_MASK, CONFIRM_MASK, format_mask
+from cradle_lib.published import published_label_counts as label_counts
+from cradle_lib.published import published_table
+
+SOURCES = sorted(paths.NOTEBOOKS.glob("*.ipynb"))
+MODELS = ["always-none", "keyword"]
+# What a reader of a notebook knows already.
+LIBRARIES = {"pandas", "numpy", "matplotlib.pyplot", "seaborn"}
+SMALL: dict[str, Any] = {"models": MODELS, "model": "keyword", "draws": 20}
+
+
+def content(path: Path) -> Any:
+    return nbformat.read(path, as_version=nbformat.NO_CONVERT)
+
+
+def code_cells(path: Path) -> list[Any]:
+    return [cell for cell in content(path).cells if cell.cell_type == "code"]
+
+
+def is_parameters(cell: Any) -> bool:
+    return "parameters" in cell.metadata.get("tags", ())
+
+
+def show(path: Path, values: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Runs the cells of a notebook in this process, and gives what they show."""
+    shown: list[Any] = []
+    monkeypatch.setattr(IPython.display, "display", lambda *objects: shown.extend(objects))
+    names: dict[str, Any] = {}
+    for cell in code_cells(path):
+        tree = ast.parse(cell.source)
+        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, path.name, "exec"), names)
+        if is_parameters(cell):
+            names.update({key: value for key, value in values.items() if key in names})
+        if isinstance(last, ast.Expr):
+            shown.append(eval(compile(ast.Expression(last.value), path.name, "eval"), names))
+    return shown
+
+
+def test_there_is_a_notebook_for_every_section() -> None:
+    assert [path.stem for path in SOURCES] == [
+        "adjudication",
+        "agreement",
+        "alarm-burden",
+        "annotation-interface",
+        "annotation-statistics",
+        "annotator-confusion",
+        "api-models",
+        "confusion",
+        "construction",
+        "conventions",
+        "engine-agreement",
+        "error-analysis",
+        "error-cases",
+        "implied",
+        "inference",
+        "per-label",
+        "results",
+        "scenarios",
+        "speed",
+        "statistics",
+        "thresholds",
+        "timing",
+        "validators",
+        "who-is-better",
+        "your-model",
+    ]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_a_notebook_is_a_clean_source(path: Path) -> None:
+    notebook = content(path)
+    nbformat.validate(notebook)
+    assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
+    ids = [cell.id for cell in notebook.cells]
+    assert len(set(ids)) == len(ids)
+    for cell in code_cells(path):
+        assert cell.outputs == []
+        assert cell.execution_count is None
+    title = notebook.cells[0]
+    assert title.cell_type == "markdown"
+    assert title.source.startswith("# ")
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_every_parameter_has_a_type_a_value_and_a_comment(path: Path) -> None:
+    [cell] = [cell for cell in code_cells(path) if is_parameters(cell)]
+    statements = ast.parse(cell.source).body
+    assert statements
+    for statement in statements:
+        assert isinstance(statement, ast.AnnAssign)
+        assert statement.value is not None
+    tokens = tokenize.generate_tokens(io.StringIO(cell.source).readline)
+    commented = {token.start[0] for token in tokens if token.type == tokenize.COMMENT}
+    assert commented >= {statement.lineno for statement in statements}
+    assert Notebook.read(path).parameter_types()
+
+
+def stated() -> set[float]:
+    """The published numbers, as they stand and as shares, without small counts."""
+    counts = {e.value for k, e in published_table().items() if k.startswith("corpus.")}
+    shares = {e.value for e in published_table().values() if e.value != int(e.value)}
+    large = {n for n in (*counts, *label_counts().values()) if n > 99}
+    return large | {abs(n) for n in shares} | {abs(n) / 100 for n in shares}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_a_notebook_types_no_number_that_the_paper_states(path: Path) -> None:
+    published = stated()
+    for cell in code_cells(path):
+        for node in ast.walk(ast.parse(cell.source)):
+            if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+                assert abs(node.value) not in published, (node.value, cell.source)
+    for cell in content(path).cells:
+        if cell.cell_type == "markdown":
+            for number in re.findall(r"(?<![\w.])\d[\d,]*(?:\.\d+)?", cell.source):
+                assert float(number.replace(",", "")) not in published, (number, cell.source)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_a_cell_is_short(path: Path) -> None:
+    for cell in code_cells(path):
+        if "hide-input" not in cell.metadata.get("tags", ()):
+            assert len(cell.source.splitlines()) <= 15, cell.source
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_no_sentence_is_true_of_the_surrogate_or_of_one_model_only(path: Path) -> None:
+    # The banner knows the corpus. A sentence that says so itself may stand.
+    for cell in content(path).cells:
+        if cell.cell_type == "markdown":
+            said = cell.source.replace("Over the surrogate, the embedded model was also", "")
+            assert not re.search(r"surrogate|[Tt]his model\b|SmolLM|Qwen3-\d", said), cell.source
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_a_notebook_uses_the_librarys_list_and_well_known_libraries(path: Path) -> None:
+    for cell in code_cells(path):
+        for node in ast.walk(ast.parse(cell.source)):
+            if isinstance(node, ast.Import):
+                assert {alias.name for alias in node.names} <= LIBRARIES
+            if isinstance(node, ast.ImportFrom):
+                known = {"cradle_lib", "IPython.display", *LIBRARIES}
+                # What models are made of is up to whoever makes one.
+                learner = path.stem == "your-model" and str(node.module).startswith("sklearn.")
+                assert node.module in known or learner
+                if node.module == "cradle_lib":
+                    assert {alias.name for alias in node.names} <= set(cradle_lib.__all__)
+
+
+def test_every_listed_name_exists() -> None:
+    for name in cradle_lib.__all__:
+        assert getattr(cradle_lib, name) is not None
+
+
+@pytest.fixture(scope="module")
+def file(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small corpus as a file in the release's format, without what the release lacks."""
+    path = tmp_path_factory.mktemp("corpus") / "small.parquet"
+    rows = [
+        {
+            "turn_id": turn.turn_id,
+            "text": turn.text if turn.continues else f"{turn.speaker}: {turn.text}",
+            "labels": format_mask(turn.mask),
+        }
+        for turn in corpus.turns
+    ]
+    pd.DataFrame(rows).to_parquet(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def runs_folder(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "RUNS", folder)
+        for model in MODELS:
+            run_model(model, load_corpus(file))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def annotations(file: Path) -> Path:
+    """A finished study on the small corpus; in each team one person gives no alerts."""
+    corpus = load_corpus(file)
+    study = plan_study(corpus, {"1": ("A", "B"), "2": ("C", "D")}, senior="S")
+    gold = {d.id: tuple(t.mask for t in d.turns) for d in corpus}
+    entries: list[Annotation] = []
+    more = study.assignments
+    while more:
+        for item in more:
+            kept = CONFIRM_MASK if item.role == "annotator" and item.annotator in "BD" else ALL_MASK
+            masks = tuple(mask & kept for mask in gold[item.dialogue])
+            entries.append(
+                Annotation(item.dialogue, item.annotator, item.team, item.round, item.role, masks)
+            )
+        more = next_assignments(study, Annotations.of(corpus, entries))
+        study = study.with_more(more)
+    path = file.with_name("annotations.parquet")
+    write_annotations(Annotations.of(corpus, entries), path)
+    return path
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_a_notebook_runs_on_a_small_file(
+    path: Path,
+    file: Path,
+    annotations: Path,
+    runs_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(paths, "RUNS", runs_folder)
+    values: dict[str, Any] = {
+        "corpus": str(file),
+        "training": str(file),
+        "annotations": str(annotations),
+        **SMALL,
+    }
+    shown = show(path, values, monkeypatch)
+    pages = [item._repr_html_() for item in shown if item is not None]
+    assert len(pages) >= 2
+    # The file is not the surrogate, so that no line of it may be seen.
+    assert not any("alert(" in page or "Surrogate" in page for page in pages)

@@ -1,0 +1,144 @@
+"""Small and odd corpora: every page is built, and says where it has nothing to say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cradle_lib import detection, paths
+from cradle_lib.corpus import load_corpus
+from cradle_lib.detection import find_model, load_registry
+from cradle_lib.display.downloads import Downloads
+from cradle_lib.display.notice import Notice
+from cradle_lib.display.table import Table
+from cradle_lib.display.theme import Picture
+
+from .test_notebooks import MODELS, SOURCES, show
+from .tiny_corpora import SCRIPTS, write
+
+# The pages of the annotators' study and of the engines stay on the surrogate in every book.
+OF_THE_SURROGATE = {
+    "adjudication",
+    "agreement",
+    "annotation-interface",
+    "annotation-statistics",
+    "annotator-confusion",
+    "engine-agreement",
+    "speed",
+}
+PAGES = [path for path in SOURCES if path.stem not in OF_THE_SURROGATE]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path, Path]]:
+    """Gives the file of a corpus, and the folder where the baselines' runs over it are."""
+    folder = tmp_path_factory.mktemp("small")
+    runs = folder / "runs"
+
+    def make(name: str) -> tuple[Path, Path]:
+        path = write(name, folder)
+        corpus = load_corpus(path)
+        for model in MODELS:
+            detection.run(find_model(model, load_registry()), corpus, out=runs)
+        return path, runs
+
+    return make
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_a_page_is_built(
+    page: Path,
+    name: str,
+    made: Callable[[str], tuple[Path, Path]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    corpus, runs = made(name)
+    monkeypatch.setattr(paths, "RUNS", runs)
+    values: dict[str, Any] = {
+        "corpus": str(corpus),
+        "training": "",
+        "models": MODELS,
+        "model": "keyword",
+        "draws": 50,
+    }
+    shown = [item for item in show(page, values, monkeypatch) if item is not None]
+    assert len(shown) >= 2
+    for item in shown:
+        assert not re.search(r"\bnan\b|>nan|nan<", seen(item)), seen(item)[:400]
+        if isinstance(item, Table):
+            assert len(item.frame), item.caption
+
+
+def seen(item: Any) -> str:
+    """What a reader of the page sees of it, and what one who can't see is told."""
+    if isinstance(item, Picture):
+        return f"{item.alt} {item.caption} {item.light.decode()}"
+    # Links to files hold unrounded numbers, in which what is undefined is called nan.
+    return "" if isinstance(item, Downloads) else str(item._repr_html_())
+
+
+def sentences(
+    page: str, name: str, made: Callable[[str], tuple[Path, Path]], patch: pytest.MonkeyPatch
+) -> list[str]:
+    """The notices of a page, and the notes under its tables."""
+    corpus, runs = made(name)
+    patch.setattr(paths, "RUNS", runs)
+    values: dict[str, Any] = {
+        "corpus": str(corpus), "training": "", "models": MODELS, "model": "keyword", "draws": 50
+    }  # fmt: skip
+    [path] = [path for path in PAGES if path.stem == page]
+    found: list[str] = []
+    for item in show(path, values, patch):
+        found += [item.message] if isinstance(item, Notice) else getattr(item, "notes", ())
+    return found
+
+
+@pytest.mark.parametrize(
+    ("page", "name", "expected"),
+    [
+        ("timing", "one user turn each", "nothing can be late: latency-weighted F1 is not defined"),
+        ("timing", "one user turn each", "has both a gold alert and a gold confirm: there is no"),
+        ("timing", "confirms only", "A dash: no label of this stage is gold in these dialogues"),
+        ("timing", "no labels", "No user turn of no-labels has a gold label: no label waits"),
+        ("results", "no labels", "No user turn of no-labels has a gold label: precision, recall a"),
+        ("results", "alerts only", "No user turn of alerts-only has a gold confirm: precision, re"),
+        ("results", "one label", "15 of the 16 labels are never gold here: each counts as 0"),
+        ("results", "one dialogue", "with 1 dialogue; no intervals"),
+        ("who-is-better", "one dialogue", "A single dialogue can show no difference."),
+        ("who-is-better", "no labels", "F1 can't tell the runs apart"),
+        ("who-is-better", "all models agree", "The scores do not vary over the draws"),
+        ("alarm-burden", "every user turn labelled", "has a gold label: no turn can be flagged"),
+        ("error-analysis", "confirms only", "has a gold alert: none could be found or missed"),
+        ("error-cases", "no labels", "No run errs on any user turn: there is no case to show."),
+        ("confusion", "no user turn at all", "has a user turn: Always none tags nothing either"),
+        ("conventions", "twelve ordinary dialogues", "does not say the reveal timing of a dialog"),
+        ("statistics", "twelve ordinary dialogues", "has no train split and no dev split"),
+        ("statistics", "no labels", "No turn of no-labels has a label: there are none to draw."),
+        ("scenarios", "no labels", "No turn of no-labels has a label: they have no place to draw"),
+        ("api-models", "one dialogue", "has prices in models.yml: there is no cost to show."),
+    ],
+)
+def test_a_page_says_what_it_can_not_show(
+    page: str,
+    name: str,
+    expected: str,
+    made: Callable[[str], tuple[Path, Path]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = sentences(page, name, made, monkeypatch)
+    assert any(expected in sentence for sentence in told), told
+
+
+@pytest.mark.parametrize(
+    "page", ["timing", "results", "per-label", "alarm-burden", "who-is-better"]
+)
+def test_a_page_of_ordinary_dialogues_has_no_such_sentence(
+    page: str, made: Callable[[str], tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = sentences(page, "twelve ordinary dialogues", made, monkeypatch)
+    assert not [s for s in told if re.match(r"(n/a )?(No|Every) (user turn|dialogue) of", s)]

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.stats import bootstrap
+from sklearn.metrics import accuracy_score, f1_score, jaccard_score
+
+from cradle_lib.errors import ScoringError
+from cradle_lib.scoring.core.counts import Counts, Masks, count
+from cradle_lib.scoring.core.scores import scores
+from cradle_lib.statistics.bootstrap import Estimate, bounds
+from cradle_lib.statistics.bootstrap import bootstrap as our_bootstrap
+from cradle_lib.statistics.weighted_sums import draw_blocks, weights
+
+
+def sample(dialogues: int = 40, seed: int = 1) -> tuple[Masks, Masks, NDArray[np.int64]]:
+    generator = np.random.default_rng(seed)
+    dialogue_of = np.repeat(np.arange(dialogues), generator.integers(3, 9, size=dialogues))
+    turns = len(dialogue_of)
+    one = (1 << generator.integers(0, 16, size=turns)).astype(np.uint16)
+    gold = np.where(generator.random(turns) < 0.3, one, 0).astype(np.uint16)
+    predicted = np.where(generator.random(turns) < 0.6, gold, 0).astype(np.uint16)
+    predicted |= np.where(generator.random(turns) < 0.1, one, 0).astype(np.uint16)
+    return gold, predicted, dialogue_of
+
+
+def scored(counts: Counts, draws: int, seed: int = 0) -> dict[str, Estimate]:
+    return our_bootstrap(counts.rows, lambda t: scores(t)._asdict(), draws=draws, seed=seed)
+
+
+def spread(masks: Masks) -> NDArray[np.int64]:
+    return (masks[:, None] >> np.arange(16)) & 1
+
+
+def test_a_draw_scores_like_scikit_learn_on_the_dialogues_that_were_drawn() -> None:
+    gold, predicted, dialogue_of = sample()
+    rows = count(gold, predicted, dialogue_of, 40).rows
+    totals = np.concatenate(list(draw_blocks(rows, 25, 7)))
+    drawn = scores(totals)
+    block = next(weights(40, 25, np.random.default_rng(7)))
+    for draw, taken in enumerate(block.astype(int)):
+        rows = np.concatenate(
+            [np.flatnonzero(dialogue_of == d) for d in np.repeat(np.arange(40), taken)]
+        )
+        truth, guess = spread(gold[rows]), spread(predicted[rows])
+        for name, value in (
+            ("exact_match", accuracy_score(truth, guess)),
+            ("jaccard", jaccard_score(truth, guess, average="samples", zero_division=1.0)),
+            ("micro_f1", f1_score(truth, guess, average="micro")),
+            ("macro_f1", f1_score(truth, guess, average="macro", zero_division=0.0)),
+        ):
+            assert getattr(drawn, name)[draw] == pytest.approx(value, abs=1e-12)
+
+
+def test_bounds_agree_with_scipys_percentile_bootstrap() -> None:
+    gold, predicted, dialogue_of = sample(dialogues=80)
+    counts = count(gold, predicted, dialogue_of, 80)
+
+    def micro_f1(index: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
+        return scores(counts.rows[index].sum(axis=-2)).micro_f1
+
+    theirs = bootstrap(
+        (np.arange(80),),
+        micro_f1,
+        n_resamples=9999,
+        method="percentile",
+        vectorized=True,
+        rng=np.random.default_rng(5),
+    ).confidence_interval
+    ours = scored(counts, 10_000)["micro_f1"]
+    # Ends of two independent bootstraps: their own noise is about 0.001 here.
+    assert float(ours.low) == pytest.approx(theirs.low, abs=0.005)
+    assert float(ours.high) == pytest.approx(theirs.high, abs=0.005)
+
+
+def test_every_bound_brackets_its_score() -> None:
+    gold, predicted, dialogue_of = sample()
+    counts = count(gold, predicted, dialogue_of, 40)
+    found, point = scored(counts, 2000), scores(counts.total)
+    for name in ("exact_match", "jaccard", "micro_precision", "micro_recall", "micro_f1"):
+        assert found[name].low < getattr(point, name) == found[name].value < found[name].high
+    assert found["f1"].low.shape == found["f1"].high.shape == (16,)
+    assert (found["f1"].low <= found["f1"].high).all()
+
+
+def test_the_same_seed_gives_the_same_bounds_and_another_seed_others() -> None:
+    counts = count(*sample(), 40)
+    first, again, other = (scored(counts, 200, s)["micro_f1"].low for s in (3, 3, 4))
+    assert first == again != other
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(1, 120), st.integers(0, 999))
+def test_bounds_are_numpys_quantiles_to_the_last_bit(draws: int, seed: int) -> None:
+    values = np.random.default_rng(seed).normal(size=(draws, 3))
+    tail = (1 - 0.95) / 2
+    expected = np.quantile(values, [tail, 1 - tail], axis=0)
+    assert np.array_equal(bounds(values), expected)
+
+
+def test_bounds_survive_infinity_and_a_few_undefined_draws() -> None:
+    grid = np.arange(1000.0)
+    broken, endless, rare, silent = grid.copy(), grid.copy(), grid.copy(), np.full(1000, np.nan)
+    broken[:60] = np.nan
+    endless[500:] = np.inf
+    rare[:10] = np.nan
+    low, high = bounds(np.stack([grid, broken, endless, rare, silent], axis=1))
+    assert (low[0], high[0]) == pytest.approx(np.quantile(grid, [0.025, 0.975]))
+    assert np.isnan([low[1], high[1], low[4], high[4]]).all()
+    assert low[2] == pytest.approx(24, abs=1)
+    assert high[2] == np.inf
+    assert (low[3], high[3]) == pytest.approx((34, 975), abs=1)
+
+
+def test_one_dialogue_gives_no_interval() -> None:
+    gold, predicted, dialogue_of = sample(dialogues=1, seed=3)
+    found = scored(count(gold, predicted, dialogue_of, 1), 50)
+    assert np.isnan([found["jaccard"].low, found["jaccard"].high]).all()
+    assert np.isnan(found["f1"].low).all()
+
+
+def test_without_a_dialogue_there_is_nothing_to_draw() -> None:
+    empty = np.zeros(0, dtype=np.uint16)
+    with pytest.raises(ScoringError, match="Both must be at least 1"):
+        scored(count(empty, empty, np.zeros(0, dtype=np.int64), 0), 10)

@@ -1,0 +1,132 @@
+"""Counts behind published scores, against every count there could be and against printed digits."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from cradle_lib.errors import CradleError
+from cradle_lib.published import Published, published_table
+from cradle_lib.scoring.robustness.implied import possible_counts, possible_totals, rounds_to
+
+
+def percent(text: str) -> Published:
+    return Published("result", float(text), text, "percent", "Sec 5", "")
+
+
+def count(number: int) -> Published:
+    return Published("errors", number, str(number), "count", "Sec 6.1", "")
+
+
+def printed(part: int, total: int, rounding: str = ROUND_HALF_EVEN) -> str:
+    """Prints a share in percent with two decimals; 28 digits are computed before."""
+    return str((Decimal(100) * part / total).quantize(Decimal("0.01"), rounding))
+
+
+totals = st.integers(1, 40)
+
+
+@given(totals, st.data())
+def test_counts_are_among_the_solutions_for_their_own_scores(
+    gold: int, data: st.DataObject
+) -> None:
+    tp, fp = data.draw(st.integers(1, gold)), data.draw(st.integers(0, 60))
+    precision = percent(printed(tp, tp + fp))
+    recall = percent(printed(tp, gold))
+    f1 = percent(printed(2 * tp, 2 * tp + fp + gold - tp))
+    for stated in (
+        {"precision": precision, "recall": recall},
+        {"f1": f1},
+        {"recall": recall, "f1": f1},
+        {"fp": count(fp), "fn": count(gold - tp)},
+    ):
+        found = possible_counts([gold], **stated)
+        assert ((found["tp"] == tp) & (found["fp"] == fp)).any()
+
+
+@given(totals, st.integers(1, 10_000), st.booleans(), st.booleans())
+def test_solutions_are_those_of_trying_everything(
+    gold: int, hundredths: int, with_recall: bool, as_precision: bool
+) -> None:
+    text = f"{hundredths / 100:.2f}"
+    # Beyond this many false positives no F1 or precision of two decimals can be that high.
+    most = int(4 * gold / (hundredths / 10_000)) + 2
+    assume(most < 400)
+    stated = {"precision" if as_precision else "f1": percent(text)}
+    if with_recall:
+        stated["recall"] = percent("50.00")
+    tried = set()
+    for tp in range(gold + 1):
+        if with_recall and printed(tp, gold) != "50.00":
+            continue
+        for fp in range(most):
+            part, total = (tp, tp + fp) if as_precision else (2 * tp, tp + fp + gold)
+            shown = (
+                {printed(part, total, r) for r in (ROUND_HALF_EVEN, ROUND_HALF_UP)}
+                if total
+                else {"0.00"}
+            )
+            if text in shown:
+                tried.add((tp, fp))
+    found = possible_counts([gold], **stated)
+    # A half may be rounded up or to even; rounding half down is allowed as well.
+    extra = set(zip(found["tp"], found["fp"].astype(int), strict=True)) - tried
+    assert tried <= set(zip(found["tp"], found["fp"].astype(int), strict=True))
+    for tp, fp in extra:
+        part, total = (tp, tp + fp) if as_precision else (2 * tp, tp + fp + gold)
+        assert Fraction(10_000 * part, total) - hundredths == Fraction(1, 2)
+
+
+@given(st.integers(1, 300), st.integers(0, 10_000))
+def test_a_total_is_possible_if_some_share_of_it_is_printed_so(total: int, hundredths: int) -> None:
+    stated = percent(f"{hundredths / 100:.2f}")
+    assert (possible_totals(stated, [total]) == [total]) == any(
+        rounds_to(part, total, stated) for part in range(total + 1)
+    )
+
+
+@given(totals, st.data())
+def test_a_share_rounds_to_what_is_printed_of_it(total: int, data: st.DataObject) -> None:
+    part = data.draw(st.integers(0, total))
+    for rounding in (ROUND_HALF_EVEN, ROUND_HALF_UP):
+        assert rounds_to(part, total, percent(printed(part, total, rounding)))
+    assert not rounds_to(part, total, percent(f"{100 * part / total + 0.02:.2f}"))
+
+
+def test_trailing_zeros_count_as_digits() -> None:
+    assert rounds_to(201, 1000, Published("k", 0.2, "0.2", "share", "", ""))
+    assert not rounds_to(206, 1000, Published("k", 0.2, "0.20", "share", "", ""))
+
+
+def test_one_system_of_the_paper_has_one_solution_and_only_with_the_labels_of_user_turns() -> None:
+    # By hand: 64.56 % of 711 is 459; with 1,609 false positives the F1 is 918/2,779 = 33.03 %.
+    stated = published_table()
+    found = possible_counts(
+        [703, 711, 713],
+        recall=stated["result.turn.micro_recall.qwen2.5-72b"],
+        f1=stated["result.turn.micro_f1.qwen2.5-72b"],
+        fp=stated["errors.fp.qwen2.5-72b"],
+    )
+    assert found[["gold", "tp", "fp", "fn"]].to_numpy().tolist() == [[711, 459, 1609, 252]]
+
+
+def test_what_does_not_depend_on_false_positives_leaves_them_open() -> None:
+    (row,) = possible_counts([10], fn=count(4)).to_dict("records")
+    assert (row["tp"], row["recall"]) == (6, 0.6)
+    assert all(math.isnan(row[name]) for name in ("fp", "precision", "f1"))
+
+
+def test_more_misses_than_gold_labels_fit_nothing() -> None:
+    assert possible_counts([3], fn=count(4)).empty
+
+
+def test_what_has_no_bound_is_refused() -> None:
+    with pytest.raises(CradleError, match="any false positives fit"):
+        possible_counts([10], f1=percent("0.00"))
+    with pytest.raises(CradleError, match="-1 gold labels"):
+        possible_counts([-1], fn=count(0))

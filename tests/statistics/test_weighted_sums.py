@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+from numpy.typing import NDArray
+
+from cradle_lib.errors import ScoringError
+from cradle_lib.statistics import weighted_sums as resampling
+from cradle_lib.statistics.weighted_sums import (
+    draw_blocks,
+    permutation_blocks,
+    permutations,
+    weights,
+)
+
+# Sums of these need 16, 32 and 64 bits.
+scale = st.sampled_from([1, 10**4, 10**12])
+rows = npst.arrays(
+    np.int64, st.tuples(st.integers(1, 12), st.just(2), st.just(3)), elements=st.integers(-9, 9)
+)
+
+
+def drawn(rows: NDArray[np.generic], draws: int, seed: int) -> NDArray[np.float64]:
+    return np.concatenate(list(draw_blocks(rows, draws, seed)))
+
+
+@settings(deadline=None, max_examples=100)
+@given(rows, scale, st.integers(0, 99))
+def test_sums_are_those_of_the_dialogues_written_out(
+    rows: NDArray[np.int64], scale: int, seed: int
+) -> None:
+    n = len(rows)
+    found = drawn(rows * scale, 8, seed)
+    [block] = weights(n, 8, np.random.default_rng(seed))
+    for total, taken in zip(found, block, strict=True):
+        # Python's own numbers never overflow.
+        picked = [rows[i].astype(object) * scale for i in np.repeat(np.arange(n), taken)]
+        assert (total == sum(picked)).all()
+    [moved] = permutation_blocks(rows * scale, 8, seed)
+    [block] = permutations(n, 8, np.random.default_rng(seed))
+    assert np.array_equal(moved, np.tensordot(block.astype(np.int64), rows * scale, 1))
+
+
+def test_fractions_are_added_up_as_such() -> None:
+    rows = np.random.default_rng(1).integers(0, 9, size=(20, 3))
+    assert drawn(rows / 8, 30, 1) == pytest.approx(drawn(rows, 30, 1) / 8, abs=1e-12)
+    # Columns of whole numbers beside columns of fractions.
+    mixed = np.concatenate([rows / 8, rows], axis=1)
+    whole = np.tile(drawn(rows, 30, 1), 2) / np.repeat([8, 1], 3)
+    assert drawn(mixed, 30, 1) == pytest.approx(whole, abs=1e-12)
+
+
+@pytest.mark.parametrize("blocks", [draw_blocks, permutation_blocks])
+def test_sums_depend_neither_on_the_number_of_draws_nor_on_the_blocks(
+    blocks: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert callable(blocks)
+    rows = np.random.default_rng(2).integers(0, 5, size=(41, 7))
+    long = np.concatenate(list(blocks(rows, 1000, 2)))
+    assert len(long) == 1000
+    assert np.array_equal(np.concatenate(list(blocks(rows, 100, 2))), long[:100])
+    for kept in (1 << 23, 0):
+        monkeypatch.setattr(resampling, "_KEPT", kept)
+        for block in (1, 41, 333, 4321):
+            monkeypatch.setattr(resampling, "_BLOCK", block)
+            resampling._kept_blocks.cache_clear()
+            assert np.array_equal(np.concatenate(list(blocks(rows, 1000, 2))), long)
+    resampling._kept_blocks.cache_clear()
+
+
+def test_a_draw_takes_as_many_dialogues_as_there_are_each_equally_often() -> None:
+    taken = np.concatenate(list(weights(30, 4000, np.random.default_rng(0))))
+    assert (taken.sum(axis=1) == 30).all()
+    # Counts are binomial(30, 1/30): mean 1, variance 29/30.
+    assert taken.mean(axis=0) == pytest.approx(np.ones(30), abs=0.08)
+    assert taken.var() == pytest.approx(29 / 30, abs=0.02)
+
+
+def test_the_draws_of_a_seed_are_those_of_earlier_versions() -> None:
+    # Whoever repeats a published interval needs the same draws: written down once, by hand.
+    [block] = weights(6, 2, np.random.default_rng(0))
+    picks = np.random.default_rng(0).integers(0, 6, size=(2, 6))
+    assert block.tolist() == [[int((row == i).sum()) for i in range(6)] for row in picks]
+    [block] = permutations(5, 3, np.random.default_rng(0))
+    expected = np.random.default_rng(0).integers(0, 2, size=(3, 5), dtype=np.uint8)
+    assert np.array_equal(block, expected)
+
+
+@pytest.mark.parametrize(("n", "draws"), [(0, 5), (3, 0), (3, -1)])
+def test_nothing_to_draw_is_refused(n: int, draws: int) -> None:
+    for blocks in (draw_blocks, permutation_blocks):
+        with pytest.raises(ScoringError, match="Both must be at least 1"):
+            next(blocks(np.zeros((n, 2), dtype=np.int64), draws, 0))

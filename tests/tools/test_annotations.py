@@ -1,0 +1,112 @@
+"""The surrogate annotations: they end in the shipped gold and in the published outcomes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from cradle_lib.annotation.adjudication import Adjudication, adjudicate
+from cradle_lib.annotation.agreement import ALL_LABELS, agreement
+from cradle_lib.annotation.pairs import Units, pairs
+from cradle_lib.annotation.shipped import SHIPPED, load_annotations
+from cradle_lib.annotation.table import Annotations
+from cradle_lib.annotation.voting import OUTCOME_KEYS, Outcome
+from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.labels import LABELS
+from cradle_lib.published import published
+from tools.annotations.build import build_annotations
+from tools.annotations.noise import CLEAR
+
+GROUPS = [("1", 1), ("1", 2), ("2", 1), ("2", 2)]
+
+
+@pytest.fixture(scope="module")
+def surrogate() -> Corpus:
+    return load_corpus("surrogate", "test")
+
+
+@pytest.fixture(scope="module")
+def shipped(surrogate: Corpus) -> Annotations:
+    return load_annotations(surrogate)
+
+
+@pytest.fixture(scope="module")
+def result(shipped: Annotations) -> Adjudication:
+    return adjudicate(shipped)
+
+
+def stated(key: str) -> float:
+    value = published(f"annotation.{key}")
+    assert value is not None
+    return value
+
+
+def test_adjudicating_gives_exactly_the_shipped_gold(
+    result: Adjudication, surrogate: Corpus
+) -> None:
+    assert result.corpus().fingerprint == surrogate.fingerprint
+
+
+def test_every_dialogue_ends_as_the_paper_counts(result: Adjudication) -> None:
+    assert {o: published(f"adjudication.{key}") for o, key in OUTCOME_KEYS.items()} == result.counts
+    exact, resolved = result.counts[Outcome.EXACT], result.counts[Outcome.RESOLVED]
+    assert published("adjudication.turn_mismatch") == 600 - exact
+    assert published("adjudication.final_mismatch") == 600 - exact - resolved
+
+
+def test_two_teams_label_a_hundred_and_fifty_dialogues_in_each_round(shipped: Annotations) -> None:
+    size = published("annotation.dialogues_per_round_and_team")
+    for team, number in GROUPS:
+        assert sum(len(p.dialogues) for p in pairs(shipped, team=team, round_=number)) == size
+    for entries in shipped.by_dialogue.values():
+        own = {e.annotator for e in entries if e.role == "annotator"}
+        assert own in ({"A", "B"}, {"C", "D"})
+        assert not own & {e.annotator for e in entries if e.role != "annotator"}
+
+
+def measured(shipped: Annotations, team: str, number: int, units: Units) -> pd.DataFrame:
+    chosen = pairs(shipped, team=team, round_=number)
+    return agreement(chosen, units=units, draws=0).set_index(["measure", "label"])
+
+
+@pytest.mark.parametrize(("team", "number"), GROUPS)
+def test_exact_match_over_all_turns_is_within_a_point(
+    shipped: Annotations, team: str, number: int
+) -> None:
+    found = measured(shipped, team, number, "all").loc[("exact_match", ALL_LABELS), "value"]
+    assert 100 * found == pytest.approx(stated(f"team{team}_round1_exact_match"), abs=1)
+
+
+@pytest.mark.parametrize(("team", "number"), GROUPS)
+def test_agreement_on_labelled_turns_is_in_the_published_ranges(
+    shipped: Annotations, team: str, number: int
+) -> None:
+    found = measured(shipped, team, number, "labelled")
+    kappa = found.loc[("kappa", ALL_LABELS), "value"]
+    assert stated("kappa_low") <= kappa <= stated("kappa_high")
+    of_labels = found.loc["jaccard"]
+    jaccard = of_labels["value"]
+    for label in ("alert_ongoing", "alert_past"):
+        low, high = (stated(f"team{team}_alert_jaccard_{end}") for end in ("low", "high"))
+        assert low <= jaccard[label] <= high
+    times = of_labels[["both", "one", "other"]].sum(axis=1)
+    given = [LABELS[i] for i in CLEAR if times[LABELS[i]]]
+    assert len(given) >= 10
+    for label in given:
+        low, high = (stated(f"team{team}_confirm_jaccard_{end}") for end in ("low", "high"))
+        assert low <= round(jaccard[label], 2) <= high
+    assert jaccard["confirm_SI_passive_ongoing"] == pytest.approx(
+        stated("si_passive_jaccard"), abs=0.03
+    )
+
+
+def test_the_builder_makes_the_shipped_bytes(tmp_path: Path, shipped: Annotations) -> None:
+    (tmp_path / "round9-Z.json.gz").write_bytes(b"of an older study")
+    assert build_annotations(tmp_path).entries == shipped.entries
+    names = sorted(path.name for path in SHIPPED.iterdir() if path.suffix != ".md")
+    assert names == sorted(path.name for path in tmp_path.iterdir())
+    for name in names:
+        assert (tmp_path / name).read_bytes() == (SHIPPED / name).read_bytes()
+    assert sum(path.stat().st_size for path in SHIPPED.iterdir()) < 3_000_000

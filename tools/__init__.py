@@ -1,0 +1,1 @@
+"""What makes files that ship, once; no part of the library."""

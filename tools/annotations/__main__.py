@@ -1,0 +1,11 @@
+"""``python -m tools.annotations [FOLDER]`` makes the shipped annotations again, bit for bit."""
+
+import sys
+from pathlib import Path
+
+from cradle_lib.annotation.shipped import SHIPPED
+from tools.annotations.build import build_annotations
+
+folder = Path(*sys.argv[1:2]) if sys.argv[1:] else SHIPPED
+written = build_annotations(folder)
+sys.stdout.write(f"Wrote {len(written.entries):,} annotations to {folder}.\n")

@@ -1,0 +1,110 @@
+"""Writes the simulated study as Label Studio exports, one for each person and round."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cradle_lib.annotation.exports import read_exports
+from cradle_lib.annotation.interface import CONTROL, OBJECT
+from cradle_lib.annotation.shipped import SHIPPED
+from cradle_lib.annotation.study import Assignment, Study
+from cradle_lib.annotation.table import Annotation, Annotations
+from cradle_lib.annotation.tasks import export_name, task_data
+from cradle_lib.corpus.dialogue import Corpus
+from cradle_lib.corpus.load import load_corpus
+from cradle_lib.files import replacing
+from cradle_lib.labels import labels_of
+from tools.annotations.simulation import SEED, simulate
+
+
+def build_annotations(folder: Path = SHIPPED, seed: int = SEED) -> Annotations:
+    """Simulates the study on the surrogate's test split and writes its exports.
+
+    The same corpus and seed give the same bytes. Exports of people who are not in the study
+    any more are removed.
+
+    Args:
+        folder: Where to write; made if it is missing.
+        seed: Start of all choices. The shipped files come from the default.
+
+    Returns:
+        The annotations, as they are read back from what was written.
+
+    Raises:
+        CorpusError: If the surrogate can't be read.
+        AnnotationError: If the outcomes can't be reached on it.
+    """
+    corpus = load_corpus("surrogate", "test")
+    study, annotations = simulate(corpus, seed)
+    by_key = {(entry.dialogue, entry.annotator): entry for entry in annotations.entries}
+    files: dict[str, list[tuple[Assignment, Annotation]]] = {}
+    for item in study.assignments:
+        name = f"{export_name(item, (item.annotator,))}.json.gz"
+        files.setdefault(name, []).append((item, by_key[item.dialogue, item.annotator]))
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.json.gz"):
+        if old.name not in files:
+            old.unlink()
+    study.save(folder / "study.json")
+    for name, tasks in files.items():
+        write_export(_exported(tasks, study, corpus), folder / name)
+    return read_exports(sorted(folder.glob("*.json.gz")), study, corpus)
+
+
+def _exported(
+    tasks: list[tuple[Assignment, Annotation]], study: Study, corpus: Corpus
+) -> Iterator[dict[str, Any]]:
+    people = sorted({name for members in study.teams.values() for name in members})
+    users = {name: number for number, name in enumerate((*people, study.senior), start=1)}
+    by_id = {dialogue.id: dialogue for dialogue in corpus}
+    for number, (item, entry) in enumerate(tasks, start=1):
+        dialogue = by_id[item.dialogue]
+        result = [
+            region(turn.turn_id, mask, turn.text)
+            for turn, mask in zip(dialogue.turns, entry.masks, strict=True)
+            if mask
+        ]
+        yield {
+            "id": number,
+            "annotations": [
+                {
+                    "id": number,
+                    "completed_by": users[item.annotator],
+                    "result": result,
+                    "was_cancelled": False,
+                    "ground_truth": False,
+                }
+            ],
+            "data": task_data(item, (item.annotator,), study, dialogue),
+            "meta": {},
+        }
+
+
+def region(turn_id: int, mask: int, text: str) -> dict[str, Any]:
+    """Writes the result of one labelled turn as Label Studio's editor does."""
+    return {
+        "id": f"turn{turn_id}",
+        "from_name": CONTROL,
+        "to_name": OBJECT,
+        "type": "paragraphlabels",
+        "origin": "manual",
+        "value": {
+            "start": str(turn_id),
+            "end": str(turn_id),
+            "startOffset": 0,
+            "endOffset": len(text),
+            "text": text,
+            "paragraphlabels": list(labels_of(mask)),
+        },
+    }
+
+
+def write_export(tasks: Iterable[Mapping[str, Any]], path: Path) -> None:
+    """Writes tasks with annotations, gzipped, the same bytes for the same content."""
+    text = json.dumps(list(tasks), ensure_ascii=False, separators=(",", ":"))
+    with replacing(path) as part:
+        part.write_bytes(gzip.compress(text.encode(), compresslevel=9, mtime=0))

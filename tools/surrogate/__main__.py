@@ -1,0 +1,113 @@
+"""Makes the surrogate corpus: ``python -m tools.surrogate``; the same bytes every time.
+
+The plans meet every published count; the construction pipeline does the rest, with the phrase bank
+as its writer.
+
+References:
+    CRADLE-Dialogue (arXiv 2606.10380), Sec 3.4 for the counts of the test split,
+    Appendix D.1 for those of train and dev.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from cradle_lib import paths
+from cradle_lib.construction.assemble import Outcome, release_columns, save_table
+from cradle_lib.construction.plan import Plan
+from cradle_lib.construction.validators.checks import check_draft, rejecting
+from cradle_lib.construction.validators.draft import Draft
+from cradle_lib.construction.writers.bank import Bank
+from cradle_lib.construction.writers.phrase_bank import Ledger, PhraseBank
+from cradle_lib.construction.writers.script import Mix
+from cradle_lib.errors import CorpusError
+from tools.surrogate.annotated import plan_annotated
+from tools.surrogate.generated import plan_generated
+
+SEED: Final = 2606
+SPLITS: Final = ("train", "dev", "test")
+NOTICE: Final = "surrogate, written by this project, CC BY 4.0"
+
+# Dialogues generated for training are tidy: people say plainly what is the matter. Those of the
+# test split are less so, as the ones that clinicians annotated: same subjects, fewer plain words,
+# and much that sounds like a crisis and is none, or is one already told.
+_GENERATED: Final = Mix(
+    familiar=1.0, hard=0.15, vague=0.1, distract=0.25, alike=0.2, after=0.45, hint=0.05, retell=0.05
+)
+_ANNOTATED: Final = Mix(
+    familiar=0.0, hard=0.8, vague=0.7, distract=0.4, alike=0.7, after=0.75, hint=0.35, retell=0.35
+)
+MIXES: Final = {"train": _GENERATED, "dev": _GENERATED, "test": _ANNOTATED}
+
+
+def build_surrogate(
+    out: Path = paths.SURROGATE,
+    phrases: Path = paths.PHRASES,
+    seed: int = SEED,
+    mixes: Mapping[str, Mix] = MIXES,
+) -> None:
+    """Writes ``train``, ``dev``, ``test`` and ``meta`` as parquet files.
+
+    Args:
+        out: Folder for the four files; made if it is missing.
+        phrases: Folder with the phrase bank.
+        seed: Start of all choices. The shipped files come from the default.
+        mixes: How hard each split is; by default as in the shipped files.
+
+    Raises:
+        CorpusError: If the phrase bank breaks its format or is too small, or a validator rejects
+            what was written.
+    """
+    bank = Bank.load(phrases)
+    test = Ledger()
+    made = {"test": _write("test", bank, test, seed, mixes["test"])}
+    for split in ("dev", "train"):
+        # Train and dev are kept apart from what test says.
+        apart = Ledger(
+            elsewhere=frozenset(test.counts), elsewhere_labelled=frozenset(test.labelled)
+        )
+        made[split] = _write(split, bank, apart, seed, mixes[split])
+    for split in SPLITS:
+        save_table(release_columns(made[split][0]), out / f"{split}.parquet", NOTICE)
+    meta = [row for split in SPLITS for row in made[split][1]]
+    columns = {name: [row[name] for row in meta] for name in meta[0]}
+    save_table(columns, out / "meta.parquet", NOTICE)
+
+
+def plan_split(split: str, seed: int = SEED) -> list[Plan]:
+    """Plans the dialogues of a split."""
+    rng = random.Random(f"{seed} {split} plan")
+    return plan_annotated(rng) if split == "test" else plan_generated(split, rng)
+
+
+def _write(
+    split: str, bank: Bank, ledger: Ledger, seed: int, mix: Mix
+) -> tuple[list[Outcome], list[dict[str, Any]]]:
+    writer = PhraseBank(bank, mix, seed=f"{seed} {split}", test=split == "test", ledger=ledger)
+    outcomes, meta = [], []
+    for plan in plan_split(split, seed):
+        own = writer.dialogue_seed(plan.dialogue)
+        lines, cases = writer.write(plan, own)
+        draft = Draft(tuple(lines))
+        if found := rejecting(check_draft(draft, plan.kind, plan, None)):
+            raise CorpusError(f"{split} {plan.dialogue}: {found[0].validator}: {found[0].words}")
+        outcomes.append(Outcome(plan, draft))
+        meta.append(
+            {
+                "split": split,
+                "dialogue": int(plan.dialogue),
+                "scenario": plan.scenario,
+                "timing": plan.timing,
+                "seed": own,
+                "voice": plan.voice,
+                "cases": "; ".join(cases),
+            }
+        )
+    return outcomes, meta
+
+
+if __name__ == "__main__":
+    build_surrogate()
