@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -132,11 +133,9 @@ def _table(runs: Sequence[Predictions]) -> str:
         evaluation = evaluate(run)
         cells = []
         for name in _SCORES:
-            value, low, high = evaluation.estimate(name)
-            interval = (
-                "" if low is None or high is None else f" [{low * 100:.1f}, {high * 100:.1f}]"
-            )
-            cells.append(f"{value * 100:.1f}{interval}")
+            value, low, high = (100 * float(part) for part in evaluation.estimate(name))
+            interval = "" if math.isnan(low + high) else f" [{low:.1f}, {high:.1f}]"
+            cells.append(f"{value:.1f}{interval}")
         unread = f"{(1 - run.ok.mean()) * 100:.2f}"
         mode = run.record.decoding.get("mode") or "free"
         what = f"{run.corpus.name}, {mode}, {len(run.corpus):,} dialogues"
@@ -149,7 +148,7 @@ def _result(run: Predictions) -> dict[str, Any]:
     metrics = [
         {"type": name, "name": f"turn-level {name}", "value": round(value * 100, 2)}
         for name in _SCORES
-        for value in (evaluation.estimate(name).value,)
+        for value in (float(evaluation.estimate(name).value),)
     ]
     mode = run.record.decoding.get("mode") or "free"
     return {

@@ -133,7 +133,7 @@ def score_checkpoints(
         rows.append(
             {
                 "step": float(step_of(checkpoint)),
-                **{name: evaluation.estimate(name).value for name in names},
+                **{name: float(evaluation.estimate(name).value) for name in names},
                 "unread": 1 - float(predictions.ok.mean()),
                 "dialogues": float(len(predictions.corpus)),
             }
