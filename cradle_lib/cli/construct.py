@@ -176,7 +176,7 @@ def check(
     )
     _print(table.drop(columns="share"), f"{loaded.name}: {len(loaded):,} dialogues")
     if words:
-        _print(table.attrs["findings"], "Findings")
+        _print(pd.DataFrame(table.attrs["findings"]), "Findings")
     if table.loc[table["severity"] == "reject", "found"].sum():
         raise typer.Exit(1)
 

@@ -49,8 +49,8 @@ def check_dialogues(
         - ``found`` (int): in how many of them it found something.
         - ``share`` (float): the second of the first; NaN if there are none.
 
-        ``attrs["findings"]`` is a frame with a row for each finding: ``dialogue``, ``validator``,
-        ``severity``, ``words`` (str).
+        ``attrs["findings"]`` is a list with a record for each finding: ``dialogue``,
+        ``validator``, ``severity``, ``words`` (str).
 
     Raises:
         CorpusError: If a dialogue has no plan among those given.
@@ -109,7 +109,8 @@ def _summary(
     table = pd.DataFrame(rows, columns=list(_COLUMNS[:4]))
     table["found"] = table["validator"].map(found_in).fillna(0).astype(int)
     table["share"] = table["found"] / table["dialogues"].where(table["dialogues"] > 0)
-    table.attrs["findings"] = frame
+    # Plain records: frames whose attributes hold frames can't be joined.
+    table.attrs["findings"] = frame.to_dict("records")
     return table
 
 
