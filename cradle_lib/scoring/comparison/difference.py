@@ -14,7 +14,6 @@ from statistics import NormalDist
 from typing import Final
 
 import numpy as np
-from scipy.stats import binomtest
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.comparison.ranking import ALPHA
@@ -94,6 +93,9 @@ def mcnemar(first: Counts, second: Counts) -> float:
     only_second = int((second.sets[:, 1] > first.sets[:, 1]).sum())
     if not only_first + only_second:
         return 1.0
+    # Takes a second to import, which no command should wait for that has no use for it.
+    from scipy.stats import binomtest
+
     return float(binomtest(only_first, only_first + only_second, 0.5).pvalue)
 
 

@@ -20,7 +20,6 @@ from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from statsmodels.stats.multitest import multipletests
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.statistics.rates import Floats
@@ -61,6 +60,9 @@ def adjust(p: Floats, method: Literal["holm", "fdr_bh"]) -> Floats:
     adjusted = np.full(p.shape, np.nan)
     tested = ~np.isnan(p)
     if tested.any():
+        # Takes a second to import, which no command should wait for that has no use for it.
+        from statsmodels.stats.multitest import multipletests
+
         adjusted[tested] = multipletests(p[tested], method=method)[1]
     return adjusted
 

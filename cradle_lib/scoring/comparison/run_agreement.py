@@ -21,7 +21,6 @@ from __future__ import annotations
 from typing import Final
 
 import pandas as pd
-from scipy.stats import beta
 
 from cradle_lib.detection.parsing import first_line
 from cradle_lib.errors import ScoringError
@@ -102,6 +101,9 @@ def rate(hits: int, of: int) -> tuple[float, float, float]:
         return 0.0, 0.0, float(1 - outside ** (1 / of))
     if hits == of:
         return 1.0, float(outside ** (1 / of)), 1.0
+    # Takes a second to import, which no command should wait for that has no use for it.
+    from scipy.stats import beta
+
     low = beta.ppf(outside / 2, hits, of - hits + 1)
     high = beta.ppf(1 - outside / 2, hits + 1, of - hits)
     return hits / of, float(low), float(high)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pandas as pd
-from scipy.stats import kendalltau, rankdata
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.comparison.difference import ENOUGH, require_comparable
@@ -102,6 +101,9 @@ def sensitivity(
     signatures = [signature_of(run, variants[0].conventions, level=level) for run in runs]
     require_comparable(called, signatures)
     values = np.array([[_values(run, level, variant) for run in runs] for variant in variants])
+    # Takes a second to import, which no command should wait for that has no use for it.
+    from scipy.stats import rankdata
+
     places = rankdata(-values, method="average", nan_policy="omit", axis=1)
     order = np.sign(values[:, :, None] - values[:, None])
     turned = (order * order[:1] < 0).sum(axis=(1, 2)) // 2
@@ -125,6 +127,8 @@ def sensitivity(
 
 
 def _tau(one: Floats, other: Floats) -> float:
+    from scipy.stats import kendalltau
+
     return float(kendalltau(one, other).statistic) if len(one) > 1 else np.nan
 
 
