@@ -9,14 +9,14 @@ from rich.progress import Progress, TimeRemainingColumn
 from cradle_lib.detection import Outcome, Prediction
 from cradle_lib.detection import Progress as Run
 
-runs = import_module("cradle_lib.cli.runs")
+run_bar = import_module("cradle_lib.cli.run_bar")
 
 
 def test_a_resumed_run_goes_at_the_speed_of_this_start() -> None:
     now = 1000.0
-    speed, left = runs._Speed(), TimeRemainingColumn()
-    bar = Progress(speed, left, get_time=lambda: now, speed_estimate_period=runs._WINDOW)
-    bar.add_task("m", total=None)
+    speed, left = run_bar._Speed(), TimeRemainingColumn()
+    bar = Progress(speed, left, get_time=lambda: now, speed_estimate_period=run_bar._WINDOW)
+    bar.add_task("m", total=None, unit="turns")
     [task] = bar.tasks
     bar.reset(task.id, total=1000, completed=900)
     assert str(speed.render(task)) == ""

@@ -31,7 +31,7 @@ def test_thirty_kills_change_nothing(tmp_path: Path) -> None:
     def reply(attempt: int) -> Reply:
         if deadly[0] and attempt + 1 >= deadly[0]:
             begun.wait(30)
-            threading.Timer(rng.uniform(0, 0.03), os.kill, (victim[-1], signal.SIGKILL)).start()
+            threading.Timer(rng.uniform(0, 0.01), os.kill, (victim[-1], signal.SIGKILL)).start()
             deadly[0] = 0
         return chat(message={"content": mixed(seen[attempt]["messages"][0]["content"])})
 
@@ -62,7 +62,7 @@ def test_thirty_kills_change_nothing(tmp_path: Path) -> None:
 
         killed = 0
         for _ in range(KILLS):
-            deadly[0] = len(seen) + rng.randint(1, 3)
+            deadly[0] = len(seen) + rng.randint(1, 2)
             status = start("killed")
             deadly[0] = 0
             killed += status == -signal.SIGKILL

@@ -245,8 +245,8 @@ def test_a_planted_key_is_in_nothing_that_a_run_writes_or_says(
         monkeypatch.delenv("TEST_KEY")
         (home / ".env").write_text(f"TEST_KEY={KEY}\n")
     monkeypatch.setattr(
-        "cradle_lib.detection.api.remote.Patience",
-        lambda: Patience(attempts=2, deadline=20.0, base=0.0, failures=50),
+        "cradle_lib.detection.api.remote.Patience.of",
+        lambda _: Patience(attempts=2, deadline=20.0, base=0.0, failures=50),
     )
     replies = list(echoes(engine).values())
     corpus = make_corpus([[("User", f"turn {i}", "none") for i in range(2 * len(replies))]])

@@ -166,7 +166,7 @@ def test_a_service_that_keeps_failing_stops_the_run_and_a_later_start_goes_on(
 
     with FaultServer({"flaky": reply}) as server:
         model = make_model("openai", f"{server.url}/flaky")
-        monkeypatch.setattr("cradle_lib.detection.api.remote.Patience", lambda: HURRY)
+        monkeypatch.setattr("cradle_lib.detection.api.remote.Patience.of", lambda _: HURRY)
         with pytest.raises(EngineError, match=r"4 questions in a row failed \(HTTP 503"):
             run(model, long, out=tmp_path)
         down = False

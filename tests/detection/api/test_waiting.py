@@ -210,7 +210,7 @@ def test_a_run_against_a_closed_port_says_so_and_records_no_failure(tmp_path: Pa
         out = tmp_path / f"{engine}.jsonl"
         told: list[str] = []
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("cradle_lib.detection.api.remote.Patience", lambda: HURRY)
+            patch.setattr("cradle_lib.detection.api.remote.Patience.of", lambda _: HURRY)
             with pytest.raises(EngineError, match="can't be reached: nothing listens there"):
                 run(model, HELLO, out=out, options=Options(notice=told.append))
         assert read_journal(out)[1] == []

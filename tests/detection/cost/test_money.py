@@ -314,7 +314,7 @@ def test_calls_that_may_be_charged_and_bring_nothing_are_paid_from_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     patience = Patience(attempts=6, deadline=20.0, base=0.0, failures=99)
-    monkeypatch.setattr("cradle_lib.detection.api.remote.Patience", lambda: patience)
+    monkeypatch.setattr("cradle_lib.detection.api.remote.Patience.of", lambda _: patience)
     many = long_corpus(10, 1)
     with FaultServer({"down": lambda n: error(500), "busy": lambda n: error(429)}) as server:
         model = make_model(f"{server.url}/down/v1", prompt="short")
@@ -344,7 +344,7 @@ def test_an_answer_after_calls_that_brought_nothing_stands_for_the_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     patience = Patience(attempts=6, deadline=20.0, base=0.0)
-    monkeypatch.setattr("cradle_lib.detection.api.remote.Patience", lambda: patience)
+    monkeypatch.setattr("cradle_lib.detection.api.remote.Patience.of", lambda _: patience)
     many = long_corpus(3, 3)
     seen: list[Progress] = []
     with FaultServer({"flaky": lambda n: error(500) if n % 3 else chat()}) as server:
