@@ -5,11 +5,12 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 WORKERS ?= 2
 LABEL_STUDIO := $(or $(CRADLE_CACHE),.cache)/label-studio
 
-.PHONY: book test test-labelstudio lint bench clean lock help
+.PHONY: book test test-shipped test-labelstudio lint bench clean lock help
 
 help:
 	@echo "make book   build the report into book/_build/html (the first run installs what it needs)"
 	@echo "make test   run the tests"
+	@echo "make test-shipped   make the files that ship once more, and compare"
 	@echo "make test-labelstudio   annotate in a real Label Studio (installs 1 GB of its own)"
 	@echo "make lint   check style, annotations and the lock"
 	@echo "make bench  measure speed against other ways to do the same"
@@ -20,6 +21,9 @@ book: .venv/.book
 
 test: .venv/.dev
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
+
+test-shipped: .venv/.dev
+	$(BIN)/python -m pytest -m shipped --numprocesses $(WORKERS)
 
 test-labelstudio: .venv/.dev $(LABEL_STUDIO)/bin/label-studio
 	$(BIN)/python -m pytest -m labelstudio tests/annotation/test_label_studio.py

@@ -17,6 +17,7 @@ from tools.surrogate.__main__ import build_surrogate
 from tools.surrogate.quotas import Case, apportion, stretch
 
 
+@pytest.mark.shipped
 def test_a_rebuild_in_another_process_gives_the_shipped_bytes(
     tmp_path: Path, surrogate_folder: Path
 ) -> None:

@@ -68,6 +68,7 @@ def test_every_constrained_answer_parses_and_keeps_its_alternatives(surrogate: C
     assert all(line.choices for line in read_journal(path)[1])
 
 
+@pytest.mark.shipped
 @pytest.mark.xdist_group("smollm2")
 def test_one_generate_per_prompt_says_again_what_the_journal_holds(surrogate: Corpus) -> None:
     stored = read_journal(FOLDER / f"{FREE}.jsonl")[1]
@@ -87,6 +88,7 @@ def test_one_generate_per_prompt_says_again_what_the_journal_holds(surrogate: Co
         assert answer.tokens_in == expected.tokens_in
 
 
+@pytest.mark.shipped
 @pytest.mark.xdist_group("smollm2")
 def test_the_wave_engine_says_again_what_the_constrained_journal_holds(
     surrogate: Corpus, tmp_path: Path

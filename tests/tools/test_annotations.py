@@ -102,6 +102,7 @@ def test_agreement_on_labelled_turns_is_in_the_published_ranges(
     )
 
 
+@pytest.mark.shipped
 def test_the_builder_makes_the_shipped_bytes(tmp_path: Path, shipped: Annotations) -> None:
     (tmp_path / "round9-Z.json.gz").write_bytes(b"of an older study")
     assert build_annotations(tmp_path).entries == shipped.entries

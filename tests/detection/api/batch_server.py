@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -54,7 +55,9 @@ class BatchServer:
                 status = outer.faults(method, self.path, outer.calls)
                 reply: Any = {"error": {"message": "planted", "type": "planted"}}
                 if status == -1:
-                    self.connection.close()
+                    # Closing alone would leave it open: the handler's files hold it.
+                    self.connection.shutdown(socket.SHUT_RDWR)
+                    self.close_connection = True
                     return
                 if not status:
                     status, reply = outer.serve(method, self.path, body)
