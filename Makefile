@@ -67,5 +67,5 @@ lock:
 	@touch $@
 
 .venv/.dev: pyproject.toml requirements.lock | .venv/bin/python
-	$(PIP) --editable '.[book,local,api,annotation,dev]'
+	$(PIP) --editable '.[book,local,api,annotation,train,dev]'
 	@touch $@ .venv/.book
