@@ -136,22 +136,7 @@ class Writing:
         if outcome is None:
             outcome = Outcome.UNPARSED if problems else Outcome.OK
             reason = "; ".join(dict.fromkeys(f.validator for f in problems)) or answer.reason
-        return Prediction(
-            dialogue=asked.dialogue,
-            turn=asked.turn,
-            key=asked.key,
-            answer=answer.text,
-            mask=0,
-            outcome=outcome,
-            reason=reason,
-            tokens_in=answer.tokens_in,
-            tokens_cached=answer.tokens_cached,
-            tokens_out=answer.tokens_out,
-            seconds=answer.seconds,
-            tokens_written=answer.tokens_written,
-            served=answer.served,
-            dropped=answer.dropped,
-        )
+        return Prediction.of(asked, answer, outcome, mask=0, reason=reason)
 
     def _judge(self, text: str, outcome: Outcome | None, reason: str | None) -> list[Finding]:
         """Takes an attempt and decides what is asked next."""

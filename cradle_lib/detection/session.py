@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
@@ -135,6 +135,10 @@ class Answer:
         return f"<Answer of {len(self.text):,} characters{outcome}>"
 
 
+# What an answer took, under the same names in a prediction.
+_TAKEN: Final = tuple(f.name for f in fields(Answer) if f.name not in ("text", "outcome", "reason"))
+
+
 @dataclass(frozen=True, slots=True)
 class Prediction:
     """An answer in its place: one line of a journal.
@@ -172,6 +176,25 @@ class Prediction:
     tokens_written: int | None = None
     served: str | None = None
     dropped: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, prompt: Prompt, answer: Answer, outcome: Outcome, mask: int, reason: str | None
+    ) -> Prediction:
+        """Puts an answer in its place.
+
+        Args:
+            prompt: The question.
+            answer: What came, and what it took.
+            outcome: What became of the question.
+            mask: Labels of the answer; 0 unless the outcome is ``ok``.
+            reason: Why the outcome is not ``ok``, where known.
+
+        Returns:
+            The line for the journal.
+        """
+        own = (prompt.dialogue, prompt.turn, prompt.key, answer.text, mask, outcome, reason)
+        return cls(*own, **{name: getattr(answer, name) for name in _TAKEN})
 
     def __repr__(self) -> str:
         """Says what was tagged where; never the answer, which may quote the dialogue."""
@@ -241,23 +264,7 @@ class Session:
         if prompt is None:
             raise RuntimeError(f"dialogue {self.dialogue.id} is finished: nothing was asked")
         outcome, mask = (answer.outcome, 0) if answer.outcome else read_answer(answer.text)
-        prediction = Prediction(
-            dialogue=prompt.dialogue,
-            turn=prompt.turn,
-            key=prompt.key,
-            answer=answer.text,
-            mask=mask,
-            outcome=outcome,
-            reason=answer.reason,
-            tokens_in=answer.tokens_in,
-            tokens_cached=answer.tokens_cached,
-            tokens_out=answer.tokens_out,
-            seconds=answer.seconds,
-            choices=answer.choices,
-            tokens_written=answer.tokens_written,
-            served=answer.served,
-            dropped=answer.dropped,
-        )
+        prediction = Prediction.of(prompt, answer, outcome, mask, answer.reason)
         self._record(prediction)
         self._advance()
         return prediction
