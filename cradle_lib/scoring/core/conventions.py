@@ -1,6 +1,6 @@
 """What the paper leaves open about scoring, as explicit options.
 
-The paper names its metrics (Sec 4, Tables 4 and 5) and publishes no scorer. Four questions
+The paper names its metrics (Sec 4, Tables 4 and 5) and publishes no scorer. Five questions
 have to be answered before a number comes out. Each is an option here, each default is the
 reading that agrees best with the paper, and each is named in the signature of every score.
 
@@ -17,6 +17,10 @@ reading that agrees best with the paper, and each is named in the signature of e
 4. *What does an answer score that could not be read, or was refused?* It tags nothing, and
    its silence is never credited as agreement with an empty gold set. The paper does not
    mention such answers; counting them as ``none`` would reward them with 84 % exact matches.
+5. *Which macro F1?* The mean of the labels' F1 by default. Some compute the harmonic mean of
+   macro precision and macro recall instead, which is never lower and which a system can raise
+   by trading precision on some labels for recall on others (Opitz and Burst, "Macro F1 and
+   Macro F1", arXiv 1911.03347). The paper does not say which it reports.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ from cradle_lib.errors import ScoringError
 Level = Literal["turn", "dialogue", "confirm"]
 Orphans = Literal["ignore", "attach", "count"]
 Unparsed = Literal["miss", "none", "exclude"]
+MacroF1 = Literal["mean", "harmonic"]
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
 
 
@@ -53,6 +58,8 @@ class Conventions:
             gold is neither an exact match nor a Jaccard agreement (both 0). ``none``: they
             count as if the model had said that there is no crisis. ``exclude``: their turns
             are left out, gold labels included.
+        macro_f1: ``mean`` of the labels' F1, or ``harmonic`` mean of macro precision and macro
+            recall.
 
     Raises:
         ScoringError: If a value is outside its range or choices.
@@ -62,6 +69,7 @@ class Conventions:
     zero_division: float = 0.0
     orphans: Orphans = "ignore"
     unparsed: Unparsed = "miss"
+    macro_f1: MacroF1 = "mean"
 
     def __post_init__(self) -> None:
         """Refuses values that no score could be computed under."""
@@ -69,8 +77,8 @@ class Conventions:
             value = getattr(self, name)
             if not 0 <= value <= 1:
                 raise ScoringError(f"{name} is {value!r}. It must lie between 0 and 1.")
-        for name, choices in (("orphans", get_args(Orphans)), ("unparsed", get_args(Unparsed))):
-            value = getattr(self, name)
+        for name, kind in (("orphans", Orphans), ("unparsed", Unparsed), ("macro_f1", MacroF1)):
+            value, choices = getattr(self, name), get_args(kind)
             if value not in choices:
                 raise ScoringError(f"{name} is {value!r}. Choose one of {', '.join(choices)}.")
 

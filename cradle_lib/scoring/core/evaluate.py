@@ -187,7 +187,12 @@ def evaluate(
     conventions = conventions or Conventions()
     rows = aligned(predictions, conventions)
     counts = count_rows(rows, len(predictions.corpus), level, conventions)
-    measured = partial(scores, level=level, zero_division=conventions.zero_division)
+    measured = partial(
+        scores,
+        level=level,
+        zero_division=conventions.zero_division,
+        macro_f1=conventions.macro_f1,
+    )
     return Evaluation(
         system=predictions.record.name,
         over=predictions.over,
@@ -268,6 +273,7 @@ def signature_of(
         zero_division=conventions.zero_division,
         orphans=conventions.orphans,
         unparsed=conventions.unparsed,
+        macro_f1=conventions.macro_f1,
         corpus=predictions.corpus.fingerprint,
         dialogues=len(predictions.corpus),
         draws=draws,

@@ -8,8 +8,8 @@ Metrics (Tables 4, 5 and 11 of the paper), from true positives tp, false positiv
 false negatives fn of each label:
     Label: precision tp / (tp + fp), recall tp / (tp + fn), F1 2 tp / (2 tp + fp + fn).
     Micro: the same after summing tp, fp and fn over labels.
-    Macro: the plain mean of the label values. Macro F1 is the mean of the label F1s, and not
-    the F1 of macro precision and macro recall.
+    Macro: the plain mean of the label values. Macro F1 is the mean of the label F1s, unless the
+    convention asks for the harmonic mean of macro precision and macro recall.
     Exact match: share of units whose predicted set equals the gold set. The paper reports it
     at turn level only.
     Jaccard: mean over units of the size of the intersection over that of the union.
@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, CONFIRM_MASK, LABELS
-from cradle_lib.scoring.core.conventions import Level
+from cradle_lib.scoring.core.conventions import Level, MacroF1
 from cradle_lib.statistics.rates import Floats, f1, ratio
 
 OVERALL: Final = (
@@ -55,7 +55,7 @@ class Scores(NamedTuple):
         micro_f1: F1 over all labels. Shape (...).
         macro_precision: Mean of the labels' precisions. Shape (...).
         macro_recall: Mean of the labels' recalls. Shape (...).
-        macro_f1: Mean of the labels' F1s. Shape (...).
+        macro_f1: Mean of the labels' F1s, or what the convention says. Shape (...).
         precision: Per label. Shape (..., L).
         recall: Per label. Shape (..., L).
         f1: Per label. Shape (..., L).
@@ -83,7 +83,13 @@ def labels_at(level: Level) -> tuple[str, ...]:
     return LABELS
 
 
-def scores(total: Floats, *, level: Level = "turn", zero_division: float = 0.0) -> Scores:
+def scores(
+    total: Floats,
+    *,
+    level: Level = "turn",
+    zero_division: float = 0.0,
+    macro_f1: MacroF1 = "mean",
+) -> Scores:
     """Computes all scores from summed counts.
 
     Args:
@@ -91,6 +97,7 @@ def scores(total: Floats, *, level: Level = "turn", zero_division: float = 0.0) 
             leading axes. Shape (..., 51).
         level: The level that was counted; at ``confirm`` macro scores are means of 14 labels.
         zero_division: Value of a precision, recall or F1 whose denominator is 0.
+        macro_f1: Which macro F1; the harmonic mean of two zeros is ``zero_division``.
 
     Returns:
         The scores, with the same leading axes.
@@ -106,15 +113,20 @@ def scores(total: Floats, *, level: Level = "turn", zero_division: float = 0.0) 
     micro_precision, micro_recall, micro_f1 = precision_recall_f1(
         tallies.sum(axis=-2), zero_division
     )
+    macro_precision, macro_recall = precision.mean(axis=-1), recall.mean(axis=-1)
+    macro = label_f1.mean(axis=-1)
+    if macro_f1 == "harmonic":
+        twice = 2 * macro_precision * macro_recall
+        macro = ratio(twice, macro_precision + macro_recall, zero_division)
     return Scores(
         exact_match=ratio(exact, units),
         jaccard=ratio(jaccard, units),
         micro_precision=micro_precision,
         micro_recall=micro_recall,
         micro_f1=micro_f1,
-        macro_precision=precision.mean(axis=-1),
-        macro_recall=recall.mean(axis=-1),
-        macro_f1=label_f1.mean(axis=-1),
+        macro_precision=macro_precision,
+        macro_recall=macro_recall,
+        macro_f1=macro,
         precision=precision,
         recall=recall,
         f1=label_f1,

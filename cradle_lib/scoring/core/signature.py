@@ -21,7 +21,7 @@ from cradle_lib.errors import ScoringError
 _NAME: Final = "cradle"
 _EXAMPLE: Final = (
     "cradle|lvl:turn|labels:16|hist:self|dec:free|empty:1|zd:0|orphans:ignore|"
-    "unparsed:miss|corpus:ab12cd34ef56|n:600|boot:10000@0|v0.1.0"
+    "unparsed:miss|macro:mean|corpus:ab12cd34ef56|n:600|boot:10000@0|v0.1.0"
 )
 _KEYS: Final = (
     "lvl",
@@ -32,6 +32,7 @@ _KEYS: Final = (
     "zd",
     "orphans",
     "unparsed",
+    "macro",
     "corpus",
     "n",
     "boot",
@@ -51,6 +52,10 @@ _ORPHANS: Final = {
     "ignore": "are ignored",
     "attach": "move to the user turn before",
     "count": "count as misses",
+}
+_MACRO_F1: Final = {
+    "mean": "mean of the labels' F1",
+    "harmonic": "harmonic mean of macro precision and macro recall",
 }
 _UNPARSED: Final = {
     "miss": "tag nothing and earn no credit for it",
@@ -73,6 +78,7 @@ class Signature:
         zero_division: Value of 0/0 in precision, recall and F1.
         orphans: What happens to labels on rows where no model is asked.
         unparsed: What an unreadable answer counts as.
+        macro_f1: Which macro F1 it is.
         corpus: Fingerprint of the corpus.
         dialogues: Number of dialogues.
         draws: Bootstrap draws behind the intervals; 0 if there are none.
@@ -88,6 +94,7 @@ class Signature:
     zero_division: float
     orphans: str
     unparsed: str
+    macro_f1: str
     corpus: str
     dialogues: int
     draws: int
@@ -105,6 +112,7 @@ class Signature:
             _shortest(self.zero_division),
             self.orphans,
             self.unparsed,
+            self.macro_f1,
             self.corpus,
             self.dialogues,
             f"{self.draws}@{self.seed}",
@@ -147,6 +155,7 @@ class Signature:
                 zero_division=float(pairs["zd"]),
                 orphans=pairs["orphans"],
                 unparsed=pairs["unparsed"],
+                macro_f1=pairs["macro"],
                 corpus=pairs["corpus"],
                 dialogues=int(pairs["n"]),
                 draws=int(draws),
@@ -172,7 +181,8 @@ class Signature:
             f"the Jaccard index of two empty sets is {_shortest(self.empty_jaccard)} and 0/0 is "
             f"{_shortest(self.zero_division)}; labels where no model is asked "
             f"{_ORPHANS.get(self.orphans, self.orphans)}; unreadable answers "
-            f"{_UNPARSED.get(self.unparsed, self.unparsed)}; corpus {self.corpus} with "
+            f"{_UNPARSED.get(self.unparsed, self.unparsed)}; macro F1 is the "
+            f"{_MACRO_F1.get(self.macro_f1, self.macro_f1)}; corpus {self.corpus} with "
             f"{self.dialogues} dialogue{'s' * (self.dialogues != 1)}; {intervals}; "
             f"cradle_lib {self.version}"
         )

@@ -2,8 +2,8 @@
 
 Each variant changes one thing against the defaults and leaves the rest: what two empty sets
 score, what 0/0 is, what an unreadable answer counts as, what happens to labels on rows where no
-model is asked, whether a label that a dialogue has had before counts again, and whether labels
-that hardly occur take part in macro scores. Repeats within one answer can't matter: the labels of
+model is asked, which macro F1 is computed, whether a label that a dialogue has had before counts
+again, and whether labels that hardly occur take part in macro scores. Repeats within one answer can't matter: the labels of
 a turn are a set.
 """
 
@@ -55,6 +55,7 @@ VARIANTS: Final = (
     Variant("Unusable answers are left out", Conventions(unparsed="exclude")),
     Variant("Orphan labels move to a user turn", Conventions(orphans="attach")),
     Variant("Orphan labels are misses", Conventions(orphans="count")),
+    Variant("Macro F1 of macro precision and recall", Conventions(macro_f1="harmonic")),
     Variant("A label counts once per dialogue", first=True),
     Variant(f"Macro over labels with {ENOUGH} or more", frequent=True),
 )
@@ -145,7 +146,12 @@ def _values(run: Predictions, level: Level, variant: Variant) -> list[float]:
             predicted=first_only(tagged, rows.dialogue_of),
         )
     counts = count_rows(rows, len(run.corpus), level, conventions)
-    found = scores(counts.total, level=level, zero_division=conventions.zero_division)
+    found = scores(
+        counts.total,
+        level=level,
+        zero_division=conventions.zero_division,
+        macro_f1=conventions.macro_f1,
+    )
     macro = _frequent(found, counts.total, level) if variant.frequent else {}
     return [macro.get(name, float(getattr(found, name))) for name in OVERALL]
 

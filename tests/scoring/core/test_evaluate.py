@@ -111,7 +111,13 @@ def test_unusable_answers_stand_beside_every_score(
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_signature_names_the_settings(run: Predictions, level: Level) -> None:
-    chosen = Conventions(empty_jaccard=0.5, zero_division=1.0, orphans="count", unparsed="exclude")
+    chosen = Conventions(
+        empty_jaccard=0.5,
+        zero_division=1.0,
+        orphans="count",
+        unparsed="exclude",
+        macro_f1="harmonic",
+    )
     result = evaluate(run, level=level, conventions=chosen, draws=20, seed=9)
     assert result.signature == Signature(
         level=level,
@@ -122,6 +128,7 @@ def test_the_signature_names_the_settings(run: Predictions, level: Level) -> Non
         zero_division=1.0,
         orphans="count",
         unparsed="exclude",
+        macro_f1="harmonic",
         corpus=run.corpus.fingerprint,
         dialogues=3,
         draws=20,

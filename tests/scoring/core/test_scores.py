@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from statistics import harmonic_mean
 
 import numpy as np
 import pytest
@@ -53,6 +54,11 @@ def test_every_score_equals_scikit_learns(
         )
     if level == "confirm":
         truth, guess = truth[:, 2:], guess[:, 2:]
+    harmonic = scores(counts.total, level=level, zero_division=zero, macro_f1="harmonic")
+    both = float(result.macro_precision), float(result.macro_recall)
+    assert harmonic.macro_f1 == pytest.approx(
+        harmonic_mean(both) if all(both) else zero * (not any(both))
+    )
     for average in ("micro", "macro"):
         expected = precision_recall_fscore_support(
             truth, guess, average=average, zero_division=zero

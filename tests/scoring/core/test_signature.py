@@ -18,6 +18,7 @@ ONE = Signature(
     zero_division=0.0,
     orphans="ignore",
     unparsed="miss",
+    macro_f1="mean",
     corpus="ab12cd34ef56",
     dialogues=600,
     draws=10_000,
@@ -26,7 +27,7 @@ ONE = Signature(
 )
 LINE = (
     "cradle|lvl:turn|labels:16|hist:self|dec:free|empty:1|zd:0|orphans:ignore|unparsed:miss"
-    "|corpus:ab12cd34ef56|n:600|boot:10000@0|v0.1.0"
+    "|macro:mean|corpus:ab12cd34ef56|n:600|boot:10000@0|v0.1.0"
 )
 
 signatures = st.builds(
@@ -39,6 +40,7 @@ signatures = st.builds(
     zero_division=st.floats(0, 1),
     orphans=st.sampled_from(["ignore", "attach", "count"]),
     unparsed=st.sampled_from(["miss", "none", "exclude"]),
+    macro_f1=st.sampled_from(["mean", "harmonic"]),
     corpus=st.text("0123456789abcdef", min_size=12, max_size=12),
     dialogues=st.integers(1, 10**7),
     draws=st.integers(0, 10**6),
