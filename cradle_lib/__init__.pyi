@@ -58,6 +58,7 @@ from .scoring.errors.consequence import consequence as consequence
 from .scoring.errors.stage_orders import stage_orders as stage_orders
 from .scoring.errors.taxonomy import error_counts as error_counts
 from .scoring.errors.taxonomy import label_pairs as label_pairs
+from .scoring.robustness.implied import implied_scores as implied_scores
 from .scoring.robustness.implied import possible_counts as possible_counts
 from .scoring.robustness.implied import possible_totals as possible_totals
 from .scoring.robustness.sensitivity import sensitivity as sensitivity

@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib import paths
-from cradle_lib.labels import format_mask
+from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK, format_mask
 
 Speaker = Literal["User", "Listener"]
 
@@ -202,6 +202,29 @@ class Corpus:
         for name, column in self.meta.items():
             frame[name] = pd.Series([column[i] for i in of], dtype=str)
         return frame
+
+    @cached_property
+    def unasked_labels(self) -> tuple[str, ...]:
+        """Says what the labels on rows about which no model is asked change; empty without any."""
+        unasked = sum(turn.mask.bit_count() for turn in self.turns if not turn.asked)
+        if not unasked:
+            return ()
+        every = [dialogue.mask for dialogue in self]
+        asked = [0] * len(self)
+        for place, mask in zip(self.dialogue_of, self.gold, strict=True):
+            asked[place] |= int(mask)
+        kinds = {"an alert": ALERT_MASK, "a confirm": CONFIRM_MASK}
+        counts = [
+            f"{sum(bool(m & kind) for m in asked):,} dialogues with {name} "
+            f"({sum(bool(m & kind) for m in every):,} on all rows)"
+            for name, kind in kinds.items()
+        ]
+        return (
+            f"{unasked:,} label{'s stand' if unasked > 1 else ' stands'} on rows about which no "
+            "model is asked. On user turns there "
+            f"are {' and '.join(counts)}, and {asked.count(0):,} with neither "
+            f"({every.count(0):,}).",
+        )
 
     @property
     def file_key(self) -> str | None:

@@ -2,8 +2,8 @@
 
 The convention of the library's frames: an estimate is the columns ``value``, ``low`` and
 ``high``; what the paper states of it is ``published``, or ``published_low`` and
-``published_high``; ``unit`` says how a row's numbers are written. NaN is what is undefined or
-not stated.
+``published_high``; what follows from the paper's numbers is ``derived``, or a range; ``unit``
+says how a row's numbers are written. NaN is what is undefined or not stated.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from cradle_lib.scoring.core.scores import OVERALL, PER_LABEL
 
 ESTIMATE: Final = ("value", "low", "high")
 STATED: Final = ("published", "published_low", "published_high")
+DERIVED: Final = ("derived", "derived_low", "derived_high")
+#: Put behind what follows from published numbers without being one of them.
+DERIVED_MARK: Final = "\N{DAGGER}"
 _JOINERS: Final = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
 Record = Mapping[Hashable, Any]
 
@@ -35,6 +38,7 @@ class Cell:
         interval: What stands beside it in small type.
         number: Whether it is a number, to be set flush right.
         published: Whether it is the paper's.
+        derived: Whether it only follows from what is the paper's.
         best: Whether it is marked as the best of its contest.
     """
 
@@ -42,6 +46,7 @@ class Cell:
     interval: str = ""
     number: bool = False
     published: bool = False
+    derived: bool = False
     best: bool = False
 
     def __str__(self) -> str:
@@ -82,14 +87,19 @@ class Writer:
         return Cell(shown, f"[{', '.join(ends)}]", number=True)
 
     def stated(self, record: Record) -> Cell:
-        """Writes what the paper states of a row: a number, or a range."""
+        """Writes what the paper states of a row, a number or a range, or else what follows."""
         how = self._how(record)
         value, low, high = (number(record.get(name)) for name in STATED)
         if math.isnan(value) and not math.isnan(low + high):
             text = f"{write_stated(low, how)} to {write_stated(high, how)}"
         else:
             text = write_stated(value, how)
-        return Cell(text, number=True, published=True)
+        value, low, high = (number(record.get(name)) for name in DERIVED)
+        if text != MISSING or math.isnan(value):
+            return Cell(text, number=True, published=True)
+        ends = [value] if math.isnan(low + high) else [low, high]
+        text = " to ".join(write(end, how, 2) for end in ends) + DERIVED_MARK
+        return Cell(text, number=True, published=True, derived=True)
 
     def column(self, column: pd.Series[Any], name: str) -> Callable[[Any], Cell]:
         """Chooses how the cells of a column are written: by its format, else by its type."""

@@ -118,7 +118,8 @@ class Examples:
             # Most turns carry nothing; one line is enough to say so.
             lines += f"<p>Gold and tags: {_plain(0)}</p>"
         elif turn.asked or turn.mask:
-            lines += "".join(f"<p>{tag}</p>" for tag in (f"Gold: {_plain(turn.mask)}", *tags))
+            gold = f"Gold: {_plain(turn.mask)}{_given_before(dialogue, turn)}"
+            lines += "".join(f"<p>{tag}</p>" for tag in (gold, *tags))
         return f'<li value="{turn.turn_id + 1}">{lines}</li>'
 
 
@@ -202,6 +203,16 @@ def first_turns(corpus: Corpus, runs: Sequence[Predictions], *, dialogues: int) 
         last = max((turn.turn_id for turn in turns if turn.mask), default=len(turns) - 1)
         excerpts.append(Excerpt("A dialogue, turn by turn", position, 0, last))
     return Examples(corpus, tuple(excerpts), tuple(runs))
+
+
+def _given_before(dialogue: Dialogue, turn: Turn) -> str:
+    """Says which labels the dialogue has had: one is given once, however often it is said."""
+    first: dict[str, int] = {}
+    for earlier in dialogue.turns[: turn.turn_id]:
+        for label in labels_of(earlier.mask & ~turn.mask):
+            first.setdefault(label, earlier.turn_id + 1)
+    given = ", ".join(f"{label} on turn {number}" for label, number in first.items())
+    return f" (given before: {given})" if given else ""
 
 
 def _tags(run: Predictions, dialogue: Dialogue, turn: Turn) -> str:

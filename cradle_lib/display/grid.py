@@ -14,6 +14,7 @@ import pandas as pd
 
 from cradle_lib.display.cells import (
     BLANK,
+    DERIVED,
     ESTIMATE,
     STATED,
     Cell,
@@ -28,7 +29,7 @@ from cradle_lib.errors import BookError
 from cradle_lib.scoring.core.signature import conditions
 
 # Columns that say something about a row's numbers, and are no cells of their own.
-_ABOUT: Final = ("unit", "signature")
+_ABOUT: Final = ("unit", "signature", "competes")
 Key = tuple[Hashable, ...]
 
 
@@ -110,7 +111,7 @@ class Layout:
             if name is not None and name not in frame.columns:
                 there = ", ".join(map(str, frame.columns))
                 raise BookError(f"the frame has no column {name!r}. It has: {there}")
-        for name in (*ESTIMATE, *STATED):
+        for name in (*ESTIMATE, *STATED, *DERIVED):
             if name in frame.columns and not pd.api.types.is_numeric_dtype(frame[name]):
                 raise BookError(
                     f"column {name!r} holds {frame[name].dtype}, where numbers belong. "
@@ -128,7 +129,7 @@ class Layout:
     def _listed(self, frame: pd.DataFrame) -> Grid:
         """Each row of the frame is a row of the table."""
         estimate = "value" in frame.columns
-        hidden = {*ESTIMATE[1:], *STATED[1:], *_ABOUT} if estimate else set()
+        hidden = {*ESTIMATE[1:], *STATED[1:], *DERIVED, *_ABOUT} if estimate else set()
         kept = [c for c in frame.columns if c not in {*self.rows, *hidden, self.group}]
         order = [*self.rows, *kept]
         group = () if self.group is None else (self.group,)
@@ -213,7 +214,7 @@ class Layout:
         spare = [
             str(name)
             for name in one
-            if name not in (*ESTIMATE, *STATED) and not _equal(one[name], other[name])
+            if name not in (*ESTIMATE, *STATED, *DERIVED) and not _equal(one[name], other[name])
         ]
         advice = f"Add {' or '.join(map(repr, spare))} to `rows` or `columns`" if spare else ""
         return f"two rows of the frame are for the same cell ({place}). {advice}".strip()
@@ -226,7 +227,7 @@ class Layout:
         alike = [c for c in (*self.rows, *self.columns, self.group) if c not in (None, *about)]
         contests: dict[Key, list[Any]] = {}
         for key, record in records.items():
-            if math.isfinite(number(record["value"])):
+            if math.isfinite(number(record["value"])) and bool(record.get("competes", True)):
                 signature = conditions(str(record.get("signature")))
                 what = (signature, *(record.get(name) for name in alike))
                 contests.setdefault(what, []).append(key)

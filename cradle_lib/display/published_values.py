@@ -19,7 +19,7 @@ import pandas as pd
 
 from cradle_lib import paths
 from cradle_lib.detection.registry import load_registry
-from cradle_lib.display.cells import STATED
+from cradle_lib.display.cells import DERIVED, STATED
 from cradle_lib.errors import BookError
 from cradle_lib.published import published_table
 
@@ -126,10 +126,10 @@ def with_published(
 
     Args:
         frame: Tidy; shares from 0 to 1.
-        stated: What :func:`published_frame` or :func:`reference_points` gave, or the pattern
-            for the former. It is matched by all of its columns but the numbers, ``unit``,
-            ``where`` and ``note``; a ``system`` also by what the registry says of the model of that
-            name: whose published numbers are its own, or its id.
+        stated: What :func:`published_frame`, :func:`reference_points` or :func:`.implied_scores`
+            gave, or the pattern for the first. It is matched by all of its columns but the
+            numbers, ``unit``, ``where`` and ``note``; a ``system`` also by what the registry says
+            of the model of that name: whose published numbers are its own, or its id.
         others: Whether rows are added at the end for what is stated of what the frame lacks: of
             the last column to match by, for instance a system, with nothing else that is new.
             A system of the paper has its name there.
@@ -143,7 +143,9 @@ def with_published(
         BookError: If the frame lacks a column to match by, or no key has the form.
     """
     source = published_frame(stated) if isinstance(stated, str) else stated
-    keys = [name for name in source.columns if name not in (*STATED, "unit", "where", "note")]
+    beside = (*STATED, *DERIVED)
+    about = (*beside, "unit", "where", "note", "solutions")
+    keys = [name for name in source.columns if name not in about]
     if absent := [name for name in keys if name not in frame.columns]:
         raise BookError(f"the frame has no column {', '.join(map(repr, absent))} to match by")
     named = frame[keys].astype(object)
@@ -158,7 +160,7 @@ def with_published(
         for data in (named, source)
     )
     made = frame.copy()
-    for column in STATED:
+    for column in beside:
         if column in source and (column == "published" or source[column].notna().any()):
             known = dict(zip(theirs, source[column], strict=True))
             found = pd.Series([known.get(key) for key in ours], frame.index, dtype=float)

@@ -88,7 +88,8 @@ def show(
 
     With ``columns`` the frame is long: each of its rows is one cell of the table, made of
     ``value`` and, if they are there, ``low`` and ``high`` (the interval), ``published`` (what the
-    paper states, or ``published_low`` and ``published_high``) and ``unit``. Without ``columns``
+    paper states, or ``published_low`` and ``published_high``), ``derived`` (what only follows from
+    the paper's numbers, marked by a dagger) and ``unit``. Without ``columns``
     the table has a row for each row of the frame, with all of its columns; an estimate among them
     is one cell. Rows and columns come in their order of appearance, or in that of their
     categories. A dash is what is undefined, not stated, or not in the frame.
@@ -104,7 +105,8 @@ def show(
         best: The one of ``rows`` and ``columns`` whose values compete: the highest value is
             marked, all else being equal. Only what shares a signature (but for the decoding, which
             is the system's) and a group is compared, as it is shown; of equal values all are
-            marked, unless all are equal. If it is the first of ``rows``, another one of them that
+            marked, unless all are equal. A row whose column ``competes`` is false takes no part.
+            If it is the first of ``rows``, another one of them that
             has one value for each is no condition, such as the number of its lost answers.
         unit: How numbers of ``value`` are written, unless the frame has a column ``unit``: see
             :func:`.write`. A share is a number from 0 to 1, shown in percent.

@@ -18,6 +18,7 @@ from cradle_lib.display.published_values import (
     reference_points,
     with_published,
 )
+from cradle_lib.display.table import show
 from cradle_lib.errors import BookError
 
 
@@ -108,6 +109,21 @@ def test_systems_that_were_not_run_can_be_added() -> None:
     assert made["value"].notna().sum() == 1
     assert set(made["score"]) == {"micro_f1"}
     assert made.attrs == {"signature": "s"}
+
+
+def test_what_only_follows_stands_beside_with_its_mark() -> None:
+    derived = pd.DataFrame(
+        {"system": ["one", "two"], "derived": [0.123, 0.5], "derived_low": [math.nan, 0.25]}
+    ).assign(derived_high=[math.nan, 0.75], score="micro_f1")
+    stated = pd.DataFrame({"score": "micro_f1", "system": ["three"], "published": [0.4]})
+    frame = pd.DataFrame({"system": ["three"], "score": ["micro_f1"], "value": [0.3]})
+    made = with_published(frame, pd.concat([stated, derived]), others=True)
+    table = show(made, "All.", rows="system", columns="score", published="rows")
+    cells = {row[0].text: row[1] for row in table.grid.rows}
+    assert cells["one: published"].text == "12.30\N{DAGGER}"
+    assert cells["two: published"].text == "25.00 to 75.00\N{DAGGER}"
+    assert cells["three: published"].text == "40"
+    assert [cells[f"{name}: published"].derived for name in ("one", "three")] == [True, False]
 
 
 def test_every_system_with_a_published_score_has_a_name() -> None:

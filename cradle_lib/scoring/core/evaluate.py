@@ -128,7 +128,8 @@ class Evaluation:
             - ``level`` (str): ``turn``, ``dialogue`` or ``confirm``.
             - ``over`` (str): over which dialogues the run was, as a heading; ``dialogues`` (int):
               how many these are.
-            - ``unusable`` (int): answers that were unparsed, refused or failed.
+            - ``unusable`` (int): answers that were unparsed, refused or failed; ``tags`` (int):
+              labels that the run gave at this level.
             - ``label`` (str): the label; missing for overall scores.
             - ``score`` (str): a name of :data:`.OVERALL` or :data:`.PER_LABEL`.
             - ``value``, ``low``, ``high`` (float): the score and its 95 % interval, shares from
@@ -146,7 +147,8 @@ class Evaluation:
         rows = [row | self.estimate(row["score"], row["label"])._asdict() for row in rows]
         about = {"system": self.system, "level": self.counts.level, "over": self.over}
         unusable = sum(n for outcome, n in self.outcomes.items() if outcome != "ok")
-        sizes = {"dialogues": self.signature.dialogues, "unusable": unusable}
+        tags = sum(tp + fp for tp, fp, _ in self.tallies.values())
+        sizes = {"dialogues": self.signature.dialogues, "unusable": unusable, "tags": tags}
         frame = pd.DataFrame([about | sizes | row for row in rows])
         estimates, counted = ["value", "low", "high"], ["support", "tp", "fp", "fn"]
         frame[estimates] = frame[estimates].astype(float)

@@ -19,12 +19,17 @@ turn:
 Every gold label lands in exactly one cell, so a row sums to its label's occurrences; every
 predicted label lands in exactly one cell too. On the test split nearly every labelled turn
 has one label, where all of this amounts to reading off the two labels.
+
+The other pairing, ``all``, pairs each gold label of a turn with each tag of the turn, ``none``
+standing for an empty set. A row then sums to more than its label's occurrences where a turn has
+several tags, and a turn with two labels that are both found counts as confused twice. The
+published cells can only have come from rows that are larger than the label counts, as these are.
 """
 
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -42,6 +47,7 @@ if TYPE_CHECKING:
 
 CELLS: Final = (*LABELS, NONE)
 NONE_CELL: Final = len(LABELS)
+Pairing = Literal["one-to-one", "all"]
 
 
 def similarity(gold: str, predicted: str) -> int:
@@ -102,13 +108,16 @@ def pair(gold: int, predicted: int) -> tuple[tuple[int, int], ...]:
     return tuple(answered + extra) or ((NONE_CELL, NONE_CELL),)
 
 
-def confusion(gold: Masks, predicted: Masks) -> NDArray[np.int64]:
+def confusion(
+    gold: Masks, predicted: Masks, *, pairing: Pairing = "one-to-one"
+) -> NDArray[np.int64]:
     """Counts which label was predicted for which.
 
     Args:
         gold: Gold masks of T turns. Shape (T,).
         predicted: Masks of what was tagged; 0 where an answer could not be read, which puts
             its turn's gold labels into the ``none`` column. Shape (T,).
+        pairing: Which labels of a turn meet: ``one-to-one``, or ``all`` with all.
 
     Returns:
         Rows are gold, columns predicted, both in the order of :data:`CELLS`: the sixteen
@@ -122,6 +131,8 @@ def confusion(gold: Masks, predicted: Masks) -> NDArray[np.int64]:
             f"{gold.shape} gold masks and {predicted.shape} predicted ones. "
             "There must be one of each per turn."
         )
+    if pairing == "all":
+        return _members(gold).T @ _members(predicted)
     matrix = np.zeros((len(CELLS), len(CELLS)), dtype=np.int64)
     same = gold == predicted
     np.fill_diagonal(matrix, [*label_counts(gold[same]), (gold[same] == 0).sum()])
@@ -132,24 +143,34 @@ def confusion(gold: Masks, predicted: Masks) -> NDArray[np.int64]:
     return matrix
 
 
-def confusion_frame(predictions: Predictions) -> pd.DataFrame:
+def _members(masks: Masks) -> NDArray[np.int64]:
+    """Says which of :data:`CELLS` each turn has. Shape (T, 17)."""
+    labels = (masks[:, None] >> np.arange(len(LABELS))) & 1
+    return np.column_stack([labels, masks == 0]).astype(np.int64)
+
+
+def confusion_frame(predictions: Predictions, *, pairing: Pairing = "one-to-one") -> pd.DataFrame:
     """Counts a run's pairs of gold label and tag, as a tidy data frame.
 
     Args:
         predictions: The run.
+        pairing: Which labels of a turn meet: ``one-to-one``, or ``all`` with all.
 
     Returns:
         One row for each cell of the matrix, row by row, those that never occur included.
 
         - ``system`` (str): the model's name; ``over`` (str): over which dialogues, as a heading.
         - ``gold``, ``tagged`` (categorical): a name of :data:`CELLS`.
+        - ``pairing`` (str): as given.
         - ``count`` (int): how often the tag answers the gold label; ``support`` (int): the sum of
           the gold label's row.
         - ``value`` (float): their quotient, a share; NaN where the row is empty.
     """
-    frame = _cells(predictions.corpus.gold, predictions.masks, "gold", "tagged")
+    matrix = confusion(predictions.corpus.gold, predictions.masks, pairing=pairing)
+    frame = _cells(matrix, "gold", "tagged")
     frame.insert(0, "system", predictions.record.name)
     frame.insert(1, "over", predictions.over)
+    frame.insert(4, "pairing", pairing)
     support = frame.groupby("gold", observed=False)["count"].transform("sum")
     return frame.assign(support=support, value=ratio(frame["count"].to_numpy(), support.to_numpy()))
 
@@ -176,7 +197,7 @@ def annotator_confusion(annotations: Annotations) -> pd.DataFrame:
     frames = []
     for two in pairs(annotations):
         one, other = np.concatenate(two.masks, axis=1)
-        frame = _cells(one, other, "one", "other")
+        frame = _cells(confusion(one, other), "one", "other")
         frame.loc[(frame["one"] == NONE) & (frame["other"] == NONE), "count"] = 0
         frame.insert(0, "first", two.first)
         frame.insert(1, "second", two.second)
@@ -185,13 +206,13 @@ def annotator_confusion(annotations: Annotations) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def _cells(one: Masks, other: Masks, rows: str, columns: str) -> pd.DataFrame:
+def _cells(matrix: NDArray[np.int64], rows: str, columns: str) -> pd.DataFrame:
     """Lists the cells of a confusion matrix, row by row."""
     size = len(CELLS)
     return pd.DataFrame(
         {
             rows: pd.Categorical(np.repeat(CELLS, size), CELLS),
             columns: pd.Categorical(np.tile(CELLS, size), CELLS),
-            "count": confusion(one, other).ravel(),
+            "count": matrix.ravel(),
         }
     )

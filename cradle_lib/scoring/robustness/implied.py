@@ -12,11 +12,58 @@ import math
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
+from typing import Final
 
 import pandas as pd
 
 from cradle_lib.errors import CradleError
-from cradle_lib.published import Published
+from cradle_lib.published import Published, published_label_counts, published_table
+
+# What the paper's text states of a system at the turn level.
+_STATED: Final = {
+    "precision": "result.turn.micro_precision.",
+    "recall": "result.turn.micro_recall.",
+    "f1": "result.turn.micro_f1.",
+    "fp": "errors.fp.",
+    "fn": "errors.fn.",
+}
+# Solutions further apart than this say nothing that is worth a cell.
+_NEAR: Final = 0.01
+
+
+def implied_scores() -> pd.DataFrame:
+    """Derives the micro scores at the turn level that the paper's text leaves unsaid.
+
+    The gold labels are those of the user turns, the only reading that fits all of its numbers.
+
+    Returns:
+        One row for each score of a system that is not stated and in which all solutions of
+        :func:`possible_counts` agree to one point.
+
+        - ``system`` (str): the last part of its keys in the table of published values.
+        - ``level`` (str): ``turn``; ``score`` (str): such as ``micro_recall``.
+        - ``derived`` (float): the score, a share; the mean of several solutions.
+        - ``derived_low``, ``derived_high`` (float): the least and greatest of several solutions;
+          NaN where there is one.
+        - ``solutions`` (int): how many there are.
+    """
+    table, gold = published_table(), sum(published_label_counts().values())
+    found: dict[str, dict[str, Published]] = {}
+    for key, entry in table.items():
+        for name, prefix in _STATED.items():
+            if key.startswith(prefix):
+                found.setdefault(key.removeprefix(prefix), {})[name] = entry
+    rows = []
+    for system, stated in found.items():
+        solutions = possible_counts([gold], **stated)
+        for name in ("precision", "recall", "f1"):
+            values = solutions[name].dropna()
+            if name in stated or not len(values) or values.max() - values.min() > _NEAR:
+                continue
+            low, high = (values.min(), values.max()) if len(values) > 1 else (math.nan, math.nan)
+            rows.append((system, "turn", f"micro_{name}", values.mean(), low, high, len(solutions)))
+    names = ["system", "level", "score", "derived", "derived_low", "derived_high", "solutions"]
+    return pd.DataFrame(rows, columns=names)
 
 
 def possible_counts(

@@ -3,8 +3,8 @@
 Each variant changes one thing against the defaults and leaves the rest: what two empty sets
 score, what 0/0 is, what an unreadable answer counts as, what happens to labels on rows where no
 model is asked, which macro F1 is computed, whether a label that a dialogue has had before counts
-again, and whether labels that hardly occur take part in macro scores. Repeats within one answer can't matter: the labels of
-a turn are a set.
+again, and whether labels that hardly occur take part in macro scores. Repeats within one answer
+can't matter: the labels of a turn are a set.
 """
 
 from __future__ import annotations

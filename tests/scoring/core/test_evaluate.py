@@ -58,7 +58,7 @@ def test_scores_are_scikit_learns_and_stand_beside_their_intervals(run: Predicti
 def test_an_evaluation_is_a_frame_of_its_scores(run: Predictions) -> None:
     result = evaluate(run, draws=200)
     frame = result.to_frame()
-    names = ["system", "level", "over", "dialogues", "unusable", "label", "score"]
+    names = ["system", "level", "over", "dialogues", "unusable", "tags", "label", "score"]
     assert list(frame.columns) == [
         *names, *("value", "low", "high"), *("support", "tp", "fp", "fn"), "signature"
     ]  # fmt: skip

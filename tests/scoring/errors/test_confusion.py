@@ -78,6 +78,18 @@ def test_the_matrix_is_the_sum_over_turns(turns: list[tuple[int, int]]) -> None:
     assert (confusion(gold, predicted) == expected).all()
 
 
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.tuples(small, small), max_size=20))
+def test_all_pairs_are_those_of_two_loops(turns: list[tuple[int, int]]) -> None:
+    gold, predicted = (np.array([t[k] for t in turns], dtype=np.uint16) for k in (0, 1))
+    expected = np.zeros((17, 17), dtype=np.int64)
+    for one, other in turns:
+        for row in [i for i in range(16) if one >> i & 1] or [16]:
+            for column in [i for i in range(16) if other >> i & 1] or [16]:
+                expected[row, column] += 1
+    assert (confusion(gold, predicted, pairing="all") == expected).all()
+
+
 @pytest.mark.parametrize("gold", LABELS)
 @pytest.mark.parametrize("predicted", LABELS)
 def test_single_labels_are_read_off_whatever_they_are(gold: str, predicted: str) -> None:

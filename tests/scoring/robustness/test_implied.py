@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 
 from cradle_lib.errors import CradleError
 from cradle_lib.published import Published, published_table
-from cradle_lib.scoring.robustness.implied import possible_counts, possible_totals, rounds_to
+from cradle_lib.scoring.robustness.implied import (
+    implied_scores,
+    possible_counts,
+    possible_totals,
+    rounds_to,
+)
 
 
 def percent(text: str) -> Published:
@@ -113,6 +118,22 @@ def test_one_system_of_the_paper_has_one_solution_and_only_with_the_labels_of_us
         fp=stated["errors.fp.qwen2.5-72b"],
     )
     assert found[["gold", "tp", "fp", "fn"]].to_numpy().tolist() == [[711, 459, 1609, 252]]
+
+
+def test_implied_scores_are_fractions_of_the_stated_counts() -> None:
+    # By hand, from 711 gold labels: 442 missed and 285 added leave 269 found; 447 missed leave 264.
+    frame = implied_scores().set_index(["system", "score"])["derived"]
+    found = {
+        ("qwen3-14b", name): frame["qwen3-14b", f"micro_{name}"] for name in ("precision", "f1")
+    }
+    assert found == {
+        ("qwen3-14b", "precision"): pytest.approx(269 / (269 + 285)),
+        ("qwen3-14b", "f1"): pytest.approx(2 * 269 / (2 * 269 + 285 + 442)),
+    }
+    assert frame["gpt-oss-20b", "micro_recall"] == pytest.approx(264 / 711)
+    # What is stated is not derived, and what is wide open is not there.
+    assert ("qwen3-32b", "micro_f1") not in frame.index
+    assert "claude" not in frame.index.get_level_values("system")
 
 
 def test_what_does_not_depend_on_false_positives_leaves_them_open() -> None:
