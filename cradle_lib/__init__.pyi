@@ -7,6 +7,7 @@ from .annotation.shipped import load_annotations as load_annotations
 from .annotation.voting import OUTCOME_KEYS as OUTCOME_KEYS
 from .construction.check import check_attempts as check_attempts
 from .construction.check import check_dialogues as check_dialogues
+from .construction.check import contamination as contamination
 from .construction.construct import construct as construct
 from .construction.construct import load_construction as load_construction
 from .construction.plan import plan_dialogues as plan_dialogues
@@ -49,6 +50,7 @@ from .display.theme import theme as theme
 from .published import published_label_counts as published_label_counts
 from .published import published_table as published_table
 from .scoring.comparison.comparison import compare as compare
+from .scoring.comparison.fates import label_fates as label_fates
 from .scoring.comparison.run_agreement import run_agreement as run_agreement
 from .scoring.core.conventions import Conventions as Conventions
 from .scoring.core.evaluate import evaluate as evaluate
@@ -66,3 +68,5 @@ from .scoring.robustness.subgroups import subgroups as subgroups
 from .scoring.robustness.thresholds import thresholds as thresholds
 from .scoring.timing.alarm_burden import alarm_burden as alarm_burden
 from .scoring.timing.timing import timing as timing
+from .training.recipe import load_recipe as load_recipe
+from .training.record import read_training as read_training

@@ -12,13 +12,20 @@ from cradle_lib.construction.plan import TIMINGS, Event, Kind, Plan, Step
 from cradle_lib.construction.posts import Posts
 from cradle_lib.construction.validators.checks import VALIDATORS, Finding, check_draft
 from cradle_lib.construction.validators.draft import draft_of, read_draft
-from cradle_lib.construction.validators.duplicates import NAME, near_duplicates
+from cradle_lib.construction.validators.duplicates import (
+    NAME,
+    THRESHOLD,
+    near_duplicates,
+    words_of,
+)
 from cradle_lib.construction.validators.rules import Case
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.errors import CorpusError
 from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK, labels_of
 
 _COLUMNS: Final = ("validator", "section", "severity", "dialogues", "found", "share")
+# Words from which on a turn that was said before tells something.
+_TELLING: Final = 5
 _Judged = tuple[str, Case, Sequence[Finding]]
 
 
@@ -70,6 +77,48 @@ def check_dialogues(
     texts = [(f"{other.name} {d.id}", draft_of(d).text) for other in against for d in other]
     texts += [(name, case.draft.text) for name, case, _ in judged]
     return _summary(judged, near_duplicates(texts))
+
+
+def contamination(train: Corpus, test: Corpus, threshold: float = THRESHOLD) -> pd.DataFrame:
+    """Counts what a test split shares with the split that a model was trained on.
+
+    Args:
+        train: What was learned from.
+        test: What is tested on.
+        threshold: Jaccard index of word triples from which on two dialogues nearly equal.
+
+    Returns:
+        A row for the dialogues of the test split that nearly equal one of train, one for its user
+        turns whose words a user turn of train has in the same order, and one for those of them
+        that have a label. Turns of fewer than five words are left out: anyone says them.
+
+        - ``what`` (str): what is counted; ``number`` (int): how many there are.
+        - ``found`` (int): how many of them are in train too; ``value`` (float): their share, NaN
+          if there are none.
+    """
+    # Two files may have the same name.
+    sides = {"train": train, "test": test}
+    texts = [(f"{side} {d.id}", draft_of(d).text) for side, corpus in sides.items() for d in corpus]
+    pairs = ((name, earlier) for name, earlier, _ in near_duplicates(texts, threshold))
+    copies = sum(name.startswith("test") and earlier.startswith("train") for name, earlier in pairs)
+    known = {words for words, _ in _user_words(train)}
+    said = list(_user_words(test))
+    rows = [("dialogues", len(test), copies)]
+    for name, chosen in (
+        ("user turns", said),
+        ("user turns with a label", [turn for turn in said if turn[1]]),
+    ):
+        rows.append((name, len(chosen), sum(words in known for words, _ in chosen)))
+    frame = pd.DataFrame(rows, columns=["what", "number", "found"])
+    return frame.assign(value=frame["found"] / frame["number"].where(frame["number"] > 0))
+
+
+def _user_words(corpus: Corpus) -> Iterable[tuple[tuple[str, ...], int]]:
+    for dialogue in corpus:
+        for turn in dialogue.user_turns:
+            words = words_of(dialogue.utterance(turn))
+            if len(words) >= _TELLING:
+                yield tuple(words), turn.mask
 
 
 def check_attempts(made: Construction, posts: Posts) -> pd.DataFrame:

@@ -136,16 +136,19 @@ class TrainingRecord(BaseModel):
             part.write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
-def read_training(folder: Path) -> TrainingRecord:
+def read_training(folder: str | Path) -> TrainingRecord:
     """Reads the record of a training.
 
     Args:
-        folder: What :func:`~cradle_lib.training.train_model` wrote.
+        folder: What :func:`~cradle_lib.training.train_model` wrote; relative to the working
+            directory, or else to this repository.
 
     Raises:
         TrainingError: If there is none, or it can't be read.
     """
-    path = folder / FILE
+    path = Path(folder) / FILE
+    if not path.is_file():
+        path = paths.ROOT / path
     try:
         return TrainingRecord.model_validate(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:

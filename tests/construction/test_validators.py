@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cradle_lib import labels, load_corpus
-from cradle_lib.construction.check import check_dialogues
+from cradle_lib.construction.check import check_dialogues, contamination
 from cradle_lib.construction.plan import Event, Kind, Plan, Step
 from cradle_lib.construction.posts import Post
 from cradle_lib.construction.validators.checks import VALIDATORS, check_draft
@@ -191,3 +192,30 @@ def test_a_corpus_against_itself_is_all_duplicates() -> None:
     corpus = load_corpus("surrogate", "dev").subset(range(20), "part")
     table = check_dialogues(corpus, against=[corpus]).set_index("validator")
     assert table.loc["near-duplicate", "found"] == 20
+
+
+def test_what_two_splits_share_is_counted_by_dialogue_and_by_turn() -> None:
+    test, train = load_corpus("surrogate"), load_corpus("surrogate", "train")
+    some = test.subset(range(20), "some")
+    rows = contamination(some, some).set_index("what")
+    assert (rows["found"] == rows["number"]).all()
+    assert rows["number"]["dialogues"] == 20
+
+    # The twin compares all pairs, word by word.
+    few = train.subset(range(300), "few")
+    said = [
+        (re.findall(r"[\w']+", dialogue.utterance(turn).lower()), turn.mask)
+        for dialogue in test
+        for turn in dialogue.user_turns
+    ]
+    known = [
+        re.findall(r"[\w']+", dialogue.utterance(turn).lower())
+        for dialogue in few
+        for turn in dialogue.user_turns
+    ]
+    told = [words for words, _ in said if len(words) > 4]
+    rows = contamination(few, test).set_index("what")
+    assert rows["found"]["user turns"] == sum(words in known for words in told)
+    assert rows["number"]["user turns"] == len(told)
+    labelled = [words for words, mask in said if mask and len(words) > 4]
+    assert rows["found"]["user turns with a label"] == sum(words in known for words in labelled)

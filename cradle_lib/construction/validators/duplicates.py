@@ -26,9 +26,14 @@ _CHUNK: Final = 1_000
 NAME: Final = "near-duplicate"
 
 
+def words_of(text: str) -> list[str]:
+    """Gives the words of a text in lower case, without punctuation."""
+    return _WORD.findall(text.lower())
+
+
 def triples(text: str) -> set[str]:
     """Gives the word triples of a text; all its words as one if it has fewer than three."""
-    words = _WORD.findall(text.lower())
+    words = words_of(text)
     return {" ".join(words[at : at + 3]) for at in range(max(len(words) - 2, 1))}
 
 

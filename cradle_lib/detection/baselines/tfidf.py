@@ -143,10 +143,10 @@ def train_split(corpus: Corpus) -> Corpus:
             try:
                 return load_corpus(str(path))
             except CorpusError as error:
-                raise EngineError(f"tfidf can't learn: {error}") from error
+                raise EngineError(f"there is nothing to learn from: {error}") from error
     place = f"beside {paths.shown(corpus.path)}" if corpus.path else "in a file"
     raise EngineError(
-        f"tfidf learns from the train split of {corpus.name}, and there is none {place}. "
+        f"this system learns from the train split of {corpus.name}, and there is none {place}. "
         "Name it like the test split, with 'train' in place of 'test'."
     )
 

@@ -1,0 +1,122 @@
+"""A frozen language model that is only read: its hidden states, and a linear classifier.
+
+It says what the model has understood before anybody trained it to say so. The model reads each
+question as it is asked, its tags so far in the history; the state of one inner layer at the last
+token, where an answer would begin, is what one logistic regression per label decides by. They
+learn from dialogues of the train split with gold tags in the history, as a fine-tuned model does.
+
+References:
+    Alain and Bengio, "Understanding intermediate layers using linear classifier probes"
+    (arXiv 1610.01644).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection.baselines import tfidf
+from cradle_lib.detection.baselines.tfidf import Linear, fit_labels, train_split
+from cradle_lib.detection.engine import Options, Sequential, checksum
+from cradle_lib.detection.local.local_engine import LocalEngine
+from cradle_lib.detection.local.snapshot import weights_pin
+from cradle_lib.detection.model import Model
+from cradle_lib.detection.session import Answer, Prompt, Session
+from cradle_lib.labels import format_mask
+from cradle_lib.prompts import load_template
+
+# Two thirds of the way up, where what a text says is most at hand; not tuned.
+_DEPTH: Final = 2 / 3
+# More dialogues take longer to read than they are worth: a state has some hundred numbers.
+_DIALOGUES: Final = 500
+_SEED: Final = 0
+
+
+class Probe(LocalEngine, Sequential):
+    """Classifies the states of a model; see :class:`.LocalEngine` for its other arguments.
+
+    Args:
+        model: An entry of the registry, with weights.
+        corpus: The corpus of the run; the train split is found beside it.
+        options: How this machine runs it.
+
+    Raises:
+        EngineError: If there is no train split beside the corpus, or the model can't be loaded.
+    """
+
+    uses = frozenset({"dtype", "chat"})
+
+    @classmethod
+    def create(cls, model: Model, corpus: Corpus, options: Options) -> Probe:
+        """Makes the engine, for the weights and the train split as they are now."""
+        engine = cls(model, corpus, options)
+        code = checksum(__file__, str(tfidf.__file__))
+        learned = f"train:{engine._train.fingerprint} code:{code}"
+        engine.revision = f"{weights_pin(model) or 'unpinned'} {learned}"
+        return engine
+
+    def __init__(self, model: Model, corpus: Corpus, options: Options) -> None:
+        super().__init__(model, options)
+        self._train = train_split(corpus)
+        self._read: list[int] = []
+        self._cache: Any = None
+
+    def reply(self, prompt: Prompt) -> Answer:
+        """Tags the current turn by the state in which the model would begin to answer."""
+        mean, spread, linear = self._fitted
+        state, tokens, cached = self._state(prompt)
+        answer = linear.answer(((state - mean) / spread)[None])
+        return Answer(answer.text, tokens_in=tokens, tokens_cached=cached)
+
+    @cached_property
+    def _fitted(self) -> tuple[NDArray[np.float64], NDArray[np.float64], Linear]:
+        template = load_template(self._model.prompt)
+        order = np.random.default_rng(_SEED).permutation(len(self._train))[:_DIALOGUES]
+        states, masks = [], []
+        for place in order:
+            dialogue = self._train.dialogues[place]
+            session = Session(dialogue, template)
+            for turn in dialogue.user_turns:
+                if session.prompt is not None:
+                    states.append(self._state(session.prompt)[0])
+                    masks.append(turn.mask)
+                    session.answer(Answer(format_mask(turn.mask)))
+        matrix = np.stack(states)
+        mean, spread = matrix.mean(axis=0), matrix.std(axis=0) + np.finfo(float).eps
+        return mean, spread, fit_labels((matrix - mean) / spread, masks)
+
+    def _state(self, prompt: Prompt) -> tuple[NDArray[np.float64], int, int]:
+        """Reads a prompt; what it shares with the one before is not computed again.
+
+        Returns:
+            The state, shape (hidden size,); tokens of the prompt, and how many of them were known.
+        """
+        import torch
+        from transformers import DynamicCache
+
+        local = self._local
+        [ids] = local.ids([prompt])
+        known = 0
+        for one, other in zip(ids[:-1], self._read, strict=False):
+            if one != other:
+                break
+            known += 1
+        if self._cache is None or not known:
+            self._cache, known = DynamicCache(config=local.lm.config), 0
+        elif known < len(self._read):
+            self._cache.crop(known - len(self._read))
+        device = local.lm.get_input_embeddings().weight.device
+        with torch.inference_mode():
+            states = local.lm(
+                input_ids=torch.tensor([ids[known:]], device=device),
+                past_key_values=self._cache,
+                output_hidden_states=True,
+                logits_to_keep=1,
+            ).hidden_states
+        self._read = ids
+        layer = round(_DEPTH * (len(states) - 1))
+        return states[layer][0, -1].double().cpu().numpy(), len(ids), known

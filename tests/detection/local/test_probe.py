@@ -1,0 +1,80 @@
+"""The probe against scikit-learn on states of plain forward passes over whole prompts."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.preprocessing import StandardScaler
+
+from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.detection import load_predictions, run
+from cradle_lib.detection.engine import Options
+from cradle_lib.detection.local.loading import load_local
+from cradle_lib.detection.session import Answer, Session
+from cradle_lib.errors import EngineError
+from cradle_lib.labels import BITS, format_mask
+from cradle_lib.prompts import load_template
+
+from .tiny_models import make_model, make_weights
+
+LINES = [("I am so tired of it all.", "alert_ongoing"), ("The bus was late.", "none")]
+LINES += [("I hurt myself again.", "confirm_SH_ongoing"), ("We had soup.", "none")]
+
+
+def write_split(path: Path, dialogues: int, seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    with path.open("w", newline="", encoding="utf-8") as handle:
+        writer = csv.writer(handle)
+        writer.writerow(["turn_id", "text", "labels"])
+        for _ in range(dialogues):
+            for turn, place in enumerate(chance.permutation(len(LINES))):
+                text, labels = LINES[place]
+                writer.writerow([turn, f"User: {text} {chance.integers(99)}", labels])
+
+
+def states(corpus: Corpus, local: object, template: object) -> tuple[np.ndarray, np.ndarray]:
+    found, masks = [], []
+    for dialogue in corpus:
+        session = Session(dialogue, template)  # type: ignore[arg-type]
+        for turn in dialogue.user_turns:
+            ids = torch.tensor(local.ids([session.prompt]))  # type: ignore[attr-defined]
+            with torch.no_grad():
+                hidden = local.lm(ids, output_hidden_states=True).hidden_states  # type: ignore[attr-defined]
+            found.append(hidden[round(2 / 3 * (len(hidden) - 1))][0, -1].double().numpy())
+            masks.append(turn.mask)
+            session.answer(Answer(format_mask(turn.mask)))
+    return np.stack(found), np.array(masks)
+
+
+def test_the_probe_is_scikit_learn_on_the_states_of_whole_prompts(tmp_path: Path) -> None:
+    write_split(tmp_path / "train.csv", 12, seed=1)
+    write_split(tmp_path / "test.csv", 4, seed=2)
+    test, train = (load_corpus(str(tmp_path / f"{name}.csv")) for name in ("test", "train"))
+    model = make_model(make_weights(tmp_path / "weights"))
+    model = model.model_copy(update={"engine": "probe", "prompt": "brief"})
+    path = run(model, test, out=tmp_path, history="gold")
+    predictions = load_predictions(path, test)
+
+    local, template = load_local(model, Options(device="cpu")), load_template("brief")
+    learned, masks = states(train, local, template)
+    used = [bit for bit in BITS.values() if (masks & bit).any()]
+    scaler = StandardScaler().fit(learned)
+    oracle = OneVsRestClassifier(LogisticRegression(class_weight="balanced", max_iter=1000))
+    oracle.fit(scaler.transform(learned), np.stack([masks & bit > 0 for bit in used], axis=1))
+    found = oracle.predict(scaler.transform(states(test, local, template)[0]))
+    assert predictions.masks.tolist() == (found @ np.array(used)).tolist()
+    assert predictions.masks.any()
+    assert f"train:{train.fingerprint}" in str(predictions.record.revision)
+
+
+def test_without_a_train_split_nothing_is_loaded(tmp_path: Path) -> None:
+    write_split(tmp_path / "test.csv", 1, seed=0)
+    model = make_model(tmp_path / "nowhere").model_copy(update={"engine": "probe", "prompt": "brief"})
+    with pytest.raises(EngineError, match="learns from the train split"):
+        run(model, load_corpus(str(tmp_path / "test.csv")), out=tmp_path)

@@ -1,0 +1,79 @@
+"""Fates of gold labels, compared with the pairs of the error taxonomy counted one by one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection.predictions import Predictions
+from cradle_lib.errors import ScoringError
+from cradle_lib.labels import BITS, stage
+from cradle_lib.scoring.comparison.fates import FATES, label_fates
+from cradle_lib.scoring.errors.taxonomy import label_pairs
+
+MakeCorpus = Callable[[Sequence[Sequence[tuple[str, int]]]], Corpus]
+MakePredictions = Callable[..., Predictions]
+SOME = ["alert_ongoing", "alert_past", "confirm_SH_ongoing", "confirm_SH_past", "confirm_DV_past"]
+masks = st.sets(st.sampled_from(SOME), max_size=2).map(lambda names: sum(BITS[n] for n in names))
+FATE_OF = {"temporal_swap": "swapped", "missed_alert": "missed", "missed_confirm": "missed"}
+
+
+@settings(
+    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(turns=st.lists(st.tuples(masks, masks, masks), min_size=2, max_size=8))
+def test_fates_are_those_of_the_pairs_one_by_one(
+    turns: list[tuple[int, int, int]], make_corpus: MakeCorpus, make_predictions: MakePredictions
+) -> None:
+    golds, *tagged = (list(column) for column in zip(*turns, strict=True))
+    half = len(golds) // 2
+    corpus = make_corpus([[("U", g) for g in part] for part in (golds[:half], golds[half:])])
+    runs = [make_predictions(corpus, tags) for tags in tagged]
+    frame = label_fates(*runs, draws=0).set_index(["gold", "fate"])
+    assert set(frame.index) == {(name, fate) for name, _ in frame.index for fate in FATES}
+    for when, run in zip(("before", "after"), runs, strict=True):
+        pairs = label_pairs(run).query("gold != 'none'")
+        fates = [
+            "found" if gold == tag else FATE_OF.get(str(category), "taken")
+            for gold, tag, category in zip(
+                pairs["gold"], pairs["tagged"], pairs["category"], strict=True
+            )
+        ]
+        for name in ("all labels", "alerts", "confirms", *SOME):
+            own = [
+                fate
+                for gold, fate in zip(pairs["gold"], fates, strict=True)
+                if name in ("all labels", gold, f"{stage(str(gold))}s")
+            ]
+            for fate in FATES:
+                share = own.count(fate) / len(own) if own else math.nan
+                assert frame.loc[(name, fate), when] == pytest.approx(share, nan_ok=True)
+                assert frame.loc[(name, fate), "support"] == len(own)
+    gained = frame["after"] - frame["before"]
+    assert frame["value"].to_list() == pytest.approx(gained.to_list(), nan_ok=True)
+
+
+def test_the_same_run_twice_changes_nothing(
+    make_corpus: MakeCorpus, make_predictions: MakePredictions
+) -> None:
+    one, other = BITS[SOME[0]], BITS[SOME[2]]
+    corpus = make_corpus([[("U", one), ("U", other)], [("U", one)], [("U", other)]])
+    run = make_predictions(corpus, [one, 0, other, other])
+    frame = label_fates(run, run, draws=50)
+    known = frame[frame["support"] > 0]
+    assert (known[["value", "low", "high"]] == 0).all(axis=None)
+
+
+def test_runs_over_other_dialogues_are_refused(
+    make_corpus: MakeCorpus, make_predictions: MakePredictions
+) -> None:
+    runs = [
+        make_predictions(make_corpus([[("U", 0)] * size] * 2), [0] * size * 2) for size in (1, 2)
+    ]
+    with pytest.raises(ScoringError, match="corpus"):
+        label_fates(*runs, draws=0)
