@@ -67,6 +67,7 @@ from .scoring.robustness.sensitivity import sensitivity as sensitivity
 from .scoring.robustness.subgroups import subgroups as subgroups
 from .scoring.robustness.thresholds import thresholds as thresholds
 from .scoring.timing.alarm_burden import alarm_burden as alarm_burden
+from .scoring.timing.alarm_burden import projected_precision as projected_precision
 from .scoring.timing.timing import timing as timing
 from .training.recipe import load_recipe as load_recipe
 from .training.record import read_training as read_training

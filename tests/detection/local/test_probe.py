@@ -75,6 +75,8 @@ def test_the_probe_is_scikit_learn_on_the_states_of_whole_prompts(tmp_path: Path
 
 def test_without_a_train_split_nothing_is_loaded(tmp_path: Path) -> None:
     write_split(tmp_path / "test.csv", 1, seed=0)
-    model = make_model(tmp_path / "nowhere").model_copy(update={"engine": "probe", "prompt": "brief"})
+    model = make_model(tmp_path / "nowhere").model_copy(
+        update={"engine": "probe", "prompt": "brief"}
+    )
     with pytest.raises(EngineError, match="learns from the train split"):
         run(model, load_corpus(str(tmp_path / "test.csv")), out=tmp_path)

@@ -2,15 +2,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.scoring.core.conventions import Conventions
-from cradle_lib.scoring.timing.alarm_burden import TALLIES, alarm_burden, burden_rows
+from cradle_lib.scoring.timing.alarm_burden import (
+    TALLIES,
+    alarm_burden,
+    burden_rows,
+    projected_precision,
+)
 
 from .test_windows import AO, DVP, SHO, dialogues, rows_of
 
@@ -26,6 +31,8 @@ def brute(turns: list[tuple[int, int]]) -> dict[str, int]:
         found["correct_tags"] += (tags & gold).bit_count()
         found["negative_turns"] += not gold
         found["flagged_turns"] += bool(tags) and not gold
+        found["gold_turns"] += bool(gold)
+        found["flagged_gold"] += bool(gold) and bool(tags)
         found["alarms"] += (tags & ~seen).bit_count()
         found["repeats"] += (tags & seen & ~gold).bit_count()
         seen |= tags
@@ -62,6 +69,9 @@ def test_a_worked_burden(corpus: Corpus, make_predictions: MakePredictions) -> N
         {
             "false_tags_per_dialogue": 4 / 3,
             "flagged_per_100": 100 * 3 / 6,
+            "flagged_per_1000": 1000 * 5 / 8,
+            "flagged_per_100_dialogues": 100 * 5 / 3,
+            "gold_flagged": 2 / 2,
             "quiet_flagged": 1 / 2,
             "needed_to_evaluate": 6 / 2,
             # Alarms: AO, DVP and SHO in the first dialogue, AO in the second.
@@ -104,15 +114,38 @@ def test_each_ratio_of_the_frame_is_that_of_its_counts(
     assert counts == {
         "false_tags_per_dialogue": (4, 3),
         "flagged_per_100": (3, 6),
+        "flagged_per_1000": (5, 8),
+        "flagged_per_100_dialogues": (5, 3),
+        "gold_flagged": (2, 2),
         "quiet_flagged": (1, 2),
         "needed_to_evaluate": (6, 2),
         "repeats_per_alarm": (2, 4),
     }
-    scale = np.where(frame["measure"] == "flagged_per_100", 100, 1)
+    scales = {"flagged_per_100": 100, "flagged_per_1000": 1000, "flagged_per_100_dialogues": 100}
+    scale = frame["measure"].map(scales).fillna(1)
     assert frame["value"].tolist() == pytest.approx(scale * frame["count"] / frame["of"])
-    assert frame["low"].le(frame["value"]).all()
+    # A draw without the one dialogue that has gold labels leaves that share undefined.
+    bounded = frame[frame["measure"] != "gold_flagged"]
+    assert bounded["low"].le(bounded["value"]).all()
     assert set(frame["over"]) == {f"tiny ({corpus.fingerprint}): 3 dialogues, 8 user turns"}
     silent = alarm_burden(make_predictions(corpus, [0] * 8), draws=0)
-    assert silent["value"].isna().tolist() == [False, False, False, True, True]
+    undefined = silent["measure"].isin(["needed_to_evaluate", "repeats_per_alarm"])
+    assert silent["value"].isna().tolist() == undefined.tolist()
     assert silent[["low", "high"]].isna().all(axis=None)
     assert silent["low"].dtype == float
+
+
+def test_a_projected_precision_is_bayes_rule_on_the_counts(
+    corpus: Corpus, make_predictions: MakePredictions
+) -> None:
+    run = make_predictions(corpus, [AO, AO | DVP, 0, 0, 0, AO, 0, 0])
+    # By hand: 1 of 2 turns with gold and 2 of 6 without it are flagged.
+    frame = projected_precision(run, [0.01], draws=0)
+    assert frame["prevalence"].tolist() == [2 / 8, 0.01]
+    assert frame["observed"].tolist() == [True, False]
+    # At the corpus' own prevalence it is the precision of flags: 1 of 3.
+    rare = Fraction(1, 2) * Fraction(1, 100)
+    expected = [Fraction(1, 3), rare / (rare + Fraction(2, 6) * Fraction(99, 100))]
+    assert frame["value"].tolist() == pytest.approx([float(share) for share in expected])
+    silent = projected_precision(make_predictions(corpus, [0] * 8), draws=0)
+    assert silent["value"].isna().all()
