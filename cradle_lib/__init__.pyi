@@ -64,6 +64,7 @@ from .scoring.robustness.implied import implied_scores as implied_scores
 from .scoring.robustness.implied import possible_counts as possible_counts
 from .scoring.robustness.implied import possible_totals as possible_totals
 from .scoring.robustness.sensitivity import sensitivity as sensitivity
+from .scoring.robustness.subgroup_tests import subgroup_tests as subgroup_tests
 from .scoring.robustness.subgroups import subgroups as subgroups
 from .scoring.robustness.thresholds import thresholds as thresholds
 from .scoring.timing.alarm_burden import alarm_burden as alarm_burden
