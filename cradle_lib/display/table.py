@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import pandas as pd
 
@@ -146,8 +147,19 @@ def show(
         published=published,
         transpose=transpose,
     )
-    said = (*_tuple(notes), *(f"Signature `{line}`." for line in _signatures(data)))
+    signatures = _signatures(data)
+    said = (*_tuple(notes), *(f"Signature `{line}`." for line in signatures))
+    if "low" in data and data["low"].notna().any() and any(map(_DRAWN.search, signatures)):
+        said = (*said, RESAMPLED)
     return Table(frame, caption, layout.grid(data), said, export.slug(name or caption))
+
+
+#: What an interval over dialogues leaves out.
+RESAMPLED: Final = (
+    "Intervals are over dialogues: how much a system varies from one run to the next is not in "
+    "them."
+)
+_DRAWN: Final = re.compile(r"\|boot:[1-9]")
 
 
 def _signatures(frame: pd.DataFrame) -> list[str]:

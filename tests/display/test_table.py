@@ -451,3 +451,15 @@ def test_a_terminal_shows_caption_cells_and_notes(scores: pd.DataFrame) -> None:
     assert text.splitlines()[0] == "Scores."
     assert re.search(r"^ *tfidf +25.0 \[22.0, 28.0\] +10.0 \[5.0, 15.0\]$", text, re.MULTILINE)
     assert text.splitlines()[-3:] == ["A note.", "Signature `a`.", "Signature `b`."]
+
+
+def test_resampled_intervals_say_what_they_leave_out() -> None:
+    frame = pd.DataFrame({"system": ["a"], "score": ["F1"], "value": [0.5], "low": [0.4]})
+    frame["high"] = 0.6
+    for draws, said in (("10000@0", True), ("0@0", False)):
+        frame.attrs["signature"] = f"cradle|n:600|boot:{draws}|v0.1.0"
+        table = show(frame, "All.", rows="system", columns="score")
+        assert any("from one run to the next" in note for note in table.notes) is said
+    frame.attrs["signature"] = "cradle|n:600|boot:10000@0|v0.1.0"
+    bare = show(frame.drop(columns=["low", "high"]), "All.", rows="system", columns="score")
+    assert not any("from one run to the next" in note for note in bare.notes)

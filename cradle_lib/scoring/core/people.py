@@ -1,0 +1,68 @@
+"""People as systems: each annotator's labels in the shape of a run, to be scored like one.
+
+What one annotator reaches against gold says how far a system can be expected to get. It is no fair
+race: the gold labels were made from these very annotations, wherever two people agreed.
+
+References:
+    CRADLE-Dialogue (arXiv 2606.10380), Sec 3.2 and Appendix B.3.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from cradle_lib.annotation.table import Annotations
+from cradle_lib.corpus.dialogue import Corpus
+from cradle_lib.detection.parsing import OUTCOMES, Outcome
+from cradle_lib.detection.predictions import Predictions
+from cradle_lib.record import Record
+
+_GUIDELINES: Final = "guidelines"
+
+
+def annotator_runs(annotations: Annotations, corpus: Corpus) -> list[Predictions]:
+    """Turns the labels of each annotator into a run.
+
+    Args:
+        annotations: Everybody's labels; those of adjudicators and the senior are left out, because
+            they saw only what others had left open.
+        corpus: The same dialogues with their gold labels.
+
+    Returns:
+        One run for each annotator, by name, over the dialogues that they labelled. Labels on rows
+        about which no model is asked play no part.
+    """
+    own: dict[str, dict[str, tuple[int, ...]]] = {}
+    for entry in annotations.entries:
+        if entry.role == "annotator":
+            own.setdefault(entry.annotator, {})[entry.dialogue] = entry.masks
+    runs = []
+    for name, given in sorted(own.items()):
+        places = [place for place, dialogue in enumerate(corpus) if dialogue.id in given]
+        part = corpus.subset(places, f"{corpus.name}[{len(places)}]")
+        masks = [given[d.id][turn.turn_id] for d in part for turn in d.user_turns]
+        record = Record.create(
+            model=f"annotator-{name}",
+            name=f"Annotator {name}",
+            group="people",
+            engine=_GUIDELINES,
+            prompt=_GUIDELINES,
+            prompt_hash="",
+            decoding={},
+            corpus=corpus.name,
+            corpus_fingerprint=corpus.fingerprint,
+            dialogues=[dialogue.id for dialogue in part],
+        )
+        runs.append(
+            Predictions(
+                record=record,
+                corpus=part,
+                masks=np.array(masks, dtype=np.uint16),
+                outcomes=np.full(len(masks), OUTCOMES.index(Outcome.OK), dtype=np.uint8),
+                answers=("",) * len(masks),
+                of_turns=len(corpus.gold),
+            )
+        )
+    return runs
