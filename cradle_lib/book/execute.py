@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 import tempfile
 import threading
 import time
@@ -137,8 +136,9 @@ def _run(job: Job, ran: Path) -> None:
 
     # Inherited by the kernel: there, models are read and not run.
     os.environ[PAGE] = job.page.name
-    from jupyter_client.kernelspec import KernelSpec
     from jupyter_client.manager import AsyncKernelManager
+
+    from cradle_lib.book.kernels import kernel_spec
 
     # The path of a Unix socket may have no more than 107 characters.
     with tempfile.TemporaryDirectory(prefix="nbk-") as sockets:
@@ -151,11 +151,7 @@ def _run(job: Job, ran: Path) -> None:
                     # Without a name of its own, two kernels in one folder share a socket.
                     options |= {"transport": "ipc", "ip": os.path.join(sockets, "k")}
                 super().__init__(*args, **options)
-                self._kernel_spec = KernelSpec(
-                    argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
-                    display_name="Python 3",
-                    language="python",
-                )
+                self._kernel_spec = kernel_spec()
 
         papermill.execute_notebook(
             str(job.page.notebook.path),
