@@ -69,7 +69,11 @@ def _body(name: str, origin: str, record: TrainingRecord, runs: Sequence[Predict
     held_out = ", ".join(f"`{split}`" for split in record.held_out) or "any other that was compared"
     left_out = f", {record.dropped:,} left out as too long" if record.dropped else ""
     losses = [row["loss"] for row in record.losses]
-    curve = f"The loss fell from {losses[0]:.3f} to {losses[-1]:.3f}." if losses else ""
+    some = max(1, len(losses) // 10)
+    ends = [sum(part) / some for part in (losses[:some], losses[-some:])]
+    curve = (
+        f"Mean loss of the first and last tenth: {ends[0]:.3f}, {ends[1]:.3f}." if losses else ""
+    )
     return f"""# {name}
 
 It reads a conversation one user turn at a time and tags the turn in which a mental-health crisis
