@@ -8,11 +8,12 @@ release, others measured 22.90 turn-level micro F1 for this kind of system.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +29,8 @@ from cradle_lib.labels import LABELS, format_mask
 _HELD_OUT: Final = ("test", "dev", "validation")
 
 
-class Tfidf(Sequential):
-    """Learns the train split that lies beside the corpus, then tags each turn by itself.
+class Learner(Sequential):
+    """An engine that learns the train split that lies beside the corpus.
 
     Args:
         corpus: The corpus of the run.
@@ -41,13 +42,18 @@ class Tfidf(Sequential):
     kind = "baseline"
 
     @classmethod
-    def create(cls, model: Model, corpus: Corpus, options: Options) -> Tfidf:
+    def create(cls, model: Model, corpus: Corpus, options: Options) -> Self:
         """Makes the engine; it finds its train split beside the corpus."""
         return cls(corpus)
 
     def __init__(self, corpus: Corpus) -> None:
         self._train = train_split(corpus)
-        self.revision = f"train:{self._train.fingerprint} code:{checksum(__file__)}"
+        code = checksum(*dict.fromkeys((inspect.getfile(type(self)), __file__)))
+        self.revision = f"train:{self._train.fingerprint} code:{code}"
+
+
+class Tfidf(Learner):
+    """Tags each turn by itself; see :class:`Learner`."""
 
     def reply(self, prompt: Prompt) -> Answer:
         """Tags the current turn; the history plays no part."""

@@ -14,43 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from cradle_lib.corpus import Corpus
-from cradle_lib.detection.baselines import tfidf
 from cradle_lib.detection.baselines.tfidf import (
+    Learner,
     Linear,
     fit_labels,
-    train_split,
     vectorized,
     word_pairs,
 )
-from cradle_lib.detection.engine import Options, Sequential, checksum
-from cradle_lib.detection.model import Model
 from cradle_lib.detection.session import TAG, Answer, Prompt, Session
 from cradle_lib.labels import LABELS, format_mask
 from cradle_lib.prompts import load_template
 
 
-class TfidfHistory(Sequential):
-    """Learns the train split that lies beside the corpus, history and tags included.
-
-    Args:
-        corpus: The corpus of the run.
-
-    Raises:
-        EngineError: If there is no train split beside it.
-    """
-
-    kind = "baseline"
-
-    @classmethod
-    def create(cls, model: Model, corpus: Corpus, options: Options) -> TfidfHistory:
-        """Makes the engine; it finds its train split beside the corpus."""
-        return cls(corpus)
-
-    def __init__(self, corpus: Corpus) -> None:
-        self._train = train_split(corpus)
-        code = checksum(__file__, str(tfidf.__file__))
-        self.revision = f"train:{self._train.fingerprint} code:{code}"
+class TfidfHistory(Learner):
+    """Tags each turn by its words, those before it and the tags so far; see :class:`.Learner`."""
 
     def reply(self, prompt: Prompt) -> Answer:
         """Tags the current turn, with the history and the tags that it shows."""
