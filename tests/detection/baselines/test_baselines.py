@@ -43,12 +43,15 @@ def keyword() -> Keyword:
         ("My boss keeps touching me at work", "confirm_SHA_ongoing"),
         ("I don\u2019t feel safe at home.", "alert_ongoing"),
         ("Years ago I said I can't go on.", "alert_past"),
-        ("I was groped back then, but my partner hits me now.", "confirm_DV_ongoing"),
+        # One time is read from the whole text, and what goes on now prevails.
+        (
+            "I was groped back then, but my partner hits me now.",
+            "confirm_DV_ongoing; confirm_SHA_ongoing",
+        ),
     ],
 )
 def test_a_plain_disclosure_is_found(keyword: Keyword, text: str, labels: str) -> None:
-    found = format_mask(keyword.find(text))
-    assert labels in found
+    assert format_mask(keyword.find(text)) == labels
 
 
 @pytest.mark.parametrize(
