@@ -11,6 +11,7 @@ from benchmarks import (
     bench_inference,
     bench_remote,
     bench_scoring,
+    bench_training,
 )
 
 BENCHMARKS = (
@@ -20,6 +21,7 @@ BENCHMARKS = (
     bench_remote,
     bench_inference,
     bench_ablation,
+    bench_training,
 )
 
 met = [benchmark.main() for benchmark in BENCHMARKS]
