@@ -86,9 +86,9 @@ def main() -> bool:
         fewer, faster = plain[0] / tree[0], plain[2] / tree[2]
         apart = abs(tree[1] - plain[1]) / plain[1]
         print(
-            f"prompt {name}: {tree[0]:,.0f} tokens against {plain[0]:,.0f} ({fewer:.1f} times fewer, "
-            f"target {TOKENS:g}); {tree[2]:.1f} s against {plain[2]:.1f} s ({faster:.1f} times less, "
-            f"of processor {plain[3] / tree[3]:.1f}, target {TIME:g}); sums of losses "
+            f"prompt {name}: {tree[0]:,.0f} tokens against {plain[0]:,.0f}, {fewer:.1f} times "
+            f"fewer (target {TOKENS:g}); {tree[2]:.1f} s against {plain[2]:.1f} s, {faster:.1f} "
+            f"times less (target {TIME:g}; of processor {plain[3] / tree[3]:.1f}); sums of losses "
             f"{tree[1]:.4f} and {plain[1]:.4f}"
         )
         met.append(fewer >= TOKENS and faster >= TIME and apart < NEAR)

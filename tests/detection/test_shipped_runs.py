@@ -24,6 +24,8 @@ from cradle_lib.prompts import load_template
 FOLDER = paths.SHIPPED_RUNS / "surrogate-test"
 SHIPPED = sorted(path.stem for path in FOLDER.glob("*.jsonl"))
 FREE, CONSTRAINED = "smollm2-135m", "smollm2-135m-constrained"
+TUNED, TUNED_CONSTRAINED = "smollm2-135m-tuned", "smollm2-135m-tuned-constrained"
+WHOLE = [FREE, CONSTRAINED, TUNED, TUNED_CONSTRAINED]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +38,7 @@ def entry(name: str) -> Model:
 
 
 def test_every_shipped_journal_is_named_after_an_entry_of_the_registry() -> None:
-    assert {FREE, CONSTRAINED} <= set(SHIPPED) <= set(load_registry())
+    assert set(WHOLE) <= set(SHIPPED) <= set(load_registry())
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -56,13 +58,16 @@ def test_a_journal_belongs_to_the_registrys_model_and_the_shipped_corpus(
     assert len(covered) == (model.sample or len(surrogate))
 
 
-@pytest.mark.parametrize("name", [FREE, CONSTRAINED])
-def test_the_two_that_the_book_scores_cover_the_whole_split(name: str, surrogate: Corpus) -> None:
+@pytest.mark.parametrize("name", WHOLE)
+def test_those_that_the_book_scores_cover_the_whole_split(name: str, surrogate: Corpus) -> None:
     assert len(load_predictions(FOLDER / f"{name}.jsonl", surrogate).masks) == len(surrogate.gold)
 
 
-def test_every_constrained_answer_parses_and_keeps_its_alternatives(surrogate: Corpus) -> None:
-    path = FOLDER / f"{CONSTRAINED}.jsonl"
+@pytest.mark.parametrize("name", [CONSTRAINED, TUNED_CONSTRAINED])
+def test_every_constrained_answer_parses_and_keeps_its_alternatives(
+    name: str, surrogate: Corpus
+) -> None:
+    path = FOLDER / f"{name}.jsonl"
     predictions = load_predictions(path, surrogate)
     assert predictions.outcome_counts[Outcome.OK] == len(predictions.masks)
     assert all(line.choices for line in read_journal(path)[1])
@@ -70,17 +75,20 @@ def test_every_constrained_answer_parses_and_keeps_its_alternatives(surrogate: C
 
 @pytest.mark.shipped
 @pytest.mark.xdist_group("smollm2")
-def test_one_generate_per_prompt_says_again_what_the_journal_holds(surrogate: Corpus) -> None:
-    stored = read_journal(FOLDER / f"{FREE}.jsonl")[1]
+@pytest.mark.parametrize("name", [FREE, TUNED])
+def test_one_generate_per_prompt_says_again_what_the_journal_holds(
+    name: str, surrogate: Corpus
+) -> None:
+    stored = read_journal(FOLDER / f"{name}.jsonl")[1]
     shipped = {prediction.key: prediction for prediction in stored}
     places = {dialogue.id: dialogue for dialogue in surrogate}
-    model = entry(FREE)
+    model = entry(name)
     engine = Reference(model, Options(device="cpu"))
     template = load_template(model.prompt)
     # The first question of a dialogue, and one with a history of the model's own tags.
-    for name, before in ((stored[0].dialogue, 0), (stored[-1].dialogue, 3)):
-        own = sorted((p for p in stored if p.dialogue == name), key=lambda p: p.turn)
-        prompt = Session(places[name], template, stored=own[:before]).prompt
+    for dialogue, before in ((stored[0].dialogue, 0), (stored[-1].dialogue, 3)):
+        own = sorted((p for p in stored if p.dialogue == dialogue), key=lambda p: p.turn)
+        prompt = Session(places[dialogue], template, stored=own[:before]).prompt
         assert prompt is not None
         answer, expected = engine.reply(prompt), shipped[prompt.key]
         # The wave stops where the line ends; what comes after it is not read.
@@ -90,13 +98,14 @@ def test_one_generate_per_prompt_says_again_what_the_journal_holds(surrogate: Co
 
 @pytest.mark.shipped
 @pytest.mark.xdist_group("smollm2")
+@pytest.mark.parametrize("name", [CONSTRAINED, TUNED_CONSTRAINED])
 def test_the_wave_engine_says_again_what_the_constrained_journal_holds(
-    surrogate: Corpus, tmp_path: Path
+    name: str, surrogate: Corpus, tmp_path: Path
 ) -> None:
     shortest = sorted(range(len(surrogate)), key=lambda i: len(surrogate.dialogues[i].user_turns))
     part = surrogate.subset(shortest[:3], surrogate.name)
-    path = run(entry(CONSTRAINED), part, out=tmp_path, options=Options(device="cpu"))
-    stored = read_journal(FOLDER / f"{CONSTRAINED}.jsonl")[1]
+    path = run(entry(name), part, out=tmp_path, options=Options(device="cpu"))
+    stored = read_journal(FOLDER / f"{name}.jsonl")[1]
     shipped = {(p.dialogue, p.turn): p for p in stored}
     again = read_journal(path)[1]
     assert len(again) == len(part.gold)
