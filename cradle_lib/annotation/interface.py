@@ -91,14 +91,22 @@ _STYLE: Final = (
 
 
 def title(label: str) -> str:
-    """Words a label for a button: ``Alert: ongoing``, ``Confirm SI active: past``."""
+    """Words a label for a button: ``Alert: ongoing``, ``Confirm SI active: past``.
+
+    Args:
+        label: One of the sixteen.
+    """
     crisis = crisis_type(label)
     name = stage(label).capitalize() + ("" if crisis is None else f" {crisis.replace('_', ' ')}")
     return f"{name}: {temporal(label)}"
 
 
 def meaning(label: str) -> str:
-    """Explains a label in a sentence or two, but for its temporal state."""
+    """Explains a label in a sentence or two, without its temporal state.
+
+    Args:
+        label: One of the sixteen.
+    """
     crisis = crisis_type(label)
     if crisis is None:
         return DEFINITIONS["alert"]
@@ -106,7 +114,11 @@ def meaning(label: str) -> str:
 
 
 def definition(label: str) -> str:
-    """Explains a label in full."""
+    """Explains a label, its temporal state included.
+
+    Args:
+        label: One of the sixteen.
+    """
     return f"{meaning(label)} {temporal(label).capitalize()}: {DEFINITIONS[temporal(label)]}"
 
 
@@ -187,6 +199,9 @@ def _panel(panels: ET.Element, name: str) -> ET.Element:
 
 def write_config(path: Path) -> None:
     """Writes the configuration to a file, under a temporary name first.
+
+    Args:
+        path: Where to; what stands there is replaced.
 
     Raises:
         CradleError: If it can't be written there.

@@ -70,12 +70,30 @@ class Open:
 
 
 def vote(one: Masks, two: Masks, three: Masks) -> list[int]:
-    """Takes the majority of three for each turn and label."""
+    """Takes the majority of three for each turn and label.
+
+    Args:
+        one: Masks of one voter, one for each of T turns.
+        two: Those of the second.
+        three: Those of the third.
+
+    Returns:
+        T masks of the labels that two or three gave to the turn.
+    """
     return [a & b | a & c | b & c for a, b, c in zip(one, two, three, strict=True)]
 
 
 def open_between(one: Masks, two: Masks, three: Masks) -> Open:
-    """Finds what the majority of three leaves open, as the module says."""
+    """Finds what the majority of three leaves open, as the module says.
+
+    Args:
+        one: Masks of one voter, one for each turn.
+        two: Those of the second.
+        three: Those of the third.
+
+    Returns:
+        The open turns and labels; false if there are none.
+    """
     voters = (one, two, three)
     sets = tuple(
         turn for turn, given in enumerate(zip(*voters, strict=True)) if len(set(given)) == 3
@@ -91,7 +109,17 @@ def open_between(one: Masks, two: Masks, three: Masks) -> Open:
 
 
 def decide(one: Masks, two: Masks, three: Masks, senior: Masks) -> list[int]:
-    """Decides every turn: the majority of three, and the senior where that leaves it open."""
+    """Decides every turn: the majority of three, and the senior where that leaves it open.
+
+    Args:
+        one: Masks of one voter, one for each of T turns.
+        two: Those of the second.
+        three: Those of the third.
+        senior: Those of the senior, who has labelled every turn.
+
+    Returns:
+        T masks.
+    """
     left = open_between(one, two, three)
     final = vote(one, two, three)
     for turn in left.sets:
@@ -120,7 +148,14 @@ def outcome_of(one: Masks, two: Masks, three: Masks | None) -> Outcome:
 
 
 def union(masks: Masks) -> int:
-    """Joins the labels of several turns."""
+    """Joins the labels of several turns.
+
+    Args:
+        masks: Any number of masks.
+
+    Returns:
+        One mask with every label that occurs; 0 for no turn.
+    """
     whole = 0
     for mask in masks:
         whole |= mask
