@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
+from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, HttpUrl
+from pydantic import BaseModel, ConfigDict, HttpUrl, computed_field, model_validator
 
 from cradle_lib import paths
 from cradle_lib.book.yaml_file import read_yaml
@@ -17,14 +18,55 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Way(_Part):
+    """One way to reach a line: what to do in words, and the address that does it on a phone."""
+
+    words: str
+    address: str
+
+
 class Line(_Part):
-    """One line: who answers, what about, where, how to reach it, and its own site."""
+    """One line.
+
+    Attributes:
+        name: Who answers.
+        about: What about.
+        country: Where.
+        call: Number to call, if there is one.
+        text: Number to send a message to, if there is one.
+        message: What to write there, if it must be something.
+        url: Its own site.
+    """
 
     name: str
     about: str
     country: str
-    contact: str
+    call: str | None = None
+    text: str | None = None
+    message: str | None = None
     url: HttpUrl
+
+    @model_validator(mode="after")
+    def _can_be_reached(self) -> Line:
+        if not self.ways:
+            raise ValueError(f"{self.name} has neither a number to call nor one to text")
+        return self
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def ways(self) -> tuple[Way, ...]:
+        """How to reach it, calling first."""
+        found = []
+        if self.call is not None:
+            found.append(Way(words=f"call {self.call}", address=f"tel:{_digits(self.call)}"))
+        if self.text is not None:
+            address = f"sms:{_digits(self.text)}"
+            words = f"text {self.text}"
+            if self.message is not None:
+                words = f"text {self.message} to {self.text}"
+                address += f"?&body={quote(self.message)}"
+            found.append(Way(words=words, address=address))
+        return tuple(found)
 
 
 class Elsewhere(_Part):
@@ -51,6 +93,12 @@ class HelpLines(_Part):
     emergency: str
     elsewhere: Elsewhere
     lines: tuple[Line, ...]
+
+
+def _digits(number: str) -> str:
+    """Writes a number as a telephone takes it; one with a country's code begins with a plus."""
+    digits = "".join(filter(str.isdigit, number))
+    return f"+{digits}" if "-" in number else digits
 
 
 def load_help_lines(path: Path = HELP_LINES) -> HelpLines:

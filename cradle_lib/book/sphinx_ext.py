@@ -22,7 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 from cradle_lib.book.build import update
 from cradle_lib.book.cache_key import digest
 from cradle_lib.book.corpus import BookCorpus
-from cradle_lib.book.help_lines import HelpLines, load_help_lines
+from cradle_lib.book.help_lines import HelpLines, Way, load_help_lines
 from cradle_lib.book.outputs import claim, escape_search_titles, remove_orphans
 from cradle_lib.book.plan import Project
 from cradle_lib.errors import CradleError
@@ -113,7 +113,7 @@ class HelpLinesDirective(SphinxDirective):
         self.env.note_dependency(str(_file(project)))
         help_lines = _help_lines(project)
         items = [
-            _item(f"{line.name} ({line.country})", f"{line.contact}: {line.about}", str(line.url))
+            _item(f"{line.name} ({line.country})", line.about, str(line.url), line.ways)
             for line in help_lines.lines
         ]
         elsewhere = help_lines.elsewhere
@@ -155,9 +155,14 @@ def _look(book: Path) -> str:
     return digest(b"".join(f.name.encode() + f.read_bytes() for f in files if f.is_file()))
 
 
-def _item(name: str, text: str, url: str) -> nodes.list_item:
+def _item(name: str, text: str, url: str, ways: tuple[Way, ...] = ()) -> nodes.list_item:
     link = nodes.reference("", name, refuri=url, internal=False)
-    return nodes.list_item("", nodes.paragraph("", "", link, nodes.Text(f". {text}")))
+    parts: list[nodes.Node] = [link, nodes.Text(". ")]
+    for place, way in enumerate(ways):
+        parts.append(nodes.Text(" or " if place else ""))
+        parts.append(nodes.reference("", way.words, refuri=way.address, internal=False))
+    parts.append(nodes.Text(f": {text}" if ways else text))
+    return nodes.list_item("", nodes.paragraph("", "", *parts))
 
 
 def _unwanted(script: Any) -> bool:

@@ -30,8 +30,10 @@ from cradle_lib.scoring.errors.taxonomy import ErrorKind, kind_of
 
 WARNING: Final = (
     "The excerpts below talk about suicide, self-harm, abuse and violence, without detail. "
-    "They stay closed until you open them. Help lines stand at the foot of every page."
+    "They stay closed until you open them. Help lines stand at the foot of every page and under"
 )
+# As seen from the pages of sections.
+HELP_PAGE: Final = "../help.html"
 SURROGATE: Final = "Surrogate, written by this project: no real person speaks."
 MARKS: Final = {
     "correct": "correct",
@@ -88,7 +90,8 @@ class Examples:
         blocks = "".join(self._excerpt(excerpt, origin) for excerpt in self.excerpts)
         return (
             '<div class="cradle-warning" role="note"><p><strong>Content warning.</strong> '
-            f"{html.escape(WARNING)}</p><p>{html.escape(origin)}</p></div>{blocks}"
+            f'{html.escape(WARNING)} <a href="{HELP_PAGE}">Where to find help</a>.</p>'
+            f"<p>{html.escape(origin)}</p></div>{blocks}"
         )
 
     def __repr__(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from html.parser import HTMLParser
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cradle_lib.book.corpus import VARIABLE, BookCorpus
-from cradle_lib.book.help_lines import load_help_lines
+from cradle_lib.book.help_lines import HELP_LINES, load_help_lines
 from cradle_lib.corpus.dialogue import Corpus, Dialogue, Turn
 from cradle_lib.display.banner import SURROGATE_NOTICE, banner
 from cradle_lib.errors import BookError
@@ -145,3 +146,25 @@ def test_the_book_is_about_the_corpus_that_the_environment_names(
     monkeypatch.setenv(VARIABLE, "none.csv")
     with pytest.raises(BookError, match=r"none\.csv.*CRADLE_CORPUS"):
         BookCorpus.chosen(tmp_path)
+
+
+def test_each_line_is_one_tap_away_on_a_phone() -> None:
+    ways = {line.name: line.ways for line in load_help_lines().lines}
+    assert all(ways.values())
+    for line in load_help_lines().lines:
+        for number, kind in ((line.call, "tel:"), (line.text, "sms:")):
+            found = [way for way in ways[line.name] if way.address.startswith(kind)]
+            assert len(found) == (number is not None)
+            if number is not None:
+                # RFC 3966: a number with a country's code begins with a plus.
+                assert re.fullmatch(
+                    rf"{kind}(\+1\d{{10}}|\d{{3,6}})(\?&body=\w+)?", found[0].address
+                )
+                assert number in found[0].words
+
+
+def test_a_line_that_cannot_be_reached_is_refused(tmp_path: Path) -> None:
+    text = HELP_LINES.read_text(encoding="utf-8").replace('    text: "741741"\n', "")
+    (tmp_path / "help_lines.yml").write_text(text, encoding="utf-8")
+    with pytest.raises(BookError, match="neither a number to call"):
+        load_help_lines(tmp_path / "help_lines.yml")
