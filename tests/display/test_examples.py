@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
 from cradle_lib.display.examples import (
+    HELP_PAGE,
     SURROGATE,
     Examples,
     Excerpt,
@@ -77,7 +78,10 @@ def test_a_turn_cannot_become_markup(examples: Examples) -> None:
         "span",
         "br",
     }
-    assert set(page.tags) <= allowed
+    assert {*page.tags} - {"a"} <= allowed
+    # The one link leads to help.
+    links = [found for tag, found in zip(page.tags, page.attributes, strict=True) if tag == "a"]
+    assert links == [{"href": HELP_PAGE}]
     assert page.text.count(HOSTILE) == 8
     assert all(not key.startswith("on") for found in page.attributes for key in found)
 
