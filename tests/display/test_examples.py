@@ -125,6 +125,28 @@ def test_a_continued_utterance_is_shown_as_one_turn(examples: Examples) -> None:
     assert numbers == [str(n) for n in range(1, 9)]
 
 
+def test_a_tagged_turn_says_which_labels_the_dialogue_has_had(
+    corpus: Corpus, runs: list[Predictions]
+) -> None:
+    checked = 0
+    for place, dialogue in enumerate(corpus):
+        last = len(dialogue.turns) - 1
+        page = Page(Examples(corpus, (Excerpt("A", place, 0, last),), tuple(runs))._repr_html_())
+        had: dict[str, int] = {}
+        for turn in dialogue.turns:
+            told = ", ".join(
+                f"{label} on turn {number}"
+                for label, number in had.items()
+                if label not in labels_of(turn.mask)
+            )
+            if told and turn.mask:
+                assert f"(given before: {told})" in page.text
+                checked += 1
+            for label in labels_of(turn.mask):
+                had.setdefault(label, turn.turn_id + 1)
+    assert checked
+
+
 def test_plain_text_readers_see_no_dialogue(examples: Examples) -> None:
     assert repr(examples) == "1 closed excerpts of surrogate-test"
 
