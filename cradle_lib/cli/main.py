@@ -19,6 +19,7 @@ from cradle_lib.cli import (
     money,
     prompts,
     runs,
+    show,
     train,
 )
 from cradle_lib.cli.console import err
@@ -42,6 +43,7 @@ app.add_typer(annotate.app, name="annotate")
 app.command("estimate")(money.estimate)
 app.command("infer")(runs.infer)
 app.command("score")(runs.score)
+app.command("show")(show.show)
 app.command("compare")(compare.compare)
 app.command("train")(train.train)
 app.command("fork")(fork.fork)

@@ -1,4 +1,4 @@
-"""``cradle prompts``: list the prompt templates, or import the paper's."""
+"""``cradle prompts``: list and show the prompt templates, or import the paper's."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import typer
 
 from cradle_lib import paths
 from cradle_lib.cli.console import out
+from cradle_lib.errors import PromptError
 from cradle_lib.prompts import import_latex, load_template, template_files
 
-app = typer.Typer(help="List or import prompt templates.", no_args_is_help=True)
+app = typer.Typer(help="List, show or import prompt templates.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -20,6 +21,18 @@ def show() -> None:
     for name, path in template_files().items():
         template = load_template(name, slots=None)
         out.print(f"{name}  {template.hash}  {paths.shown(path)}", markup=False)
+
+
+@app.command("show")
+def text(name: Annotated[str, typer.Argument(help="Name of a template.")]) -> None:
+    """Print a prompt template whole, with its slots in braces."""
+    path = template_files().get(name)
+    if path is None:
+        raise PromptError(
+            f"no prompt template {name!r}; there are: {', '.join(template_files())}. "
+            "`cradle prompts list` shows them."
+        )
+    out.print(path.read_text(encoding="utf-8"), markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command("import")

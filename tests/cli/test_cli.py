@@ -12,6 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from cradle_lib import labels, paths
+from cradle_lib.corpus import load_corpus
+from cradle_lib.detection import Session, read_journal
+from cradle_lib.prompts import load_template, template_files
 from cradle_lib.published import published_label_counts
 
 TINY = [
@@ -22,7 +25,7 @@ TINY = [
 ]
 
 
-def cradle(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def cradle(*arguments: str | int | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", "from cradle_lib.cli import main; main()", *map(str, arguments)],
         capture_output=True,
@@ -269,6 +272,37 @@ def test_a_partial_run_is_refused_unless_asked_for(tiny: Path, tmp_path: Path) -
     partial = cradle("score", journal, "--corpus", tiny, "--partial", "--draws", "10")
     assert partial.returncode == 0, partial.stderr
     assert "2 of 3 user turns" in partial.stdout
+
+
+def test_a_question_is_shown_word_for_word_with_its_answer(tiny: Path, tmp_path: Path) -> None:
+    done = cradle("infer", "--model", "keyword", "--corpus", tiny, "--out", tmp_path / "runs")
+    journal = tmp_path / "runs" / "tiny" / "keyword.jsonl"
+    assert done.returncode == 0, done.stderr
+    corpus = load_corpus(str(tiny))
+    template = load_template(read_journal(journal)[0].prompt)
+    dialogue = corpus.dialogues[0]
+    last = dialogue.user_turns[-1]
+    stored = read_journal(journal)[1]
+    before = [line for line in stored if line.turn < last.turn_id]
+    prompt = Session(dialogue, template, stored=before).prompt
+    assert prompt is not None
+    answer = next(p.answer for p in stored if (p.dialogue, p.turn) == (dialogue.id, last.turn_id))
+    shown = cradle("show", journal, dialogue.id, last.turn_id, "--corpus", tiny)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout == f"{prompt.text}\n{answer}\n"
+    assert cradle("prompts", "show", "brief").stdout.rstrip("\n") == (
+        template_files()["brief"].read_text(encoding="utf-8").rstrip("\n")
+    )
+
+    for arguments, expected in (
+        ((dialogue.id, 99), "Answered turns: "),
+        (("nobody", 0), "none of this dialogue"),
+        ((dialogue.id, last.turn_id, "--corpus", "surrogate"), "asked with other words"),
+    ):
+        given = arguments if "--corpus" in arguments else (*arguments, "--corpus", tiny)
+        wrong = cradle("show", journal, *given)
+        assert wrong.returncode == 2
+        assert expected in wrong.stderr
 
 
 def test_models_and_prompts_are_listed() -> None:
