@@ -104,7 +104,7 @@ def sentences(
         ("timing", "one user turn each", "nothing can be late: latency-weighted F1 is not defined"),
         ("timing", "one user turn each", "has both a gold alert and a gold confirm: there is no"),
         ("timing", "confirms only", "A dash: no label of this stage is gold in these dialogues"),
-        ("timing", "no labels", "No user turn of no-labels has a gold label: no label waits"),
+        ("timing", "no labels", "No user turn of no-labels has a gold label: no onset can"),
         ("results", "no labels", "No user turn of no-labels has a gold label: precision, recall a"),
         ("results", "alerts only", "No user turn of alerts-only has a gold confirm: precision, re"),
         ("results", "one label", "15 of the 16 labels are never gold here: each counts as 0"),

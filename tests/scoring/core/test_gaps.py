@@ -72,7 +72,7 @@ def test_without_user_turns_nothing_is_defined_and_nothing_fails(
             assert np.isnan(found.estimate(score)).all()
         assert found.estimate("micro_f1") == (0, 0, 0)
     timed = timing(run, draws=20)
-    for measured in (timed.outcomes, timed.delay, timed.waiting, timed.lead, timed.median_lead):
+    for measured in (timed.outcomes, timed.delay, timed.lead, timed.median_lead):
         assert np.isnan(measured.value).all()
     assert (timed.lead_dialogues, timed.onsets.sum(), timed.positives.sum()) == (0, 0, 0)
     alarms = alarm_burden(run, draws=20).set_index("measure")
