@@ -111,7 +111,7 @@ def sentences(
         ("results", "one dialogue", "with 1 dialogue; no intervals"),
         ("who-is-better", "one dialogue", "A single dialogue can show no difference."),
         ("who-is-better", "no labels", "F1 can't tell the runs apart"),
-        ("who-is-better", "all models agree", "The scores do not vary over the draws"),
+        ("who-is-better", "all models agree", "The differences do not vary over the di"),
         ("alarm-burden", "every user turn labelled", "has a gold label: no turn can be flagged"),
         ("error-analysis", "confirms only", "has a gold alert: none could be found or missed"),
         ("error-cases", "no labels", "No run errs on any user turn: there is no case to show."),
