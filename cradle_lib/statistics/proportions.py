@@ -74,7 +74,7 @@ def wilson_f1(tp: NDArray[Any], errors: NDArray[Any]) -> tuple[Floats, Floats]:
     return 2 * low / (1 + low), 2 * high / (1 + high)
 
 
-def interval_coverage(*, trials: int = 400, draws: int = 400, seed: int = 0) -> pd.DataFrame:
+def interval_coverage(*, trials: int = 250, draws: int = 400, seed: int = 0) -> pd.DataFrame:
     """Simulates how often three kinds of interval hold the true F1 of a label.
 
     A label is gold in a given number of 600 dialogues, on average, once each; four in ten of them
@@ -126,8 +126,8 @@ def interval_coverage(*, trials: int = 400, draws: int = 400, seed: int = 0) -> 
 
 
 def _f1(counts: NDArray[np.int64]) -> Floats:
-    tp, errors = counts[..., 0], counts[..., 1] + counts[..., 2]
-    return ratio(2.0 * tp, 2.0 * tp + errors, 0.0)
+    tp, errors = counts[..., 0].astype(np.float64), counts[..., 1] + counts[..., 2]
+    return ratio(2 * tp, 2 * tp + errors, 0.0)
 
 
 def _bca(seen: NDArray[np.int64], drawn: Floats) -> Floats:
@@ -146,4 +146,5 @@ def _bca(seen: NDArray[np.int64], drawn: Floats) -> Floats:
     for tail in (-_Z, _Z):
         place = bias + tail
         shares.append(normal.cdf(float(bias + place / (1 - skewness * place))))
-    return np.quantile(drawn, shares)
+    found: Floats = np.quantile(drawn, shares)
+    return found
