@@ -146,5 +146,4 @@ def _bca(seen: NDArray[np.int64], drawn: Floats) -> Floats:
     for tail in (-_Z, _Z):
         place = bias + tail
         shares.append(normal.cdf(float(bias + place / (1 - skewness * place))))
-    found: Floats = np.quantile(drawn, shares)
-    return found
+    return np.asarray(np.quantile(drawn, shares), dtype=np.float64)
