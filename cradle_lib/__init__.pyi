@@ -27,6 +27,7 @@ from .detection.cost.large_model import large_model_costs as large_model_costs
 from .detection.cost.usage import run_usage as run_usage
 from .detection.run_sets import run_sets as run_sets
 from .detection.run_sets import with_same_dialogues as with_same_dialogues
+from .detection.runs import dev_runs as dev_runs
 from .detection.runs import history_runs as history_runs
 from .detection.runs import run_model as run_model
 from .detection.runs import stored_runs as stored_runs
@@ -67,9 +68,14 @@ from .scoring.robustness.implied import possible_totals as possible_totals
 from .scoring.robustness.sensitivity import sensitivity as sensitivity
 from .scoring.robustness.subgroup_tests import subgroup_tests as subgroup_tests
 from .scoring.robustness.subgroups import subgroups as subgroups
+from .scoring.robustness.thresholds import chosen_thresholds as chosen_thresholds
+from .scoring.robustness.thresholds import reliability as reliability
+from .scoring.robustness.thresholds import threshold_scores as threshold_scores
 from .scoring.robustness.thresholds import thresholds as thresholds
 from .scoring.timing.alarm_burden import alarm_burden as alarm_burden
 from .scoring.timing.alarm_burden import projected_precision as projected_precision
 from .scoring.timing.timing import timing as timing
+from .scoring.timing.windows import level_steps as level_steps
+from .statistics.proportions import interval_coverage as interval_coverage
 from .training.recipe import load_recipe as load_recipe
 from .training.record import read_training as read_training

@@ -16,6 +16,7 @@ from typing import Any
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
+from cradle_lib.corpus.load import load_corpus
 from cradle_lib.detection.asking import Consent, Progress
 from cradle_lib.detection.baselines.function import UserFunction
 from cradle_lib.detection.engine import Options
@@ -28,6 +29,7 @@ from cradle_lib.detection.run_sets import common_dialogues
 from cradle_lib.detection.session import Prompt
 from cradle_lib.detection.specs import resolve, spec_options
 from cradle_lib.errors import (
+    CorpusError,
     JournalError,
     NoJournalError,
     NothingAnsweredError,
@@ -190,6 +192,30 @@ def stored_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]
             f"no model of the default set has been run over {corpus.name}. "
             f"Make a run with `{infer_command(registry['keyword'], corpus)}`."
         )
+    return found
+
+
+def dev_runs(runs: Sequence[Predictions], corpus: str) -> list[Predictions]:
+    """Loads what the models of some runs said about the dev split of the same corpus.
+
+    Args:
+        runs: Runs over another split; of those that stored log-probabilities, the models are asked
+            after.
+        corpus: ``surrogate`` or ``hub``; a file has no dev split.
+
+    Returns:
+        The dev runs, in the order of the runs; none for a model that was not run over dev, or if
+        the release has not been fetched.
+    """
+    found: list[Predictions] = []
+    if corpus not in ("surrogate", "hub"):
+        return found
+    with suppress(CorpusError):
+        dev = load_corpus(corpus, "dev")
+        for each in runs:
+            if any(each.choices):
+                with suppress(NoJournalError, NothingAnsweredError):
+                    found += stored_runs(dev, [each.record.model])
     return found
 
 

@@ -12,7 +12,8 @@ Limits:
     A percentile interval says how much a score would move with other dialogues of the same
     kind. It says nothing about the model's own randomness, nor about another population. A
     label that occurs in few dialogues is missing from some draws, where its F1 is
-    ``zero_division``: intervals of macro F1 are wide, and off centre, for that reason too.
+    ``zero_division``: intervals of macro F1 are wide, and off centre, for that reason too. For
+    shares of few occurrences :mod:`~cradle_lib.statistics.proportions` has another interval.
 
 References:
     Efron and Tibshirani, An Introduction to the Bootstrap (1993), ch. 13 (percentile
@@ -43,8 +44,8 @@ class Estimate(NamedTuple):
 
     Attributes:
         value: The statistic; NaN where it is undefined. Shape (...).
-        low: Lower bounds, of the same shape; NaN where there is no interval: without draws, or
-            from a single dialogue, of which every draw is the same.
+        low: Lower bounds, of the same shape; NaN where there is no interval: without draws, from a
+            single dialogue, or if all draws give the same, which says nothing about others.
         high: Upper bounds, likewise.
     """
 
@@ -103,7 +104,12 @@ def bootstrap(
     found = {}
     for name, value in values.items():
         missing = np.full(np.shape(value), np.nan)[()]
-        low, high = bounds(np.concatenate(drawn[name])) if drawn[name] else (missing, missing)
+        low, high = missing, missing
+        if drawn[name]:
+            block = np.concatenate(drawn[name])
+            # A count of 0 is 0 in every draw, and would have an interval without width.
+            moves = (block != block[0]).any(axis=0)
+            low, high = (np.where(moves, end, np.nan)[()] for end in bounds(block))
         found[name] = Estimate(np.asarray(value)[()], low, high)
     return found
 

@@ -88,21 +88,23 @@ def draw_blocks(rows: NDArray[Any], draws: int, seed: int) -> Iterator[Floats]:
     return _sums(rows, weights, draws, seed)
 
 
-def permutation_blocks(rows: NDArray[Any], number: int, seed: int) -> Iterator[Floats]:
-    """Adds up the rows of the dialogues that change hands in every swap, some at a time.
+def swap_blocks(n: int, number: int, seed: int) -> Iterable[Weights]:
+    """Gives which dialogues change hands in every swap, some swaps at a time.
 
     Args:
-        rows: As for :func:`draw_blocks`. Shape (N, ...).
-        number: Number of permutations, at least 1.
+        n: Number of dialogues, at least 1.
+        number: Number of swaps, at least 1.
         seed: Seed of the generator.
 
-    Yields:
-        Totals. Shape (swaps of the block, ...).
+    Returns:
+        Blocks of zeros and ones, a column for each swap. Shape (n, swaps of the block).
 
     Raises:
         ScoringError: If there is no dialogue, or no swap is asked for.
     """
-    return _sums(rows, permutations, number, seed)
+    if number < 1 or not n:
+        raise ScoringError(f"{number} swaps of {n} dialogues. Both must be at least 1.")
+    return _blocks(permutations, n, number, seed)
 
 
 def _sums(rows: NDArray[Any], source: _Source, draws: int, seed: int) -> Iterator[Floats]:

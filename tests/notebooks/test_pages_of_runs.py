@@ -81,7 +81,7 @@ def test_a_run_of_a_published_system_has_the_papers_values_right_below(
 def test_unusable_answers_stand_beside_the_scores_and_keep_nobody_out(
     runs: list[Predictions], tables: Tables
 ) -> None:
-    turn, dialogue, confirm = tables("results", runs[:2])
+    turn, dialogue, confirm, _ = tables("results", runs[:2])
     keyword = cells(turn, runs[1].record.name)
     # Every tenth answer of 160 is unparsed.
     assert keyword["Unusable"].text == "16"
@@ -94,7 +94,8 @@ def test_unusable_answers_stand_beside_the_scores_and_keep_nobody_out(
 def test_a_sample_is_outside_the_contest_of_a_label(
     runs: list[Predictions], tables: Tables
 ) -> None:
-    [table] = tables("per-label", runs)
+    table, coverage = tables("per-label", runs)
+    assert "Wilson, used here" in coverage.grid.titles
     titles = table.grid.titles
     [sample] = [n for n, title in enumerate(titles) if "4 dialogues, 16 of 160" in title]
     [half] = [n for n, title in enumerate(titles) if title.endswith(runs[1].record.name)]
@@ -122,7 +123,9 @@ def test_a_perfect_run_is_perfect_in_the_cells_that_the_paper_states(
 def test_names_are_text_in_every_table(runs: list[Predictions], tables: Tables) -> None:
     for page in ("results", "per-label", "confusion", "error-cases"):
         for table in tables(page, runs[:2]):
-            assert "Model &lt;keyword&gt;" in table._repr_html_()
+            # The simulation of intervals is about no model.
+            named = "Model &lt;keyword&gt;" in table._repr_html_()
+            assert named or "Wilson, used here" in table.grid.titles
             assert "<keyword>" not in table._repr_html_()
 
 
@@ -149,3 +152,15 @@ def test_a_run_that_is_not_finished_is_said_to_be_so(
     page = banner(corpus=corpus, runs=[part])._repr_html_()
     assert "Not finished" in page
     assert "Model &lt;smollm2-135m&gt;: 4 of 40" in page
+
+
+def test_results_take_the_gap_between_the_levels_apart(
+    runs: list[Predictions], tables: Tables
+) -> None:
+    [steps] = [table for table in tables("results", runs) if "Repeats dropped" in table.grid.titles]
+    values = steps.frame.pivot_table(index=["system", "over"], columns="measure", values="value")
+    gap = values["dialogue"] - values["turn"]
+    assert {run.record.name for run in runs} == set(values.index.get_level_values("system"))
+    assert (values["turn_forgiven"] + values["repeats_dropped"]).tolist() == pytest.approx(
+        gap.tolist()
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,7 @@ from cradle_lib.display.notice import Notice
 from cradle_lib.display.table import Table
 from cradle_lib.display.theme import Picture
 from cradle_lib.labels import ALERT_MASK
-from cradle_lib.scoring.robustness.thresholds import threshold_curve
+from cradle_lib.scoring.robustness.thresholds import thresholds
 
 from .test_notebooks import SOURCES, show
 
@@ -26,14 +27,18 @@ from .test_notebooks import SOURCES, show
 
 @pytest.fixture
 def run(corpus: Corpus, make_run: Callable[..., Predictions]) -> Predictions:
-    """A run that is surer of a label where there is one, but never sure enough to tag it."""
+    """A run that is surer of a label where there is one, but never sure enough to tag it.
+
+    Of the vocabulary's probability the branches hold a tenth.
+    """
     chance = np.random.default_rng(7)
     stored = []
     for gold in corpus.gold:
-        odds = (0.15 if gold else 0.05) + 0.1 * chance.random()
-        stored.append([{"none": math.log(1 - odds), "al": math.log(odds / 2), "con": -3.0}])
+        odds = (0.25 if gold else 0.15) + 0.1 * chance.random()
+        shares = {"none": 1 - odds, "al": 0.7 * odds, "con": 0.3 * odds}
+        stored.append([{branch: math.log(0.1 * share) for branch, share in shares.items()}])
     silent = make_run("keyword", np.zeros(len(corpus.gold), dtype=np.uint16))
-    return replace(silent, choices=tuple(stored))
+    return replace(silent, choices=tuple(stored), answers=("none",) * len(stored))
 
 
 def stripped(run: Predictions, kept: int) -> Predictions:
@@ -52,38 +57,77 @@ def page(run: Predictions, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return shown
 
 
-def test_a_run_with_choices_has_a_figure_and_the_thresholds_that_find_enough(
+def by_name(shown: list[Any], start: str) -> Table:
+    [found] = [item for item in shown if isinstance(item, Table) and item.caption.startswith(start)]
+    return found
+
+
+def test_a_run_with_choices_has_figures_and_the_thresholds_that_find_enough(
     run: Predictions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ability, figure, table = page(run, monkeypatch)
-    assert isinstance(figure, Picture)
-    assert "for any label, at even odds 0.000 of them are found" in figure.alt
+    shown = page(run, monkeypatch)
+    figure, tenths = [item for item in shown if isinstance(item, Picture)]
+    assert "for any label, the model's own tags find 0.000 and flag 0.000" in figure.alt
+    assert "any label: of the likeliest, at 0." in tenths.alt
+    table = by_name(shown, "Thresholds on the chance")
     rows = [
         [str(cell) for cell in row]
         for row, group in zip(table.grid.rows, table.grid.groups, strict=True)
         if "any label" in group
     ]
-    assert [row[0] for row in rows] == ["even odds", "to find 50 %", "to find 80 %", "to find 90 %"]
-    curve = threshold_curve(run, draws=0)
+    points = ["the model's own tags", "to find 50 %", "to find 80 %", "to find 90 %"]
+    assert [row[0] for row in rows] == points
+    curve = thresholds([run], draws=0).query("wanted == 'any' and measure == 'recall'")
     for row, share in zip(rows[1:], (0.5, 0.8, 0.9), strict=True):
         # The highest threshold that is low enough.
-        enough = curve.thresholds[curve.recall.value >= share].max()
-        assert row[1] == f"{enough:.2f}"
+        enough = curve.loc[curve["value"] >= share, "threshold"].max()
+        assert row[1] == f"{enough:.3f}"
         assert float(row[2].split()[0]) >= 100 * share
-    assert isinstance(ability, Table)
+    ability = by_name(shown, "How far the models")
     assert ability.frame.loc[run.record.name, ["tags", "right"]].tolist() == [0, 0]
     assert ability.frame.loc[run.record.name, "gold"] == sum(
         turn.mask.bit_count() for dialogue in run.corpus for turn in dialogue.user_turns
     )
 
 
+def test_the_page_says_how_little_the_branches_hold_and_what_is_below_chance(
+    run: Predictions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = " ".join(by_name(page(run, monkeypatch), "What the chances").notes)
+    assert "the branches of the first fork together hold 10 % of the model's probability" in notes
+    assert re.search(r"ranked above chance, [^:]*: any label", notes)
+    assert "looking for any label: with a threshold" not in notes
+    # The same run with its chances turned round ranks the other way.
+    turned = []
+    for [fork] in run.choices:  # type: ignore[misc]
+        odds = 0.1 - math.exp(fork["none"])
+        turned.append([fork | {"none": math.log(odds), "al": math.log(0.07 - 0.7 * odds),
+                               "con": math.log(0.03 - 0.3 * odds)}])  # fmt: skip
+    notes = " ".join(
+        by_name(page(replace(run, choices=tuple(turned)), monkeypatch), "What the chances").notes
+    )
+    assert re.search(r"ranked below chance, [^:]*: any label", notes)
+    assert "looking for any label: with a threshold from 0." in notes
+    assert "the curve lies below the dotted line" in notes
+
+
+def test_without_a_dev_run_the_page_says_that_no_threshold_was_chosen(
+    run: Predictions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    *_, notice = page(run, monkeypatch)
+    assert isinstance(notice, Notice)
+    assert "no run over other dialogues, the dev split, is stored" in notice.message
+
+
 def test_what_is_nowhere_gold_has_no_curve(
     run: Predictions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, figure, table = page(stripped(run, ALERT_MASK), monkeypatch)
+    shown = page(stripped(run, ALERT_MASK), monkeypatch)
+    figure = next(item for item in shown if isinstance(item, Picture))
     assert "for an alert" in figure.alt
     assert "for a confirm" not in figure.alt
     assert "nan" not in figure.alt
+    table = by_name(shown, "Thresholds on the chance")
     confirms = [
         row
         for row, group in zip(table.grid.rows, table.grid.groups, strict=True)
@@ -95,6 +139,5 @@ def test_what_is_nowhere_gold_has_no_curve(
 def test_without_labels_there_is_no_curve_at_all(
     run: Predictions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, notice, _ = page(stripped(run, 0), monkeypatch)
-    assert isinstance(notice, Notice)
-    assert notice.message.startswith("Model <keyword>: there is no curve to draw")
+    notices = [i.message for i in page(stripped(run, 0), monkeypatch) if isinstance(i, Notice)]
+    assert notices[0].startswith("Model <keyword>: there is no curve to draw")

@@ -40,11 +40,9 @@ class Comparison:
         wanted = self.differences.query("level == 'turn' and score == 'micro_f1'")
         sizes = wanted["detectable"].dropna()
         if sizes.empty:
-            why = "The scores do not vary over the draws"
-            if not self.signatures["turn"].draws:
-                why = "No draws"
-            elif n == 1:
+            if n == 1:
                 return "A single dialogue can show no difference."
+            why = "The differences do not vary over the dialogues"
             return f"{why}, so nothing is said about which difference {n:,} dialogues can show."
         low, high = (f"{100 * size:.1f}" for size in (sizes.min(), sizes.max()))
         span = low if low == high else f"{low} to {high}"
@@ -66,11 +64,15 @@ class Comparison:
             - ``system`` (str): the run that is compared with the baseline.
             - ``baseline_score``, ``own_score`` (float): the scores of the two, 0 to 1.
             - ``value``, ``low``, ``high`` (float): ``own_score`` minus ``baseline_score`` and its
-              95 % interval, -1 to 1; NaN for what was not computed.
-            - ``p``, ``adjusted_p`` (float): before and after correction; NaN without a test.
+              95 % interval, -1 to 1; NaN for what was not computed, and where all dialogues are
+              alike. For an F1 the interval holds what the test would not reject: 0 is outside it
+              if and only if ``p`` is below 0.05.
+            - ``p``, ``adjusted_p`` (float): before and after the one correction of the whole
+              comparison; NaN without a test.
             - ``support`` (int): gold labels behind it, or dialogues for an exact match.
+            - ``discordant`` (int): dialogues on which the two runs have other counts.
             - ``detectable`` (float): the smallest true difference that would be shown in four of
-              five samples of this size; NaN without draws, or if all draws give the same.
+              five samples of this size, before correction; NaN if all dialogues are alike.
             - ``verdict`` (str): ``different`` if the adjusted p-value is below 0.05,
               ``insufficient`` if there was too little to test, else ``not shown``: never "equal".
             - ``signature`` (str): what the two scores depend on, and share.

@@ -1,13 +1,16 @@
 """Who is really better: differences between runs, each with an interval and a test.
 
-The declared family: every other run against the first one, the baseline, in the paper's three
-settings (turn level, dialogue level, confirms only), by micro and by macro F1. Its p-values are
-corrected together by Holm's method. The F1s of single labels are exploratory: Benjamini and
-Hochberg's correction over the labels of one pair. Exact match is compared at dialogue level only,
-by McNemar's exact test; at turn level it would treat the turns of a dialogue as independent.
+The family: every test of a comparison. These are all pairs of runs by micro and by macro F1 in the
+paper's three settings (turn level, dialogue level, confirms only), from which tie groups are made;
+exact match of dialogues, by McNemar's exact test, and the F1 of each label, both against the first
+run, the baseline. Their p-values are corrected together, once, by Holm's method: so what is called
+different in one table is so in the others. Exact match is compared at dialogue level only; at turn
+level a test would treat the turns of a dialogue as independent.
 
-Where fewer than 20 gold labels stand behind an F1, or fewer than 20 dialogues behind an exact
-match, there is an interval and no test: the verdict is ``insufficient``.
+Where there is too little to tell two runs apart there is no test and the verdict is
+``insufficient``: fewer than 20 gold labels behind an F1 or 20 dialogues behind an exact match, and
+for a label fewer than 10 dialogues on which the two runs have other counts of it. Swapping those on
+which they agree changes nothing, and of nine there are 2^9 swaps.
 
 References:
     Dror, Baumer, Shlomov and Reichart, "The Hitchhiker's Guide to Testing Statistical
@@ -19,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -28,6 +30,7 @@ import pandas as pd
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.comparison.compared import Comparison
 from cradle_lib.scoring.comparison.difference import (
+    DISCORDANT,
     ENOUGH,
     detectable,
     exact_match_spread,
@@ -40,6 +43,7 @@ from cradle_lib.scoring.core.conventions import LEVELS, Conventions, Level
 from cradle_lib.scoring.core.evaluate import Evaluation, evaluate
 from cradle_lib.scoring.core.signature import Signature, shared
 from cradle_lib.statistics.bootstrap import DRAWS
+from cradle_lib.statistics.rates import Floats
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
@@ -49,7 +53,7 @@ SCORES: Final = ("micro_f1", "macro_f1")
 _NO_SPREAD: Final = 1e-12
 _COLUMNS: Final = (
     "level", "score", "label", "system", "baseline_score", "own_score", "value", "low", "high",
-    "p", "adjusted_p", "support", "detectable", "verdict", "signature",
+    "p", "adjusted_p", "support", "discordant", "detectable", "verdict", "signature",
 )  # fmt: skip
 
 
@@ -69,8 +73,8 @@ def compare(
         runs: Two or more runs over the same dialogues; the first is the baseline.
         names: What to call them; the names in their records if ``None``.
         conventions: What the paper leaves open; the defaults if ``None``.
-        draws: Bootstrap draws behind the intervals; 0 for none.
-        permutations: Swaps behind the p-values, at least 1.
+        draws: Bootstrap draws behind the intervals of scores and of exact match; 0 for none.
+        permutations: Swaps behind p-values and intervals of differences in F1, at least 1.
         seed: Seed of both.
         about: Parts of the signature that may differ, such as ``("history",)``.
 
@@ -98,30 +102,55 @@ def compare(
         require_comparable(called, own, about=about)
         signatures[level] = replace(shared(own, about=about), draws=draws, seed=seed)
     paired = {level: _paired(scored[level], signatures[level], permutations) for level in LEVELS}
+    family = _family(scored, paired)
     return Comparison(
         names=called,
         signatures=signatures,
         permutations=permutations,
-        differences=_differences(called, scored, paired, signatures),
-        standings=_standings(called, scored, paired, signatures),
+        differences=_differences(called, scored, paired, signatures, family),
+        standings=_standings(called, scored, paired, signatures, family[0]),
     )
 
 
 def _paired(scored: Sequence[Evaluation], signature: Signature, permutations: int) -> PairedResult:
-    both = partial(
-        compare_pairs,
+    found = compare_pairs(
         [e.counts for e in scored],
+        draws=signature.draws,
+        permutations=permutations,
         seed=signature.seed,
         zero_division=signature.zero_division,
     )
-    # Intervals are shown against the baseline only; tie groups need a test of every pair.
-    against = [(0, other) for other in range(1, len(scored))]
-    spread = both(against, draws=signature.draws, permutations=0)
-    tested = both(draws=0, permutations=permutations)
     if sum(scored[0].support.values()) < ENOUGH:
-        tested.p[:] = np.nan
-    # All pairs begin with those of the first system, in the order of the others.
-    return replace(spread, pairs=tested.pairs, p=tested.p)
+        found.p[:] = np.nan
+    rare = [n < ENOUGH for n in scored[0].support.values()]
+    for_labels = found.p[:, len(SCORES) :]
+    for_labels[found.discordant[:, len(SCORES) :] < DISCORDANT] = np.nan
+    for_labels[:, rare] = np.nan
+    return found
+
+
+def _family(
+    scored: Mapping[Level, Sequence[Evaluation]], paired: Mapping[Level, PairedResult]
+) -> tuple[dict[Level, Floats], Floats, Floats, Floats]:
+    """Corrects all p-values of a comparison together.
+
+    Returns:
+        Adjusted p-values of all pairs by micro and macro F1 of each level, shape (P, 2) each; those
+        of exact match, uncorrected and adjusted, shape (S - 1,); and of each label at turn level,
+        shape (S - 1, 16). The baseline's pairs come first.
+    """
+    baseline, *others = scored["dialogue"]
+    enough = len(baseline.counts) >= ENOUGH
+    exact = np.array([mcnemar(baseline.counts, e.counts) if enough else np.nan for e in others])
+    labels = paired["turn"].p[: len(others), len(SCORES) :]
+    parts = [*(paired[level].p[:, : len(SCORES)] for level in LEVELS), exact, labels]
+    adjusted = adjust(np.concatenate([part.ravel() for part in parts]), "holm")
+    ends = np.cumsum([part.size for part in parts])
+    split = [
+        piece.reshape(part.shape)
+        for piece, part in zip(np.split(adjusted, ends[:-1]), parts, strict=True)
+    ]
+    return dict(zip(LEVELS, split, strict=False)), exact, split[-2], split[-1]
 
 
 def _differences(
@@ -129,19 +158,31 @@ def _differences(
     scored: Mapping[Level, Sequence[Evaluation]],
     paired: Mapping[Level, PairedResult],
     signatures: Mapping[Level, Signature],
+    family: tuple[dict[Level, Floats], Floats, Floats, Floats],
 ) -> pd.DataFrame:
     others = range(1, len(names))
-    p = np.array([[paired[level].p[i - 1, : len(SCORES)] for level in LEVELS] for i in others])
-    adjusted = adjust(p, "holm")
+    overall, exact, adjusted_exact, labels = family
+    aside = np.full(len(SCORES), np.nan)
     rows = [
         *(
             row
-            for j, level in enumerate(LEVELS)
+            for level in LEVELS
             for i in others
-            for row in _f1_rows(scored[level], paired[level], i, adjusted[i - 1, j])
+            for row in _f1_rows(scored[level], paired[level], i, overall[level][i - 1].tolist())
         ),
-        *_exact_match_rows(scored["dialogue"], signatures["dialogue"]),
-        *(row for i in others for row in _label_rows(scored["turn"], paired["turn"], i)),
+        *_exact_match_rows(scored["dialogue"], signatures["dialogue"], exact, adjusted_exact),
+        *(
+            row
+            for i in others
+            for row in list(
+                _f1_rows(
+                    scored["turn"],
+                    paired["turn"],
+                    i,
+                    np.concatenate([aside, labels[i - 1]]).tolist(),
+                )
+            )[len(SCORES) :]
+        ),
     ]
     frame = pd.DataFrame(rows)
     frame["system"] = [names[i] for i in frame["system"]]
@@ -177,30 +218,19 @@ def _f1_rows(
             "p": result.p[other - 1, column],
             "adjusted_p": chance,
             "support": support[label] if label else sum(support.values()),
+            "discordant": int(result.discordant[other - 1, column]),
         }
 
 
-def _label_rows(
-    turns: Sequence[Evaluation], result: PairedResult, other: int
-) -> list[dict[str, Any]]:
-    enough = np.array([n >= ENOUGH for n in turns[0].support.values()])
-    overall = len(SCORES)
-    adjusted = adjust(np.where(enough, result.p[other - 1, overall:], np.nan), "fdr_bh")
-    padded = np.concatenate([np.full(overall, np.nan), adjusted])
-    return list(_f1_rows(turns, result, other, padded.tolist()))[overall:]
-
-
 def _exact_match_rows(
-    scored: Sequence[Evaluation], signature: Signature
+    scored: Sequence[Evaluation], signature: Signature, p: Floats, adjusted: Floats
 ) -> Iterator[dict[str, Any]]:
     baseline, *others = scored
-    enough = signature.dialogues >= ENOUGH
-    p = np.array([mcnemar(baseline.counts, e.counts) if enough else np.nan for e in others])
-    adjusted = adjust(p, "holm")
     for place, other in enumerate(others):
         low, high, error = exact_match_spread(
             baseline.counts, other.counts, draws=signature.draws, seed=signature.seed
         )
+        differ = baseline.counts.sets[:, 1] != other.counts.sets[:, 1]
         yield {
             "level": "dialogue",
             "score": "exact_match",
@@ -214,6 +244,7 @@ def _exact_match_rows(
             "p": p[place],
             "adjusted_p": adjusted[place],
             "support": signature.dialogues,
+            "discordant": int(differ.sum()),
         }
 
 
@@ -222,6 +253,7 @@ def _standings(
     scored: Mapping[Level, Sequence[Evaluation]],
     paired: Mapping[Level, PairedResult],
     signatures: Mapping[Level, Signature],
+    adjusted: Mapping[Level, Floats],
 ) -> pd.DataFrame:
     return pd.DataFrame(
         {
@@ -241,6 +273,6 @@ def _standings(
         for standing in standings(
             [float(e.estimate(score).value) for e in scored[level]],
             result.pairs,
-            adjust(result.p[:, k], "holm"),
+            adjusted[level][:, k],
         )
     )

@@ -25,6 +25,8 @@ from cradle_lib.statistics.weighted_sums import draw_blocks
 
 # Below this many occurrences a test says more about chance than about models.
 ENOUGH: Final = 20
+# With fewer dialogues on which two runs differ no p-value survives a correction.
+DISCORDANT: Final = 10
 POWER: Final = 0.8
 
 

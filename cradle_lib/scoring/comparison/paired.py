@@ -3,41 +3,48 @@
 Test. If two systems were equally good, it would not matter which of the two gave the tags of a
 dialogue. So whole dialogues are swapped between them, each with probability one half, many
 times over, and p is the share of swaps that make a difference at least as large as the one
-seen, the observed one included: p = (1 + #{|d*| >= |d|}) / (1 + R). Turns are never swapped one
+seen, the observed one included: p = (1 + #{|t*| >= |t|}) / (1 + R). Turns are never swapped one
 by one, because those of a dialogue depend on each other.
 
-Interval. Dialogues are drawn with replacement, the same ones for both systems, and the
-difference is taken draw by draw.
+What is compared is the studentised difference t = d / se(d). Two systems of equal F1 need not be
+alike: one may tag ten times as much as the other, and then swapped dialogues vary otherwise than
+the real ones do. Measured in its own standard error, a difference has nearly the same distribution
+in both cases; without that the level of the test is wrong wherever the two are not exchangeable.
+The standard error is that of a ratio of sums over dialogues: with F = 2 T / S, a dialogue with t
+true positives and s gold labels and tags moves F by (2 t - F s) / S.
 
-How it is fast: what each system hands over in every swap is summed once
-(``weighted_sums``); the swaps are the same for all pairs, so that a pair costs
-no further sum.
+Interval. All differences that the same test would not reject: d -/+ q se(d), with q the 95th
+percentile of |t*|. So 0 is outside it if and only if p, before any correction, is below 0.05.
 
 References:
     Noreen, Computer-Intensive Methods for Testing Hypotheses (1989), on approximate
-    randomization; Riezler and Maxwell, "On Some Pitfalls in Automatic Evaluation and
-    Significance Testing for MT", 2005, on its error rate; Phipson and Smyth, "Permutation
-    P-values Should Never Be Zero", 2010.
+    randomization; Chung and Romano, "Exact and Asymptotically Robust Permutation Tests", Annals of
+    Statistics 41, 2013, on studentising; Phipson and Smyth, "Permutation P-values Should Never Be
+    Zero", 2010.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.core.counts import Counts
 from cradle_lib.scoring.core.scores import labels_at
-from cradle_lib.statistics.bootstrap import bounds
-from cradle_lib.statistics.rates import Floats, f1
-from cradle_lib.statistics.weighted_sums import draw_blocks, permutation_blocks
+from cradle_lib.statistics.bootstrap import CONFIDENCE, bounds
+from cradle_lib.statistics.rates import Floats, f1, ratio
+from cradle_lib.statistics.weighted_sums import draw_blocks, swap_blocks
 
 PERMUTATIONS: Final = 10_000
+# Equal tallies must count as equal, however their sums were rounded.
+_ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +56,15 @@ class PairedResult:
     Attributes:
         pairs: Positions of the two systems of each pair. Shape (P, 2).
         difference: The second system's F1 minus the first one's. Shape (P, 2 + L).
-        low: Lower bounds of their 95 % intervals; NaN without draws, or with a single
-            dialogue, of which every draw is the same. Shape (P, 2 + L).
-        high: Upper bounds. Shape (P, 2 + L).
-        error: Standard deviation of the difference over the draws. Shape (P, 2 + L).
+        low: Lower bounds of their 95 % intervals, at least -1; NaN without permutations, and where
+            the standard error is 0. Shape (P, 2 + L).
+        high: Upper bounds, at most 1. Shape (P, 2 + L).
+        error: Standard error of the difference; 0 where all dialogues are alike. Shape (P, 2 + L).
         p: p-values; NaN without permutations. Shape (P, 2 + L).
-        own_low: Lower bounds of each system's own scores; NaN likewise. Shape (S, 2 + L).
+        discordant: Dialogues on which the two have other counts: of any label, of any, then of
+            each label. Shape (P, 2 + L).
+        own_low: Lower bounds of each system's own scores; NaN without draws, or with a single
+            dialogue, of which every draw is the same. Shape (S, 2 + L).
         own_high: Upper bounds. Shape (S, 2 + L).
     """
 
@@ -64,6 +74,7 @@ class PairedResult:
     high: Floats
     error: Floats
     p: Floats
+    discordant: NDArray[np.int64]
     own_low: Floats
     own_high: Floats
 
@@ -82,8 +93,8 @@ def compare_pairs(
     Args:
         systems: Counts over the same N dialogues, in the same order and at one level.
         pairs: Which systems to compare; ``None`` for all pairs.
-        draws: Bootstrap draws behind the intervals; 0 for none.
-        permutations: Permutations behind the p-values; 0 for none.
+        draws: Bootstrap draws behind the intervals of the systems' own scores; 0 for none.
+        permutations: Swaps behind p-values and intervals of differences; 0 for none.
         seed: Seed of both.
         zero_division: F1 of a label with neither gold labels nor tags.
 
@@ -107,30 +118,96 @@ def compare_pairs(
     point = f1_scores(total, zero_division)
     difference = np.array([point[b] - point[a] for a, b in chosen])
     low, high, error, p = (np.full(difference.shape, np.nan) for _ in range(4))
+    discordant = np.zeros(difference.shape, dtype=np.int64)
     own_low, own_high = (np.full(point.shape, np.nan) for _ in range(2))
     if draws and len(systems[0]) > 1:
         drawn = np.concatenate(
             [f1_scores(totals, zero_division) for totals in draw_blocks(rows, draws, seed)]
         )
         own_low, own_high = bounds(drawn)
-        for place, (a, b) in enumerate(chosen):
-            moved = drawn[:, b] - drawn[:, a]
-            low[place], high[place] = bounds(moved)
-            error[place] = moved.std(axis=0)
-    if permutations:
-        hits = np.ones(difference.shape)
-        # Equal tallies must count as equal, however their sums were rounded.
-        least = np.abs(difference) - 1e-12
-        for given in permutation_blocks(rows, permutations, seed):
-            kept = total - given
-            for a in sorted({a for a, _ in chosen}):
-                places = [place for place, pair in enumerate(chosen) if pair[0] == a]
-                others = [chosen[place][1] for place in places]
-                moved = f1_scores(kept[:, others] + given[:, [a]], zero_division)
-                moved -= f1_scores(kept[:, [a]] + given[:, others], zero_division)
-                hits[places] += np.count_nonzero(np.abs(moved) >= least[places], axis=0)
-        p = hits / (1 + permutations)
-    return PairedResult(np.array(chosen), difference, low, high, error, p, own_low, own_high)
+    for place, (a, b) in enumerate(chosen):
+        differs = (rows[:, a] != rows[:, b]).any(axis=1)
+        discordant[place, :2] = differs.any(axis=1).sum()
+        discordant[place, 2:] = differs.sum(axis=0)
+        pair = rows[:, [a, b]].astype(np.float64)
+        _, error[place] = _studentised(pair, np.zeros((len(rows), 1)), zero_division)
+        if permutations:
+            moved = np.concatenate(
+                [
+                    _studentised(pair, swaps, zero_division)[0]
+                    for swaps in swap_blocks(len(rows), permutations, seed)
+                ]
+            )
+            seen = _quotient(difference[place], error[place])
+            hits = np.count_nonzero(moved >= np.abs(seen) - _ROUNDING, axis=0)
+            p[place] = (1 + hits) / (1 + permutations)
+            # So many swaps must reach a difference that p is 0.05: none, if there are few swaps.
+            enough = math.ceil(round((1 - CONFIDENCE) * (1 + permutations), 6)) - 1
+            reach = np.full(len(seen), np.inf)
+            if enough:
+                reach = -np.sort(-moved, axis=0)[enough - 1] + 2 * _ROUNDING
+            alike = error[place] <= _ROUNDING
+            reach = np.where(alike, np.nan, reach) * np.where(alike, 1.0, error[place])
+            low[place] = np.maximum(difference[place] - reach, -1)
+            high[place] = np.minimum(difference[place] + reach, 1)
+    return PairedResult(
+        np.array(chosen), difference, low, high, error, p, discordant, own_low, own_high
+    )
+
+
+def _studentised(pair: Floats, swaps: NDArray[Any], zero_division: float) -> tuple[Floats, Floats]:
+    """Swaps dialogues and measures the difference in its own standard error.
+
+    Dialogues with the same counts move a score by the same amount, so that they are counted and
+    not looked at one by one.
+
+    Args:
+        pair: True positives, and gold labels plus tags. Shape (N, 2 systems, 2, L).
+        swaps: Zeros and ones, a column for each swap. Shape (N, R).
+        zero_division: Value where there is neither gold label nor tag.
+
+    Returns:
+        Absolute value of the studentised difference after each swap, shape (R, 2 + L); and its
+        standard error after the last one, shape (2 + L,).
+    """
+    n, labels = len(pair), pair.shape[-1]
+    kinds, which = np.unique(pair.reshape(n, -1), axis=0, return_inverse=True)
+    kinds = kinds.reshape(-1, 2, 2, labels)
+    same = csr_array((np.ones(n), (which.ravel(), np.arange(n))))
+    moved = same @ swaps.astype(np.float64)
+    stayed = same.sum(axis=1)[:, None] - moved
+    change = kinds[:, 0] - kinds[:, 1]
+    given = np.tensordot(moved, change, axes=(0, 0))
+    total = pair.sum(axis=0)
+    sides = np.stack([total[0] - given, total[1] + given], axis=1)
+    scores = f1_scores(sides, zero_division)
+    # A dialogue with t and s moves F = 2 T / S by (2 t - F s) / S; the first system's counts
+    # against it.
+    sizes = np.concatenate([sides[:, :, 1].sum(axis=-1)[..., None], sides[:, :, 1]], axis=-1)
+    weight = ratio(np.array([-1.0, 1.0])[:, None], sizes, 0.0)
+    moves = np.stack([2 * weight, -weight * np.delete(scores, 1, axis=-1)], axis=2)
+    squares = np.empty((len(scores), 2 + labels))
+    macro = np.zeros((2, *moved.shape))
+    for column in range(1 + labels):
+        counts = kinds.sum(axis=-1) if column == 0 else kinds[..., column - 1]
+        busy = np.flatnonzero(counts.any(axis=(1, 2)))
+        by = moves[..., column].reshape(-1, 4).T
+        kept, swapped = (counts[busy][:, order].reshape(-1, 4) @ by for order in ([0, 1], [1, 0]))
+        squares[:, 1 + column if column else 0] = (
+            stayed[busy] * kept**2 + moved[busy] * swapped**2
+        ).sum(axis=0)
+        if column:
+            macro[0, busy] += kept / labels
+            macro[1, busy] += swapped / labels
+    squares[:, 1] = (stayed * macro[0] ** 2 + moved * macro[1] ** 2).sum(axis=0)
+    error = np.sqrt(squares)
+    return np.abs(_quotient(scores[:, 1] - scores[:, 0], error)), error[-1]
+
+
+def _quotient(difference: Floats, error: Floats) -> Floats:
+    """Divides; a difference without any spread is infinitely many standard errors wide."""
+    still = np.where(np.abs(difference) > _ROUNDING, np.copysign(np.inf, difference), 0.0)
+    return np.where(error > _ROUNDING, ratio(difference, error), still)
 
 
 def f1_scores(totals: Floats, zero_division: float = 0.0) -> Floats:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pandas as pd
 
 from cradle_lib.errors import ScoringError
+from cradle_lib.labels import LABELS
 from cradle_lib.record import library_version
 from cradle_lib.scoring.core.conventions import Conventions, Level, Rows, align
 from cradle_lib.scoring.core.counts import Counts, count
@@ -23,6 +25,7 @@ from cradle_lib.scoring.core.scores import (
 )
 from cradle_lib.scoring.core.signature import Signature
 from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
+from cradle_lib.statistics.proportions import wilson, wilson_f1
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
@@ -133,8 +136,9 @@ class Evaluation:
             - ``label`` (str): the label; missing for overall scores.
             - ``score`` (str): a name of :data:`.OVERALL` or :data:`.PER_LABEL`.
             - ``value``, ``low``, ``high`` (float): the score and its 95 % interval, shares from
-              0 to 1; NaN for what is undefined or was not computed. Where no label is gold, or not
-              this one, precision, recall and F1 are undefined, whatever 0/0 counts as elsewhere.
+              0 to 1; Wilson's interval for a label, else the bootstrap's. NaN for what is undefined
+              or was not computed. Where no label is gold, or not this one, precision, recall and F1
+              are undefined, whatever 0/0 counts as elsewhere.
             - ``support``, ``tp``, ``fp``, ``fn`` (Int64): counts of the label: gold, found,
               tagged without being gold, missed; missing for overall scores.
 
@@ -195,17 +199,32 @@ def evaluate(
         zero_division=conventions.zero_division,
         macro_f1=conventions.macro_f1,
     )
+    found = bootstrap(counts.rows, lambda t: measured(t)._asdict(), draws=draws, seed=seed)
+    if draws and len(counts) > 1:
+        found |= _of_few(found, counts)
     return Evaluation(
         system=predictions.record.name,
         over=predictions.over,
         signature=signature_of(predictions, conventions, level=level, draws=draws, seed=seed),
-        scores=bootstrap(counts.rows, lambda t: measured(t)._asdict(), draws=draws, seed=seed),
+        scores=found,
         counts=counts,
         outcomes={str(outcome): n for outcome, n in predictions.outcome_counts.items()},
         turns=len(predictions.masks),
         of_turns=predictions.of_turns,
         lacks=gap(predictions.corpus, NEEDED[level]),
     )
+
+
+def _of_few(found: dict[str, Estimate], counts: Counts) -> dict[str, Estimate]:
+    """Gives the scores of each label Wilson's intervals, which hold where few occurrences are."""
+    skip = len(LABELS) - len(labels_at(counts.level))
+    tp, fp, fn = np.moveaxis(counts.tallies[:, skip:], -1, 0)
+    ends = {
+        "precision": wilson(tp, tp + fp),
+        "recall": wilson(tp, tp + fn),
+        "f1": wilson_f1(tp, fp + fn),
+    }
+    return {name: Estimate(found[name].value, *bounds) for name, bounds in ends.items()}
 
 
 def aligned(predictions: Predictions, conventions: Conventions) -> Rows:

@@ -1,140 +1,91 @@
-"""What if a model had to be surer, or less sure? Precision and recall as a threshold moves.
+"""What if a model had to be surer, or less sure? What its stored probabilities are worth.
 
-A model under constrained decoding chooses between ``none`` and the first token of a label at the
-first fork of every answer, and the journal keeps the log-probability of each branch. The log-odds
-of "some label" against ``none`` are thus known for every turn; those of one stage against
-everything else likewise. The model tags where they exceed 0 (for all labels together only
-roughly: it takes the single likeliest branch). Another threshold flags more turns or fewer.
+A model under constrained decoding stores the log-probability of each branch at every fork of an
+answer, from which :mod:`~cradle_lib.scoring.robustness.forks` computes how likely a label of each
+kind was. A turn is *flagged* if this chance is at least a threshold, and *positive* if it has a
+gold label of the kind. The model's own tags are no threshold: it takes the likeliest branch at
+each fork. They are a point of their own beside each curve.
 
-Only the first fork of the answers that were given is looked at. With another threshold the
-model would have seen other tags of its own in the later turns of a dialogue, and its odds there
-would be others: the curve says what the stored answers hold, not what a new run would give.
+Only the answers that were given are looked at. With another threshold the model would have seen
+other tags of its own in the later turns of a dialogue, and its chances there would be others: a
+curve says what the stored answers hold, not what a new run would give.
 
-A turn is *flagged* if its odds exceed the threshold, and *positive* if it has a gold label of the
-kind that is looked for.
+Measures:
+    ``roc_area``: how often a positive turn has the larger chance of a positive one and another, a
+    tie counting half; 0.5 for chance alone.
+    ``pr_area``: average precision; the prevalence for chance alone.
+    ``brier``: mean squared difference between the chance and 1 for a positive turn, 0 for another.
+    ``brier_of_prevalence``: the same if every turn had the prevalence for its chance, p (1 - p).
+
+References:
+    Davis and Goadrich, "The Relationship Between Precision-Recall and ROC Curves", ICML 2006;
+    Brier, "Verification of Forecasts Expressed in Terms of Probability", 1950.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.labels import ALERT_MASK, ALL_MASK, CONFIRM_MASK
+from cradle_lib.scoring.robustness.forks import chance, on_branches, places
+from cradle_lib.scoring.timing.occurrences import SCOPES, STAGES
 from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
-from cradle_lib.statistics.rates import Floats, ratio
+from cradle_lib.statistics.rates import Floats, f1, ratio
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
 
-Wanted = Literal["any", "alert", "confirm"]
-WANTED: Final[tuple[Wanted, ...]] = get_args(Wanted)
-_MASKS: Final[dict[Wanted, int]] = {"any": ALL_MASK, "alert": ALERT_MASK, "confirm": CONFIRM_MASK}
-_MEASURES: Final = ("recall", "precision", "flagged")
 _STEPS: Final = 41
-_NAMES: Final[dict[Wanted, str]] = {
-    "any": "any label",
-    "alert": "an alert",
-    "confirm": "a confirm",
-}
-_COLUMNS: Final = (
-    "system", "over", "wanted", "threshold", "measure", "value", "low", "high", "positives",
-    "turns", "of_turns",
-)  # fmt: skip
+_BINS: Final = 10
+_SHARES: Final = ("recall", "precision", "f1", "flagged")
+_AREAS: Final = ("roc_area", "pr_area", "brier", "brier_of_prevalence")
+_ABOUT: Final = ("system", "over", "wanted")
+_SIZES: Final = ("positives", "turns", "of_turns")
+_ESTIMATE: Final = ("value", "low", "high")
 
 
 @dataclass(frozen=True)
-class ThresholdCurve:
-    """What is flagged at each threshold. K thresholds, ascending.
+class _Chances:
+    """The turns of a run whose forks are stored, T of them, and what is looked for on them."""
 
-    Attributes:
-        wanted: What is looked for.
-        thresholds: Log-odds. Shape (K,).
-        recall: Share of the positive turns that are flagged; NaN without any. Shape (K,).
-        precision: Share of the flagged turns that are positive; NaN where nothing is flagged.
-        flagged: Share of the turns that are not positive that are flagged; NaN without any.
-        even: Position of the threshold 0: even odds, about where the model itself tags.
-        turns: User turns with stored odds.
-        positives: Those of them that are positive.
-    """
+    run: Predictions
+    by_scope: dict[str, Floats]
+    gold: dict[str, NDArray[np.bool_]]
+    tagged: dict[str, NDArray[np.bool_]]
+    dialogue_of: NDArray[np.int64]
 
-    wanted: Wanted
-    thresholds: Floats
-    recall: Estimate
-    precision: Estimate
-    flagged: Estimate
-    even: int
-    turns: int
-    positives: int
+    def about(self, wanted: str) -> dict[str, Any]:
+        """What every row of a frame says."""
+        return {
+            "system": self.run.record.name,
+            "over": self.run.over,
+            "wanted": wanted,
+            "positives": int(self.gold[wanted].sum()),
+            "turns": len(self.dialogue_of),
+            "of_turns": len(self.run.masks),
+        }
 
+    def per_dialogue(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Adds up the turns of each dialogue. Shape (T, ...) to (dialogues, ...)."""
+        found = np.zeros((len(self.run.corpus), *values.shape[1:]), dtype=values.dtype)
+        np.add.at(found, self.dialogue_of, values)
+        return found
 
-def log_odds(fork: Mapping[str, float], wanted: Wanted) -> float:
-    """Computes how likely an answer is to begin with what is wanted.
-
-    Args:
-        fork: Log-probability of each branch at the first fork of an answer, by the text of its
-            token; a token is the beginning of ``none``, of alerts or of confirms.
-        wanted: ``any`` label, an ``alert`` or a ``confirm``.
-
-    Returns:
-        Logarithm of the odds against all other branches; infinite where one side is empty.
-    """
-    starts = ("alert", "confirm") if wanted == "any" else (wanted,)
-    for_it = [p for token, p in fork.items() if any(s.startswith(token.strip()) for s in starts)]
-    against = [
-        p for token, p in fork.items() if not any(s.startswith(token.strip()) for s in starts)
-    ]
-    return float(logsumexp(for_it) - logsumexp(against))
-
-
-def threshold_curve(
-    run: Predictions, wanted: Wanted = "any", *, draws: int = DRAWS, seed: int = 0
-) -> ThresholdCurve:
-    """Moves the threshold over a run's stored odds.
-
-    Args:
-        run: A run with constrained decoding; turns without stored odds are left out.
-        wanted: What is looked for.
-        draws: Bootstrap draws of dialogues; 0 for no intervals.
-        seed: Their seed.
-
-    Returns:
-        The curve, at evenly spaced quantiles of the odds (at each of them, if there are few)
-        and at 0.
-
-    Raises:
-        ScoringError: If the run stored no odds.
-    """
-    odds, kept = _stored_odds(run, wanted)
-    positive = (run.corpus.gold[kept] & np.uint16(_MASKS[wanted])) != 0
-    finite = odds[np.isfinite(odds)]
-    steps = finite
-    if len(finite) > _STEPS:
-        steps = np.quantile(finite, np.linspace(0, 1, _STEPS), method="inverted_cdf")
-    thresholds = np.unique(np.append(steps, 0.0))
-    flagged = odds[:, None] > thresholds
-    n = len(run.corpus)
-    tallies = np.zeros((n, 4, len(thresholds)), dtype=np.int64)
-    hits = (flagged & positive[:, None], flagged & ~positive[:, None])
-    everything = np.ones_like(flagged)
-    sides = (everything & positive[:, None], everything & ~positive[:, None])
-    for place, counted in enumerate((*hits, *sides)):
-        np.add.at(tallies[:, place], run.corpus.dialogue_of[kept], counted)
-    found = bootstrap(tallies, _measures, draws=draws, seed=seed)
-    return ThresholdCurve(
-        wanted,
-        thresholds,
-        **found,
-        even=int(np.flatnonzero(thresholds == 0)[0]),
-        turns=len(odds),
-        positives=int(positive.sum()),
-    )
+    def shares(
+        self, wanted: str, flagged: NDArray[np.bool_], **options: int
+    ) -> dict[str, Estimate]:
+        """Scores sets of flagged turns. Shape (T, K) to (K,) each."""
+        positive = self.gold[wanted][:, None]
+        every = np.ones_like(flagged)
+        hits = (flagged & positive, flagged & ~positive, every & positive, every & ~positive)
+        rows = self.per_dialogue(np.stack(hits, axis=1).astype(np.int64))
+        return bootstrap(rows, _shares, **options)
 
 
 def thresholds(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
@@ -146,59 +97,222 @@ def thresholds(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 0
         seed: Their seed.
 
     Returns:
-        One row for each threshold and measure, thresholds ascending.
+        One row for each threshold and measure, thresholds ascending; at the lowest every turn is
+        flagged. The model's own tags come last.
 
         - ``system``, ``over`` (str): the model's name; over which dialogues the run was.
-        - ``wanted`` (str): what is looked for: ``any label``, ``an alert`` or ``a confirm``.
-        - ``threshold`` (float): log-odds; 0 is always among them.
-        - ``measure`` (str): ``recall``, ``precision``, or ``flagged``, the share of the turns that
-          are not positive that is flagged.
+        - ``wanted`` (str): what is looked for: ``any``, ``alert`` or ``confirm``.
+        - ``threshold`` (float): a chance from 0 to 1; NaN for the model's own tags.
+        - ``measure`` (str): ``recall``, ``precision``, ``f1``, or ``flagged``, the share of the
+          turns that are not positive that is flagged.
         - ``value``, ``low``, ``high`` (float): a share from 0 to 1 with its 95 % interval; NaN for
           what is undefined or was not computed.
         - ``positives``, ``turns``, ``of_turns`` (int): user turns with what is wanted among those
-          with stored odds; these; and all of the run.
+          whose forks are stored and fit their answer; these; and all of the run.
     """
     parts = []
-    for run in runs:
-        if not any(run.choices):
-            continue
-        for wanted in WANTED:
-            curve = threshold_curve(run, wanted, draws=draws, seed=seed)
+    for found in _chances(runs):
+        for wanted in STAGES:
+            values = found.by_scope[wanted]
+            steps = np.unique(np.quantile(values, np.linspace(0, 1, _STEPS), method="inverted_cdf"))
+            flagged = np.column_stack([values[:, None] >= steps, found.tagged[wanted]])
+            shares = found.shares(wanted, flagged, draws=draws, seed=seed)
             parts += [
-                getattr(curve, measure)
-                .to_frame(threshold=curve.thresholds)
-                .assign(
-                    system=run.record.name,
-                    over=run.over,
-                    wanted=_NAMES[wanted],
-                    measure=measure,
-                    positives=curve.positives,
-                    turns=curve.turns,
-                    of_turns=len(run.masks),
-                )
-                for measure in _MEASURES
+                shares[name]
+                .to_frame(threshold=[*steps, np.nan])
+                .assign(measure=name, **found.about(wanted))
+                for name in _SHARES
             ]
-    if not parts:
-        return pd.DataFrame(columns=list(_COLUMNS))
-    frame: pd.DataFrame = pd.concat(parts, ignore_index=True)
-    return frame.reindex(columns=list(_COLUMNS))
+    return _frame(parts, "threshold", "measure")
 
 
-def _stored_odds(run: Predictions, wanted: Wanted) -> tuple[Floats, NDArray[np.int64]]:
-    rows = [
-        (log_odds(choices[0], wanted), place)
-        for place, choices in enumerate(run.choices)
-        if choices
-    ]
-    if not rows:
-        raise ScoringError(
-            f"{run.record.name} stored no log-probabilities. Take a run with constrained decoding."
+def threshold_scores(
+    runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 0
+) -> pd.DataFrame:
+    """Scores the chances of every label without a threshold.
+
+    Args:
+        runs: Runs; those that stored no log-probabilities are left out.
+        draws: Bootstrap draws of dialogues; 0 for no intervals.
+        seed: Their seed.
+
+    Returns:
+        One row for each measure of the module, and each of any label, the stages and the labels
+        (``wanted``), with the columns of :func:`thresholds` but for ``threshold``. Areas are NaN
+        where no turn or every turn is positive. One row more for each run, ``on_branches``
+        (``wanted`` is ``any``, without interval), is the median over the turns of the probability
+        that the branches of the first fork hold together, out of the whole vocabulary.
+    """
+    parts = []
+    for found in _chances(runs):
+        firsts = [on_branches(choices[0]) for choices in found.run.choices if choices]
+        for wanted in SCOPES:
+            areas = bootstrap(_ranks(found, wanted), _areas, draws=draws, seed=seed)
+            squares = bootstrap(_squares(found, wanted), _brier, draws=draws, seed=seed)
+            own = {name: (areas | squares)[name].to_frame(measure=[name]) for name in _AREAS}
+            parts += [frame.assign(**found.about(wanted)) for frame in own.values()]
+        last = pd.DataFrame({"measure": ["on_branches"], "value": [float(np.median(firsts))]})
+        parts.append(last.assign(**found.about("any")))
+    return _frame(parts, "measure")
+
+
+def reliability(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
+    """Compares the chances with how often they came true.
+
+    Args:
+        runs: Runs; those that stored no log-probabilities are left out.
+        draws: Bootstrap draws of dialogues; 0 for no intervals.
+        seed: Their seed.
+
+    Returns:
+        One row for each tenth of the turns by their chance, fewer where chances are equal.
+
+        - ``system``, ``over``, ``wanted``, ``positives``, ``turns``, ``of_turns``: as
+          :func:`thresholds` has them.
+        - ``chance`` (float): the mean chance of a tenth; ``size`` (int): its turns.
+        - ``value``, ``low``, ``high`` (float): the share of it that is positive, and its interval.
+    """
+    parts = []
+    for found in _chances(runs):
+        for wanted in STAGES:
+            values = found.by_scope[wanted]
+            edges = np.unique(np.quantile(values, np.linspace(0, 1, _BINS + 1)))
+            place = np.searchsorted(edges[1:-1], values)
+            member = place[:, None] == np.unique(place)
+            both = np.stack([member & found.gold[wanted][:, None], member], axis=1)
+            rows = found.per_dialogue(both.astype(np.int64))
+            came = bootstrap(rows, _came_true, draws=draws, seed=seed)["share"]
+            size = member.sum(axis=0)
+            means = (member * values[:, None]).sum(axis=0) / size
+            part = came.to_frame(chance=means.tolist()).assign(size=size)
+            parts.append(part.assign(**found.about(wanted)))
+    return _frame(parts, "chance", "size")
+
+
+def chosen_thresholds(
+    runs: Sequence[Predictions],
+    dev: Sequence[Predictions],
+    *,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Chooses thresholds on dev and scores them on other dialogues.
+
+    Args:
+        runs: The runs to score; those that stored no log-probabilities are left out.
+        dev: Runs of the same models over other dialogues; a run without one is left out.
+        draws: Bootstrap draws of dialogues; 0 for no intervals.
+        seed: Their seed.
+
+    Returns:
+        For each run the threshold with the highest F1 on its dev run, and the measures at it, as
+        :func:`thresholds` gives them.
+
+    Raises:
+        ScoringError: If a run and its dev run share their dialogues.
+    """
+    parts = []
+    others = {found.run.record.model: found for found in _chances(dev)}
+    for found in _chances(runs):
+        other = others.get(found.run.record.model)
+        if other is None:
+            continue
+        if other.run.corpus.fingerprint == found.run.corpus.fingerprint:
+            raise ScoringError(
+                f"{found.run.record.name}: both runs are over {found.run.corpus.name}. Choose a "
+                "threshold on other dialogues than those it is scored on."
+            )
+        for wanted in STAGES:
+            steps = np.unique(other.by_scope[wanted])
+            flagged = other.by_scope[wanted][:, None] >= steps
+            scored = other.shares(wanted, flagged, draws=0, seed=seed)["f1"].value
+            best = steps[int(np.argmax(np.nan_to_num(scored)))]
+            shares = found.shares(
+                wanted, found.by_scope[wanted][:, None] >= best, draws=draws, seed=seed
+            )
+            parts += [
+                shares[name].to_frame(threshold=[best]).assign(measure=name, **found.about(wanted))
+                for name in _SHARES
+            ]
+    return _frame(parts, "threshold", "measure")
+
+
+def _chances(runs: Sequence[Predictions]) -> list[_Chances]:
+    found = []
+    for run in runs:
+        read = [places(c, a) if c else None for c, a in zip(run.choices, run.answers, strict=False)]
+        kept = np.array(
+            [row for row, place in enumerate(read) if place is not None], dtype=np.int64
         )
-    odds, places = zip(*rows, strict=True)
-    return np.array(odds, dtype=np.float64), np.array(places, dtype=np.int64)
+        if not len(kept):
+            continue
+        by_place = [place for place in read if place is not None]
+        found.append(
+            _Chances(
+                run,
+                {name: np.array([chance(p, m) for p in by_place]) for name, m in SCOPES.items()},
+                {name: (run.corpus.gold[kept] & np.uint16(m)) != 0 for name, m in SCOPES.items()},
+                {name: (run.masks[kept] & np.uint16(m)) != 0 for name, m in SCOPES.items()},
+                run.corpus.dialogue_of[kept],
+            )
+        )
+    return found
 
 
-def _measures(totals: Floats) -> dict[str, Floats]:
+def _frame(parts: Sequence[pd.DataFrame], *own: str) -> pd.DataFrame:
+    columns = [*_ABOUT, *own, *_ESTIMATE, *_SIZES]
+    if not parts:
+        return pd.DataFrame(columns=columns)
+    return pd.concat(parts, ignore_index=True).reindex(columns=columns)
+
+
+def _shares(totals: Floats) -> dict[str, Floats]:
     tp, fp, positive, negative = (totals[..., i, :] for i in range(4))
-    measures = (ratio(tp, positive), ratio(tp, tp + fp), ratio(fp, negative))
-    return dict(zip(_MEASURES, measures, strict=True))
+    values = (
+        ratio(tp, positive),
+        ratio(tp, tp + fp),
+        f1(tp, tp + fp + positive),
+        ratio(fp, negative),
+    )
+    return dict(zip(_SHARES, values, strict=True))
+
+
+def _ranks(found: _Chances, wanted: str) -> NDArray[np.int64]:
+    """Counts positive and other turns at each chance that a positive turn has, and in between.
+
+    Both areas are made of these, for every draw. Shape (dialogues, 2, 2 J + 1) for J such chances,
+    ascending.
+    """
+    values, positive = found.by_scope[wanted], found.gold[wanted]
+    levels = np.unique(values[positive])
+    place = np.searchsorted(levels, values) + np.searchsorted(levels, values, side="right")
+    rows = np.zeros((len(found.run.corpus), 2, 2 * len(levels) + 1), dtype=np.int64)
+    np.add.at(rows, (found.dialogue_of, np.where(positive, 0, 1), place), 1)
+    return rows
+
+
+def _areas(totals: Floats) -> dict[str, Floats]:
+    positive, other = totals[..., 0, :], totals[..., 1, :]
+    pairs = positive.sum(axis=-1) * other.sum(axis=-1)
+    won = (positive * (other.cumsum(axis=-1) - other / 2)).sum(axis=-1)
+    above = positive[..., ::-1].cumsum(axis=-1)[..., ::-1]
+    flagged = above + other[..., ::-1].cumsum(axis=-1)[..., ::-1]
+    average = (positive * ratio(above, flagged, 0.0)).sum(axis=-1)
+    defined = np.where(pairs > 0, positive.sum(axis=-1), 0)
+    return {"roc_area": ratio(won, pairs), "pr_area": ratio(average, defined)}
+
+
+def _squares(found: _Chances, wanted: str) -> Floats:
+    positive = found.gold[wanted].astype(np.float64)
+    squares = (found.by_scope[wanted] - positive) ** 2
+    return found.per_dialogue(np.column_stack([squares, positive, np.ones_like(positive)]))
+
+
+def _brier(totals: Floats) -> dict[str, Floats]:
+    squares, positive, turns = np.moveaxis(totals, -1, 0)
+    prevalence = ratio(positive, turns)
+    return {"brier": ratio(squares, turns), "brier_of_prevalence": prevalence * (1 - prevalence)}
+
+
+def _came_true(totals: Floats) -> dict[str, Floats]:
+    return {"share": ratio(totals[..., 0, :], totals[..., 1, :])}

@@ -4,17 +4,20 @@ The onset of a label is its first gold occurrence in a dialogue. What becomes of
 one of four things: it was tagged *premature* (the first tag of this label stands on an earlier
 turn), *on time*, *late* (on a later turn, not before), or *never*. Turns are user turns.
 
-Delay. Of the onsets that were not tagged prematurely, some are tagged after d turns and some
-are not tagged before the dialogue ends; these are censored after the turns that were left. The
-Kaplan-Meier estimate S(d), the share still waiting after d turns, uses both; averaging over the
-tagged ones only would reward a model that finds nothing but the easy ones.
+Delay. How many onsets are tagged is counted by d, the user turns since the onset: D(d) is the
+share of all onsets whose first tag stands 0 to d turns after them. This is a cumulative incidence
+with three final states. An onset that is not tagged when its dialogue ends is tagged never,
+because no turn will come on which it could be, and stays in the denominator; one that was tagged
+before its turn too. Nothing is censored, and no estimate for censored times (Kaplan and Meier's) is
+called for: it would lend the onsets near the end of a dialogue the fate of those with more turns.
 
 Lead time. In a dialogue that has a gold alert and a gold confirm, the lead is the turn of the
 first confirm minus the turn of the first tag of any kind: positive if there was a warning
 before the disclosure, minus infinity if there was none at all.
 
 References:
-    Kaplan and Meier, "Nonparametric Estimation from Incomplete Observations", JASA 53, 1958.
+    Putter, Fiocco and Geskus, "Tutorial in Biostatistics: Competing Risks and Multi-State Models",
+    Statistics in Medicine 26, 2007 (cumulative incidence).
 """
 
 from __future__ import annotations
@@ -43,10 +46,10 @@ def onset_rows(rows: Rows, n: int, longest: int) -> NDArray[np.int32]:
 
     Returns:
         For each dialogue and label: how many onsets were tagged after 0, 1, ... K-1 turns,
-        how many were censored after 0, 1, ... K-1 turns, and how many were tagged
-        prematurely; at most one of these is 1. Shape (n, 16, 2 K + 1).
+        how many never, and how many prematurely; at most one of these is 1. Shape
+        (n, 16, K + 2).
     """
-    found = np.zeros((n * len(LABELS), 2 * longest + 1), dtype=np.int32)
+    found = np.zeros((n * len(LABELS), longest + 2), dtype=np.int32)
     onset = occurrences(rows.gold, rows.dialogue_of).first()
     tag = occurrences(rows.predicted, rows.dialogue_of).first()
     place = np.searchsorted(tag.slot, onset.slot)
@@ -55,9 +58,7 @@ def onset_rows(rows: Rows, n: int, longest: int) -> NDArray[np.int32]:
     tagged[inside] = tag.slot[place[inside]] == onset.slot[inside]
     delay = np.zeros(len(onset), dtype=np.int64)
     delay[tagged] = tag.position[place[tagged]] - onset.position[tagged]
-    turns = np.bincount(rows.dialogue_of, minlength=n)
-    left = turns[onset.slot // len(LABELS)] - 1 - onset.position
-    column = np.where(delay < 0, 2 * longest, np.where(tagged, delay, longest + left))
+    column = np.where(delay < 0, longest + 1, np.where(tagged, delay, longest))
     found[onset.slot, column] = 1
     return found.reshape(n, len(LABELS), -1)
 
@@ -66,18 +67,17 @@ def onset_outcomes(totals: Floats) -> Floats:
     """Gives the share of the onsets that met each of :data:`OUTCOMES`.
 
     Args:
-        totals: Summed :func:`onset_rows`. Shape (..., 2 K + 1).
+        totals: Summed :func:`onset_rows`. Shape (..., K + 2).
 
     Returns:
         Four shares that add up to 1; NaN where there is no onset. Shape (..., 4).
     """
-    longest = totals.shape[-1] // 2
     counts = np.stack(
         [
-            totals[..., 2 * longest],
+            totals[..., -1],
             totals[..., 0],
-            totals[..., 1:longest].sum(axis=-1),
-            totals[..., longest : 2 * longest].sum(axis=-1),
+            totals[..., 1:-2].sum(axis=-1),
+            totals[..., -2],
         ],
         axis=-1,
     )
@@ -85,52 +85,32 @@ def onset_outcomes(totals: Floats) -> Floats:
 
 
 def detected(totals: Floats) -> Floats:
-    """Gives the share of all onsets that were tagged 0 to w turns late, for each w.
+    """Gives the share of all onsets that were tagged at most d turns late, for each d.
 
     Args:
-        totals: Summed :func:`onset_rows`. Shape (..., 2 K + 1).
+        totals: Summed :func:`onset_rows`. Shape (..., K + 2).
 
     Returns:
-        Premature and never tagged onsets stay in the denominator; NaN where there is no
-        onset. Shape (..., K).
+        D(d) for d = 0, 1, ... K-1. Premature and never tagged onsets stay in the denominator; NaN
+        where there is no onset. Shape (..., K).
     """
-    longest = totals.shape[-1] // 2
-    return ratio(totals[..., :longest].cumsum(axis=-1), totals.sum(axis=-1, keepdims=True))
-
-
-def waiting(totals: Floats) -> Floats:
-    """Estimates the share of onsets that still wait for their tag after d turns.
-
-    Args:
-        totals: Summed :func:`onset_rows`. Shape (..., 2 K + 1).
-
-    Returns:
-        The Kaplan-Meier estimate S(d) for d = 0, 1, ... K-1, over the onsets that were not
-        tagged prematurely. It stays where it is once nobody is under observation; NaN if
-        nobody ever was. Shape (..., K).
-    """
-    longest = totals.shape[-1] // 2
-    events, ends = totals[..., :longest], totals[..., longest : 2 * longest]
-    at_risk = (events + ends)[..., ::-1].cumsum(axis=-1)[..., ::-1]
-    share = np.cumprod(1 - ratio(events, at_risk, 0.0), axis=-1)
-    return np.where(at_risk[..., :1] > 0, share, np.nan)
+    return ratio(totals[..., :-2].cumsum(axis=-1), totals.sum(axis=-1, keepdims=True))
 
 
 def median_delay(totals: Floats) -> Floats:
-    """Finds the delay after which half of the onsets have been tagged.
+    """Finds the delay by which half of all onsets have been tagged.
 
     Args:
-        totals: Summed :func:`onset_rows`. Shape (..., 2 K + 1).
+        totals: Summed :func:`onset_rows`. Shape (..., K + 2).
 
     Returns:
-        The smallest d with S(d) at most one half; infinity if it is never reached, NaN if
-        there was nobody to wait. Shape (...).
+        The smallest d with D(d) at least one half; infinity if fewer than half of the onsets are
+        ever tagged on their turn or later, NaN if there is no onset. Shape (...).
     """
-    still = waiting(totals)
-    # Products of fractions: one half comes out as one half only up to rounding.
-    below = still <= 0.5 + 1e-9
-    found = np.where(below.any(axis=-1), below.argmax(axis=-1), np.inf)
-    return np.where(np.isnan(still[..., 0]), np.nan, found)
+    found = detected(totals)
+    reached = found >= 0.5
+    median = np.where(reached.any(axis=-1), reached.argmax(axis=-1), np.inf)
+    return np.where(np.isnan(found[..., 0]), np.nan, median)
 
 
 def lead_values(longest: int) -> Floats:

@@ -39,7 +39,6 @@ from cradle_lib.scoring.timing.onset import (
     median_delay,
     onset_outcomes,
     onset_rows,
-    waiting,
 )
 from cradle_lib.scoring.timing.timing_result import CURVES, Timing, TimingSignature
 from cradle_lib.scoring.timing.windows import WIDTHS, by_scope, curve, window_tallies
@@ -113,7 +112,6 @@ def time_rows(rows: Rows, n: int, *, signature: TimingSignature) -> Timing:
             "outcomes": onset_outcomes(t),
             "delay": median_delay(t),
             "detected": detected(t[..., : len(STAGES), :]),
-            "waiting": waiting(t[..., : len(STAGES), :]),
         },
     )
     leads = lead_rows(rows, n, longest)
@@ -141,7 +139,6 @@ def time_rows(rows: Rows, n: int, *, signature: TimingSignature) -> Timing:
         outcomes=onset["outcomes"],
         delay=onset["delay"],
         detected=onset["detected"],
-        waiting=onset["waiting"],
         lead=lead["lead"],
         median_lead=lead["median_lead"],
         onsets=onsets.sum(axis=(0, 2), dtype=np.float64),

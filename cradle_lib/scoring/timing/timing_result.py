@@ -64,10 +64,9 @@ class Timing:
         outcomes: Share of the onsets that were tagged prematurely, on time, late or never, in
             this order. Shape (G, 4).
         delay: Median delay in user turns; infinity where fewer than half of the onsets
-            are ever tagged. Shape (G,).
-        detected: Share of the onsets tagged at most w turns late, for any label and for the
+            are ever tagged on their turn or later. Shape (G,).
+        detected: Share of the onsets tagged at most d turns late, for any label and for the
             two stages. Shape (3, K).
-        waiting: Kaplan-Meier share that still waits after d turns. Shape (3, K).
         onsets: Number of onsets. Shape (G,).
         lead: Shares of dialogues whose first tag comes before, with or after the first gold
             confirm, or never. Shape (4,).
@@ -85,7 +84,6 @@ class Timing:
     outcomes: Estimate
     delay: Estimate
     detected: Estimate
-    waiting: Estimate
     onsets: Floats
     lead: Estimate
     median_lead: Estimate
@@ -132,15 +130,16 @@ class Timing:
               heading; ``dialogues`` (int): how many these are.
             - ``view`` (str) and ``measure`` (str): ``window`` (F1 within ``turns`` user turns;
               the name of a curve), ``onset`` (shares ``premature``, ``on_time``, ``late``,
-              ``never``, and ``median_delay``), ``delay`` (shares ``waiting`` and ``detected``
-              after ``turns`` user turns), ``lead`` (shares ``before``, ``same_turn``, ``after``,
+              ``never``, and ``median_delay``), ``delay`` (share ``detected`` at most ``turns``
+              user turns late), ``lead`` (shares ``before``, ``same_turn``, ``after``,
               ``never``, and ``median_lead``) or ``early`` (``erde_2``, ``erde_5``,
               ``latency_f1``, ``latency``).
             - ``scope`` (str): ``any``, ``alert``, ``confirm`` or a label.
             - ``turns`` (float): infinite for an endless window; NaN where it has no meaning.
             - ``value``, ``low``, ``high`` (float): the number and its 95 % interval. Infinite
-              where fewer than half are ever tagged. NaN where nothing within the scope is gold,
-              whatever 0/0 counts as elsewhere, and for what was not computed.
+              where fewer than half are ever tagged, on their turn or later. NaN where nothing
+              within the scope is gold, whatever 0/0 counts as elsewhere, and for what was not
+              computed.
             - ``unit`` (str): ``share`` (0 to 1), or ``number`` for user turns.
             - ``support`` (int): dialogues with a gold label of the scope; its onsets, for
               ``onset`` and ``delay``; dialogues with both stages, for ``lead``.
@@ -156,12 +155,9 @@ class Timing:
             self.delay.to_frame(scope=scopes).assign(view="onset", measure="median_delay"),
         ]
         parts += [
-            m.to_frame(scope=STAGES, turns=np.arange(m.value.shape[1])).assign(
-                view="delay", measure=name
-            )
-            for name, m in (("waiting", self.waiting), ("detected", self.detected))
-        ]
-        parts += [
+            self.detected.to_frame(
+                scope=STAGES, turns=np.arange(self.detected.value.shape[1])
+            ).assign(view="delay", measure="detected"),
             self.lead.to_frame(measure=LEADS).assign(view="lead", scope="any"),
             self.median_lead.to_frame(measure=["median_lead"]).assign(view="lead", scope="any"),
         ]

@@ -7,7 +7,8 @@ either side are false positives and false negatives, and F1 is 2 tp / (2 tp + fp
 
 With a window of 0 this is the turn-level micro F1 of the paper's Table 4. With an endless
 window, after dropping repeated occurrences of a label in a dialogue, it is the dialogue-level
-micro F1. So one curve leads from one half of the table to the other.
+micro F1. So two steps lead from one half of the table to the other, and only the first of them
+is about the moment: :func:`level_steps` takes them apart.
 
 References:
     Mesaros, Heittola and Virtanen, "Metrics for Polyphonic Sound Event Detection", Applied
@@ -17,16 +18,23 @@ References:
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import LABELS
-from cradle_lib.scoring.core.conventions import Rows
-from cradle_lib.scoring.timing.occurrences import ALERTS
+from cradle_lib.scoring.core.conventions import Conventions, Rows
+from cradle_lib.scoring.core.evaluate import signature_of
+from cradle_lib.scoring.timing.occurrences import ALERTS, scored_rows
+from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.matching import Window, match, occurrences
+from cradle_lib.statistics.rates import Floats, f1
+
+if TYPE_CHECKING:
+    from cradle_lib.detection.predictions import Predictions
 
 
 def window_tallies(
@@ -89,3 +97,61 @@ def curve(shape: str, *, first: bool, widths: tuple[float, ...] = WIDTHS) -> tup
     if shape not in ("either", "late"):
         raise ScoringError(f"no window shape {shape!r}. Choose either or late.")
     return tuple(Window(width if shape == "either" else 0.0, width, first) for width in widths)
+
+
+_EXACT: Final = Window(0, 0)
+_ANYWHERE: Final = Window(math.inf, math.inf)
+_ONCE: Final = Window(math.inf, math.inf, first=True)
+
+
+def level_steps(
+    predictions: Predictions,
+    *,
+    conventions: Conventions | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Takes the way from turn-level to dialogue-level micro F1 apart into its two steps.
+
+    Args:
+        predictions: What the run says about every user turn of its corpus.
+        conventions: What the paper leaves open; the defaults if ``None``.
+        draws: Bootstrap draws of dialogues; 0 for no intervals.
+        seed: Their seed.
+
+    Returns:
+        Five rows.
+
+        - ``system``, ``over`` (str): the model's name; over which dialogues the run was.
+        - ``measure`` (str): ``turn``, micro F1 on the exact turn; ``any_turn``, on any turn of the
+          dialogue, where a label counts as often as it occurs; ``dialogue``, where it counts once;
+          ``turn_forgiven``, ``any_turn`` minus ``turn``, never negative; ``repeats_dropped``,
+          ``dialogue`` minus ``any_turn``.
+        - ``value``, ``low``, ``high`` (float): the score from 0 to 1, or the difference from -1 to
+          1, with its 95 % interval; NaN if no label is gold, and for what was not computed.
+        - ``unit`` (str): ``share`` or ``points``.
+        - ``signature`` (str): what the turn-level score depends on; all five share its settings.
+
+    Raises:
+        ScoringError: If the conventions leave nothing to score.
+    """
+    conventions = conventions or Conventions()
+    rows, n = scored_rows(predictions, conventions), len(predictions.corpus)
+    tallies = window_tallies(rows, n, (_EXACT, _ANYWHERE, _ONCE))
+    pairs = np.concatenate(tallies, axis=1).sum(axis=2)
+
+    def steps(totals: Floats) -> dict[str, Floats]:
+        found = f1(totals[..., :3], totals[..., [3, 3, 4]], conventions.zero_division)
+        return {"f1": np.concatenate([found, np.diff(found, axis=-1)], axis=-1)}
+
+    found = bootstrap(pairs, steps, draws=draws, seed=seed)["f1"]
+    names = ["turn", "any_turn", "dialogue", "turn_forgiven", "repeats_dropped"]
+    frame = found.to_frame(measure=names)
+    if not rows.gold.any():
+        frame[["value", "low", "high"]] = math.nan
+    return frame.assign(
+        system=predictions.record.name,
+        over=predictions.over,
+        unit=["share"] * 3 + ["points"] * 2,
+        signature=str(signature_of(predictions, conventions, draws=draws, seed=seed)),
+    )

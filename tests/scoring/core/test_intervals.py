@@ -83,7 +83,10 @@ def test_every_bound_brackets_its_score() -> None:
     for name in ("exact_match", "jaccard", "micro_precision", "micro_recall", "micro_f1"):
         assert found[name].low < getattr(point, name) == found[name].value < found[name].high
     assert found["f1"].low.shape == found["f1"].high.shape == (16,)
-    assert (found["f1"].low <= found["f1"].high).all()
+    # A label for which all draws give the same has no interval.
+    moves = ~np.isnan(found["f1"].low)
+    assert moves.sum() > 10
+    assert (found["f1"].low <= found["f1"].high)[moves].all()
 
 
 def test_the_same_seed_gives_the_same_bounds_and_another_seed_others() -> None:

@@ -1,4 +1,4 @@
-"""Thresholds on stored log-probabilities, against scikit-learn and a loop over turns."""
+"""What stored probabilities are worth, against scikit-learn."""
 
 from __future__ import annotations
 
@@ -6,159 +6,253 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import precision_score, recall_score
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import (
+    average_precision_score,
+    brier_score_loss,
+    f1_score,
+    precision_score,
+    recall_score,
+    roc_auc_score,
+)
 
 from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.detection import Predictions
 from cradle_lib.errors import ScoringError
-from cradle_lib.labels import ALERT_MASK, BITS, CONFIRM_MASK
+from cradle_lib.labels import ALERT_MASK, BITS, parse
 from cradle_lib.record import Record
-from cradle_lib.scoring.robustness.thresholds import WANTED, log_odds, threshold_curve, thresholds
+from cradle_lib.scoring.robustness.forks import chance, places
+from cradle_lib.scoring.robustness.thresholds import (
+    chosen_thresholds,
+    reliability,
+    threshold_scores,
+    thresholds,
+)
+from cradle_lib.scoring.timing.occurrences import SCOPES, STAGES
 
+Stored = tuple[list[dict[str, float]], str]
 GOLD = [0, BITS["alert_ongoing"], BITS["confirm_SH_past"], 3]
 
 
-def made(rows: list[list[tuple[int, dict[str, float] | None]]]) -> Predictions:
-    """A run over dialogues of (gold mask, first fork) turns."""
+def made(rows: list[list[tuple[int, Stored | None]]], name: str = "tiny") -> Predictions:
+    """A run over dialogues of (gold mask, forks and answer) turns."""
     corpus = Corpus(
-        "tiny",
+        name,
         tuple(
             Dialogue(i, tuple(Turn(j, j, "User", "hm", gold) for j, (gold, _) in enumerate(turns)))
             for i, turns in enumerate(rows)
         ),
     )
-    forks = [fork for turns in rows for _, fork in turns]
+    stored = [answer for turns in rows for _, answer in turns]
+    answers = tuple("none" if each is None else each[1] for each in stored)
     record = Record.create(
         model="m", name="M", group="embedded", engine="wave", prompt="turn",
-        prompt_hash="0" * 16, decoding={"mode": "constrained"}, corpus="tiny",
+        prompt_hash="0" * 16, decoding={"mode": "constrained"}, corpus=name,
         corpus_fingerprint=corpus.fingerprint,
     )  # fmt: skip
-    size = len(forks)
+    size = len(stored)
+    masks = np.array([parse(answer) for answer in answers], np.uint16)
     return Predictions(
-        record, corpus, np.zeros(size, np.uint16), np.zeros(size, np.uint8), ("",) * size, size,
-        tuple(None if fork is None else [fork] for fork in forks),
+        record, corpus, masks, np.zeros(size, np.uint8), answers, size,
+        tuple(None if each is None else each[0] for each in stored),
     )  # fmt: skip
 
 
-def fork(none: float, alert: float, confirm: float) -> dict[str, float]:
-    return {"none": math.log(none), "alert": math.log(alert), "confirm": math.log(confirm)}
+def silent(none: float, alert: float, confirm: float) -> Stored:
+    """An answer ``none``, with the shares of the three branches."""
+    shares = {"none": none, "alert": alert, "confirm": confirm}
+    return [{branch: math.log(share) for branch, share in shares.items()}], "none"
 
 
-def test_odds_are_those_of_probabilities() -> None:
-    # The rest of the vocabulary takes 0.2 and is no part of the choice.
-    some = fork(0.5, 0.2, 0.1)
-    assert log_odds(some, "any") == pytest.approx(math.log(0.3 / 0.5))
-    assert log_odds(some, "alert") == pytest.approx(math.log(0.2 / 0.6))
-    assert log_odds(some, "confirm") == pytest.approx(math.log(0.1 / 0.7))
-
-
-def test_a_tokenizer_that_cuts_words_elsewhere_gives_the_same_odds() -> None:
-    cut = {"n": math.log(0.5), " al": math.log(0.2), "con": math.log(0.1)}
-    for wanted in WANTED:
-        assert log_odds(cut, wanted) == pytest.approx(log_odds(fork(0.5, 0.2, 0.1), wanted))
-    assert log_odds({"none": -1.0}, "any") == -math.inf
-    # Too unlikely for a float to hold the probability itself.
-    assert log_odds({"none": -2000.0, "alert": -2001.0}, "any") == pytest.approx(-1)
-
-
-def test_a_worked_curve() -> None:
-    # Odds for a label: 3, 1, 1/3, 1/9; the second and the fourth turn have one.
+def alert(none: float, ongoing: float, end: float) -> Stored:
+    """An answer ``alert_ongoing``."""
     forks = [
-        fork(0.25, 0.5, 0.25),
-        fork(0.5, 0.3, 0.2),
-        fork(0.75, 0.2, 0.05),
-        fork(0.9, 0.05, 0.05),
+        {"none": none, "alert": 0.8 * (1 - none), "confirm": 0.2 * (1 - none)},
+        {"ongo": ongoing, "past": 1 - ongoing},
+        {"<end>": end, ";": 1 - end},
     ]
-    run = made([list(zip([0, 1, 0, 2], forks, strict=True)), [(1, None)]])
-    curve = threshold_curve(run, draws=0)
-    assert (curve.turns, curve.positives) == (4, 2)
-    assert curve.thresholds == pytest.approx(np.log([1 / 9, 1 / 3, 1, 3]), abs=1e-12)
-    # Above ln(1/9): the first three, one of them positive. Above ln(1/3): two, one of them.
-    assert curve.recall.value == pytest.approx([1 / 2, 1 / 2, 0, 0])
-    assert curve.precision.value == pytest.approx([1 / 3, 1 / 2, 0, np.nan], nan_ok=True)
-    assert curve.flagged.value == pytest.approx([1, 0.5, 0.5, 0])
-    assert curve.thresholds[curve.even] == 0
-
-
-def test_odds_that_are_all_infinite_leave_one_threshold() -> None:
-    curve = threshold_curve(made([[(1, {"none": -1.0}), (0, {"none": -0.5})]]), draws=0)
-    assert curve.thresholds.tolist() == [0]
-    assert curve.recall.value.tolist() == [0]
-
-
-def test_a_run_without_stored_choices_is_refused() -> None:
-    run = made([[(1, None), (0, None)]])
-    for empty in (run, replace(run, choices=())):
-        with pytest.raises(ScoringError, match="M stored no log-probabilities"):
-            threshold_curve(empty, draws=0)
+    return [{b: math.log(p) for b, p in f.items()} for f in forks], "alert_ongoing"
 
 
 shares = st.floats(0.01, 1.0)
-turns = st.tuples(
-    st.sampled_from(GOLD), st.one_of(st.none(), st.builds(fork, shares, shares, shares))
+answers = st.one_of(
+    st.none(),
+    st.builds(silent, shares, shares, shares),
+    st.builds(alert, *[st.floats(0.05, 0.95)] * 3),
 )
-dialogues = st.lists(st.lists(turns, min_size=1, max_size=6), min_size=1, max_size=5)
+dialogues = st.lists(
+    st.lists(st.tuples(st.sampled_from(GOLD), answers), min_size=1, max_size=6),
+    min_size=1,
+    max_size=5,
+)
+Rows = list[list[tuple[int, Stored | None]]]
+
+
+def arrays(rows: Rows, wanted: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Whether each turn with forks is positive, is tagged, and its chance."""
+    mask = SCOPES[wanted]
+    kept = [(gold, each) for row in rows for gold, each in row if each is not None]
+    read = [places(*each) for _, each in kept]
+    chances = [chance(place, mask) for place in read if place is not None]
+    assert len(chances) == len(kept)
+    positive = [bool(gold & mask) for gold, _ in kept]
+    tagged = [bool(parse(each[1]) & mask) for _, each in kept]
+    return np.array(positive), np.array(tagged), np.array(chances)
 
 
 @settings(deadline=None, max_examples=60)
-@given(dialogues, st.sampled_from(WANTED))
-def test_every_point_of_the_curve_is_scikit_learns(
-    rows: list[list[tuple[int, dict[str, float] | None]]], wanted: str
-) -> None:
-    stored = [(gold, f) for row in rows for gold, f in row if f is not None]
-    if not stored:
+@given(dialogues)
+def test_every_point_of_a_curve_is_scikit_learns(rows: Rows) -> None:
+    frame = thresholds([made(rows)], draws=2)
+    for wanted in STAGES:
+        positive, tagged, chances = arrays(rows, wanted)
+        part = frame[frame["wanted"] == wanted]
+        if not len(positive):
+            assert part.empty
+            continue
+        points = part.pivot_table(
+            index=part["threshold"].fillna(np.inf), columns="measure", values="value", dropna=False
+        )
+        assert points.index[-1] == np.inf
+        for threshold, found in points.iterrows():
+            # The last point is no threshold, but what the model itself tagged.
+            flagged = tagged if threshold == np.inf else chances >= threshold
+            for name, oracle in (
+                ("recall", recall_score), ("precision", precision_score), ("f1", f1_score)
+            ):  # fmt: skip
+                expected = oracle(positive, flagged, zero_division=np.nan)
+                assert found.get(name, np.nan) == pytest.approx(expected, nan_ok=True)
+            rest = flagged[~positive]
+            expected = rest.mean() if len(rest) else np.nan
+            assert found.get("flagged", np.nan) == pytest.approx(expected, nan_ok=True)
+        # With the lowest threshold everything is flagged.
+        lowest = points.iloc[0]
+        assert lowest.get("flagged", np.nan) == pytest.approx(1, nan_ok=True) or positive.all()
+
+
+@settings(deadline=None, max_examples=60)
+@given(dialogues, st.sampled_from([*STAGES, "alert_ongoing", "confirm_SH_past"]))
+def test_areas_and_brier_scores_are_scikit_learns(rows: Rows, wanted: str) -> None:
+    positive, _, chances = arrays(rows, wanted)
+    frame = threshold_scores([made(rows)], draws=2)
+    if not len(positive):
+        assert frame.empty
         return
-    mask = {"any": ALERT_MASK | CONFIRM_MASK, "alert": ALERT_MASK, "confirm": CONFIRM_MASK}[wanted]
-    curve = threshold_curve(made(rows), wanted, draws=3)  # type: ignore[arg-type]
-    positive = np.array([bool(gold & mask) for gold, _ in stored])
-    odds = np.array([log_odds(f, wanted) for _, f in stored])  # type: ignore[arg-type]
-    assert 0 in curve.thresholds
-    for place, threshold in enumerate(curve.thresholds):
-        flagged = odds > threshold
-        scores = (recall_score, curve.recall), (precision_score, curve.precision)
-        for oracle, found in scores:
-            expected = oracle(positive, flagged, zero_division=np.nan)
-            assert found.value[place] == pytest.approx(expected, nan_ok=True)
-        rest = flagged[~positive]
-        expected = rest.mean() if len(rest) else np.nan
-        assert curve.flagged.value[place] == pytest.approx(expected, nan_ok=True)
-    assert (np.diff(curve.thresholds) > 0).all()
-    # One dialogue has no spread, and so no interval.
-    assert curve.recall.low.shape == curve.thresholds.shape
-    assert len(rows) > 1 or np.isnan(curve.recall.low).all()
+    found = frame[frame["wanted"] == wanted].set_index("measure")["value"]
+    both = 0 < positive.sum() < len(positive)
+    expected = {
+        "roc_area": roc_auc_score(positive, chances) if both else np.nan,
+        "pr_area": average_precision_score(positive, chances) if positive.any() else np.nan,
+        "brier": brier_score_loss(positive, np.clip(chances, 0, 1)),
+        "brier_of_prevalence": brier_score_loss(positive, np.full(len(positive), positive.mean())),
+    }
+    if not both:
+        expected["pr_area"] = np.nan
+    assert found[[*expected]].to_dict() == pytest.approx(expected, nan_ok=True)
 
 
-def test_the_frame_holds_the_same_points_for_each_kind_of_label() -> None:
-    forks = [fork(0.25, 0.5, 0.25), fork(0.5, 0.3, 0.2), fork(0.75, 0.2, 0.05)]
-    run = made([list(zip([0, 1, 2], forks, strict=True)), [(1, None)]])
-    silent = replace(run, choices=())
-    frame = thresholds([silent, run], draws=20)
-    assert set(frame["system"]) == {"M"}
-    assert len(frame) == 3 * sum(
-        len(threshold_curve(run, wanted, draws=0).thresholds) for wanted in WANTED
+def sample(seed: int, size: int = 60, name: str = "tiny") -> tuple[Rows, Predictions]:
+    generator = np.random.default_rng(seed)
+    rows: Rows = []
+    for _ in range(size):
+        turns: list[tuple[int, Stored | None]] = []
+        for _ in range(4):
+            gold = int(generator.choice(GOLD, p=[0.6, 0.2, 0.1, 0.1]))
+            odds = generator.beta(4, 3) if gold else generator.beta(2, 4)
+            turns.append((gold, silent(1 - odds, odds * 0.7, odds * 0.3)))
+        rows.append(turns)
+    return rows, made(rows, name)
+
+
+def test_a_draw_of_the_areas_is_that_of_the_dialogues_drawn() -> None:
+    rows, run = sample(1)
+    found = threshold_scores([run], draws=400, seed=3).set_index(["wanted", "measure"])
+    picks = np.random.default_rng(8).integers(0, len(rows), size=(400, len(rows)))
+    for wanted in ("any", "alert_past"):
+        drawn = []
+        for pick in picks:
+            positive, _, chances = arrays([rows[i] for i in pick], wanted)
+            drawn.append(
+                [roc_auc_score(positive, chances), average_precision_score(positive, chances)]
+            )
+        for name, ends in zip(
+            ("roc_area", "pr_area"), np.quantile(drawn, [0.025, 0.975], axis=0).T, strict=True
+        ):
+            # Two bootstraps of 400 draws each: their ends differ by chance.
+            low, high = found.loc[(wanted, name), ["low", "high"]]
+            assert [low, high] == pytest.approx(ends, abs=0.04)
+            assert low < found.loc[(wanted, name), "value"] < high
+
+
+def test_tenths_are_those_of_scikit_learn() -> None:
+    rows, run = sample(2)
+    frame = reliability([run], draws=50)
+    for wanted in STAGES:
+        positive, _, chances = arrays(rows, wanted)
+        share, mean = calibration_curve(positive, chances, n_bins=10, strategy="quantile")
+        part = frame[frame["wanted"] == wanted]
+        assert part["value"].tolist() == pytest.approx(share.tolist())
+        assert part["chance"].tolist() == pytest.approx(mean.tolist())
+        assert part["size"].sum() == len(positive)
+        # A tenth without any positive turn has no interval.
+        assert ((part["low"] <= part["value"]) | (part["value"] == 0)).all()
+
+
+def test_equal_chances_are_one_part() -> None:
+    run = made([[(1, silent(0.5, 0.3, 0.2)), (0, silent(0.5, 0.3, 0.2))]] * 3)
+    part = reliability([run], draws=0).query("wanted == 'any'")
+    assert part[["chance", "value", "size"]].to_numpy().tolist() == [[0.5, 0.5, 6]]
+
+
+def test_a_threshold_is_chosen_on_dev_and_scored_elsewhere() -> None:
+    rows, run = sample(4)
+    others, dev = sample(5, name="dev")
+    found = chosen_thresholds([run], [dev], draws=20)
+    for wanted in STAGES:
+        part = found[found["wanted"] == wanted].set_index("measure")
+        [threshold] = part["threshold"].unique()
+        positive, _, chances = arrays(others, wanted)
+        best = max(f1_score(positive, chances >= step) for step in chances)
+        assert f1_score(positive, chances >= threshold) == pytest.approx(best)
+        positive, _, chances = arrays(rows, wanted)
+        own = f1_score(positive, chances >= threshold)
+        assert part.loc["f1", "value"] == pytest.approx(own)
+    assert chosen_thresholds([run], [], draws=0).empty
+    with pytest.raises(ScoringError, match="Choose a threshold on other dialogues"):
+        chosen_thresholds([run], [run], draws=0)
+
+
+def test_a_frame_counts_the_turns_whose_forks_can_be_read() -> None:
+    wrong = ([{"none": -1.0, "alert": -2.0}], "alert_past")
+    run = made(
+        [[(1, silent(0.5, 0.3, 0.2)), (2, None), (2, wrong)], [(0, silent(0.9, 0.05, 0.05))]]
     )
+    bare = replace(run, choices=())
+    frame = thresholds([bare, run], draws=0)
+    assert set(frame["system"]) == {"M"}
     counts = frame[["wanted", "positives", "turns", "of_turns"]].drop_duplicates()
     assert counts.to_numpy().tolist() == [
-        ["any label", 2, 3, 4], ["an alert", 2, 3, 4], ["a confirm", 0, 3, 4]
+        ["any", 1, 2, 4], ["alert", 1, 2, 4], ["confirm", 0, 2, 4]
     ]  # fmt: skip
-    # Odds for a label of 3, 1 and 1/3: at even odds the first turn alone is flagged, which is the
-    # only one without a label.
-    even = frame[(frame["wanted"] == "any label") & (frame["threshold"] == 0)]
-    assert dict(zip(even["measure"], even["value"], strict=True)) == {
-        "recall": 0, "precision": 0, "flagged": 1
-    }  # fmt: skip
-    # There is no confirm to find.
-    confirms = frame[frame["wanted"] == "a confirm"].set_index("measure")["value"]
-    assert confirms["recall"].isna().all()
-    assert confirms["flagged"].between(0, 1).all()
+    assert frame[["low", "high"]].isna().all(axis=None)
 
 
-def test_runs_without_stored_choices_give_a_frame_without_rows() -> None:
-    frame = thresholds([made([[(1, None)]])], draws=0)
-    assert frame.empty
-    full = thresholds([made([[(1, fork(0.5, 0.3, 0.2))]])], draws=0)
-    assert frame.columns.tolist() == full.columns.tolist()
-    assert full[["low", "high"]].isna().all(axis=None)
+def test_the_share_that_the_branches_hold_is_a_median() -> None:
+    forks = [silent(0.001, 0.001, 0.002), silent(0.1, 0.1, 0.1), silent(0.3, 0.3, 0.3)]
+    run = made([[(ALERT_MASK, fork) for fork in forks]])
+    frame = threshold_scores([run], draws=0)
+    held = frame[frame["measure"] == "on_branches"]
+    assert held["value"].tolist() == pytest.approx([0.3])
+
+
+@pytest.mark.parametrize("verb", [thresholds, threshold_scores, reliability])
+def test_runs_without_stored_choices_give_a_frame_without_rows(verb: object) -> None:
+    empty = verb([made([[(1, None)]])], draws=0)  # type: ignore[operator]
+    full = verb([made([[(1, silent(0.5, 0.3, 0.2))]])], draws=0)  # type: ignore[operator]
+    assert isinstance(empty, pd.DataFrame)
+    assert empty.empty
+    assert empty.columns.tolist() == full.columns.tolist()

@@ -16,12 +16,12 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS
-from cradle_lib.scoring.core.conventions import Conventions, Rows
+from cradle_lib.scoring.core.conventions import LEVELS, Conventions, Rows
 from cradle_lib.scoring.core.counts import count
 from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.scoring.timing.occurrences import first_only
 from cradle_lib.scoring.timing.timing import timing
-from cradle_lib.scoring.timing.windows import curve, window_tallies
+from cradle_lib.scoring.timing.windows import curve, level_steps, window_tallies
 from cradle_lib.statistics.matching import Window, match, occurrences
 
 AO, SHO, DVP = BITS["alert_ongoing"], BITS["confirm_SH_ongoing"], BITS["confirm_DV_past"]
@@ -176,3 +176,52 @@ def test_pairs_are_those_that_onset_evaluation_in_music_counts(
             len(mir_eval.util.match_events(gold, tags, width)) if len(gold) * len(tags) else 0
         )
         assert found[d, label] == expected
+
+
+def steps_of(run: Predictions, **options: int) -> dict[str, float]:
+    frame = level_steps(run, **{"draws": 0, **options})
+    return dict(zip(frame["measure"], frame["value"], strict=True))
+
+
+def test_forgiving_the_turn_is_one_step_and_dropping_repeats_another(
+    make_corpus: Callable[..., Corpus], make_predictions: Callable[..., Predictions]
+) -> None:
+    # An alert on turn 0, tagged on turns 0, 1 and 2: no moment is wrong, and yet F1 rises from
+    # 2/4 to 1, all of it by dropping repeats. A confirm on turn 0 tagged on turn 2, once: from 0 to
+    # 1, all of it by forgiving the turn.
+    repeated = make_corpus([[("U", AO), ("U", 0), ("U", 0)]])
+    found = steps_of(make_predictions(repeated, [AO, AO, AO]))
+    assert found == {
+        "turn": 0.5, "any_turn": 0.5, "dialogue": 1, "turn_forgiven": 0, "repeats_dropped": 0.5
+    }  # fmt: skip
+    moved = make_corpus([[("U", SHO), ("U", 0), ("U", 0)]])
+    found = steps_of(make_predictions(moved, [0, 0, SHO]))
+    assert found == {
+        "turn": 0, "any_turn": 1, "dialogue": 1, "turn_forgiven": 1, "repeats_dropped": 0
+    }  # fmt: skip
+
+
+@settings(deadline=None, max_examples=60)
+@given(turns=dialogues)
+def test_both_steps_are_those_of_a_loop_and_lead_from_level_to_level(
+    make_corpus: Callable[..., Corpus],
+    make_predictions: Callable[..., Predictions],
+    turns: list[list[tuple[int, int]]],
+) -> None:
+    corpus = make_corpus([[("U", gold) for gold, _ in d] for d in turns])
+    run = make_predictions(corpus, [tag for d in turns for _, tag in d])
+    found = steps_of(run)
+    if not corpus.gold.any():
+        assert np.isnan([*found.values()]).all()
+        return
+    ends = [evaluate(run, level=x, draws=0).estimate("micro_f1").value for x in LEVELS[:2]]
+    assert [found["turn"], found["dialogue"]] == pytest.approx(ends)
+    # Wherever they stand, as many can be paired as the rarer side has.
+    often = [[[t[s] >> b & 1 for t in d] for s in (0, 1)] for d in turns for b in range(16)]
+    pairs = sum(min(sum(gold), sum(tags)) for gold, tags in often)
+    assert found["any_turn"] == pytest.approx(
+        2 * pairs / sum(sum(gold) + sum(tags) for gold, tags in often)
+    )
+    assert found["turn_forgiven"] == pytest.approx(found["any_turn"] - found["turn"])
+    assert found["repeats_dropped"] == pytest.approx(found["dialogue"] - found["any_turn"])
+    assert found["turn_forgiven"] >= 0

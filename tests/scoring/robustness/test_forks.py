@@ -1,0 +1,170 @@
+"""Chances of labels from the forks of an answer, against a walk over the grammar itself."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cradle_lib.detection.local.constrained import END, Grammar
+from cradle_lib.labels import ALERT_MASK, ALL_MASK, BITS, CONFIRM_MASK, LABELS, NONE
+from cradle_lib.scoring.robustness.forks import chance, on_branches, places
+
+
+class Words:
+    """A tokenizer that cuts where it is told to; what it does not know it cuts into letters."""
+
+    def __init__(self, *words: str) -> None:
+        self.words = sorted(words, key=len, reverse=True)
+        self.ids: dict[str, int] = {}
+
+    def __call__(self, text: str, add_special_tokens: bool = False) -> dict[str, list[int]]:
+        found = []
+        while text:
+            word = next((w for w in self.words if text.startswith(w)), text[0])
+            # ``SHA`` is never cut after ``SH``.
+            word = "S" if text.startswith("SHA") and "S" in self.words else word
+            found.append(self.ids.setdefault(word, 2 + len(self.ids)))
+            text = text[len(word) :]
+        return {"input_ids": found}
+
+    def decode(self, ids: list[int]) -> str:
+        return "".join(word for i in ids for word, known in self.ids.items() if known == i)
+
+
+TOKENIZERS = {
+    "pieces": ("alert", "confirm", " alert", " confirm", "_", "ongo", "past", "SI", "SH", "S"),
+    "letters": (),
+    "parts": ("alert", "confirm", " alert", " confirm", "SHA", "SH", "ongoing", "past", "passive"),
+}
+
+
+def greedy(grammar: Grammar, generator: np.random.Generator) -> tuple[str, list[dict[str, float]]]:
+    state, written = grammar.start(), ""
+    while not state.finished:
+        logits = torch.from_numpy(generator.normal(0, 2, size=200))
+        written += "".join(grammar.text(token) for token in state.choose(logits))
+    return written, state.choices
+
+
+def walked(grammar: Grammar, answer: str, forks: list[dict[str, float]]) -> np.ndarray:
+    """The same chances from the automaton: who is behind a branch is asked, not inferred."""
+
+    def behind(node: Any) -> set[str]:
+        return {node.label} - {None} | {label for n in node.next.values() for label in behind(n)}
+
+    left, state = list(forks), grammar.start()
+    found: list[np.ndarray] = []
+    row, mass, fresh = np.zeros(16), 1.0, True
+    targets = [*answer.split("; ")]
+    while not state.finished:
+        node, fork = state._node, left.pop(0)
+        if not fresh and node.label is not None:
+            found.append(row)
+            row, mass = np.zeros(16), 1.0
+        shares = {b: math.exp(p) for b, p in fork.items()}
+        total = sum(shares.values())
+        best = max(fork, key=lambda b: (fork[b], b == END))
+        for token, after in node.next.items():
+            text = grammar.text(token)
+            if text != best:
+                group = behind(after) - {NONE}
+                size = len(behind(after))
+                for label in group:
+                    row[LABELS.index(label)] += mass * shares[text] / total / size
+        mass *= shares[best] / total
+        written = len(state._written)
+        logits = torch.full((200,), -1e9, dtype=torch.float64)
+        token = next((t for t in node.next if grammar.text(t) == best), grammar.ends[0])
+        logits[token] = 0.0
+        state.choose(logits)
+        if len(state._written) > written and (label := targets[written]) != NONE:
+            row[LABELS.index(label)] += mass
+        fresh = False
+    found.append(row)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_chances_are_those_of_a_walk_over_the_grammar(name: str) -> None:
+    grammar = Grammar(Words(*TOKENIZERS[name]), [0])
+    generator = np.random.default_rng(3)
+    longest = 0
+    for _ in range(60):
+        answer, forks = greedy(grammar, generator)
+        found = places(forks, answer)
+        assert found is not None, (answer, [list(fork) for fork in forks])
+        assert found == pytest.approx(walked(grammar, answer, forks)), answer
+        assert (found.sum(axis=1) <= 1 + 1e-12).all()
+        longest = max(longest, len(found))
+    assert longest > 3
+
+
+def logs(**shares: float) -> dict[str, float]:
+    return {name.replace("END", END): math.log(share) for name, share in shares.items()}
+
+
+def test_a_confirm_after_an_alert_is_seen() -> None:
+    first = {"none": math.log(0.1), "alert": math.log(0.8), "confirm": math.log(0.1)}
+    state = logs(ongo=0.9, past=0.1)
+    more = {";": math.log(0.75), END: math.log(0.25)}
+    stage = {" alert": math.log(0.2), " confirm": math.log(0.8)}
+    crisis = {"CA": 0.0, "D": -9.0, "RA": -9.0, "S": -9.0, "SH": -9.0, "SI": -9.0}
+    end = {";": math.log(0.1), END: math.log(0.9)}
+    forks = [first, state, more, stage, crisis, state, end]
+    found = places(forks, "alert_ongoing; confirm_CA_ongoing")
+    assert found is not None
+    # A confirm: 0.1 at the first place, 0.75 times 0.8 at the second; at the third 13 of the 14
+    # labels that are left share a tenth.
+    expected = 1 - (1 - 0.1) * (1 - 0.6) * (1 - 0.1 * 13 / 14)
+    assert chance(found, CONFIRM_MASK) == pytest.approx(expected)
+    assert chance(found, ALL_MASK) == pytest.approx(0.9)
+    past = 1 - (1 - 0.8 * 0.1) * (1 - 0.75 * 0.2) * (1 - 0.1 / 14)
+    assert chance(found, BITS["alert_past"]) == pytest.approx(past)
+    assert chance(found, ALERT_MASK) == pytest.approx(1 - 0.2 * 0.85 * (1 - 0.1 / 14))
+
+
+def test_what_follows_a_branch_that_was_not_taken_is_shared_evenly() -> None:
+    found = places([logs(none=0.5, alert=0.2, confirm=0.3)], "none")
+    assert found is not None
+    assert found[0] == pytest.approx([0.1, 0.1, *[0.3 / 14] * 14])
+
+
+def test_shares_are_among_the_branches_however_unlikely_they_are() -> None:
+    fork = {"none": -2000.0, "alert": -2001.0, "confirm": -2001.0}
+    found = places([fork], "none")
+    assert found is not None
+    assert chance(found, ALL_MASK) == pytest.approx(2 / (2 + math.e))
+    assert on_branches(logs(none=0.5, alert=0.2)) == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize(
+    ("forks", "answer"),
+    [
+        ([], "none"),
+        ([logs(none=0.5, alert=0.5)], "none"),
+        ([logs(none=0.5, alert=0.2, confirm=0.3)], "alert_ongoing"),
+        ([logs(none=0.5, alert=0.2, confirm=0.3)] * 2, "none"),
+        ([logs(none=0.5, alert=0.2, confirm=0.3)], "something else"),
+    ],
+)
+def test_forks_that_do_not_belong_to_an_answer_are_not_read(
+    forks: list[dict[str, float]], answer: str
+) -> None:
+    assert places(forks, answer) is None
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.lists(st.floats(0, 1), min_size=16, max_size=16), min_size=1, max_size=5))
+def test_a_larger_kind_is_never_less_likely(rows: list[list[float]]) -> None:
+    by_place = np.array(rows)
+    by_place /= np.maximum(by_place.sum(axis=1, keepdims=True), 1)
+    chances = [chance(by_place, (1 << bit) - 2) for bit in range(2, 16)]
+    assert all(one <= other + 1e-12 for one, other in pairwise(chances))
+    assert all(-1e-12 <= one <= 1 + 1e-12 for one in chances)
