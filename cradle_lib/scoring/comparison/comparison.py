@@ -83,12 +83,18 @@ def compare(
 
     Raises:
         ScoringError: If there are fewer than two runs, two share a name, no permutation is
-            asked for, ``about`` names no part of a signature, or their signatures differ.
+            asked for, the conventions ask for the harmonic macro F1, ``about`` names no part of
+            a signature, or their signatures differ.
     """
     called = tuple(names) if names is not None else tuple(run.record.name for run in runs)
     if len(runs) < 2 or len(called) != len(runs) or len(set(called)) != len(runs):
         raise ScoringError(
             f"runs to compare: {', '.join(called) or 'none'}. Name two or more, each once."
+        )
+    if conventions is not None and conventions.macro_f1 != "mean":
+        raise ScoringError(
+            "the test is about the mean of the labels' F1, and not about the harmonic macro F1. "
+            "Compare without macro_f1=harmonic; `cradle score` gives both."
         )
     if permutations < 1:
         raise ScoringError(f"{permutations} permutations. A test needs at least 1.")

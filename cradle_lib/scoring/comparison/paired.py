@@ -13,6 +13,11 @@ in both cases; without that the level of the test is wrong wherever the two are 
 The standard error is that of a ratio of sums over dialogues: with F = 2 T / S, a dialogue with t
 true positives and s gold labels and tags moves F by (2 t - F s) / S.
 
+Swaps can't show that p is smaller than 1 / (1 + R), which correction for hundreds of tests would
+turn into nothing. Where no swap reaches the difference, p is taken from Student's distribution,
+with one degree of freedom less than there are discordant dialogues, if that is smaller: the
+studentised difference has it as its limit.
+
 Interval. All differences that the same test would not reject: d -/+ q se(d), with q the 95th
 percentile of |t*|. So 0 is outside it if and only if p, before any correction, is below 0.05.
 
@@ -140,7 +145,7 @@ def compare_pairs(
             )
             seen = _quotient(difference[place], error[place])
             hits = np.count_nonzero(moved >= np.abs(seen) - _ROUNDING, axis=0)
-            p[place] = (1 + hits) / (1 + permutations)
+            p[place] = _p_values(hits, permutations, seen, discordant[place])
             # So many swaps must reach a difference that p is 0.05: none, if there are few swaps.
             enough = math.ceil(round((1 - CONFIDENCE) * (1 + permutations), 6)) - 1
             reach = np.full(len(seen), np.inf)
@@ -202,6 +207,31 @@ def _studentised(pair: Floats, swaps: NDArray[Any], zero_division: float) -> tup
     squares[:, 1] = (stayed * macro[0] ** 2 + moved * macro[1] ** 2).sum(axis=0)
     error = np.sqrt(squares)
     return np.abs(_quotient(scores[:, 1] - scores[:, 0], error)), error[-1]
+
+
+def _p_values(
+    hits: NDArray[Any], permutations: int, seen: Floats, discordant: NDArray[np.int64]
+) -> Floats:
+    """Turns counts of swaps into p-values.
+
+    Args:
+        hits: Swaps that make a difference at least as large as the one seen.
+        permutations: All swaps.
+        seen: The studentised differences.
+        discordant: Dialogues that can move each of them.
+
+    Returns:
+        (1 + hits) / (1 + permutations); where no swap comes near, the tail of Student's
+        distribution if that is smaller.
+    """
+    # Takes a second to import, which no command should wait for that has no use for it.
+    from scipy.stats import t as student
+
+    shares = (1 + hits) / (1 + permutations)
+    tails = 2 * student.sf(np.abs(seen), np.maximum(discordant - 1, 1))
+    # A difference without any spread says nothing about how rare it is.
+    beyond = (hits == 0) & (discordant > 1) & np.isfinite(seen)
+    return np.where(beyond, np.minimum(shares, tails), shares)
 
 
 def _quotient(difference: Floats, error: Floats) -> Floats:

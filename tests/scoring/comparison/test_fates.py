@@ -66,7 +66,9 @@ def test_the_same_run_twice_changes_nothing(
     run = make_predictions(corpus, [one, 0, other, other])
     frame = label_fates(run, run, draws=50)
     known = frame[frame["support"] > 0]
-    assert (known[["value", "low", "high"]] == 0).all(axis=None)
+    assert (known["value"] == 0).all()
+    # All draws are the same: there is nothing to say about their spread.
+    assert known[["low", "high"]].fillna(0).eq(0).all(axis=None)
 
 
 def test_runs_over_other_dialogues_are_refused(
