@@ -29,7 +29,7 @@ SOURCES = sorted(paths.NOTEBOOKS.glob("*.ipynb"))
 MODELS = ["always-none", "keyword"]
 # What a reader of a notebook knows already.
 LIBRARIES = {"pandas", "numpy", "matplotlib.pyplot", "seaborn"}
-SMALL: dict[str, Any] = {"models": MODELS, "model": "keyword", "draws": 20}
+SMALL: dict[str, Any] = {"models": MODELS, "model": "keyword", "draws": 20, "permutations": 20}
 
 
 def content(path: Path) -> Any:
@@ -69,6 +69,7 @@ def test_there_is_a_notebook_for_every_section() -> None:
         "annotation-statistics",
         "annotator-confusion",
         "api-models",
+        "before-after",
         "confusion",
         "construction",
         "conventions",
@@ -84,6 +85,7 @@ def test_there_is_a_notebook_for_every_section() -> None:
         "statistics",
         "thresholds",
         "timing",
+        "training",
         "validators",
         "who-is-better",
         "your-model",
