@@ -70,7 +70,11 @@ def read_columns(
 
 def brief(value: Any) -> str:
     """Shows a cell in a message: at most 60 characters, with invisible ones made visible."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):
+        # Lists within lists without end, or a whole number of thousands of digits.
+        text = f"a {type(value).__name__} that can't be shown"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

@@ -276,7 +276,7 @@ def test_a_device_or_a_pipe_is_no_journal(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.jsonl")
     (tmp_path / "zero.jsonl").symlink_to("/dev/zero")
     for name in ("pipe.jsonl", "zero.jsonl"):
-        with pytest.raises(JournalError, match="can't be read .a device or a pipe, not a file"):
+        with pytest.raises(JournalError, match=r"can't be read .a device or a pipe, not a file"):
             read_journal(tmp_path / name)
         with pytest.raises(JournalError, match="can't be a journal, which is a file"):
             Journal.open(tmp_path / name, make_record())
@@ -287,7 +287,7 @@ def test_a_limit_of_dollars_that_is_no_number_is_refused(tmp_path: Path) -> None
     Journal.open(path, make_record(max_cost=1.0)).close()
     # Every comparison with it is false, so that it would be no limit at all.
     path.write_text(path.read_text().replace('"max_cost": 1.0', '"max_cost": NaN'))
-    with pytest.raises(JournalError, match="line 1: .* record whose max_cost is wrong"):
+    with pytest.raises(JournalError, match=r"line 1: .* record whose max_cost is wrong"):
         read_journal(path)
 
 

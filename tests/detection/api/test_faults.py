@@ -7,7 +7,9 @@ engine asks for one.
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
+import random
 import re
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -20,6 +22,7 @@ from hypothesis import strategies as st
 
 from cradle_lib.detection import Outcome, Prediction, Session
 from cradle_lib.detection.api.anthropic_messages import AnthropicMessages
+from cradle_lib.detection.api.bounded import LARGEST_REPLY
 from cradle_lib.detection.api.faults import asked_wait, fault_of_status, service_faults
 from cradle_lib.detection.api.openai_chat import OpenAIChat
 from cradle_lib.detection.api.patience import Patience
@@ -158,6 +161,34 @@ def test_every_fault_lands_in_one_outcome_with_its_reason(engine: str) -> None:
             assert len(found.reason) <= 300
         # A redirect would have gone there.
         assert server.calls.keys() == rows.keys()
+
+
+@pytest.mark.parametrize("engine", SDKS)
+def test_a_reply_without_an_end_is_given_up_and_asked_for_once(engine: str) -> None:
+    kind = {"content-type": "application/json"}
+    # Zeros, and bytes that don't shrink: 200 kB that unpack to 30 MB.
+    packed = gzip.compress(bytes(30_000_000) + random.Random(1).randbytes(150_000), 1)
+    rows: dict[str, tuple[Reply, str]] = {
+        "endless": ((200, kind, b" " * (LARGEST_REPLY + 1)), "more than 33,554,432 bytes"),
+        "packed": ((200, kind | {"content-encoding": "gzip"}, packed), "more than 131,072 bytes"),
+        "odd": ((200, kind | {"content-encoding": "br"}, b"x"), "the reply is packed as br"),
+    }
+    replies = {name: lambda n, name=name: rows[name][0] for name in rows}
+    with FaultServer(replies) as server:
+        for name, (_, reason) in rows.items():
+            found = ask(make_model(engine, f"{server.url}/{name}"))
+            assert server.calls[name] == 1, name
+            assert found.outcome is FAILED
+            assert reason in str(found.reason), found.reason
+        assert {h["accept-encoding"] for h in server.headers} == {"identity"}
+
+
+@pytest.mark.parametrize("engine", SDKS)
+def test_a_reply_that_is_packed_without_being_asked_for_is_read(engine: str) -> None:
+    status, headers, content = chat() if engine == "openai" else message()
+    reply = status, headers | {"content-encoding": "gzip"}, gzip.compress(content)
+    with FaultServer({"packed": lambda n: reply}) as server:
+        assert ask(make_model(engine, f"{server.url}/packed")).outcome is Outcome.OK
 
 
 WAITS = {
