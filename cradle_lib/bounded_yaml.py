@@ -76,7 +76,7 @@ def load(text: str) -> Any:
 
 def _measure(node: yaml.Node, sizes: dict[int, int], depth: int) -> int:
     """Counts the values under a node; refuses keys that stand twice, and documents too large."""
-    if depth > DEEPEST:
+    if depth >= DEEPEST and isinstance(node, yaml.CollectionNode):
         # An alias of a list within itself ends here as well.
         raise yaml.MarkedYAMLError(problem=_at(f"nested more than {DEEPEST} deep", node))
     if id(node) in sizes:

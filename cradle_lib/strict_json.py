@@ -33,8 +33,8 @@ def loads(text: str | bytes) -> Any:
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
     # A quick look first: most documents have fewer brackets than the limit.
-    marks = (b"[", b"{") if isinstance(text, bytes) else ("[", "{")
-    if sum(text.count(mark) for mark in marks) > DEEPEST:  # type: ignore[arg-type]
+    whole = text if isinstance(text, str) else text.decode(errors="replace")
+    if whole.count("[") + whole.count("{") > DEEPEST:
         _require_shallow(content)
     return content
 
@@ -52,7 +52,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _require_shallow(content: Any) -> None:
     level = [content]
-    for _ in range(DEEPEST + 1):
+    for _ in range(DEEPEST):
         level = [
             part
             for whole in level
