@@ -110,9 +110,11 @@ def _parquet(path: Path, wanted: _Wanted) -> Columns:
     try:
         # Not `read_table`, which takes the names of the folders above for columns, too.
         with pq.ParquetFile(path) as file:
-            known = wanted.find(file.schema_arrow.names, path)
+            schema = file.schema_arrow
+        known = wanted.find(schema.names, path)
+        texts = [name for name, place in known.items() if not schema.types[place].num_fields]
         # Texts as they are stored: each once. Written out, one text can fill the memory.
-        with pq.ParquetFile(path, read_dictionary=list(known)) as file:
+        with pq.ParquetFile(path, read_dictionary=texts) as file:
             _require_size(file.metadata, known, path)
             columns: dict[str, list[Any]] = {name: [] for name in known}
             size = 0
