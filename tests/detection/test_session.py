@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Answer, Outcome, Prompt, Session
 from cradle_lib.detection.harmless import harmless
+from cradle_lib.detection.session import LONGEST_ANSWER
 from cradle_lib.prompts import Template, load_template, parse_template
 from cradle_lib.record import History
 
@@ -125,6 +126,16 @@ def test_in_the_append_layout_each_prompt_begins_with_the_one_before(corpus: Cor
         for earlier, later in pairwise(prompts):
             assert later.text.startswith(earlier.text + "\nMODEL_TAG: none\n")
         assert prompts[-1].text.endswith(f"User: {prompts[-1].current}")
+
+
+def test_an_answer_that_no_model_gives_is_cut_and_tags_nothing(corpus: Corpus) -> None:
+    session = Session(corpus.dialogues[0], TEMPLATE)
+    prediction = session.answer(Answer("alert_past\n" + "x" * LONGEST_ANSWER))
+    assert (prediction.outcome, prediction.mask) == (Outcome.UNPARSED, 0)
+    assert len(prediction.answer) == LONGEST_ANSWER
+    assert prediction.reason == "cut, it has 2,000,011 characters"
+    longest = session.answer(Answer("alert_past\n" + "x" * (LONGEST_ANSWER - 11)))
+    assert (longest.outcome, longest.reason) == (Outcome.OK, None)
 
 
 FORGERIES = [

@@ -23,7 +23,12 @@ from hypothesis import strategies as st
 from cradle_lib.detection import Outcome, Prediction, Session
 from cradle_lib.detection.api.anthropic_messages import AnthropicMessages
 from cradle_lib.detection.api.bounded import LARGEST_REPLY
-from cradle_lib.detection.api.faults import asked_wait, fault_of_status, service_faults
+from cradle_lib.detection.api.faults import (
+    LONGEST_WAIT,
+    asked_wait,
+    fault_of_status,
+    service_faults,
+)
 from cradle_lib.detection.api.openai_chat import OpenAIChat
 from cradle_lib.detection.api.patience import Patience
 from cradle_lib.errors import EngineError
@@ -309,6 +314,11 @@ def test_what_cannot_succeed_stops_the_run_at_once(engine: str) -> None:
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
         ({"retry-after": "-3"}, 0.0),
         ({"retry-after": "nan"}, None),
+        ({"retry-after": "9" * 400}, LONGEST_WAIT),
+        ({"retry-after-ms": "1e300"}, LONGEST_WAIT),
+        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 -9999"}, None),
+        ({"retry-after": "Fri, 31 Dec 99999 23:59:59 GMT"}, None),
+        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, LONGEST_WAIT),
         ({"retry-after": "soon"}, None),
         ({}, None),
     ],
