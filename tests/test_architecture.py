@@ -16,7 +16,7 @@ FLOORS = {
     "paths": 0,
     "files": 1,
     "strict_json": 1,
-    "bounded_yaml": 1,
+    "bounded_yaml": 2,
     "published": 1,
     "record": 1,
     "corpus": 2,

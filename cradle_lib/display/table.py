@@ -45,7 +45,7 @@ class Table:
         for place, kind in enumerate(frame.dtypes):
             if not pd.api.types.is_numeric_dtype(kind):
                 column = frame.iloc[:, place].astype(object).map(export.uncomputed)
-                frame.isetitem(place, column)
+                frame.isetitem(place, column.to_numpy())
         # With other ends of lines a return in a text would not be quoted (RFC 4180).
         return frame.to_csv(index=False, lineterminator="\r\n")
 

@@ -146,8 +146,7 @@ class Remote(Engine):
     def stop(self, why: str) -> None:
         """Ends the run: calls in flight come back and are written, no further one begins.
 
-        May be called from ``emit``, or from any thread. :meth:`answer_all` then raises
-        an :class:`EngineError`.
+        May be called from ``emit`` or any thread. :meth:`answer_all` then raises an error.
 
         Args:
             why: The first reason given is the one that is told.
