@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -115,15 +115,19 @@ def _parquet(path: Path, wanted: _Wanted) -> Columns:
         texts = [name for name, place in known.items() if not schema.types[place].num_fields]
         # Texts as they are stored: each once. Written out, one text can fill the memory.
         with pq.ParquetFile(path, read_dictionary=texts) as file:
-            _require_size(file.metadata, known, path)
+            # Not what is said of each column: a damaged one ends the process within pyarrow.
+            _require_cells(file.metadata.num_rows, path)
             columns: dict[str, list[Any]] = {name: [] for name in known}
             size = 0
             for batch in file.iter_batches(_BATCH, columns=list(known)):
                 size += sum(map(_size, batch.columns))
                 if size > LARGEST:
                     raise _too_large(path, f"more than {LARGEST >> 20:,} MB of cells")
-                for name, cells in columns.items():
-                    cells += batch.column(name).to_pylist()
+                for cells in batch.columns:
+                    if pa.types.is_list(cells.type) or pa.types.is_large_list(cells.type):
+                        _require_cells(len(cells.flatten()), path)
+                for name, known_cells in columns.items():
+                    known_cells += batch.column(name).to_pylist()
         return columns
     except CorpusError:
         raise
@@ -136,21 +140,9 @@ def _parquet(path: Path, wanted: _Wanted) -> Columns:
         ) from None
 
 
-def _require_size(metadata: Any, known: Collection[str], path: Path) -> None:
-    """Refuses a file that says itself that it is too large, before any of it is unpacked."""
-    cells, size = dict.fromkeys(known, 0), 0
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        for place in range(group.num_columns):
-            column = group.column(place)
-            name = column.path_in_schema.partition(".")[0]
-            if name in cells:
-                cells[name] += column.num_values
-                size += column.total_uncompressed_size
-    if max(cells.values(), default=0) > MOST_CELLS or metadata.num_rows > MOST_CELLS:
+def _require_cells(count: int, path: Path) -> None:
+    if count > MOST_CELLS:
         raise _too_large(path, f"more than {MOST_CELLS:,} cells in a column")
-    if size > LARGEST:
-        raise _too_large(path, f"more than {LARGEST >> 20:,} MB of cells")
 
 
 def _size(cells: pa.Array) -> int:
