@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 _ROLE: Final = re.compile(
-    r"\b(user|listener|assistant|system|model_?tag|tag|answer|current turn)\b(\W{0,3}?)\s*[:：]",  # noqa: RUF001
+    r"\b(user|listener|assistant|system|model_?tag|tag|answer|current turn)\b(\W{0,3}?)\s*[:：]+",  # noqa: RUF001
     re.IGNORECASE,
 )
 # <|im_end|>, </s>, <start_of_turn>, <think>, DeepSeek's with full-width bars and U+2581: tokenizers
@@ -41,4 +41,8 @@ def harmless(text: str) -> str:
     line = " ".join(part.strip() for part in text.splitlines() if part.strip())
     line = _LONE_SURROGATE.sub("\ufffd", line)
     line = _CONTROL.sub(lambda m: f"< {m[1]} >" if m[1] else f"[ {m[2]} ]", line)
-    return _ROLE.sub(lambda m: f"{m[1]}{m[2]} -", line)
+    before = ""
+    # A colon that is left may stand as near as the first: at most a few rounds.
+    while line != before:
+        before, line = line, _ROLE.sub(lambda m: f"{m[1]}{m[2]} -", line)
+    return line
