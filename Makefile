@@ -5,12 +5,13 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 WORKERS ?= 2
 LABEL_STUDIO := $(or $(CRADLE_CACHE),.cache)/label-studio
 
-.PHONY: book test test-shipped test-labelstudio lint bench clean lock help
+.PHONY: book test test-shipped test-hostile test-labelstudio lint bench clean lock help
 
 help:
 	@echo "make book   build the report into book/_build/html (the first run installs what it needs)"
 	@echo "make test   run the tests"
 	@echo "make test-shipped   make the files that ship once more, and compare"
+	@echo "make test-hostile   attack with damaged files and steering texts (CRADLE_HOSTILE_CASES=20000: longer)"
 	@echo "make test-labelstudio   annotate in a real Label Studio (installs 1 GB of its own)"
 	@echo "make lint   check style, annotations and the lock"
 	@echo "make bench  measure speed against other ways to do the same"
@@ -24,6 +25,9 @@ test: .venv/.dev
 
 test-shipped: .venv/.dev
 	$(BIN)/python -m pytest -m shipped --numprocesses $(WORKERS)
+
+test-hostile: .venv/.dev
+	$(BIN)/python -m pytest -m hostile tests/hostile
 
 test-labelstudio: .venv/.dev $(LABEL_STUDIO)/bin/label-studio
 	$(BIN)/python -m pytest -m labelstudio tests/annotation/test_label_studio.py

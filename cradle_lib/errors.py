@@ -8,10 +8,21 @@ that the command line can print it as it stands, without a traceback.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
+
+#: Most characters of a message; a file's content that it quotes can have any number.
+LONGEST: Final = 2_000
 
 
 class CradleError(Exception):
-    """Base of all errors that the library raises on purpose."""
+    """Base of all errors that the library raises on purpose.
+
+    Args:
+        message: What happened; it is kept as :func:`printable` gives it.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(printable(message))
 
 
 class LabelError(CradleError, ValueError):
@@ -109,3 +120,25 @@ def compose(
     )
     message = f"{place}: {problem}" if place else problem
     return f"{message.rstrip('.')}. {hint}" if hint else message
+
+
+def printable(text: str, most: int = LONGEST) -> str:
+    """Makes text fit for a terminal and a page: nothing in it steers either of them.
+
+    Args:
+        text: Any text, perhaps with what a file or a service said.
+        most: Characters to keep.
+
+    Returns:
+        The text; line breaks and tabs are kept, other characters that show nothing (escapes of a
+        terminal, marks that turn text round, halves of broken characters) are written as Python
+        writes them, and the middle of a long text is left out.
+    """
+    if len(text) > most:
+        half = most // 2
+        text = f"{text[:half]} [{len(text) - 2 * half:,} characters left out] {text[-half:]}"
+    if text.isprintable():
+        return text
+    return "".join(
+        mark if mark.isprintable() or mark in "\n\t" else repr(mark)[1:-1] for mark in text
+    )

@@ -1,7 +1,11 @@
-"""How a file is put in its place: whole or not at all."""
+"""How a file is put in its place, whole or not at all; and how one from outside is read."""
 
 from __future__ import annotations
 
+import errno
+import os
+import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,7 +26,8 @@ def replacing(path: Path) -> Iterator[Path]:
     Raises:
         CradleError: If the system doesn't let the file be written there.
     """
-    part = path.with_name(path.name + ".part")
+    # A name that nobody can know: a link that waits under a known one would be written through.
+    part = path.with_name(f".{secrets.token_hex(8)}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield part
@@ -34,3 +39,40 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             part.unlink()
+
+
+def read_bounded(path: Path, most: int) -> bytes:
+    """Reads a file that somebody else may have made.
+
+    Args:
+        path: The file.
+        most: The bytes that it may have.
+
+    Returns:
+        Its content.
+
+    Raises:
+        OSError: If it can't be read, is no ordinary file (a device or a pipe, which may have no
+            end), or is larger; :attr:`OSError.strerror` says which.
+    """
+    # Without waiting: to open a pipe would wait for whoever writes to it.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        require_ordinary(descriptor, path)
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"more than {most:,} bytes", str(path))
+    return content
+
+
+def require_ordinary(descriptor: int, path: Path) -> None:
+    """Refuses what is open and is no ordinary file.
+
+    Raises:
+        OSError: If it is a folder, a device or a pipe.
+    """
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "a device or a pipe, not a file", str(path))

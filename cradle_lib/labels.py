@@ -78,6 +78,8 @@ BENCH_LABELS: Final[Mapping[str, str]] = MappingProxyType(
 )
 _LOWER: Final = {label.lower(): label for label in LABELS}
 _SEPARATORS: Final = re.compile(r"[;,|]")
+# Twice the longest name of a label, of either kind.
+_LONGEST: Final = 60
 
 
 def stage(label: str) -> Stage:
@@ -113,6 +115,9 @@ def find(name: str) -> str:
         LabelError: If no label has this name; the message suggests the nearest.
     """
     found = _LOWER.get(name.strip().lower())
+    if found is None and len(name) > _LONGEST:
+        # To look for the nearest would take minutes for a whole book in the place of a label.
+        raise LabelError(f"unknown label {name.strip()[:_LONGEST]!r}... of {len(name):,} letters")
     if found is None:
         near = get_close_matches(name.strip().lower(), list(_LOWER), n=1, cutoff=0.6)
         advice = (
@@ -177,10 +182,10 @@ def parse(text: str) -> int:
 def _list_items(cell: str) -> list[str]:
     try:
         items = json.loads(cell)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         # A Python list: single quotes, which JSON does not know.
         items = [part.strip().strip("'\"") for part in cell[1:-1].split(",")]
-    if not all(isinstance(item, str) for item in items):
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
         raise LabelError(f"a list of labels holds something other than text: {cell[:80]}")
     return [item.strip() for item in items]
 

@@ -9,10 +9,10 @@ import subprocess
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import pandas as pd
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from cradle_lib import paths
 
@@ -145,7 +145,7 @@ class Record(BaseModel):
     source: str | None = None
     proxy: str | None = None
     agreed: list[str] | None = None
-    max_cost: float | None = None
+    max_cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
 
     @classmethod
     def create(cls, **fields: Any) -> Record:

@@ -15,6 +15,8 @@ FLOORS = {
     "labels": 1,
     "paths": 0,
     "files": 1,
+    "strict_json": 1,
+    "bounded_yaml": 2,
     "published": 1,
     "record": 1,
     "corpus": 2,

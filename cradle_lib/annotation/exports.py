@@ -10,23 +10,24 @@ flat list of annotations), plain or gzipped.
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from cradle_lib import strict_json
 from cradle_lib.annotation.interface import CONTROL, OBJECT, title
 from cradle_lib.annotation.study import Study
 from cradle_lib.annotation.table import Annotation, Annotations
 from cradle_lib.annotation.tasks import FIELDS, authored
 from cradle_lib.corpus.dialogue import Corpus, Dialogue
 from cradle_lib.errors import AnnotationError, compose
+from cradle_lib.files import read_bounded
 from cradle_lib.labels import BITS, LABELS
 
 _NAMES: Final = {title(label): label for label in LABELS} | {label: label for label in LABELS}
-_LARGEST: Final = 1 << 30
+_LARGEST: Final = 1 << 27
 _EXPORT: Final = "Export the project as JSON or JSON-MIN."
 
 
@@ -143,6 +144,12 @@ def _of_task(
         annotation = _mapping(item, f"{here}: annotations")
         user = _user(annotation.get("completed_by"))
         place = f"{here} (dialogue {dialogue.id}), annotator {_who(people, user)}"
+        if not isinstance(annotation.get("task"), int | None) or (
+            annotation.get("task", task.get("id")) != task.get("id")
+        ):
+            raise AnnotationError(
+                f"{place}: the annotation is of task {annotation['task']!r:.40}. Export again."
+            )
         if annotation.get("was_cancelled") not in (False, None):
             raise AnnotationError(f"{place}: skipped. Submit it, and export again.")
         results = _sequence(annotation.get("result"), f"{place}: result")
@@ -216,6 +223,7 @@ def _masks(regions: Sequence[Any], place: str, dialogue: Dialogue) -> tuple[int,
             raise AnnotationError(
                 f"{place}: a region on turn {turn}, the dialogue has {len(masks)} turns."
             )
+        _require_same_text(value.get("text"), dialogue.turns[turn].text, f"{place}, turn {turn}")
         names = _sequence(value.get("paragraphlabels"), f"{place}, turn {turn}: labels")
         if not names:
             raise AnnotationError(
@@ -228,6 +236,23 @@ def _masks(regions: Sequence[Any], place: str, dialogue: Dialogue) -> tuple[int,
                 )
             masks[turn] |= BITS[_NAMES[name]]
     return tuple(masks)
+
+
+def _require_same_text(marked: Any, text: str, place: str) -> None:
+    """Refuses a region of another task: what it marks is not what is said in the turn.
+
+    Line breaks are left out of what a browser marks; a region is a whole turn, and one that
+    was drawn by hand may be a part of it.
+    """
+    if marked is None:
+        return
+    own = "".join(text.split())
+    found = "".join(marked.split()) if isinstance(marked, str) else ""
+    if found not in own or (own and not found):
+        raise AnnotationError(
+            f"{place}: a region with a text that the turn does not have. It belongs to another "
+            "task: export again."
+        )
 
 
 def _value(result: Mapping[str, Any], place: str) -> Any:
@@ -273,15 +298,15 @@ def _sequence(value: Any, place: str) -> Sequence[Any]:
 
 def _load(path: Path) -> Any:
     try:
-        raw = path.read_bytes()
+        raw = read_bounded(path, _LARGEST)
         if path.suffix == ".gz":
             raw = _unzipped(raw)
-        return json.loads(raw)
+        return strict_json.loads(raw)
     except FileNotFoundError:
         raise AnnotationError(compose("no such file", path=path, hint=_EXPORT)) from None
     except (OSError, EOFError, zlib.error) as error:
         raise AnnotationError(compose(f"can't be read ({error})", path=path)) from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         first = str(error).splitlines()[0][:120]
         raise AnnotationError(compose(f"not JSON ({first})", path=path, hint=_EXPORT)) from None
 
@@ -291,5 +316,5 @@ def _unzipped(raw: bytes) -> bytes:
     stream = zlib.decompressobj(wbits=31)
     text = stream.decompress(raw, _LARGEST)
     if not stream.eof:
-        raise EOFError("the gzip stream is cut off or unpacks to more than 1 GB")
+        raise EOFError("the gzip stream is cut off or unpacks to more than 128 MB")
     return text

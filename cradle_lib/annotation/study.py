@@ -15,15 +15,19 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from cradle_lib import strict_json
 from cradle_lib.annotation.adjudication import dispute, open_places
 from cradle_lib.annotation.table import Annotations, Role, texts_fingerprint
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.errors import AnnotationError, compose
-from cradle_lib.files import replacing
+from cradle_lib.files import read_bounded, replacing
+
+_LARGEST: Final = 1 << 27
 
 
 class Assignment(BaseModel):
@@ -99,7 +103,7 @@ class Study(BaseModel):
             AnnotationError: If it is missing, unreadable or malformed.
         """
         try:
-            return cls.model_validate_json(path.read_bytes())
+            return cls.model_validate(strict_json.loads(read_bounded(path, _LARGEST)))
         except FileNotFoundError:
             hint = "`cradle annotate export` writes it."
             raise AnnotationError(compose("no plan of the study", path=path, hint=hint)) from None
@@ -111,6 +115,8 @@ class Study(BaseModel):
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"]))
             raise AnnotationError(compose(f"{where}: {first['msg']}", path=path)) from None
+        except ValueError as error:
+            raise AnnotationError(compose(f"not JSON ({error})", path=path)) from None
 
     def check(self, corpus: Corpus) -> None:
         """Refuses another corpus than the one that was exported.

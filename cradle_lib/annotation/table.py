@@ -7,6 +7,7 @@ also for those without labels: that somebody looked and found nothing is a resul
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +18,8 @@ import pandas as pd
 
 from cradle_lib import labels
 from cradle_lib.corpus.dialogue import Corpus, Dialogue
-from cradle_lib.errors import AnnotationError, LabelError, compose
+from cradle_lib.corpus.formats import read_columns
+from cradle_lib.errors import AnnotationError, CorpusError, LabelError, compose
 from cradle_lib.files import replacing
 
 Role = Literal["annotator", "adjudicator", "senior"]
@@ -227,24 +229,13 @@ def read_annotations(path: Path, corpus: Corpus) -> Annotations:
         raise AnnotationError(
             compose("no such file", path=path, hint="Write it with `cradle annotate import`.")
         )
+    check_ending(path)
     try:
-        if path.suffix == ".parquet":
-            frame = pd.read_parquet(path)
-        else:
-            frame = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except (ValueError, OSError) as error:
-        first = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        raise AnnotationError(compose(f"not a readable table ({first})", path=path)) from None
-    missing = [name for name in COLUMNS if name not in frame.columns]
-    if missing:
-        raise AnnotationError(
-            compose(
-                f"column {', '.join(missing)} is missing",
-                path=path,
-                hint="Write the table with `cradle annotate import`.",
-            )
-        )
-    rows = [tuple(row) for row in frame[list(COLUMNS)].itertuples(index=False)]
+        columns = read_columns(path, COLUMNS, ())
+    except CorpusError as error:
+        hint = "Write the table with `cradle annotate import`."
+        raise AnnotationError(compose(error.problem, path=path, row=error.row, hint=hint)) from None
+    rows = list(zip(*(columns[name] for name in COLUMNS), strict=True))
     return Annotations.of(corpus, _entries(rows, texts_fingerprint(corpus), path))
 
 
@@ -254,15 +245,15 @@ def _entries(rows: Sequence[tuple[Any, ...]], texts: str, path: Path) -> list[An
         if found != texts:
             raise AnnotationError(
                 compose(
-                    f"made on texts {found}, the corpus has texts {texts}",
+                    f"made on texts {str(found)[:40]}, the corpus has texts {texts}",
                     path=path,
                     row=row,
                     hint="Name the corpus that was exported for annotation.",
                 )
             )
         try:
-            key = (str(dialogue), str(annotator), str(team), int(round_), _role(role))
-            number, mask = int(turn_id), labels.parse(str(cell))
+            key = (str(dialogue), str(annotator), str(team), _whole(round_), _role(role))
+            number, mask = _whole(turn_id), labels.parse(str(cell))
         except (LabelError, ValueError) as error:
             raise AnnotationError(compose(str(error), path=path, row=row)) from None
         masks = entries.setdefault(key, [])
@@ -274,8 +265,15 @@ def _entries(rows: Sequence[tuple[Any, ...]], texts: str, path: Path) -> list[An
     return [Annotation(*key, tuple(masks)) for key, masks in entries.items()]
 
 
+def _whole(value: Any) -> int:
+    # A text of thousands of digits, an infinity and a date are no numbers here.
+    if re.fullmatch(r"[0-9]{1,9}", str(value)):
+        return int(value)
+    raise ValueError(f"found {str(value)[:40]!r}, expected a whole number")
+
+
 def _role(name: Any) -> Role:
     for role in ROLES:
         if name == role:
             return role
-    raise ValueError(f"role is {str(name)!r}, expected one of {', '.join(ROLES)}")
+    raise ValueError(f"role is {str(name)[:40]!r}, expected one of {', '.join(ROLES)}")

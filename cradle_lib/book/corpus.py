@@ -43,7 +43,7 @@ class BookCorpus:
         """
         choice = os.environ.get(VARIABLE) or "surrogate"
         if choice not in _FOLDERS:
-            choice = str((root / choice).resolve())
+            choice = os.path.realpath(root / choice)
         corpus = cls(choice)
         for file in corpus.files("test"):
             if not (root / file).is_file():

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-import yaml
-
+from cradle_lib import bounded_yaml
 from cradle_lib.book.plan import Page, Project
 from cradle_lib.errors import BookError, compose
 
@@ -20,12 +19,13 @@ def check_toc(project: Project, pages: Sequence[Page]) -> None:
             planned. A ``glob:`` entry lists every page that it matches.
     """
     try:
-        content = yaml.safe_load(project.toc.read_text(encoding="utf-8"))
+        content = bounded_yaml.read(project.toc)
     except FileNotFoundError:
         raise BookError(compose("no table of contents", path=project.toc)) from None
-    except yaml.YAMLError as error:
-        problem = f"not YAML: {' '.join(str(error).split())}"
-        raise BookError(compose(problem, path=project.toc)) from None
+    except OSError as error:
+        raise BookError(compose(f"can't be read ({error.strerror})", path=project.toc)) from None
+    except ValueError as error:
+        raise BookError(compose(f"not YAML: {error}", path=project.toc)) from None
     planned = {f"sections/{page.name}" for page in pages}
     files, globs = _listed(content)
     listed = {name.removesuffix(".ipynb") for name in files if name.startswith("sections/")}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TypeVar
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
+from cradle_lib import bounded_yaml
 from cradle_lib.errors import BookError, compose
 
 Content = TypeVar("Content", bound=BaseModel)
@@ -28,12 +28,14 @@ def read_yaml(path: Path, kind: type[Content], missing: str) -> Content:
         BookError: If the file is missing, is not YAML, or has a fault, which is named.
     """
     try:
-        return kind.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        return kind.model_validate(bounded_yaml.read(path))
     except FileNotFoundError:
         problem = missing
-    except yaml.YAMLError as error:
-        problem = f"not YAML: {' '.join(str(error).split())}"
     except ValidationError as error:
         first = error.errors()[0]
         problem = f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+    except OSError as error:
+        problem = f"can't be read ({error.strerror})"
+    except ValueError as error:
+        problem = f"not YAML: {error}"
     raise BookError(compose(problem, path=path))

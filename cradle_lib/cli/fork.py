@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-import yaml
 
-from cradle_lib import paths
+from cradle_lib import bounded_yaml, paths
 from cradle_lib.book.fork import TEMPLATE
 from cradle_lib.book.fork import fork as copy_page
 from cradle_lib.book.plan import Project
@@ -30,7 +29,10 @@ def fork(
         if not equals:
             raise BookError(f"--parameter {pair}: expected name=value")
         # A spec holds a colon, which YAML would read as a mapping.
-        parameters[key] = value if ":" in value else yaml.safe_load(value)
+        try:
+            parameters[key] = value if ":" in value else bounded_yaml.load(value)
+        except ValueError as error:
+            raise BookError(f"--parameter {key}: {error}") from None
     copy = copy_page(Project(paths.ROOT), name, source, parameters)
     out.print(f"Notebook: {paths.shown(copy)}")
     out.print(f"Its page is in notebooks/pages.yml and book/_toc.yml as sections/{name}.")

@@ -6,8 +6,8 @@ from dataclasses import fields
 from typing import Annotated, Any, get_args
 
 import typer
-import yaml
 
+from cradle_lib import bounded_yaml
 from cradle_lib.detection import Model, resolve
 from cradle_lib.errors import CradleError, RegistryError, ScoringError
 from cradle_lib.record import History
@@ -89,8 +89,8 @@ def decoding_settings(given: list[str] | None) -> dict[str, Any]:
         if not equals:
             raise RegistryError(f"--decoding {setting}: expected name=value")
         try:
-            settings[name] = yaml.safe_load(value)
-        except yaml.YAMLError:
+            settings[name] = bounded_yaml.load(value)
+        except ValueError:
             settings[name] = value
     return settings
 

@@ -18,12 +18,14 @@ from typing import Any, Final
 import pandas as pd
 
 from cradle_lib import labels, paths
+from cradle_lib.corpus.formats import read_columns
 from cradle_lib.errors import CorpusError, LabelError
 
 SHIPPED: Final = paths.DATA / "posts" / "posts.csv"
 # What the site that such posts come from allows at most.
 LONGEST: Final = 40_000
 _NEEDED: Final = ("id", "text", "labels")
+_OPTIONAL: Final = ("title",)
 _SEPARATORS: Final = re.compile(r"[;,|]")
 _NO_CRISIS: Final = frozenset({"", "no_crisis", labels.NONE})
 
@@ -119,19 +121,13 @@ def load_posts(path: str | Path = SHIPPED) -> Posts:
             row.
     """
     path = Path(path)
-    frame = _read(path)
-    if missing := [name for name in _NEEDED if name not in frame.columns]:
-        raise CorpusError(
-            f"column {', '.join(missing)} is missing; found {', '.join(map(str, frame.columns))}",
-            path=paths.shown(path),
-            hint="Posts have the columns id, title, text, labels.",
-        )
-    if frame.empty:
+    columns = read_columns(path, _NEEDED, _OPTIONAL)
+    if not any(columns.values()):
         raise CorpusError("there are no posts", path=paths.shown(path), hint="Export them again.")
     seen: dict[str, int] = {}
     posts = []
-    for row, values in enumerate(frame.to_dict("records")):
-        post = _post({str(name): value for name, value in values.items()}, path, row)
+    for row, cells in enumerate(zip(*columns.values(), strict=True)):
+        post = _post(dict(zip(columns, cells, strict=True)), path, row)
         if post.id in seen:
             raise CorpusError(
                 f"the id {post.id!r} is that of row {seen[post.id]} too",
@@ -142,32 +138,6 @@ def load_posts(path: str | Path = SHIPPED) -> Posts:
         seen[post.id] = row
         posts.append(post)
     return Posts(path.stem, tuple(posts), path)
-
-
-def _read(path: Path) -> pd.DataFrame:
-    try:
-        if path.suffix == ".csv":
-            # Texts such as "None" and "NA" are texts.
-            return pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
-        if path.suffix in (".jsonl", ".ndjson"):
-            return pd.read_json(path, lines=True, dtype=False)
-        if path.suffix == ".parquet":
-            return pd.read_parquet(path)
-    except FileNotFoundError:
-        raise CorpusError(
-            "there is no such file", path=paths.shown(path), hint="Check its name."
-        ) from None
-    except (ValueError, OSError) as error:
-        raise CorpusError(
-            f"can't be read ({' '.join(str(error).split())[:120]})",
-            path=paths.shown(path),
-            hint="Export the posts again, as UTF-8.",
-        ) from None
-    raise CorpusError(
-        f"unknown ending {path.suffix!r}",
-        path=paths.shown(path),
-        hint="Posts are read from .csv, .jsonl or .parquet.",
-    )
 
 
 def _post(values: dict[str, Any], path: Path, row: int) -> Post:

@@ -18,7 +18,8 @@ from cradle_lib.construction.scenarios import SCENARIOS
 from cradle_lib.construction.validators.checks import Finding, check_draft, rejecting
 from cradle_lib.construction.validators.draft import Draft, read_draft
 from cradle_lib.detection import Answer, Outcome, Prediction, Prompt
-from cradle_lib.detection.session import harmless
+from cradle_lib.detection.harmless import harmless
+from cradle_lib.detection.session import bounded
 from cradle_lib.labels import labels_of
 from cradle_lib.prompts import Template, load_template
 from cradle_lib.prompts.template import text_hash
@@ -130,6 +131,7 @@ class Writing:
         asked = self._prompt
         if asked is None:
             raise RuntimeError(f"dialogue {self.plan.dialogue} is finished: nothing was asked")
+        answer = bounded(answer)
         problems = self._judge(answer.text, answer.outcome, answer.reason)
         outcome = answer.outcome if answer.outcome in _SPENT else None
         reason = answer.reason

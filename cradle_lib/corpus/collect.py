@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from cradle_lib.corpus.dialogue import Corpus
-from cradle_lib.corpus.formats import COLUMNS, META, brief, not_utf8
+from cradle_lib.corpus.formats import COLUMNS, LARGEST, META, brief, not_utf8
 from cradle_lib.corpus.release import build_corpus, misspelt_speaker
 from cradle_lib.errors import CorpusError
-from cradle_lib.files import replacing
+from cradle_lib.files import read_bounded, replacing
 from cradle_lib.labels import format_mask
 
 _ENDINGS: Final = (".parquet", ".csv")
@@ -45,7 +45,8 @@ def read_folder(folder: Path) -> Corpus:
     dialogues = []
     for index, file in enumerate(files):
         try:
-            lines = file.read_text(encoding="utf-8-sig").split("\n")
+            text = read_bounded(file, LARGEST).decode("utf-8-sig")
+            lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
         except UnicodeDecodeError as error:
             raise not_utf8(file, error) from None
         except OSError as error:

@@ -24,6 +24,15 @@ from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK, format_mask
 Speaker = Literal["User", "Listener"]
 
 
+def whole(text: str) -> str:
+    """Gives a text that a frame can hold: halves of broken characters become U+FFFD."""
+    return (
+        text
+        if text.isascii()
+        else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One row of a corpus.
@@ -193,7 +202,7 @@ class Corpus:
                 "position": asked.astype("Int64").groupby(ids).cumsum().where(asked),
                 "row": np.array([turn.row for _, _, turn in turns], dtype=np.int64),
                 "speaker": pd.Series([turn.speaker for _, _, turn in turns], dtype=str),
-                "text": pd.Series([turn.text for _, _, turn in turns], dtype=str),
+                "text": pd.Series([whole(turn.text) for _, _, turn in turns], dtype=str),
                 "labels": pd.Series([format_mask(mask) for mask in masks], dtype=str),
                 "mask": np.array(masks, dtype=np.uint16),
             }

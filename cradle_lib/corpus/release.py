@@ -96,10 +96,15 @@ def build_corpus(
         The corpus. Dialogues without a ``dialogue_id`` are named by their order.
 
     Raises:
-        CorpusError: If there is no row, one of them can't be a turn, or what is said about a
-            dialogue is missing, not the same on all of its rows, or no name; or if two
-            dialogues have the same id.
+        CorpusError: If the name has dots only or is not printable, there is no row, one of them
+            can't be a turn, or what is said about a dialogue is missing, not the same on all of
+            its rows, or no name; or if two dialogues have the same id.
     """
+    if not name.strip(". ") or not name.isprintable():
+        # It is the name of a folder, too: that of `...csv` would be the folder above.
+        raise CorpusError(
+            f"{brief(name)} can't be the name of a corpus", path=path, hint="Rename the file."
+        )
     dialogues: list[list[Turn]] = []
     for row, (turn_id, text, cell) in enumerate(rows):
         number = _turn_id(turn_id, path, row)

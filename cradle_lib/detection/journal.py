@@ -17,26 +17,25 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
 from filelock import FileLock, Timeout
-from pydantic import ValidationError
 
 from cradle_lib import paths
+from cradle_lib.detection.journal_lines import read_lines, to_line
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Prediction
-from cradle_lib.errors import CorpusError, JournalError, LabelError, OtherRunError
-from cradle_lib.labels import format_mask, parse
+from cradle_lib.errors import CorpusError, JournalError, OtherRunError
+from cradle_lib.files import read_bounded
 from cradle_lib.record import Record
 
 _SYNC_SECONDS: Final = 1.0
 _START: Final = b'{"record": {'
-# Fields that most engines have nothing to say in: a line holds them only if there is something.
-_OPTIONAL: Final = frozenset({"choices", "tokens_written", "served", "dropped"})
-_FIELDS: Final = frozenset(Prediction.__dataclass_fields__) - {"mask"} - _OPTIONAL | {"labels"}
+# Bytes; a run of the largest model over the paper's test split takes a hundredth.
+_LARGEST: Final = 1 << 31
 
 
 class Journal:
@@ -68,12 +67,17 @@ class Journal:
                 names them), if another process is writing it, or if it is damaged.
             CorpusError: If it holds answers about another file of the same name.
         """
+        if path.exists() and not path.is_file():
+            # A device would be read without end, and a pipe waits for a writer.
+            raise JournalError(
+                f"{paths.shown(path)}: can't be a journal, which is a file. Choose another place."
+            )
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = _lock(path)
         descriptor = -1
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-            content = _slurp(descriptor)
+            content = read_bounded(path, _LARGEST)
             whole = content[: content.rfind(b"\n") + 1]
             # A file that is no journal is refused here, before anything is cut off it.
             fresh = not whole and content[: len(_START)] == _START[: len(content)]
@@ -102,7 +106,7 @@ class Journal:
 
     def append(self, prediction: Prediction) -> None:
         """Writes one prediction; after this call a killed process has not lost it."""
-        self._write(_to_json(prediction))
+        self._write(to_line(prediction))
         self._keep(prediction)
         if time.monotonic() - self._synced >= _SYNC_SECONDS:
             self._sync()
@@ -172,7 +176,7 @@ def read_answers(path: Path) -> tuple[Record, list[Prediction]]:
             header, or a line is damaged.
     """
     try:
-        content = path.read_bytes()
+        content = read_bounded(path, _LARGEST)
     except FileNotFoundError:
         raise JournalError(
             f"{paths.shown(path)}: there is no journal. Make it with `cradle infer`."
@@ -187,73 +191,20 @@ def read_answers(path: Path) -> tuple[Record, list[Prediction]]:
 def _read_lines(content: bytes, path: Path) -> tuple[Record, list[Prediction]]:
     record: Record | None = None
     stored: list[Prediction] = []
-    for number, line in _numbered(content, path):
-        if "record" in line:
-            before, record = record, _to_record(line, path, number)
-            if before is not None and before.identity != record.identity:
-                _require_void(stored, before, record, path)
-                stored = []
-        elif record is None:
-            break
-        else:
-            stored.append(_from_json(line, path, number))
+    for line in read_lines(content, path):
+        if isinstance(line, Prediction):
+            stored.append(line)
+            continue
+        before, record = record, line
+        if before is not None and before.identity != record.identity:
+            _require_void(stored, before, record, path)
+            stored = []
     if record is None:
         raise JournalError(
             f"{paths.shown(path)}: the first line is not the header of a journal. "
             "Choose another place for the run, or move the file away."
         )
     return record, stored
-
-
-def _numbered(content: bytes, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, raw in enumerate(content.split(b"\n")[:-1], start=1):
-        try:
-            line = json.loads(raw)
-        except ValueError as error:
-            raise _damaged(path, number, "is not JSON") from error
-        if not isinstance(line, dict):
-            raise _damaged(path, number, "is not a JSON object")
-        yield number, line
-
-
-def _to_record(line: dict[str, Any], path: Path, number: int) -> Record:
-    try:
-        record = Record.model_validate(line["record"])
-    except ValidationError as error:
-        problem = error.errors()[0]
-        where = ".".join(str(part) for part in problem["loc"])
-        raise _damaged(path, number, f"has a record whose {where} is wrong") from error
-    if line.get("identity") != record.identity:
-        raise _damaged(path, number, "has a record that does not match its identity")
-    return record
-
-
-def _to_json(prediction: Prediction) -> dict[str, Any]:
-    line = {name: getattr(prediction, name) for name in Prediction.__dataclass_fields__}
-    for name in _OPTIONAL:
-        if line[name] in (None, ()):
-            del line[name]
-    labels = format_mask(line.pop("mask"))
-    place = {name: line.pop(name) for name in ("dialogue", "turn", "key", "answer")}
-    return place | {"labels": labels} | line | {"seconds": round(prediction.seconds, 4)}
-
-
-def _from_json(line: dict[str, Any], path: Path, number: int) -> Prediction:
-    if line.keys() - _OPTIONAL != _FIELDS:
-        odd = ", ".join(sorted((line.keys() - _OPTIONAL) ^ _FIELDS))
-        raise _damaged(path, number, f"has missing or unknown fields ({odd})")
-    values = dict(line)
-    try:
-        mask = parse(values.pop("labels"))
-        outcome = Outcome(values.pop("outcome"))
-        turn = int(values.pop("turn"))
-        dropped = tuple(values.pop("dropped", ()))
-        prediction = Prediction(**values, mask=mask, outcome=outcome, turn=turn, dropped=dropped)
-    except (LabelError, ValueError, TypeError, AttributeError) as error:
-        raise _damaged(path, number, f"can't be read ({error})") from error
-    if mask and outcome is not Outcome.OK:
-        raise _damaged(path, number, f"has labels although its outcome is {outcome}")
-    return prediction
 
 
 def _circumstances(record: Record) -> dict[str, Any]:
@@ -301,16 +252,3 @@ def _lock(path: Path) -> FileLock:
             "Wait for it to end, or split the work with --shard."
         ) from None
     return lock
-
-
-def _slurp(descriptor: int) -> bytes:
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    with os.fdopen(os.dup(descriptor), "rb") as handle:
-        return handle.read()
-
-
-def _damaged(path: Path, number: int, problem: str) -> JournalError:
-    return JournalError(
-        f"{paths.shown(path)}, line {number}: the line {problem}. "
-        "Restore the file, or move it away and run again."
-    )

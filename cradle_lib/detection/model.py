@@ -243,6 +243,23 @@ class Model(_Strict):
             raise ValueError(str(error)) from None
         return name
 
+    @field_validator("base_url")
+    @classmethod
+    def _is_an_address(cls, url: str | None) -> str | None:
+        if url is None:
+            return None
+        # What reads an address leaves a tab or a line break out: it would go to another host.
+        sound = len(url) <= 2000 and url.isascii() and url.isprintable() and " " not in url
+        try:
+            parts = urlsplit(url)
+            sound = sound and parts.scheme in ("http", "https") and bool(parts.hostname)
+            sound = sound and (parts.port is None or parts.port > 0)
+        except ValueError:
+            sound = False
+        if not sound:
+            raise ValueError("'base_url' is no address such as https://HOST/v1 or http://HOST:8000")
+        return url
+
     @model_validator(mode="after")
     def _fits_its_engine(self) -> Model:
         engine = find_engine(self.engine)
@@ -274,7 +291,11 @@ class Model(_Strict):
 
 def is_here(url: str) -> bool:
     """Whether an address is this machine's or a private network's, by its form alone."""
-    host = (urlsplit(url).hostname or "").removesuffix(".")
+    try:
+        host = (urlsplit(url).hostname or "").removesuffix(".")
+    except ValueError:
+        # No address at all, which the entry's check says.
+        return False
     try:
         address = ip_address(host)
     except ValueError:

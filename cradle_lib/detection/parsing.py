@@ -32,7 +32,6 @@ class Outcome(StrEnum):
 
 OUTCOMES: Final[tuple[Outcome, ...]] = tuple(Outcome)
 
-_THOUGHT: Final = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
 _THINKING: Final = re.compile(r"</?think>", re.IGNORECASE)
 # What models put around a label: quotes, code and emphasis marks, brackets, closing dots.
 _WRAPPING: Final = " \t\"'`*“”‘’«»[](){}.,:!"  # noqa: RUF001
@@ -49,7 +48,7 @@ def read_answer(text: str) -> tuple[Outcome, int]:
         ``(ok, mask)`` for labels, ``(ok, 0)`` for ``none`` alone, else ``(unparsed, 0)``:
         for an empty answer, an unknown word, or ``none`` beside a label.
     """
-    answer = _THOUGHT.sub("", text)
+    answer = spoken(text)
     if _THINKING.search(answer):
         return Outcome.UNPARSED, 0
     line = first_line(answer)
@@ -67,6 +66,25 @@ def read_answer(text: str) -> tuple[Outcome, int]:
     return Outcome.OK, mask
 
 
+def spoken(text: str) -> str:
+    """Takes out what stands from each ``<think>`` to the next ``</think>``.
+
+    It looks at each tag once. A pattern for the whole block would search the rest of the text
+    again from every tag that is never closed.
+    """
+    kept: list[str] = []
+    start: int | None = None
+    end = 0
+    for tag in _THINKING.finditer(text):
+        closes = tag[0].startswith("</")
+        if start is None and not closes:
+            start = tag.start()
+        elif start is not None and closes:
+            kept.append(text[end:start])
+            start, end = None, tag.end()
+    return "".join(kept) + text[end:]
+
+
 def first_line(text: str) -> str:
     """Gives the first line that holds more than white space, or an empty text."""
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
@@ -82,7 +100,7 @@ def is_cut(text: str) -> bool:
         True unless a line break follows the first line that is not empty: up to there
         the answer is whole. An open ``<think>`` block counts as cut.
     """
-    answer = _THOUGHT.sub("", text).lstrip()
+    answer = spoken(text).lstrip()
     if _THINKING.search(answer):
         return True
     return len(answer.splitlines()) <= 1 and not answer.endswith(("\n", "\r"))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus, Dialogue
+from cradle_lib.corpus.dialogue import whole
 from cradle_lib.detection.journal import read_journal
 from cradle_lib.detection.journal_paths import journal_files
 from cradle_lib.detection.parsing import OUTCOMES, Outcome
@@ -118,7 +119,7 @@ class Predictions:
             "tagged": pd.Series([format_mask(mask) for mask in self.masks.tolist()], dtype=text),
             "tagged_mask": self.masks,
             "outcome": pd.Series([str(OUTCOMES[code]) for code in self.outcomes], dtype=text),
-            "answer": pd.Series(list(self.answers), dtype=text),
+            "answer": pd.Series(list(map(whole, self.answers)), dtype=text),
         }
         frame = frame.drop(columns=["row", "speaker", "text"]).assign(**answers)
         frame.attrs["system"] = self.record.name

@@ -10,10 +10,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
-from cradle_lib import paths
+from cradle_lib import bounded_yaml, paths
 from cradle_lib.detection.model import Model
 from cradle_lib.errors import RegistryError
 
@@ -87,15 +86,20 @@ def load_registry(path: Path = paths.REGISTRY) -> Registry:
         RegistryError: If the file is missing, or is not YAML with a mapping.
     """
     try:
-        entries = yaml.safe_load(path.read_text(encoding="utf-8"))
+        entries = bounded_yaml.read(path)
     except FileNotFoundError:
         raise RegistryError(f"{paths.shown(path)}: there is no registry of models") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        summary = " ".join(str(error).split())
-        raise RegistryError(f"{paths.shown(path)}: is not YAML ({summary})") from error
+    except OSError as error:
+        raise RegistryError(f"{paths.shown(path)}: can't be read ({error.strerror})") from None
+    except ValueError as error:
+        raise RegistryError(f"{paths.shown(path)}: is not YAML ({error})") from error
     if not isinstance(entries, dict):
         raise RegistryError(f"{paths.shown(path)}: expected a mapping of ids to models")
-    return Registry({str(name): entry for name, entry in entries.items()}, path)
+    names = [str(name) for name in entries]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        # Such as `1` and `"1"`, which differ in YAML.
+        raise RegistryError(f"{paths.shown(path)}: model {twice[0]!r} stands twice")
+    return Registry(dict(zip(names, entries.values(), strict=True)), path)
 
 
 def find_model(name: str, registry: Mapping[str, Model]) -> Model:
@@ -114,7 +118,8 @@ def find_model(name: str, registry: Mapping[str, Model]) -> Model:
 
 def _entry(name: str, entry: object, path: Path) -> Model:
     if not isinstance(entry, dict):
-        raise RegistryError(f"{paths.shown(path)}, model {name}: expected fields, found {entry!r}")
+        place = f"{paths.shown(path)}, model {name}"
+        raise RegistryError(f"{place}: expected fields, found {entry!r:.80}")
     try:
         return Model.model_validate({**entry, "id": name})
     except ValidationError as error:

@@ -13,28 +13,19 @@ taken apart, so that a turn can't forge one.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
-from functools import lru_cache
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Final
 
 from cradle_lib.corpus import Dialogue, Turn
+from cradle_lib.detection.harmless import harmless
 from cradle_lib.detection.parsing import Outcome, read_answer
 from cradle_lib.labels import NONE, format_mask
 from cradle_lib.prompts import Template
 from cradle_lib.record import History
 
 TAG: Final = "MODEL_TAG"
-
-_ROLE: Final = re.compile(
-    r"\b(user|listener|assistant|system|model_?tag|tag|answer|current turn)\b(\W{0,3}?)\s*[:：]",  # noqa: RUF001
-    re.IGNORECASE,
-)
-# <|im_end|>, </s>, <start_of_turn>, <think>, [INST]: tokenizers read these inside any text.
-_CONTROL: Final = re.compile(r"<([|｜]?/?\w[\w .-]{0,40}[|｜]?)>|\[(/?(?:INST|SYSTEM_PROMPT))\]")  # noqa: RUF001
-_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +124,27 @@ class Answer:
         """Says how long it is; never what it says, which may quote the dialogue."""
         outcome = f", {self.outcome}" if self.outcome else ""
         return f"<Answer of {len(self.text):,} characters{outcome}>"
+
+
+#: Longest answer that is kept, in characters: ten times the longest reasoning of today's models.
+LONGEST_ANSWER: Final = 2_000_000
+
+
+def bounded(answer: Answer) -> Answer:
+    """Cuts an answer that no model gives; without this, a service could fill the disk.
+
+    Args:
+        answer: What an engine brought back.
+
+    Returns:
+        The answer; if it has more than :data:`LONGEST_ANSWER` characters, its beginning, unparsed
+        unless the engine knew better, with its length as the reason.
+    """
+    if len(answer.text) <= LONGEST_ANSWER:
+        return answer
+    reason = answer.reason or f"cut, it has {len(answer.text):,} characters"
+    outcome = answer.outcome or Outcome.UNPARSED
+    return replace(answer, text=answer.text[:LONGEST_ANSWER], outcome=outcome, reason=reason)
 
 
 # What an answer took, under the same names in a prediction.
@@ -263,6 +275,7 @@ class Session:
         prompt = self._prompt
         if prompt is None:
             raise RuntimeError(f"dialogue {self.dialogue.id} is finished: nothing was asked")
+        answer = bounded(answer)
         outcome, mask = (answer.outcome, 0) if answer.outcome else read_answer(answer.text)
         prediction = Prediction.of(prompt, answer, outcome, mask, answer.reason)
         self._record(prediction)
@@ -310,21 +323,3 @@ class Session:
         shown = self._turn.mask if self._history == "gold" else prediction.mask
         self._tagged |= shown
         self._lines.append(f"{TAG}: {format_mask(shown) if shown else NONE}")
-
-
-@lru_cache(maxsize=4096)
-def harmless(text: str) -> str:
-    """Makes the text of a turn fit for one line of a prompt.
-
-    Args:
-        text: What somebody said, perhaps on several lines.
-
-    Returns:
-        One line. Line breaks are spaces; ``User:``, ``MODEL_TAG:`` and the like lose
-        their colon, control tokens are spaced out, and halves of broken characters are
-        replaced. Other text is left as it is.
-    """
-    line = " ".join(part.strip() for part in text.splitlines() if part.strip())
-    line = _LONE_SURROGATE.sub("\ufffd", line)
-    line = _CONTROL.sub(lambda m: f"< {m[1]} >" if m[1] else f"[ {m[2]} ]", line)
-    return _ROLE.sub(lambda m: f"{m[1]}{m[2]} -", line)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
+from cradle_lib.corpus.dialogue import whole
 from cradle_lib.detection.journal import read_journal
 from cradle_lib.detection.journal_paths import journal_files
 from cradle_lib.detection.runs import find_journal
@@ -61,12 +62,12 @@ def stored_answers(
                 {
                     "run": name,
                     "system": record.name,
-                    "dialogue": answer.dialogue,
+                    "dialogue": whole(answer.dialogue),
                     "turn": answer.turn,
-                    "question": answer.key,
+                    "question": whole(answer.key),
                     "outcome": str(answer.outcome),
                     "tagged": format_mask(answer.mask),
-                    "answer": answer.answer,
+                    "answer": whole(answer.answer),
                     **{column: getattr(answer, column) for column in _TOKENS},
                     "seconds": answer.seconds,
                 }

@@ -38,6 +38,9 @@ _SPECIAL: Final = {
     "*": "{*}",
     **{mark: f"\\{mark}" for mark in "&%$#_{}"},
 }
+# How a formula begins; OWASP, CSV Injection.
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
 
 
 def to_html(grid: Grid, caption: str, notes: Sequence[str], links: str) -> str:
@@ -107,6 +110,21 @@ def to_latex(grid: Grid, caption: str, notes: Sequence[str]) -> str:
 def latex_text(text: str) -> str:
     """Escapes text for LaTeX."""
     return "".join(_SPECIAL.get(mark, mark) for mark in text)
+
+
+def uncomputed(content: Any) -> Any:
+    """Keeps a spreadsheet from computing a text, such as ``=HYPERLINK(...)``.
+
+    Args:
+        content: The content of a cell.
+
+    Returns:
+        The same; a text that begins like a formula, and is no number, with a single quote before
+        it, which spreadsheets take for the mark of a text.
+    """
+    if isinstance(content, str) and content.startswith(_FORMULA) and not _NUMBER.fullmatch(content):
+        return f"'{content}"
+    return content
 
 
 def links(caption: str, files: Sequence[tuple[str, str, str, str]]) -> str:

@@ -9,7 +9,6 @@ dialogue mean nothing.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from cradle_lib import paths
+from cradle_lib import paths, strict_json
 from cradle_lib.errors import PromptError
 
 SHIPPED: Final = Path(__file__).parent / "templates"
@@ -158,7 +157,7 @@ def imported_hashes() -> Mapping[str, str]:
     if not index.exists():
         return {}
     try:
-        entries = json.loads(_read(index))
+        entries = strict_json.loads(_read(index))
         return {name: str(entry["hash"]) for name, entry in entries.items()}
     except (ValueError, AttributeError, KeyError, TypeError) as error:
         raise PromptError(

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from cradle_lib import paths
+from cradle_lib import bounded_yaml, paths
 from cradle_lib.errors import TrainingError
 
 SHIPPED: Final = Path(__file__).parent / "recipes"
@@ -92,13 +91,13 @@ def load_recipe(name: str | Path) -> Recipe:
     """
     path = SHIPPED / f"{name}.yml" if str(name) in recipe_names() else Path(name)
     try:
-        fields = yaml.safe_load(path.read_text(encoding="utf-8"))
+        fields = bounded_yaml.read(path)
     except FileNotFoundError:
         known = ", ".join(recipe_names())
         raise TrainingError(
             f"no recipe {str(name)!r}. There are {known}; or name a YAML file with such fields."
         ) from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError) as error:
         raise TrainingError(f"{paths.shown(path)}: can't be read as YAML ({error})") from error
     if not isinstance(fields, dict):
         raise TrainingError(f"{paths.shown(path)}: expected fields of a recipe, one a line")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cradle_lib.corpus import Corpus, Dialogue
-from cradle_lib.detection.session import harmless
+from cradle_lib.detection.harmless import harmless
 from cradle_lib.errors import TrainingError
 
 

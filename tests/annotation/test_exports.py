@@ -140,6 +140,18 @@ def _labelled(files: Files) -> dict[str, Any]:
             "a region on turn 9, the dialogue has 9 turns",
         ),
         (
+            lambda t: t["annotations"][0]["result"][0]["value"].update(text="Somebody else."),
+            r"turn \d: a region with a text that the turn does not have.*another task",
+        ),
+        (
+            lambda t: t["annotations"][0]["result"][0]["value"].update(text=""),
+            r"turn \d: a region with a text that the turn does not have",
+        ),
+        (
+            lambda t: t["annotations"][0].update(task=999),
+            r"annotator \w: the annotation is of task 999\. Export again",
+        ),
+        (
             lambda t: t["annotations"][0]["result"][0].update(type="choices"),
             "a result with type 'choices', expected 'paragraphlabels'",
         ),
@@ -152,6 +164,39 @@ def test_what_is_wrong_is_refused_and_named(
     change(_labelled(files))
     with pytest.raises(AnnotationError, match=message):
         read_exports(written(files), study, corpus)
+
+
+def test_a_region_without_line_breaks_or_of_a_part_of_a_turn_is_taken(
+    exports: Make, written: Write, study: Study, corpus: Corpus, annotations: Annotations
+) -> None:
+    files = exports()
+    for task in (task for tasks in files.values() for task in tasks):
+        for result in task["annotations"][0]["result"]:
+            text = result["value"]["text"]
+            result["value"]["text"] = text[: len(text) // 2 + 1].replace(" ", "\n")
+        task["annotations"][0]["task"] = task["id"]
+    assert read_exports(written(files), study, corpus).entries == annotations.entries
+
+
+def test_annotations_of_two_tasks_can_not_change_places(
+    exports: Make, written: Write, study: Study, corpus: Corpus
+) -> None:
+    files = exports()
+    tasks = max(files.values(), key=len)
+    one, other = (task["annotations"][0] for task in tasks[:2])
+    assert one["result"] or other["result"]
+    one["result"], other["result"] = other["result"], one["result"]
+    with pytest.raises(AnnotationError, match="a region"):
+        read_exports(written(files), study, corpus)
+
+
+def test_a_field_that_stands_twice_is_refused(
+    exports: Make, written: Write, study: Study, corpus: Corpus
+) -> None:
+    first, *rest = written(exports())
+    first.write_text(first.read_text().replace('"start": ', '"start": "0", "start": ', 1))
+    with pytest.raises(AnnotationError, match=r"not JSON .*'start' stands twice"):
+        read_exports([first, *rest], study, corpus)
 
 
 def test_a_doubled_task_is_refused(
@@ -243,6 +288,9 @@ def test_a_table_is_read_back_from_parquet_and_csv(
         ("d0003,4,", "d0003,5,", "turn_id is 5, expected 4"),
         ("texts", "words", "column texts is missing"),
         ("alert_ongoing", "alert_soon", "unknown label 'alert_soon'"),
+        ("d0003,4,", f"d0003,{'9' * 5000},", "found '9999.*', expected a whole number"),
+        ("d0003,4,", "d0003,inf,", "found 'inf', expected a whole number"),
+        ("round,", "labels,", "column labels stands twice|round is missing"),
     ):
         path.write_text(text.replace(old, new), encoding="utf-8")
         with pytest.raises(AnnotationError, match=message):

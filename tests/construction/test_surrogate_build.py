@@ -28,7 +28,7 @@ def test_a_rebuild_in_another_process_gives_the_shipped_bytes(
         env={**os.environ, "PYTHONHASHSEED": "4711"},
         check=True,
     )
-    names = ["dev.parquet", "meta.parquet", "test.parquet", "train.parquet"]
+    names = ["SHA256SUMS", "dev.parquet", "meta.parquet", "test.parquet", "train.parquet"]
     assert sorted(path.name for path in tmp_path.iterdir()) == names
     for name in names:
         assert (tmp_path / name).read_bytes() == (surrogate_folder / name).read_bytes(), name

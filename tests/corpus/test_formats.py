@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import resource
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cradle_lib import paths
 from cradle_lib.corpus import Corpus, load_corpus, read_release
 from cradle_lib.corpus.collect import write_release
 from cradle_lib.corpus.release import build_corpus
@@ -137,6 +140,139 @@ def test_names_that_stand_twice_are_refused(tmp_path: Path) -> None:
     for name in ("x.parquet", *files):
         with pytest.raises(CorpusError, match=r"labels'? stands twice"):
             read_release(tmp_path / name)
+
+
+def as_parquet(path: Path, **columns: pa.Array) -> Path:
+    """Writes two turns, with other columns; equal cells take next to no place in the file."""
+    usual = {
+        "turn_id": pa.array([0, 1]),
+        "text": pa.array(["User: Hi.", "User: Well."]),
+        "labels": pa.array(["none", "alert_past"]),
+    }
+    pq.write_table(pa.table(usual | columns), path, compression="zstd")
+    return path
+
+
+def repeated(cell: str, times: int) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array([0] * times, pa.int32()), pa.array([cell]))
+
+
+def test_a_column_without_a_meaning_is_not_unpacked(tmp_path: Path) -> None:
+    times = 40_000  # Of 100 kB: 4 GB, in a file of 2 kB.
+    path = as_parquet(
+        tmp_path / "c.parquet",
+        turn_id=pa.array([0, 1] * (times // 2)),
+        text=repeated("User: Hi.", times),
+        labels=repeated("none", times),
+        other=repeated("x" * 100_000, times),
+    )
+    assert path.stat().st_size < 5_000
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert len(read_release(path).turns) == times
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("columns", "problem"),
+    [
+        (
+            {
+                "turn_id": pa.array([0, 1] * 2_000),
+                "text": repeated("User: " + "x" * 90_000, 4_000),
+                "labels": repeated("none", 4_000),
+            },
+            "more than 256 MB of cells",
+        ),
+        (
+            {"labels": pa.array([[], [None] * 10_000_001], pa.list_(pa.string()))},
+            "more than 10,000,000 cells in a column",
+        ),
+    ],
+    ids=["texts", "a list"],
+)
+def test_a_parquet_file_that_unpacks_to_too_much_is_refused(
+    tmp_path: Path, columns: dict[str, pa.Array], problem: str
+) -> None:
+    path = as_parquet(tmp_path / "c.parquet", **columns)
+    assert path.stat().st_size < 50_000
+    with pytest.raises(CorpusError, match=problem):
+        read_release(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        (pa.large_string(), pa.array(["none", "alert_past"], pa.large_string())),
+        (pa.string(), pa.array([[], ["alert_past"]], pa.list_(pa.string()))),
+        (pa.string(), pa.array(["none", "alert_past"]).dictionary_encode()),
+    ],
+    ids=["large", "lists", "dictionary"],
+)
+def test_whatever_way_parquet_stores_texts_and_labels(
+    tmp_path: Path, text: pa.DataType, cells: pa.Array
+) -> None:
+    texts = pa.array(["User: Hi.", "User: Well."], text)
+    corpus = read_release(as_parquet(tmp_path / "c.parquet", text=texts, labels=cells))
+    assert [(t.text, t.mask) for t in corpus.turns] == [("Hi.", 0), ("Well.", 2)]
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [
+        ("turn_id", pa.array([2**62, 1], pa.timestamp("ms"))),
+        ("labels", pa.array(["[" * 100_000 + "]", "none"])),
+        ("labels", pa.array(["x" * 5_000_000, "none"])),
+        ("labels", pa.array(["9" * 5_000, "[" + "9" * 5_000 + "]"])),
+    ],
+    ids=["date", "nested", "endless", "digits"],
+)
+def test_a_cell_that_cant_be_one_is_one_clear_error(
+    tmp_path: Path, name: str, cells: pa.Array
+) -> None:
+    with pytest.raises(CorpusError) as caught:
+        read_release(as_parquet(tmp_path / "c.parquet", **{name: cells}))
+    assert len(str(caught.value).splitlines()) == 1
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("name", ["....csv", "...csv", "a\x1b[2Jb.csv"])
+def test_a_name_that_is_no_folder_s_is_refused(tmp_path: Path, name: str) -> None:
+    # Runs over `...csv` would lie in a folder `..`, which is the one above.
+    path = tmp_path / name
+    path.write_bytes(as_csv(COLUMNS))
+    with pytest.raises(CorpusError, match=r"can't be the name of a corpus\. Rename the file"):
+        read_release(path)
+
+
+def test_links_in_a_circle_are_no_file(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").symlink_to(tmp_path / "b.csv")
+    (tmp_path / "b.csv").symlink_to(tmp_path / "a.csv")
+    with pytest.raises(CorpusError, match=r"a\.csv: no such file"):
+        load_corpus(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("name", ["test.parquet", "meta.parquet"])
+def test_a_changed_bit_of_a_shipped_file_is_noticed(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file in ("test.parquet", "meta.parquet", "SHA256SUMS"):
+        shutil.copy(paths.SURROGATE / file, tmp_path)
+    monkeypatch.setattr(paths, "SURROGATE", tmp_path)
+    assert len(load_corpus("surrogate")) == 600
+    content = bytearray((tmp_path / name).read_bytes())
+    unnoticed = 0
+    for place in range(100, len(content) - 100, len(content) // 12):
+        changed = bytearray(content)
+        changed[place] ^= 1
+        (tmp_path / name).write_bytes(changed)
+        with pytest.raises(CorpusError) as caught:
+            load_corpus("surrogate")
+        unnoticed += "checksum" in str(caught.value)
+    assert unnoticed > 0, "no other check noticed any of them"
+    (tmp_path / name).write_bytes(content)
+    (tmp_path / "SHA256SUMS").unlink()
+    with pytest.raises(CorpusError, match="its checksum is not the one in SHA256SUMS"):
+        load_corpus("surrogate")
 
 
 def test_a_column_of_some_rows_only_is_refused(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from cradle_lib.detection import Journal, Outcome, Prediction, read_journal
 from cradle_lib.errors import JournalError
+from cradle_lib.labels import format_mask
 from cradle_lib.record import Record
 
 SCRIPT = Path(__file__).with_name("killed_run.py")
@@ -105,7 +106,13 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     record = make_record()
     made = [
-        make_prediction(0, mask=5, answer="a\u2028b\n\r\x00\ud800 ü", tokens_in=7, seconds=0.25),
+        make_prediction(
+            0,
+            mask=5,
+            answer="alert_ongoing; confirm_SI_passive_ongoing\u2028b\n\r\x00\ud800 ü",
+            tokens_in=7,
+            seconds=0.25,
+        ),
         Prediction("d0000", 2, "k", "?", 0, Outcome.REFUSED, "because", 1, 2, 3, 0.5),
         make_prediction(4, tokens_written=0, served="m fp", dropped=("seed", "temperature")),
     ]
@@ -126,7 +133,7 @@ def test_the_later_line_of_a_turn_counts(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     with Journal.open(path, make_record()) as journal:
         for mask in (1, 2):
-            journal.append(make_prediction(mask=mask))
+            journal.append(make_prediction(mask=mask, answer=format_mask(mask)))
         assert [p.mask for p in journal.stored("d0000")] == [2]
     assert [p.mask for p in read_journal(path)[1]] == [2]
     with Journal.open(path, make_record()) as journal:
@@ -208,6 +215,14 @@ def test_a_file_that_is_no_journal_is_refused_and_left_alone(
         ({"dropped": 3}, "line 2: the line can't be read"),
         ({"extra": 1}, r"missing or unknown fields \(extra\)"),
         ({"labels": 3}, "line 2: the line can't be read"),
+        ({"turn": 1e400}, "turn is inf, expected a whole number from 0"),
+        ({"turn": True}, "turn is True, expected a whole number from 0"),
+        ({"turn": -1}, "turn is -1, expected a whole number from 0"),
+        ({"dialogue": ["d0000"]}, r"dialogue is \['d0000'\], expected text"),
+        ({"tokens_out": 10**60}, "tokens_out is 1000.*, expected a whole number from 0"),
+        ({"seconds": float("nan")}, "seconds is nan, expected a number from 0"),
+        ({"choices": [{"none": "likely"}]}, "choices is .*, expected a list of log-prob"),
+        ({"reason": {}}, "reason is {}, expected text"),
     ],
 )
 def test_a_damaged_line_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
@@ -217,6 +232,62 @@ def test_a_damaged_line_is_named(tmp_path: Path, change: dict[str, Any], message
     header, line = path.read_text().splitlines()
     path.write_text(f"{header}\n{json.dumps(json.loads(line) | change)}\n")
     with pytest.raises(JournalError, match=message):
+        read_journal(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": "alert_past"}, "line 2: .* ok, alert_past, .* reads as ok, alert_ongoing:"),
+        ({"labels": "none"}, "line 2: .* ok, none, and its answer reads as ok, alert_ongoing:"),
+        ({"answer": "none"}, "line 2: .* ok, alert_ongoing, and its answer reads as ok, none:"),
+        ({"answer": "well"}, "line 2: .* and its answer reads as unparsed, none:"),
+        ({"outcome": "unparsed", "labels": "none"}, "line 2: .* unparsed, none, .* reads as ok"),
+        ({"answer": "well", "labels": "none"}, "line 2: .* ok, none, .* reads as unparsed"),
+    ],
+)
+def test_labels_that_the_answer_does_not_say_are_refused(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    path = tmp_path / "j.jsonl"
+    with Journal.open(path, make_record()) as journal:
+        journal.append(make_prediction(answer="Alert_ongoing.", mask=1))
+    assert [p.mask for p in read_journal(path)[1]] == [1]
+    header, line = path.read_text().splitlines()
+    edited = f"{header}\n{json.dumps(json.loads(line) | change)}\n"
+    path.write_text(edited)
+    with pytest.raises(JournalError, match=message):
+        read_journal(path)
+    with pytest.raises(JournalError, match=message):
+        Journal.open(path, make_record())
+    assert path.read_text() == edited
+
+
+def test_a_field_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    with Journal.open(path, make_record()) as journal:
+        journal.append(make_prediction())
+    path.write_text(path.read_text().replace('"labels": ', '"labels": "alert_past", "labels": '))
+    with pytest.raises(JournalError, match=r"line 2: .* not JSON \('labels' stands twice"):
+        read_journal(path)
+
+
+def test_a_device_or_a_pipe_is_no_journal(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "zero.jsonl").symlink_to("/dev/zero")
+    for name in ("pipe.jsonl", "zero.jsonl"):
+        with pytest.raises(JournalError, match=r"can't be read .a device or a pipe, not a file"):
+            read_journal(tmp_path / name)
+        with pytest.raises(JournalError, match="can't be a journal, which is a file"):
+            Journal.open(tmp_path / name, make_record())
+
+
+def test_a_limit_of_dollars_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    Journal.open(path, make_record(max_cost=1.0)).close()
+    # Every comparison with it is false, so that it would be no limit at all.
+    path.write_text(path.read_text().replace('"max_cost": 1.0', '"max_cost": NaN'))
+    with pytest.raises(JournalError, match=r"line 1: .* record whose max_cost is wrong"):
         read_journal(path)
 
 

@@ -149,6 +149,49 @@ def test_a_missing_registry_is_a_clear_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a: {name: A}\nb: {name: B}\na: {name: C}\n", r"'a' stands twice \(line 3\)"),
+        ("1: {name: A}\n'1': {name: B}\n", "model '1' stands twice"),
+        ("a: {name: " + "[" * 10_000 + "}", "nested more than 50 deep"),
+        ("a: {sample: " + "9" * 5_000 + "}", "a value can't be read"),
+        ("a: {name: \x1b[2J}", "special characters are not allowed"),
+    ],
+)
+def test_an_entry_that_would_be_lost_and_a_file_that_would_break(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    path = tmp_path / "models.yml"
+    path.write_text(text)
+    with pytest.raises(RegistryError, match=problem) as caught:
+        load_registry(path)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://localhost:abc/v1",
+        "http://localhost:99999/v1",
+        "http://local\thost:8000/v1",
+        "http://localhost:8000/v1\n",
+        "http://local host/v1",
+        "http://[::1/v1",
+        "localhost:8000",
+        "ftp://localhost/v1",
+        "http:///v1",
+        "http://\u0131ocalhost/v1",
+    ],
+)
+def test_what_is_no_address_is_refused(url: str) -> None:
+    fields = {"id": "m", "name": "M", "group": "open", "engine": "openai", "weights": "w"}
+    with pytest.raises(ValueError, match="'base_url' is no address such as"):
+        Model(**fields, base_url=url)
+    with pytest.raises(RegistryError, match="'base_url' is no address such as"):
+        resolve("openai:w", base_url=url)
+
+
+@pytest.mark.parametrize(
     ("url", "here"),
     [
         ("http://localhost:8000/v1", True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import io
 import math
 import re
@@ -346,7 +347,21 @@ def test_any_frame_comes_back_from_its_csv(frame: pd.DataFrame) -> None:
         dtype={"system": str, "over": str, "n": int, **dict.fromkeys(numeric, float)},
         encoding="utf-8",
     )
+    for name in ("system", "over"):
+        # A quote stands before what a spreadsheet would compute.
+        computed = frame[name].map(lambda text: text[:1] in ("=", "+", "-", "@", "\t", "\r"))
+        number = frame[name].map(lambda text: bool(re.fullmatch(r"[+-]?\d+", text, re.ASCII)))
+        frame = frame.assign(**{name: frame[name].where(~computed | number, "'" + frame[name])})
     pd.testing.assert_frame_equal(back, frame, check_dtype=False, check_exact=True)
+
+
+def test_a_spreadsheet_computes_no_text_of_a_csv_and_numbers_stay_numbers() -> None:
+    texts = ["=1+1", "+A1", "-A1", "@SUM(A1)", "\t=1", "\r=1", "-0.5", "+3", "-1e-05", "a=b", ""]
+    frame = pd.DataFrame({"=x": texts, "value": [-float(i) for i in range(len(texts))]})
+    rows = list(csv.reader(io.StringIO(show(frame, "c").to_csv(), newline="")))
+    assert rows[0] == ["'=x", "value"]
+    assert [row[0] for row in rows[1:]] == [*(f"'{text}" for text in texts[:6]), *texts[6:]]
+    assert [float(row[1]) for row in rows[1:]] == [-float(i) for i in range(len(texts))]
 
 
 # What stands for a character that LaTeX would take for a command.

@@ -10,6 +10,7 @@ References:
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +24,9 @@ from cradle_lib.construction.validators.draft import Draft
 from cradle_lib.construction.writers.bank import Bank
 from cradle_lib.construction.writers.phrase_bank import Ledger, PhraseBank
 from cradle_lib.construction.writers.script import Mix
+from cradle_lib.corpus.load import SUMS
 from cradle_lib.errors import CorpusError
+from cradle_lib.files import replacing
 from tools.surrogate.annotated import plan_annotated
 from tools.surrogate.generated import plan_generated
 
@@ -49,7 +52,7 @@ def build_surrogate(
     seed: int = SEED,
     mixes: Mapping[str, Mix] = MIXES,
 ) -> None:
-    """Writes ``train``, ``dev``, ``test`` and ``meta`` as parquet files.
+    """Writes ``train``, ``dev``, ``test`` and ``meta`` as parquet files, and their checksums.
 
     Args:
         out: Folder for the four files; made if it is missing.
@@ -75,6 +78,12 @@ def build_surrogate(
     meta = [row for split in SPLITS for row in made[split][1]]
     columns = {name: [row[name] for row in meta] for name in meta[0]}
     save_table(columns, out / "meta.parquet", NOTICE)
+    sums = (
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n"
+        for path in sorted(out.glob("*.parquet"))
+    )
+    with replacing(out / SUMS) as part:
+        part.write_text("".join(sums), encoding="ascii")
 
 
 def plan_split(split: str, seed: int = SEED) -> list[Plan]:

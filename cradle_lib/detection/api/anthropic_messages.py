@@ -88,16 +88,17 @@ class AnthropicMessages(Remote):
             cast_to=str,
             options={"follow_redirects": False},
         )
-        for line in content.splitlines():
+        for line in filter(str.strip, content.split("\n")):
             reply = json.loads(line)
-            result = reply["result"]
-            found: Answer | Fault = Fault("failed", f"the batch left it {result['type']}")
-            if result["type"] == "succeeded":
-                found = self.result(result["message"])
-            elif result["type"] == "errored":
+            result = look(reply, "result")
+            became = self._clean(str(look(result, "type")))
+            found: Answer | Fault = Fault("failed", f"the batch left it {became}")
+            if became == "succeeded":
+                found = self.result(look(result, "message"))
+            elif became == "errored":
                 kind = look(result, "error", "error", "type") or look(result, "error", "type")
-                found = self.result(result["error"], _STATUS.get(str(kind), 500))
-            yield str(reply["custom_id"]), found
+                found = self.result(look(result, "error"), _STATUS.get(str(kind), 500))
+            yield str(look(reply, "custom_id")), found
 
     def read(self, reply: object) -> Answer:
         """Reads a message; prompt tokens are counted with those read from or written to a cache."""

@@ -16,17 +16,22 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from cradle_lib import paths
+from pydantic import TypeAdapter
+
+from cradle_lib import paths, strict_json
 from cradle_lib.detection.api.faults import Fault
 from cradle_lib.detection.engine import Emit, Questions
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError, JournalError
-from cradle_lib.files import replacing
+from cradle_lib.files import read_bounded, replacing
 
 # Fewer than either provider takes; a batch that is too large is refused as a whole.
 MOST: Final = 10_000
 _POLL: Final = 30.0
+# The file of ids: 32 letters a question.
+_LARGEST: Final = 1 << 28
+_IDS: Final = TypeAdapter(dict[str, str | list[str]])
 
 
 class BatchRefusedError(EngineError):
@@ -169,11 +174,16 @@ class Batches:
     def _lines(self) -> list[dict[str, Any]]:
         if not self._path.exists():
             return []
-        content = self._path.read_bytes()
+        try:
+            content = read_bounded(self._path, _LARGEST)
+        except OSError as error:
+            raise JournalError(
+                f"{paths.shown(self._path)}: can't be read ({error.strerror})"
+            ) from None
         # A last line that was torn is of a batch whose id is lost.
         whole = content[: content.rfind(b"\n") + 1]
         try:
-            return [json.loads(line) for line in whole.splitlines()]
+            return [_IDS.validate_python(strict_json.loads(line)) for line in whole.splitlines()]
         except ValueError:
             raise JournalError(
                 f"{paths.shown(self._path)}: not the ids of batches. Restore the file, or move "

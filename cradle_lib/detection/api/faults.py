@@ -17,9 +17,12 @@ from typing import Final, Literal
 
 import pandas as pd
 
+from cradle_lib.detection.api.bounded import ReplyTooLargeError
 from cradle_lib.detection.api.replies import look, one_line
 from cradle_lib.detection.session import Answer
 
+#: Longest wait in seconds that is believed: ten years, which ends a run like any longer one.
+LONGEST_WAIT: Final = 10 * 365 * 24 * 3600.0
 HOPELESS_HINT: Final = "Check the key, the model's name and the account"
 # Worth another try: the same call may succeed a moment later.
 _PASSING: Final = frozenset({408, 409, 425, 429})
@@ -112,6 +115,9 @@ def fault_of_error(sdk: ModuleType, error: Exception) -> Fault | None:
     Returns:
         What to do; ``None`` for an error that is not the service's fault.
     """
+    # As it is, or wrapped, by where the SDK was reading.
+    if large := next((e for e in _chain(error) if isinstance(e, ReplyTooLargeError)), None):
+        return Fault("failed", str(large))
     if isinstance(error, sdk.APIStatusError):
         return fault_of_status(error.status_code, error.response.headers, error.body, error.message)
     if isinstance(error, sdk.APIConnectionError):
@@ -122,13 +128,18 @@ def fault_of_error(sdk: ModuleType, error: Exception) -> Fault | None:
     return None
 
 
+def _chain(error: BaseException) -> list[BaseException]:
+    chain = [error]
+    while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None:
+        chain.append(cause)
+    return chain
+
+
 def _broken(error: Exception) -> Fault:
     """Tells a service that can't be reached from a connection that broke."""
     import aiohttp
 
-    chain: list[BaseException] = [error]
-    while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None:
-        chain.append(cause)
+    chain = _chain(error)
     # The SDKs translate all of these, and broken connections too, to one error of httpx2.
     away = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, ConnectionRefusedError)
     found = next((e for e in chain if isinstance(e, away)), None)
@@ -201,11 +212,12 @@ def asked_wait(headers: Mapping[str, str]) -> float | None:
             seconds = float(value) / unit
         except ValueError:
             continue
-        # Python reads "nan" as a number.
-        return max(seconds, 0.0) if seconds == seconds else None
+        # Python reads "nan" as a number, and "1e999" as one that no clock knows.
+        return min(max(seconds, 0.0), LONGEST_WAIT) if seconds == seconds else None
     try:
         date = parsedate_to_datetime(headers.get("retry-after", ""))
-    except ValueError:
+        date = date if date.tzinfo else date.replace(tzinfo=UTC)
+        seconds = (date - datetime.now(UTC)).total_seconds()
+    except (ValueError, TypeError, OverflowError):
         return None
-    date = date if date.tzinfo else date.replace(tzinfo=UTC)
-    return max((date - datetime.now(UTC)).total_seconds(), 0.0)
+    return min(max(seconds, 0.0), LONGEST_WAIT)

@@ -104,12 +104,12 @@ class OpenAIChat(Remote):
             raise BatchRefusedError(f"{self.model.name}: batch {batch} was refused: {told}")
         for name in files:
             content = await self._client.files.content(name)
-            for line in content.text.splitlines():
+            for line in filter(str.strip, content.text.split("\n")):
                 reply = json.loads(line)
-                response = reply.get("response") or {"status_code": 500, "body": reply}
+                response = look(reply, "response") or {"status_code": 500, "body": reply}
                 yield (
-                    str(reply["custom_id"]),
-                    self.result(response["body"], int(response["status_code"])),
+                    str(look(reply, "custom_id")),
+                    self.result(look(response, "body"), tokens(response, "status_code") or 500),
                 )
 
     def read(self, reply: object) -> Answer:

@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.api.batches import MOST, Batches
+from cradle_lib.detection.api.bounded import bounded_stream
 from cradle_lib.detection.api.dispatch import Dispatcher
 from cradle_lib.detection.api.faults import Fault, Reply, fault_of_error, fault_of_status
 from cradle_lib.detection.api.keys import Redactor, find_key
@@ -38,11 +39,10 @@ from cradle_lib.detection.local.loading import require_packages
 from cradle_lib.detection.local.quiet import unlogged
 from cradle_lib.detection.model import Decoding, Model
 from cradle_lib.detection.session import Answer, Prompt
-from cradle_lib.errors import EngineError
+from cradle_lib.errors import EngineError, printable
 
 LONGEST_REASON: Final = 300
-# Seconds to make a connection.
-CONNECT: Final = 10.0
+CONNECT: Final = 10.0  # Seconds to make a connection.
 # What carries the SDKs' requests.
 _CARRIERS: Final = ("httpx2", "aiohttp")
 
@@ -127,6 +127,7 @@ class Remote(Engine):
             verify=httpx2.create_ssl_context(),
             trust_env=False,
             proxy=self._proxy,
+            event_hooks={"response": [self._bound]},
         )
         kind = getattr(self._sdk, self.client)
         made: AbstractAsyncContextManager[Any] = kind(
@@ -135,15 +136,17 @@ class Remote(Engine):
             max_retries=0,
             timeout=timeout,
             http_client=client,
-            default_headers=self.headers(),
+            default_headers={"Accept-Encoding": "identity", **self.headers()},
         )
         return made
+
+    async def _bound(self, response: Any) -> None:
+        response.stream = bounded_stream(response, batch=self._options.batches is not None)
 
     def stop(self, why: str) -> None:
         """Ends the run: calls in flight come back and are written, no further one begins.
 
-        May be called from ``emit``, or from any thread. :meth:`answer_all` then raises
-        an :class:`EngineError`.
+        May be called from ``emit`` or any thread. :meth:`answer_all` then raises an error.
 
         Args:
             why: The first reason given is the one that is told.
@@ -324,4 +327,4 @@ class Remote(Engine):
 
     def _clean(self, text: str) -> str:
         """Takes the key out of a service's words, and then shortens them."""
-        return self._hide(one_line(text))[:LONGEST_REASON]
+        return printable(self._hide(one_line(text[: 10 * LONGEST_REASON]))[:LONGEST_REASON])

@@ -17,7 +17,7 @@ from cradle_lib.detection.engine import Options, Sequential
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prompt
-from cradle_lib.errors import EngineError
+from cradle_lib.errors import EngineError, printable
 
 # Calls in a row that may raise: a function that always does is broken, and says so soon.
 PATIENCE: Final = 3
@@ -65,7 +65,7 @@ class Function(Sequential):
         except Exception as error:  # Whatever the function of a user raises.
             self._raised += 1
             said = f"{type(error).__name__}: {error}".rstrip(": ")
-            reason = " ".join(said.split())[:_LONGEST_REASON]
+            reason = printable(" ".join(said[: 10 * _LONGEST_REASON].split())[:_LONGEST_REASON])
             if self._raised >= PATIENCE:
                 raise EngineError(
                     f"{self._name}: {self._raised} questions in a row raised an error, at last "

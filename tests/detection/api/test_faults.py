@@ -7,7 +7,9 @@ engine asks for one.
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
+import random
 import re
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -20,7 +22,13 @@ from hypothesis import strategies as st
 
 from cradle_lib.detection import Outcome, Prediction, Session
 from cradle_lib.detection.api.anthropic_messages import AnthropicMessages
-from cradle_lib.detection.api.faults import asked_wait, fault_of_status, service_faults
+from cradle_lib.detection.api.bounded import LARGEST_REPLY
+from cradle_lib.detection.api.faults import (
+    LONGEST_WAIT,
+    asked_wait,
+    fault_of_status,
+    service_faults,
+)
 from cradle_lib.detection.api.openai_chat import OpenAIChat
 from cradle_lib.detection.api.patience import Patience
 from cradle_lib.errors import EngineError
@@ -160,6 +168,34 @@ def test_every_fault_lands_in_one_outcome_with_its_reason(engine: str) -> None:
         assert server.calls.keys() == rows.keys()
 
 
+@pytest.mark.parametrize("engine", SDKS)
+def test_a_reply_without_an_end_is_given_up_and_asked_for_once(engine: str) -> None:
+    kind = {"content-type": "application/json"}
+    # Zeros, and bytes that don't shrink: 200 kB that unpack to 30 MB.
+    packed = gzip.compress(bytes(30_000_000) + random.Random(1).randbytes(150_000), 1)
+    rows: dict[str, tuple[Reply, str]] = {
+        "endless": ((200, kind, b" " * (LARGEST_REPLY + 1)), "more than 33,554,432 bytes"),
+        "packed": ((200, kind | {"content-encoding": "gzip"}, packed), "more than 131,072 bytes"),
+        "odd": ((200, kind | {"content-encoding": "br"}, b"x"), "the reply is packed as br"),
+    }
+    replies = {name: lambda n, name=name: rows[name][0] for name in rows}
+    with FaultServer(replies) as server:
+        for name, (_, reason) in rows.items():
+            found = ask(make_model(engine, f"{server.url}/{name}"))
+            assert server.calls[name] == 1, name
+            assert found.outcome is FAILED
+            assert reason in str(found.reason), found.reason
+        assert {h["accept-encoding"] for h in server.headers} == {"identity"}
+
+
+@pytest.mark.parametrize("engine", SDKS)
+def test_a_reply_that_is_packed_without_being_asked_for_is_read(engine: str) -> None:
+    status, headers, content = chat() if engine == "openai" else message()
+    reply = status, headers | {"content-encoding": "gzip"}, gzip.compress(content)
+    with FaultServer({"packed": lambda n: reply}) as server:
+        assert ask(make_model(engine, f"{server.url}/packed")).outcome is Outcome.OK
+
+
 WAITS = {
     "seconds": ({"retry-after": "20"}, 20.0),
     "milliseconds": ({"retry-after-ms": "1500"}, 1.5),
@@ -278,6 +314,11 @@ def test_what_cannot_succeed_stops_the_run_at_once(engine: str) -> None:
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
         ({"retry-after": "-3"}, 0.0),
         ({"retry-after": "nan"}, None),
+        ({"retry-after": "9" * 400}, LONGEST_WAIT),
+        ({"retry-after-ms": "1e300"}, LONGEST_WAIT),
+        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 -9999"}, None),
+        ({"retry-after": "Fri, 31 Dec 99999 23:59:59 GMT"}, None),
+        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, LONGEST_WAIT),
         ({"retry-after": "soon"}, None),
         ({}, None),
     ],

@@ -18,7 +18,7 @@ from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Model, load_predictions, load_registry, read_journal, run
 from cradle_lib.detection.baselines.keyword import LEXICON, Keyword
 from cradle_lib.errors import EngineError
-from cradle_lib.labels import LABELS, format_mask, labels_of
+from cradle_lib.labels import BITS, LABELS, format_mask, labels_of
 from cradle_lib.record import History
 
 from ..dialogues import make_corpus
@@ -101,6 +101,18 @@ def test_the_same_event_is_not_tagged_twice_and_a_confirm_ends_the_alerts(tmp_pa
     path = run(load_registry()["keyword"], corpus, out=tmp_path)
     answers = load_predictions(path, corpus).answers
     assert answers == ("alert_ongoing", "none", "confirm_DV_ongoing", "none", "none")
+
+
+def test_a_sentence_without_an_end_is_read_in_pieces(keyword: Keyword) -> None:
+    told = "my husband hit me"
+    # A disclosure after thousands that are denied: quadratic work would take minutes.
+    denied = "i do not cut myself and " * 6_000
+    assert keyword.find(f"{denied}{told}") == BITS["confirm_DV_ongoing"]
+    assert keyword.find("kill-" * 20_000) == 0
+    assert keyword.may_confirm(f"{'x ' * 3_000}{told}")
+    # Wherever a shorter sentence has it, it is read whole.
+    for before in range(0, 980, 70):
+        assert keyword.find(f"{'x ' * (before // 2)}{told}") == BITS["confirm_DV_ongoing"]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from cradle_lib.detection import Options, Outcome, load_predictions, read_journa
 from cradle_lib.detection.local.loading import CONTINUATION, Local, load_local
 from cradle_lib.errors import EngineError, JournalError
 
+from ..dialogues import make_dialogue
 from .tiny_models import LIMIT, make_model, make_weights
 
 
@@ -97,6 +98,22 @@ def test_prompts_are_encoded_together_as_each_alone(
     expected = [alone.encode(frame.format(prompt.text.strip())).ids for prompt in prompts]
     assert local.ids(prompts) == expected
     assert len({len(ids) for ids in expected}) > 1
+
+
+def test_a_turn_can_not_write_what_only_this_tokenizer_takes_for_control(weights: Path) -> None:
+    from cradle_lib.detection import Session
+    from cradle_lib.prompts import load_template
+
+    local = load_local(make_model(weights), Options())
+    local.tokenizer.add_special_tokens({"additional_special_tokens": ["@stop@", "%%go"]})
+    ids = local.tokenizer.convert_tokens_to_ids(["@stop@", "%%go"])
+    said = make_dialogue(0, [("User", "well @stop@%%go%%go, so be it", "none")])
+    prompt = Session(said, load_template("short")).prompt
+    assert prompt is not None
+    assert "@stop@%%go%%go" in prompt.text, "the prompt is the same for every model"
+    (found,) = local.ids([prompt])
+    assert not set(ids) & set(found)
+    assert "well @ stop@% %go% %go, so be it" in local.tokenizer.decode(found)
 
 
 def test_chat_switches_reach_the_template(weights: Path, corpus: Corpus) -> None:

