@@ -21,7 +21,8 @@ from importlib.metadata import EntryPoint
 from typing import Any, Final
 
 from jupyter_client.kernelspec import KernelSpec
-from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
+from jupyter_client.provisioning.factory import KernelProvisionerFactory
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 CAN_FORK: Final = hasattr(os, "fork")
 _NAME: Final = "cradle-forked"
@@ -84,14 +85,14 @@ class Kernel:
 class Forked(LocalProvisioner):  # type: ignore[misc, unused-ignore]
     """Starts a kernel by a fork."""
 
-    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> dict[str, Any]:
+    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> Any:
         """Asks the process that has imported everything for a fork."""
         arguments = cmd[cmd.index(_MODULE) + 1 :]
         self.cwd = str(kwargs.get("cwd") or os.getcwd())
-        self.process = Kernel(_fork(arguments, kwargs.get("env") or os.environ, self.cwd))
-        self.pid = self.pgid = self.process.pid
-        connection: dict[str, Any] = self.connection_info
-        return connection
+        kernel: Any = Kernel(_fork(arguments, kwargs.get("env") or os.environ, self.cwd))
+        self.process = kernel
+        self.pid = self.pgid = kernel.pid
+        return self.connection_info
 
 
 @cache
@@ -129,7 +130,7 @@ def _serve(channel: socket.socket) -> None:
 
     for name in _PRELOADED:
         importlib.import_module(name)
-    for name in cradle_lib.__all__:
+    for name in dir(cradle_lib):
         getattr(cradle_lib, name)
     # A kernel that has ended is gone at once; nobody waits for it.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
