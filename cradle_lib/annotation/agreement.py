@@ -184,12 +184,11 @@ def agreement(
     frame.insert(2, "dialogues", n)
     frame.insert(3, "turns", int(tallies.turns.sum()))
     frame["label"] = pd.Categorical(frame["label"], names)
-    alike = (frame["high"] - frame["low"] < _ALIKE) | (frame["low"].isna() & (n == 1))
-    frame.loc[alike, ["low", "high"]] = np.nan
-    return frame.assign(reason=_reasons(frame, alike, drawn=draws > 0))
+    frame.loc[frame["high"] - frame["low"] < _ALIKE, ["low", "high"]] = np.nan
+    return frame.assign(reason=_reasons(frame, drawn=draws > 0))
 
 
-def _reasons(frame: pd.DataFrame, alike: pd.Series[bool], *, drawn: bool) -> pd.Series[str]:
+def _reasons(frame: pd.DataFrame, *, drawn: bool) -> pd.Series[str]:
     """Says why a value or its interval is missing; empty where they are not, or were not wanted."""
     undefined, no_interval = frame["value"].isna(), frame["low"].isna() & drawn
     never = frame[["both", "one", "other"]].sum(axis=1) == 0
@@ -200,8 +199,7 @@ def _reasons(frame: pd.DataFrame, alike: pd.Series[bool], *, drawn: bool) -> pd.
         "neither annotator gave it": undefined & never,
         "only one value was given": undefined & frame["measure"].str.startswith("alpha"),
         "agreement by chance is 1": undefined,
-        "no interval: nearly all draws are alike": no_interval & alike,
-        "no interval: not defined in more than 5 % of the draws": no_interval,
+        "no interval: the draws are alike, or too many of them leave it undefined": no_interval,
     }
     return pd.Series(np.select([*reasons.values()], [*reasons], ""), frame.index)
 

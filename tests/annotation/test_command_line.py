@@ -175,7 +175,7 @@ def test_the_surrogates_study_ends_in_its_own_gold(tmp_path: Path, run: Run) -> 
         ("import e.json --corpus c.csv", "no plan of the study"),
         ("agreement --corpus c.csv", "no such file"),
         ("agreement t.csv --corpus c.csv --units turns", "no unit set 'turns'"),
-        ("adjudicate t.csv --corpus c.csv --out gold.parquet", "not a readable table"),
+        ("adjudicate t.csv --corpus c.csv --out gold.parquet", "the file is empty"),
         ("collect . --out c.csv", "no text files found"),
         # The endings come first: a table that is missing too is not what is told.
         ("adjudicate none.csv --corpus c.csv --out gold.txt", "gold.txt: unknown ending"),

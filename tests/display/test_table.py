@@ -350,7 +350,7 @@ def test_any_frame_comes_back_from_its_csv(frame: pd.DataFrame) -> None:
     for name in ("system", "over"):
         # A quote stands before what a spreadsheet would compute.
         computed = frame[name].map(lambda text: text[:1] in ("=", "+", "-", "@", "\t", "\r"))
-        number = frame[name].map(lambda text: bool(re.fullmatch(r"[+-]?\d+", text, re.ASCII)))
+        number = frame[name].str.fullmatch(r"(?i)[+-]?[0-9]+\.?[0-9]*(e[+-]?[0-9]+)?")
         frame = frame.assign(**{name: frame[name].where(~computed | number, "'" + frame[name])})
     pd.testing.assert_frame_equal(back, frame, check_dtype=False, check_exact=True)
 
