@@ -22,6 +22,7 @@ from .test_notebooks import show
 
 SVG = "{http://www.w3.org/2000/svg}"
 FREE, CONSTRAINED = "smollm2-135m", "smollm2-135m-constrained"
+TUNED = "smollm2-135m-tuned"
 
 
 def counted(model: str) -> tuple[int, int, int, int]:
@@ -91,6 +92,10 @@ def test_the_readme_says_the_same_of_the_model_that_ships() -> None:
     answers, unread, _, _ = counted(FREE)
     _, _, tags, right = counted(CONSTRAINED)
     assert said.groups() == (f"{unread:,}", f"{answers:,}", f"{right:,}", f"{tags:,}")
+    tuned = re.search(r"it writes ([\d,]+) tags, of which ([\d,]+) are right", readme)
+    assert tuned is not None
+    _, unread, tags, right = counted(TUNED)
+    assert (unread, *tuned.groups()) == (0, f"{tags:,}", f"{right:,}")
 
 
 @pytest.mark.parametrize("name", ["README.md", "book/large-models.md", "book/add-a-model.md"])
