@@ -46,10 +46,13 @@ def show(
             "or the prompt template has changed since, or the run was over another corpus."
         )
     gold = next(one.mask for one in found.user_turns if one.turn_id == turn)
-    out.print(prompt.text, markup=False, highlight=False, soft_wrap=True)
+    # Line by line: only what is endless is cut.
+    for text in prompt.text.split("\n"):
+        out.print(text)
     err.print(
         f"--- {record.name} answered ({answer.outcome}, tagged {format_mask(answer.mask)}; gold "
         f"{format_mask(gold)}):",
         markup=False,
     )
-    out.print(answer.answer, markup=False, highlight=False, soft_wrap=True)
+    for text in answer.answer.split("\n"):
+        out.print(text)

@@ -226,16 +226,20 @@ class Layout:
         about = self._about_rivals(list(records.values()))
         alike = [c for c in (*self.rows, *self.columns, self.group) if c not in (None, *about)]
         contests: dict[Key, list[Any]] = {}
+        aside: set[Key] = set()
         for key, record in records.items():
-            if math.isfinite(number(record["value"])) and bool(record.get("competes", True)):
+            if math.isfinite(number(record["value"])):
                 signature = conditions(str(record.get("signature")))
                 what = (signature, *(record.get(name) for name in alike))
-                contests.setdefault(what, []).append(key)
-        for rivals in contests.values():
+                if bool(record.get("competes", True)):
+                    contests.setdefault(what, []).append(key)
+                else:
+                    aside.add(what)
+        for what, rivals in contests.items():
             # Compared is what is shown, so that two cells that look equal are both marked.
             top = cells[max(rivals, key=lambda key: number(records[key]["value"]))].text
             winners = [key for key in rivals if cells[key].text == top]
-            if len(winners) < len(rivals):
+            if len(winners) < len(rivals) or what in aside:
                 cells |= {key: replace(cells[key], best=True) for key in winners}
         return cells
 

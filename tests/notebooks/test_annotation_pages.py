@@ -127,8 +127,8 @@ def test_outcomes_and_deciders_are_counted(page: Page) -> None:
     assert "labels agree 2:1" not in text
     assert "d0003" in trail.caption
     assert [tuple(map(str, row)) for row in trail.grid.rows] == [
-        ("0", "alert_ongoing", "C", "senior", "rejected"),
-        ("0", "confirm_SH_ongoing", "D S", "senior", "gold"),
+        ("1", "alert_ongoing", "C", "senior", "rejected"),
+        ("1", "confirm_SH_ongoing", "D S", "senior", "gold"),
     ]
     assert trail.notes[0] == (
         "Who voted: C (annotator), D (annotator), B (adjudicator), S (senior)."

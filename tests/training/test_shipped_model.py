@@ -42,6 +42,8 @@ def test_it_is_small_enough_to_ship() -> None:
 
 
 def test_its_card_is_what_the_tool_writes(tmp_path: Path) -> None:
-    write_card(tmp_path, read_training(ADAPTER), shipped_runs(), NAME)
-    [card] = tmp_path.iterdir()
+    folder = tmp_path / "card"
+    folder.mkdir()
+    write_card(folder, read_training(ADAPTER), shipped_runs(), NAME)
+    [card] = folder.iterdir()
     assert card.read_text(encoding="utf-8") == (ADAPTER / card.name).read_text(encoding="utf-8")

@@ -13,27 +13,35 @@ from typing import Final
 
 import numpy as np
 
+from cradle_lib.annotation.shipped import load_annotations
 from cradle_lib.annotation.table import Annotations
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.detection.parsing import OUTCOMES, Outcome
 from cradle_lib.detection.predictions import Predictions
+from cradle_lib.errors import AnnotationError
 from cradle_lib.record import Record
 
 _GUIDELINES: Final = "guidelines"
 
 
-def annotator_runs(annotations: Annotations, corpus: Corpus) -> list[Predictions]:
+def annotator_runs(corpus: Corpus, annotations: Annotations | None = None) -> list[Predictions]:
     """Turns the labels of each annotator into a run.
 
     Args:
-        annotations: Everybody's labels; those of adjudicators and the senior are left out, because
-            they saw only what others had left open.
-        corpus: The same dialogues with their gold labels.
+        corpus: Dialogues with their gold labels.
+        annotations: Everybody's labels for them; those that ship, if they were made on these
+            dialogues, by default. Adjudicators and the senior are left out, because they saw only
+            what others had left open.
 
     Returns:
-        One run for each annotator, by name, over the dialogues that they labelled. Labels on rows
-        about which no model is asked play no part.
+        One run for each annotator, by name, over the dialogues that they labelled; none for a
+        corpus without annotations. Labels on rows about which no model is asked play no part.
     """
+    if annotations is None:
+        try:
+            annotations = load_annotations(corpus)
+        except AnnotationError:
+            return []
     own: dict[str, dict[str, tuple[int, ...]]] = {}
     for entry in annotations.entries:
         if entry.role == "annotator":

@@ -16,7 +16,7 @@ from cradle_lib.scoring.core.people import annotator_runs
 def test_each_annotator_is_scored_on_the_dialogues_they_labelled() -> None:
     corpus = load_corpus("surrogate")
     annotations = load_annotations(corpus)
-    runs = annotator_runs(annotations, corpus)
+    runs = annotator_runs(corpus)
     frame = annotations.to_frame()
     frame = frame[(frame["role"] == "annotator") & frame["user_turn"]]
     assert [run.record.model for run in runs] == [
@@ -35,3 +35,7 @@ def test_each_annotator_is_scored_on_the_dialogues_they_labelled() -> None:
         assert found.estimate("micro_f1").value == pytest.approx(expected)
         assert found.turns == len(own)
         assert len(run.corpus) == own["dialogue"].nunique()
+
+
+def test_a_corpus_without_annotations_has_no_people() -> None:
+    assert annotator_runs(load_corpus("surrogate", "dev")) == []
