@@ -24,7 +24,6 @@ def test_the_default_set_is_the_baselines_and_the_embedded_model() -> None:
         "tfidf-history": None,
         "smollm2-135m": None,
         "smollm2-135m-constrained": None,
-        "smollm2-135m-probe": None,
         "smollm2-135m-tuned": None,
         "smollm2-135m-tuned-constrained": None,
     }
@@ -261,8 +260,8 @@ def test_a_bad_entry_stops_only_what_needs_it_and_names_all_its_faults(tmp_path:
         ("wave", "extra: {top_p: 0.9}", "anthropic or openai"),
         ("reference", "mode: constrained", "wave"),
         ("keyword", "temperature: 0.7", "anthropic or openai or reference"),
-        ("anthropic", "dtype: bfloat16", "reference or wave"),
-        ("anthropic", "chat: {enable_thinking: false}", "openai or reference or wave"),
+        ("anthropic", "dtype: bfloat16", "probe or reference or wave"),
+        ("anthropic", "chat: {enable_thinking: false}", "openai or probe or reference or wave"),
     ],
 )
 def test_a_setting_that_would_do_nothing_is_refused_with_engines_that_use_it(
