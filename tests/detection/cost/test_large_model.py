@@ -28,7 +28,7 @@ def test_what_is_calculated_rests_on_a_journal(
     with Journal.open(path, record) as journal:
         for turn in range(4):
             sizes = (2000 + 100 * turn, 2000 + 100 * turn - 60, 5)
-            journal.append(Prediction("d0001", turn, "", "", 0, Outcome.OK, None, *sizes))
+            journal.append(Prediction("d0001", turn, "", "none", 0, Outcome.OK, None, *sizes))
     costs = large_model_costs(corpus, "smollm2-135m-constrained")
     # One dialogue alone can't share the weights: 5 passes a turn, and as many one by one.
     assert costs.index.tolist() == ["one prompt at a time", "waves of 1"]
