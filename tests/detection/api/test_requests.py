@@ -76,7 +76,10 @@ def test_all_four_engines_send_the_same_messages(
     embedding = SimpleNamespace(weight=torch.zeros(1))
     lm = SimpleNamespace(get_input_embeddings=lambda: embedding)
     tokenizer = SimpleNamespace(
-        chat_template="c", apply_chat_template=apply_chat_template, all_special_tokens=[]
+        chat_template="c",
+        apply_chat_template=apply_chat_template,
+        all_special_tokens=[],
+        added_tokens_decoder={},
     )
     Local(lm, tokenizer, Decoding(), None).encode(prompt)
     assert seen == [prompt.messages]
