@@ -67,3 +67,9 @@ def test_conda_and_pyproject_agree_on_python() -> None:
     content = yaml.safe_load((paths.ROOT / "environment.yml").read_text())
     assert "python=3.11" in content["dependencies"]
     assert PROJECT["requires-python"] == ">=3.11"
+
+
+def test_the_book_has_one_configuration() -> None:
+    # A link where links survive; where they become copies, the copy must not fall behind.
+    copies = [(paths.ROOT / "_config.yml"), (paths.BOOK / "_config.yml")]
+    assert copies[0].read_text(encoding="utf-8") == copies[1].read_text(encoding="utf-8")
