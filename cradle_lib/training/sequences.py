@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cradle_lib.corpus import Dialogue
+from cradle_lib.detection.baselines.gold_questions import gold_questions
 from cradle_lib.detection.local.loading import Local
-from cradle_lib.detection.session import Answer, Session
 from cradle_lib.labels import format_mask
 from cradle_lib.prompts import Template
 
@@ -82,14 +82,9 @@ def questions(
         it, and the mask of the answer.
     """
     end = local.tokenizer.eos_token_id
-    session = Session(dialogue, template)
-    for turn in dialogue.user_turns:
-        if session.prompt is None:
-            return
-        answer = format_mask(turn.mask)
-        written = local.tokenizer(answer, add_special_tokens=False)["input_ids"]
-        yield local.ids([session.prompt])[0], [*written, end], turn.mask
-        session.answer(Answer(answer))
+    for prompt, mask in gold_questions(dialogue, template):
+        written = local.tokenizer(format_mask(mask), add_special_tokens=False)["input_ids"]
+        yield local.ids([prompt])[0], [*written, end], mask
 
 
 def token_tree(

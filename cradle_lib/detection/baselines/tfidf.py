@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.detection.engine import Options, Sequential, checksum
+from cradle_lib.detection.engine import Engine, Options, Sequential, checksum
 from cradle_lib.detection.harmless import harmless
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.session import Answer, Prompt
@@ -49,8 +49,7 @@ class Learner(Sequential):
 
     def __init__(self, corpus: Corpus) -> None:
         self._train = train_split(corpus)
-        code = checksum(*dict.fromkeys((inspect.getfile(type(self)), __file__)))
-        self.revision = f"train:{self._train.fingerprint} code:{code}"
+        self.revision = learned(self, self._train)
 
 
 class Tfidf(Learner):
@@ -136,6 +135,12 @@ def fit_labels(matrix: Any, masks: Sequence[int]) -> Linear:
     weights = [c.coef_[0] for c in classifiers.values()] or [np.zeros(matrix.shape[1])]
     biases = [c.intercept_[0] for c in classifiers.values()] or [0.0]
     return Linear(tuple(classifiers), np.stack(weights, axis=1), np.array(biases))
+
+
+def learned(engine: Engine, train: Corpus) -> str:
+    """Pins what an engine learned: the train split, and the code of the engine and of this file."""
+    code = checksum(*dict.fromkeys((inspect.getfile(type(engine)), __file__)))
+    return f"train:{train.fingerprint} code:{code}"
 
 
 def train_split(corpus: Corpus) -> Corpus:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from cradle_lib.detection.baselines.gold_questions import gold_questions
 from cradle_lib.detection.baselines.tfidf import (
     Learner,
     Linear,
@@ -21,8 +22,8 @@ from cradle_lib.detection.baselines.tfidf import (
     vectorized,
     word_pairs,
 )
-from cradle_lib.detection.session import TAG, Answer, Prompt, Session
-from cradle_lib.labels import LABELS, format_mask
+from cradle_lib.detection.session import TAG, Answer, Prompt
+from cradle_lib.labels import LABELS
 from cradle_lib.prompts import load_template
 
 
@@ -40,12 +41,9 @@ class TfidfHistory(Learner):
         template = load_template("append")
         prompts, masks = [], []
         for dialogue in self._train:
-            session = Session(dialogue, template)
-            for turn in dialogue.user_turns:
-                if session.prompt is not None:
-                    prompts.append(session.prompt)
-                    masks.append(turn.mask)
-                    session.answer(Answer(format_mask(turn.mask)))
+            for prompt, mask in gold_questions(dialogue, template):
+                prompts.append(prompt)
+                masks.append(mask)
         current, before = word_pairs(), word_pairs()
         words = (
             vectorized(current, [prompt.current for prompt in prompts], self._train),

@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.baselines import tfidf
-from cradle_lib.detection.baselines.tfidf import Linear, fit_labels, train_split
-from cradle_lib.detection.engine import Options, Sequential, checksum
+from cradle_lib.detection.baselines.gold_questions import gold_questions
+from cradle_lib.detection.baselines.tfidf import Linear, fit_labels, learned, train_split
+from cradle_lib.detection.engine import Options, Sequential
 from cradle_lib.detection.local.local_engine import LocalEngine
 from cradle_lib.detection.local.snapshot import weights_pin
+from cradle_lib.detection.local.wave.prefix import common
 from cradle_lib.detection.model import Model
-from cradle_lib.detection.session import Answer, Prompt, Session
-from cradle_lib.labels import format_mask
+from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.prompts import load_template
 
 # Two thirds of the way up, where what a text says is most at hand; not tuned.
@@ -54,9 +54,7 @@ class Probe(LocalEngine, Sequential):
     def create(cls, model: Model, corpus: Corpus, options: Options) -> Probe:
         """Makes the engine, for the weights and the train split as they are now."""
         engine = cls(model, corpus, options)
-        code = checksum(__file__, str(tfidf.__file__))
-        learned = f"train:{engine._train.fingerprint} code:{code}"
-        engine.revision = f"{weights_pin(model) or 'unpinned'} {learned}"
+        engine.revision = f"{weights_pin(model) or 'unpinned'} {learned(engine, engine._train)}"
         return engine
 
     def __init__(self, model: Model, corpus: Corpus, options: Options) -> None:
@@ -78,13 +76,9 @@ class Probe(LocalEngine, Sequential):
         order = np.random.default_rng(_SEED).permutation(len(self._train))[:_DIALOGUES]
         states, masks = [], []
         for place in order:
-            dialogue = self._train.dialogues[place]
-            session = Session(dialogue, template)
-            for turn in dialogue.user_turns:
-                if session.prompt is not None:
-                    states.append(self._state(session.prompt)[0])
-                    masks.append(turn.mask)
-                    session.answer(Answer(format_mask(turn.mask)))
+            for prompt, mask in gold_questions(self._train.dialogues[place], template):
+                states.append(self._state(prompt)[0])
+                masks.append(mask)
         matrix = np.stack(states)
         mean, spread = matrix.mean(axis=0), matrix.std(axis=0) + np.finfo(float).eps
         return mean, spread, fit_labels((matrix - mean) / spread, masks)
@@ -100,11 +94,7 @@ class Probe(LocalEngine, Sequential):
 
         local = self._local
         [ids] = local.ids([prompt])
-        known = 0
-        for one, other in zip(ids[:-1], self._read, strict=False):
-            if one != other:
-                break
-            known += 1
+        known = common(ids[:-1], self._read)
         if self._cache is None or not known:
             self._cache, known = DynamicCache(config=local.lm.config), 0
         elif known < len(self._read):

@@ -1,0 +1,28 @@
+"""What an engine learns from: each question with the gold tags in its history, and its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cradle_lib.corpus import Dialogue
+from cradle_lib.detection.session import Answer, Prompt, Session
+from cradle_lib.labels import format_mask
+from cradle_lib.prompts import Template
+
+
+def gold_questions(dialogue: Dialogue, template: Template) -> Iterator[tuple[Prompt, int]]:
+    """Asks all questions of a dialogue as they are asked when each answer is gold.
+
+    Args:
+        dialogue: A dialogue with gold labels.
+        template: A template with the slots ``history`` and ``current_turn``.
+
+    Yields:
+        For each user turn the question, and the mask of its gold labels.
+    """
+    session = Session(dialogue, template)
+    for turn in dialogue.user_turns:
+        if session.prompt is None:
+            return
+        yield session.prompt, turn.mask
+        session.answer(Answer(format_mask(turn.mask)))
