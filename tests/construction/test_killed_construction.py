@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +22,26 @@ SCRIPT = Path(__file__).with_name("killed_construction.py")
 KILLS = 30
 
 
+def kill(process: int) -> None:
+    # A question that a dead process had sent may arrive late.
+    with suppress(ProcessLookupError):
+        os.kill(process, signal.SIGKILL)
+
+
 def test_thirty_kills_change_nothing(tmp_path: Path) -> None:
     rng = random.Random(16)
     seen: list[dict[str, Any]] = []
     victim: list[int] = []
-    begun = threading.Event()
-    deadly = [0]
+    begun, ended = threading.Event(), threading.Event()
+    fatal = [0]
 
     def reply(attempt: int) -> Reply:
-        if deadly[0] and attempt + 1 >= deadly[0]:
+        if attempt >= fatal[0]:
             begun.wait(30)
-            threading.Timer(rng.uniform(0, 0.01), os.kill, (victim[-1], signal.SIGKILL)).start()
-            deadly[0] = 0
+            threading.Timer(rng.uniform(0, 0.01), kill, (victim[-1],)).start()
+        if attempt > fatal[0]:
+            # A process that would have ended by itself waits here for its end.
+            ended.wait(30)
         return chat(message={"content": mixed(seen[attempt]["messages"][0]["content"])})
 
     environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parents[2]), "OMP_NUM_THREADS": "1"}
@@ -53,22 +62,22 @@ def test_thirty_kills_change_nothing(tmp_path: Path) -> None:
             assert process.stdin
             assert process.stdout
             begun.clear()
+            ended.clear()
             order = {"url": f"{server.url}/ok/v1", "folder": str(tmp_path / folder)}
             process.stdin.write(json.dumps(order) + "\n")
             process.stdin.flush()
             victim.append(int(process.stdout.readline()))
             begun.set()
-            return int(process.stdout.readline())
+            status = int(process.stdout.readline())
+            ended.set()
+            return status
 
-        killed = 0
         for _ in range(KILLS):
-            deadly[0] = len(seen) + rng.randint(1, 2)
-            status = start("killed")
-            deadly[0] = 0
-            killed += status == -signal.SIGKILL
-        assert killed >= KILLS - 3
-        asked = len(seen)
+            fatal[0] = len(seen) + rng.randint(0, 1)
+            assert start("killed") == -signal.SIGKILL
+        fatal[0] = sys.maxsize
         assert start("killed") == 0
+        asked = len(seen)
         assert start("whole") == 0
         process.stdin.close()
     whole, torn = (tmp_path / name for name in ("whole", "killed"))
@@ -79,5 +88,5 @@ def test_thirty_kills_change_nothing(tmp_path: Path) -> None:
     assert len(corpus) + len(rejected) == 60
     assert len(rejected) > 0
     # What was kept was not asked again: at most the calls in flight at each kill were lost.
-    attempts = len(seen) - asked
-    assert asked <= attempts + 3 * KILLS
+    needed = len(seen) - asked
+    assert needed <= asked <= needed + 3 * KILLS
