@@ -1,6 +1,7 @@
 """All that can be said about *when*, for one run.
 
-Four views, each with intervals over dialogues, for everything, each stage and each label:
+Four views, each with intervals over dialogues, for everything, each stage and each label. Shares
+and F1 of a single label, which may have few occurrences, have Wilson's interval:
 
     curves: F1 with a tolerance (``windows``), for windows to both sides
         and for late-only ones, and with only the first occurrences of a label.
@@ -32,6 +33,7 @@ from cradle_lib.scoring.timing.early import (
 )
 from cradle_lib.scoring.timing.occurrences import STAGES, scored_rows
 from cradle_lib.scoring.timing.onset import (
+    OUTCOMES,
     detected,
     lead_rows,
     lead_values,
@@ -42,7 +44,8 @@ from cradle_lib.scoring.timing.onset import (
 )
 from cradle_lib.scoring.timing.timing_result import CURVES, Timing, TimingSignature
 from cradle_lib.scoring.timing.windows import WIDTHS, by_scope, curve, window_tallies
-from cradle_lib.statistics.bootstrap import DRAWS, bootstrap, histogram_median
+from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap, histogram_median
+from cradle_lib.statistics.proportions import wilson, wilson_f1
 from cradle_lib.statistics.rates import Floats, f1, ratio
 
 if TYPE_CHECKING:
@@ -103,7 +106,10 @@ def time_rows(rows: Rows, n: int, *, signature: TimingSignature) -> Timing:
     curves = drawn(pairs, lambda t: {"f1": f1(t[..., : len(windows), :], t[..., which, :], zero)})[
         "f1"
     ]
-    size = len(signature.widths)
+    size, resampled = len(signature.widths), bool(draws) and n > 1
+    if resampled:
+        tp, gold_and_tagged = pairs[:, : len(windows)], pairs[:, which]
+        curves = _of_few(curves, *wilson_f1(tp, gold_and_tagged - 2 * tp))
 
     onsets = by_scope(onset_rows(rows, n, longest).transpose(0, 2, 1)).transpose(0, 2, 1)
     onset = drawn(
@@ -114,6 +120,10 @@ def time_rows(rows: Rows, n: int, *, signature: TimingSignature) -> Timing:
             "detected": detected(t[..., : len(STAGES), :]),
         },
     )
+    if resampled:
+        of = onsets.sum(axis=-1, keepdims=True)
+        ends = wilson(np.nan_to_num(onset_outcomes(onsets) * of), of + np.zeros(len(OUTCOMES)))
+        onset["outcomes"] = _of_few(onset["outcomes"], *ends, axis=0)
     leads = lead_rows(rows, n, longest)
     lead = drawn(
         leads,
@@ -146,6 +156,14 @@ def time_rows(rows: Rows, n: int, *, signature: TimingSignature) -> Timing:
         early=early,
         positives=total[:, :longest].sum(axis=1) + total[:, longest + 1],
     )
+
+
+def _of_few(found: Estimate, low: Floats, high: Floats, axis: int = -1) -> Estimate:
+    """Gives the labels other ends, which hold where few occurrences are; scopes along an axis."""
+    ends = [np.array(end) for end in (found.low, found.high)]
+    for end, other in zip(ends, (low, high), strict=True):
+        np.moveaxis(end, axis, 0)[len(STAGES) :] = np.moveaxis(other, axis, 0)[len(STAGES) :]
+    return Estimate(found.value, *ends)
 
 
 def _lead_shares(totals: Floats, longest: int) -> Floats:

@@ -10,10 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import f1_score
+from statsmodels.stats.proportion import proportion_confint
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import LABELS
+from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.scoring.timing.timing import timing
 from cradle_lib.scoring.timing.timing_result import Timing
 
@@ -69,6 +71,23 @@ def test_onsets_and_delays_are_those_counted_by_hand(found: Timing) -> None:
     # and with it.
     lead = numbers(found, "lead")
     assert lead == {"before": 0.5, "same_turn": 0.5, "after": 0, "never": 0, "median_lead": 0.5}
+
+
+def test_a_single_label_has_the_interval_of_few_occurrences(
+    make_corpus: Callable[..., Corpus], make_predictions: Callable[..., Predictions]
+) -> None:
+    corpus = make_corpus([[("U", mask) for mask in masks] for masks in GOLD])
+    run = make_predictions(corpus, [mask for masks in TAGS for mask in masks])
+    frame = timing(run, draws=50).to_frame().set_index(["view", "measure", "scope"]).sort_index()
+    # SH ongoing: one of three onsets premature, one on time, one late, none never.
+    for measure, hits in (("premature", 1), ("on_time", 1), ("late", 1), ("never", 0)):
+        [low, high] = frame.loc[("onset", measure, "confirm_SH_ongoing"), ["low", "high"]].tolist()
+        assert (low, high) == pytest.approx(proportion_confint(hits, 3, method="wilson"))
+    scored = evaluate(run, draws=50)
+    narrow = frame[frame["turns"] == 0].loc[("window", "either")]
+    for label in ("alert_ongoing", "confirm_SH_ongoing"):
+        expected = scored.estimate("f1", label)
+        assert narrow.loc[label, ["value", "low", "high"]].tolist() == pytest.approx(expected)
 
 
 def test_a_row_says_what_its_number_rests_on(found: Timing) -> None:
