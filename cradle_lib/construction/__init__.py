@@ -5,11 +5,12 @@ pass the same validators.
 """
 
 from cradle_lib.construction.assemble import Construction
-from cradle_lib.construction.check import check_attempts, check_dialogues
+from cradle_lib.construction.check import check_attempts, check_dialogues, contamination
 from cradle_lib.construction.construct import ATTEMPTS, construct, load_construction
 from cradle_lib.construction.plan import Kind, Plan, plan_dialogues
 from cradle_lib.construction.plan_files import plan_frame, read_plans, write_plans
 from cradle_lib.construction.posts import Posts, load_posts
+from cradle_lib.construction.repair import writing_prompts
 from cradle_lib.construction.scenarios import scenario_frame
 from cradle_lib.construction.writers.language_model import (
     PHRASE_BANK,
@@ -28,6 +29,7 @@ __all__ = [
     "check_attempts",
     "check_dialogues",
     "construct",
+    "contamination",
     "estimate_writing",
     "form_grammar",
     "load_construction",
@@ -38,4 +40,5 @@ __all__ = [
     "scenario_frame",
     "write_plans",
     "writer_model",
+    "writing_prompts",
 ]

@@ -1,7 +1,11 @@
 """Detection: dialogues and a model in, predictions out. Knows no score."""
 
+from cradle_lib.detection.api.faults import service_faults
 from cradle_lib.detection.asking import Progress
-from cradle_lib.detection.cost.estimate import estimate_cost
+from cradle_lib.detection.cost.benchmark import benchmark_results
+from cradle_lib.detection.cost.estimate import estimate_cost, estimate_costs
+from cradle_lib.detection.cost.large_model import large_model_assumptions, large_model_costs
+from cradle_lib.detection.cost.usage import run_usage
 from cradle_lib.detection.engine import Engine, Options, make_engine
 from cradle_lib.detection.journal import Journal, read_journal
 from cradle_lib.detection.journal_paths import journal_path
@@ -21,6 +25,7 @@ from cradle_lib.detection.runs import (
 from cradle_lib.detection.selection import sample_dialogues
 from cradle_lib.detection.session import Answer, Prediction, Prompt, Session
 from cradle_lib.detection.specs import resolve
+from cradle_lib.detection.stored_answers import stored_answers, stored_records
 
 __all__ = [
     "OUTCOMES",
@@ -36,12 +41,16 @@ __all__ = [
     "Progress",
     "Prompt",
     "Session",
+    "benchmark_results",
     "corpus_options",
     "estimate_cost",
+    "estimate_costs",
     "find_journal",
     "find_model",
     "infer_command",
     "journal_path",
+    "large_model_assumptions",
+    "large_model_costs",
     "load_predictions",
     "load_registry",
     "load_run",
@@ -51,6 +60,10 @@ __all__ = [
     "resolve",
     "run",
     "run_model",
+    "run_usage",
     "sample_dialogues",
+    "service_faults",
+    "stored_answers",
+    "stored_records",
     "stored_runs",
 ]
