@@ -24,6 +24,7 @@ from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.core.conventions import Conventions, Level
 from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.statistics.bootstrap import CONFIDENCE, DRAWS
+from cradle_lib.statistics.rates import Floats
 
 LEVELS: Final[tuple[Level, ...]] = ("turn", "dialogue", "confirm")
 
@@ -85,7 +86,7 @@ def run_spread(
     return pd.DataFrame(rows)
 
 
-def _spread(values: np.ndarray, margin: float) -> dict[str, float]:
+def _spread(values: Floats, margin: float) -> dict[str, float]:
     from scipy.stats import chi2, norm
 
     freedom = len(values) - 1

@@ -33,7 +33,6 @@ from cradle_lib.scoring.timing.early import (
 )
 from cradle_lib.scoring.timing.occurrences import STAGES, scored_rows
 from cradle_lib.scoring.timing.onset import (
-    OUTCOMES,
     detected,
     lead_rows,
     lead_values,
@@ -122,7 +121,8 @@ def time_rows(rows: Rows, n: int, *, signature: TimingSignature) -> Timing:
     )
     if resampled:
         of = onsets.sum(axis=-1, keepdims=True)
-        ends = wilson(np.nan_to_num(onset_outcomes(onsets) * of), of + np.zeros(len(OUTCOMES)))
+        hits = np.nan_to_num(onset_outcomes(onsets.astype(np.float64)) * of)
+        ends = wilson(hits, np.broadcast_to(of, hits.shape))
         onset["outcomes"] = _of_few(onset["outcomes"], *ends, axis=0)
     leads = lead_rows(rows, n, longest)
     lead = drawn(
