@@ -255,11 +255,11 @@ def test_a_bad_entry_stops_only_what_needs_it_and_names_all_its_faults(tmp_path:
 @pytest.mark.parametrize(
     ("engine", "setting", "able"),
     [
-        ("wave", "temperature: 0.7", "anthropic or openai or reference"),
-        ("wave", "seed: 1", "anthropic or openai or reference"),
+        ("probe", "temperature: 0.7", "anthropic or openai or reference or wave"),
+        ("probe", "seed: 1", "anthropic or openai or reference or wave"),
         ("wave", "extra: {top_p: 0.9}", "anthropic or openai"),
         ("reference", "mode: constrained", "wave"),
-        ("keyword", "temperature: 0.7", "anthropic or openai or reference"),
+        ("keyword", "temperature: 0.7", "anthropic or openai or reference or wave"),
         ("anthropic", "dtype: bfloat16", "probe or reference or wave"),
         ("anthropic", "chat: {enable_thinking: false}", "openai or probe or reference or wave"),
     ],
