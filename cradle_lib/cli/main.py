@@ -14,6 +14,7 @@ from cradle_lib.cli import (
     compare,
     construct,
     data,
+    exchange,
     fork,
     models,
     money,
@@ -52,6 +53,9 @@ app.command("infer")(runs.infer)
 app.command("score")(runs.score)
 app.command("show")(show.show)
 app.command("compare")(compare.compare)
+app.command("bundle")(exchange.bundle)
+app.command("verify")(exchange.verify)
+app.command("leaderboard")(exchange.leaderboard)
 app.command("train")(train.train)
 app.command("fork")(fork.fork)
 

@@ -49,7 +49,7 @@ from cradle_lib.errors import CradleError
 from cradle_lib.scoring.core.conventions import LEVELS
 from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.scoring.core.gaps import NEEDED, gap
-from cradle_lib.scoring.core.report import json_rows
+from cradle_lib.scoring.core.report import level_scores
 from cradle_lib.scoring.core.scores import OVERALL
 from cradle_lib.statistics.bootstrap import Estimate
 
@@ -192,17 +192,7 @@ def score(
         for level in LEVELS
     }
     if as_json:
-        levels = {
-            level: {
-                "signature": str(found.signature),
-                "turns": found.turns,
-                "of_turns": found.of_turns,
-                "outcomes": found.outcomes,
-                "scores": json_rows(found.to_frame()),
-            }
-            for level, found in results.items()
-        }
-        typer.echo(json.dumps(levels, indent=2))
+        typer.echo(json.dumps(level_scores(results), indent=2))
         return
     table = Table(title=f"{predictions.record.name} on {predictions.corpus.name}, percent")
     table.add_column("score")
