@@ -20,6 +20,7 @@ _FILES: Final = (
     "data/published",
     "data/surrogate/README.md",
     "data/surrogate/SHA256SUMS",
+    "data/surrogate/croissant.json",
     "data/surrogate/dev.parquet",
     "data/surrogate/meta.parquet",
     "data/surrogate/phrases",
