@@ -55,7 +55,7 @@ clean:
 lock:
 	rm -rf .venv-lock
 	$(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/python -m pip install --quiet '.[book,local,api,annotation,bundle,train,dev]'
+	.venv-lock/bin/python -m pip install --quiet '.[book,local,api,annotation,bundle,train,lab,dev]'
 	(sed -n '/^#/p' requirements.lock; .venv-lock/bin/python -m pip freeze --exclude cradle-lib \
 	  | sed 's/+cpu$$//' | sed 's/^[^=]*/\L&/; s/^\([^=]*\)_/\1-/' | sort) > requirements.lock.part
 	mv requirements.lock.part requirements.lock

@@ -30,7 +30,7 @@ def locked() -> dict[str, Version]:
 
 
 def test_the_extras_are_the_parts_of_the_project() -> None:
-    assert set(EXTRAS) == {"local", "api", "annotation", "bundle", "train", "book", "dev"}
+    assert set(EXTRAS) == {"local", "api", "annotation", "bundle", "train", "book", "lab", "dev"}
 
 
 @pytest.mark.parametrize("requirement", REQUIREMENTS, ids=str)
