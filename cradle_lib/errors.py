@@ -91,6 +91,10 @@ class ScoringError(CradleError, ValueError):
     """Predictions and gold labels that can't be scored as asked."""
 
 
+class ExchangeError(CradleError, ValueError):
+    """A bundle, or a log of another tool, that can't be made or read."""
+
+
 class BookError(CradleError, RuntimeError):
     """A page of the book that can't be brought up to date."""
 

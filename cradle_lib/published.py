@@ -86,5 +86,6 @@ def _rows(name: str) -> list[dict[str, str]]:
             return list(csv.DictReader(handle))
     except FileNotFoundError:
         raise CradleError(
-            f"{paths.shown(path)} is missing. It belongs to the repository: restore it from git."
+            f"{paths.shown(path)} is missing. It ships with this library: restore it from git, or "
+            "install again."
         ) from None

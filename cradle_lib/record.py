@@ -59,6 +59,8 @@ def commit() -> tuple[str, bool]:
         The first twelve digits, or ``unknown`` outside a checkout, and whether tracked
         files have been changed since.
     """
+    if not paths.CHECKOUT:
+        return "unknown", False
     head = _git("rev-parse", "--short=12", "HEAD")
     return (head, bool(_git("status", "--porcelain", "-uno"))) if head else ("unknown", False)
 

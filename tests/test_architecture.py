@@ -28,6 +28,7 @@ FLOORS = {
     "training": 5,
     "scoring": 4,
     "display": 5,
+    "exchange": 5,
     "book": 6,
     "cli": 7,
 }

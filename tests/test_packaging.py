@@ -29,8 +29,8 @@ def locked() -> dict[str, Version]:
     return {canonicalize_name(name): Version(pinned) for name, pinned in pins}
 
 
-def test_the_extras_are_the_six_parts_of_the_project() -> None:
-    assert set(EXTRAS) == {"local", "api", "annotation", "train", "book", "dev"}
+def test_the_extras_are_the_parts_of_the_project() -> None:
+    assert set(EXTRAS) == {"local", "api", "annotation", "bundle", "train", "book", "lab", "dev"}
 
 
 @pytest.mark.parametrize("requirement", REQUIREMENTS, ids=str)

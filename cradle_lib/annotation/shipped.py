@@ -14,6 +14,7 @@ from cradle_lib.annotation.exports import read_exports
 from cradle_lib.annotation.study import Study
 from cradle_lib.annotation.table import Annotations, read_annotations
 from cradle_lib.corpus.dialogue import Corpus
+from cradle_lib.errors import AnnotationError
 
 SHIPPED: Final = paths.SURROGATE / "annotations"
 
@@ -33,6 +34,11 @@ def load_annotations(corpus: Corpus, annotations: str | Path = "surrogate") -> A
         AnnotationError: If they can't be read, or were made on other dialogues.
     """
     if annotations == "surrogate":
+        if not SHIPPED.is_dir():
+            raise AnnotationError(
+                f"{paths.shown(SHIPPED)}: the surrogate's annotations come with the source "
+                "distribution, not with a wheel. Unpack it, and start the command there."
+            )
         study = Study.load(SHIPPED / "study.json")
         return read_exports(sorted(SHIPPED.glob("*.json.gz")), study, corpus)
     return read_annotations(Path(annotations), corpus)

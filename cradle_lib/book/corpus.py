@@ -13,7 +13,7 @@ from cradle_lib.errors import BookError, compose
 VARIABLE: Final = "CRADLE_CORPUS"
 # Mirrors `load_corpus`, which can't be asked where its files lie without reading them.
 _FOLDERS: Final = {
-    "surrogate": paths.SURROGATE.relative_to(paths.ROOT),
+    "surrogate": paths.SURROGATE.relative_to(paths.SHIPPED),
     "hub": paths.RELEASE.relative_to(paths.ROOT),
 }
 

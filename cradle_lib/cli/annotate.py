@@ -27,7 +27,7 @@ from cradle_lib.annotation.table import (
 )
 from cradle_lib.annotation.tasks import write_tasks
 from cradle_lib.cli.console import err, out
-from cradle_lib.cli.options import CorpusOption, SplitOption
+from cradle_lib.cli.options import CorpusOption, JsonOption, SplitOption
 from cradle_lib.corpus import load_corpus
 from cradle_lib.corpus.collect import read_folder, write_release
 from cradle_lib.errors import AnnotationError
@@ -150,7 +150,7 @@ def agreement(
     units: Annotated[str, typer.Option(help=f"{', '.join(UNITS)}.")] = "labelled",
     draws: Annotated[int, typer.Option(min=0, help="Bootstrap draws of dialogues.")] = DRAWS,
     seed: Annotated[int, typer.Option(help="Their seed.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Measure how far the two annotators of each team agree."""
     chosen = _units(units)
@@ -217,6 +217,7 @@ def adjudicate(
     audit: Annotated[
         Path | None, typer.Option(help="Audit trail to write: .csv or .parquet.")
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Decide every label and write the gold corpus in the release's format."""
     for written in (gold, audit):
@@ -224,6 +225,12 @@ def adjudicate(
             check_ending(written)
     result = adjudicate_all(read_annotations(table, load_corpus(corpus, split)))
     write_release(result.corpus(), gold)
+    if audit is not None:
+        save_table(result.audit(), audit)
+    if as_json:
+        counts = {str(outcome): int(count) for outcome, count in result.counts.items()}
+        typer.echo(json.dumps({"outcomes": counts, "gold": str(gold)}, indent=2))
+        return
     shown = Table(title="What became of the dialogues")
     shown.add_column("outcome")
     shown.add_column("dialogues", justify="right")
@@ -231,6 +238,5 @@ def adjudicate(
         shown.add_row(str(outcome), f"{count:,}")
     out.print(shown)
     if audit is not None:
-        save_table(result.audit(), audit)
         out.print(f"Who voted for what: {paths.shown(audit)}")
     out.print(f"Gold: {paths.shown(gold)}")

@@ -16,6 +16,7 @@ from cradle_lib.cli.console import out
 from cradle_lib.cli.options import (
     ConventionOption,
     CorpusOption,
+    JsonOption,
     SplitOption,
     parse_conventions,
 )
@@ -48,7 +49,7 @@ def compare(
     draws: Annotated[int, typer.Option(min=0, help="Bootstrap draws of dialogues.")] = 10_000,
     permutations: Annotated[int, typer.Option(min=1, help="Swaps behind each p-value.")] = 10_000,
     seed: Annotated[int, typer.Option(help="Seed of both.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Test runs against the first one, and rank them all in tie groups."""
     loaded = load_corpus(corpus, split)
@@ -76,10 +77,12 @@ def compare(
         return
     differences = comparison.to_frame()
     of_labels = differences["label"].notna()
-    _show(f"Against {comparison.names[0]}", differences[~of_labels])
-    if labels:
-        title = f"F1 of each label at turn level, against {comparison.names[0]}"
-        _show(title, differences[of_labels], level=False)
+    for name in comparison.names[1:]:
+        own = differences["system"] == name
+        _show(f"{name}\nAgainst {comparison.names[0]}", differences[own & ~of_labels])
+        if labels:
+            title = f"{name}\nF1 of each label at turn level, against {comparison.names[0]}"
+            _show(title, differences[own & of_labels], level=False)
     _show_leaderboard(comparison)
     out.print(comparison.power_note, markup=False)
     for signature in comparison.signatures.values():
@@ -107,7 +110,6 @@ def _names(arguments: Sequence[str], found: Sequence[Predictions]) -> list[str]:
 
 def _show(title: str, differences: pd.DataFrame, *, level: bool = True) -> None:
     table = Table(title=f"{title}, percent and points")
-    table.add_column("run", overflow="fold")
     if level:
         table.add_column("level")
     table.add_column("score" if level else "label", no_wrap=True)
@@ -119,7 +121,6 @@ def _show(title: str, differences: pd.DataFrame, *, level: bool = True) -> None:
         bounds = f" [{100 * d['low']:+.1f}, {100 * d['high']:+.1f}]"
         value = f"{100 * d['value']:+.1f}" + ("" if math.isnan(d["low"]) else bounds)
         table.add_row(
-            d["system"],
             *([d["level"]] if level else []),
             d["score"].replace("_", " ") if level else short(d["label"]),
             " ".join(_percent(d[name]) for name in ("baseline_score", "own_score")),

@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.measure import Measurement
 from rich.segment import Segment
+from rich.table import Column, Table
 
 from cradle_lib.errors import printable
 
@@ -22,8 +24,45 @@ class Plain(Console):
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
         """Renders; characters that show nothing are written out, and what is endless is cut."""
+        if isinstance(renderable, Table):
+            _keep_words(renderable, self, options or self.options)
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+
+def _keep_words(table: Table, console: Console, options: ConsoleOptions) -> None:
+    """Gives the columns widths at which lines are broken between words only.
+
+    Where even the longest words have no room beside each other, the table is wider than the
+    terminal: it can still be read, and a name in pieces can't be copied.
+    """
+    needs = [_need(column, console, options) for column in table.columns]
+    borders = 3 * len(needs) + 1
+    room = options.max_width - borders - sum(need.minimum for need in needs)
+    if not needs or sum(need.maximum for need in needs) + borders <= options.max_width:
+        return
+    if sum(need.maximum for need in needs) + borders - 4 <= options.max_width:
+        # Enough for all cells in one line each.
+        table.show_edge = table.pad_edge = False
+        return
+    # Those that lack least come first: most cells then stand in one line.
+    order = sorted(range(len(needs)), key=lambda place: needs[place].span)
+    for done, place in enumerate(order):
+        more = max(0, min(needs[place].span, room // (len(order) - done)))
+        # Without a least width, a table that is too wide would still lose letters.
+        table.columns[place].width = needs[place].minimum + more
+        table.columns[place].min_width = needs[place].minimum
+        room -= more
+
+
+def _need(column: Column, console: Console, options: ConsoleOptions) -> Measurement:
+    wide = options.update(max_width=10_000)
+    cells = [cell for cell in (column.header, *column.cells) if cell]
+    texts = [console.render_str(cell) if isinstance(cell, str) else cell for cell in cells]
+    found = [Measurement.get(console, wide, text) for text in texts]
+    most = max((each.maximum for each in found), default=0)
+    longest = max((each.minimum for each in found), default=0)
+    return Measurement(most if column.no_wrap else longest, most)
 
 
 _SETTINGS: Final[dict[str, Any]] = {

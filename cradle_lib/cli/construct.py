@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from functools import partial
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Annotated, get_args
 
 import pandas as pd
 import typer
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -18,6 +20,7 @@ from cradle_lib.cli.options import (
     BaseUrlOption,
     DecodingOption,
     EngineOption,
+    JsonOption,
     KeyOption,
     decoding_settings,
 )
@@ -27,6 +30,7 @@ from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import Model, Options
 from cradle_lib.detection.cost.money import dollars
 from cradle_lib.errors import CradleError, EngineError
+from cradle_lib.scoring.core.report import json_rows
 
 app = typer.Typer(
     help="Make dialogues of posts: plan them, have them written, check them.",
@@ -61,12 +65,18 @@ def plan(
     posts: PostsOption = None,
     kind: KindOption = "training",
     seed: SeedOption = 0,
+    as_json: JsonOption = False,
 ) -> None:
     """Choose scenario, timing and turns for each post, before a word is written."""
     plans = construction.plan_dialogues(_posts(posts), _kind(kind), seed=seed)
     construction.write_plans(plans, file)
     frame = construction.plan_frame(plans)
-    _print(pd.crosstab(frame["scenario"], frame["timing"]).reset_index(), f"{len(plans):,} plans")
+    cells = pd.crosstab(frame["scenario"], frame["timing"]).reset_index()
+    if as_json:
+        content = {"plans": len(plans), "scenarios": json_rows(cells), "file": str(file)}
+        typer.echo(json.dumps(content, indent=2))
+        return
+    _print(cells, f"{len(plans):,} plans")
     out.print(f"Plans: {paths.shown(file)}")
 
 
@@ -110,6 +120,7 @@ def write(
     yes: Annotated[
         bool, typer.Option("--yes", help="Agree that text is sent to a remote model.")
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Have dialogues written, judged and repaired. Stopped or killed, the same command resumes.
 
@@ -127,7 +138,7 @@ def write(
         model = construction.writer_model(
             writer, engine=engine, base_url=base_url, key=key, **settings
         )
-        _show_estimate(model, planned, found, batches)
+        _show_estimate(model, planned, found, batches, err if as_json else out)
     if estimate:
         return
     with run_bar(writer, "dialogues", yes=yes) as bar:
@@ -149,7 +160,15 @@ def write(
             consent=bar.agree,
             max_cost=max_cost,
         )
-    _show_outcomes(made, folder)
+    if as_json:
+        content = {
+            "plans": len(made.outcomes),
+            "counts": dict(made.counts),
+            "findings": json_rows(made.findings()),
+        }
+        typer.echo(json.dumps(content, indent=2))
+    else:
+        _show_outcomes(made, folder)
     if made.counts["accepted"] < len(made.outcomes):
         raise typer.Exit(1)
 
@@ -164,6 +183,7 @@ def check(
     words: Annotated[
         bool, typer.Option("--words", help="List every finding, with the validator's words.")
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Run the validators over a corpus. The exit status is 1 if one of them rejects a dialogue."""
     loaded = load_corpus(corpus)
@@ -174,8 +194,12 @@ def check(
         posts=_posts(posts) if posts or plans else None,
         against=[load_corpus(name) for name in against or ()],
     )
-    _print(table.drop(columns="share"), f"{loaded.name}: {len(loaded):,} dialogues")
-    if words:
+    if as_json:
+        content = {"corpus": loaded.name, "dialogues": len(loaded), "validators": json_rows(table)}
+        typer.echo(json.dumps(content | {"findings": table.attrs["findings"]}, indent=2))
+    else:
+        _print(table.drop(columns="share"), f"{loaded.name}: {len(loaded):,} dialogues")
+    if words and not as_json:
         _print(pd.DataFrame(table.attrs["findings"]), "Findings")
     if table.loc[table["severity"] == "reject", "found"].sum():
         raise typer.Exit(1)
@@ -202,7 +226,7 @@ def _print(frame: pd.DataFrame, title: str) -> None:
 
 
 def _show_estimate(
-    model: Model, plans: list[construction.Plan], posts: Posts, batches: bool
+    model: Model, plans: list[construction.Plan], posts: Posts, batches: bool, to: Console
 ) -> None:
     if not model.is_service:
         return
@@ -219,7 +243,7 @@ def _show_estimate(
             f"; about {dollars(half * found.cost)}, at most {dollars(half * found.highest_cost)} "
             "if every answer runs to its limit. Repairs cost extra"
         )
-    out.print(f"{line}.")
+    to.print(f"{line}.")
 
 
 def _show_outcomes(made: Construction, folder: Path) -> None:

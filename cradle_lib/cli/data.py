@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -12,6 +14,7 @@ from rich.text import Text
 from cradle_lib import corpus as corpora
 from cradle_lib import paths
 from cradle_lib.cli.console import out
+from cradle_lib.cli.options import JsonOption
 
 app = typer.Typer(help="Check and fetch corpora.", no_args_is_help=True)
 
@@ -26,6 +29,7 @@ def check(
             "claims to be that split (its name says so), or has all of its counts."
         ),
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Count what a corpus holds and say what is unusual about it.
 
@@ -36,6 +40,19 @@ def check(
     differing = [item.name for item in checks if not item.equal]
     if paper is None:
         paper = corpora.is_test_split(corpus) or not differing
+    if as_json:
+        content = {
+            "corpus": corpus.name,
+            "fingerprint": corpus.fingerprint,
+            "counts": [asdict(item) | {"equal": item.equal} for item in checks],
+            "meta": {column: dict(Counter(values)) for column, values in corpus.meta.items()},
+            "worth_a_look": [str(quirk) for quirk in corpora.find_quirks(corpus)],
+            "compared_with_the_paper": paper,
+        }
+        typer.echo(json.dumps(content, indent=2))
+        if paper and differing:
+            raise typer.Exit(1)
+        return
     title = Text(f"{corpus.name} ({corpus.fingerprint})")
     table = Table(title=title, caption="Each label is counted on user turns.")
     table.add_column("count")

@@ -23,6 +23,11 @@ def fork(
     ] = None,
 ) -> None:
     """Copy a notebook into a page of your own, and add it to the book."""
+    if not paths.CHECKOUT:
+        raise BookError(
+            "the book is not part of an installed wheel. Unpack the source distribution, and run "
+            "`make book` and this command in it."
+        )
     parameters: dict[str, Any] = {}
     for pair in parameter or ():
         key, equals, value = pair.partition("=")

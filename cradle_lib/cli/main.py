@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from typing import Final
+from typing import Annotated, Final
 
 import typer
 from rich.text import Text
@@ -14,6 +14,7 @@ from cradle_lib.cli import (
     compare,
     construct,
     data,
+    exchange,
     fork,
     models,
     money,
@@ -22,10 +23,16 @@ from cradle_lib.cli import (
     show,
     train,
 )
-from cradle_lib.cli.console import err
+from cradle_lib.cli.console import err, out
 from cradle_lib.errors import CradleError
+from cradle_lib.record import library_version
 
 INTERRUPTED: Final = 130
+_STATUSES: Final = (
+    "Exit status: 0 for success; 1 if a command did its work and the result is a failure (an "
+    "answer that failed, a count that differs, a check that was not passed); 2 for anything that "
+    "could not be done, with the reason in a line or two; 130 if interrupted."
+)
 
 app = typer.Typer(
     help=(
@@ -33,6 +40,7 @@ app = typer.Typer(
         "For research; not triage, diagnosis or a medical device."
     ),
     no_args_is_help=True,
+    epilog=_STATUSES,
     pretty_exceptions_enable=False,
 )
 app.add_typer(data.app, name="data")
@@ -45,8 +53,29 @@ app.command("infer")(runs.infer)
 app.command("score")(runs.score)
 app.command("show")(show.show)
 app.command("compare")(compare.compare)
+app.command("bundle")(exchange.bundle)
+app.command("verify")(exchange.verify)
+app.command("leaderboard")(exchange.leaderboard)
 app.command("train")(train.train)
 app.command("fork")(fork.fork)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        out.print(f"cradle {library_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from threading import Event
 from typing import Annotated
@@ -11,7 +12,9 @@ from rich.table import Table
 
 from cradle_lib import paths
 from cradle_lib.cli.console import err, out
+from cradle_lib.cli.options import JsonOption
 from cradle_lib.detection import load_registry
+from cradle_lib.detection.journal_paths import made_runs
 from cradle_lib.detection.local.serving import PORT, serving
 from cradle_lib.detection.local.weights import PARCELS, embedded_weights
 
@@ -22,21 +25,37 @@ app = typer.Typer(
 
 
 @app.command("list")
-def show() -> None:
-    """List the models of models.yml."""
-    table = Table(title=paths.shown(paths.REGISTRY))
-    table.add_column("id", no_wrap=True)
-    for column in ("name", "group", "engine", "default"):
-        table.add_column(column, overflow="fold")
+def show(as_json: JsonOption = False) -> None:
+    """List the models of models.yml, and over which corpora each has been run.
+
+    After a corpus stands the history, where it is not the paper's. A run may be unfinished.
+    """
     registry = load_registry()
-    for model in registry.sound:
-        table.add_row(
-            model.id,
-            model.name,
-            model.group,
-            model.engine,
-            "yes" if model.default else "",
-        )
+    made = made_runs()
+    known = [
+        {
+            "id": model.id,
+            "name": model.name,
+            "group": model.group,
+            "engine": model.engine,
+            "default": model.default,
+            "runs": made.pop(model.id, []),
+        }
+        for model in registry.sound
+    ]
+    others = [{"id": name, "runs": runs} for name, runs in made.items() if name not in registry]
+    if as_json:
+        typer.echo(json.dumps({"models": known, "without_entry": others}, indent=2))
+        return
+    table = Table(title=paths.shown(paths.REGISTRY), caption="*: in the default book")
+    for column in ("id and name", "engine and group", "run over"):
+        table.add_column(column)
+    for model in known:
+        name = f"{model['id']}{' *' * bool(model['default'])}\n{model['name']}"
+        engine = f"{model['engine']}\n{model['group']}"
+        table.add_row(name, engine, "\n".join(model["runs"]))
+    for other in others:
+        table.add_row(other["id"], "no entry", "\n".join(other["runs"]))
     out.print(table)
     for fault in registry.faults.values():
         err.print(f"Can't be used: {fault}", markup=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from cradle_lib.cli.options import (
     DecodingOption,
     EngineOption,
     HistoryOption,
+    JsonOption,
     KeyOption,
     LimitOption,
     ModelOption,
@@ -43,6 +45,7 @@ def estimate(
     limit: LimitOption = None,
     sample: SampleOption = None,
     history: HistoryOption = "self",
+    as_json: JsonOption = False,
 ) -> None:
     """Say what a run would use and cost. Nothing is sent, and no key is needed."""
     entry = choose_model(model, engine, base_url, key, decoding)
@@ -54,6 +57,9 @@ def estimate(
         sample=sample,
     )
     usage = found.usage
+    if as_json:
+        typer.echo(json.dumps(_as_json(found), indent=2))
+        return
     table = Table(title=f"{entry.name} on {found.corpus}: {len(found.calls):,} calls")
     table.add_column("")
     for column in ("tokens", "share of prompts"):
@@ -72,6 +78,23 @@ def estimate(
         )
     for sentence in found.assumptions:
         out.print(sentence)
+
+
+def _as_json(found: Estimate) -> dict[str, object]:
+    usage = found.usage
+    answers = {"output": usage.output, "longest_output": found.longest_output}
+    return {
+        "model": found.model.id,
+        "corpus": found.corpus,
+        "calls": len(found.calls),
+        "tokens": {"prompts": usage.prompt, **usage.kinds, **answers},
+        "dollars": {
+            "with_caching": found.cost,
+            "without": found.uncached_cost,
+            "highest": found.highest_cost,
+        },
+        "assumptions": list(found.assumptions),
+    }
 
 
 def ask(question: str) -> bool:
@@ -108,6 +131,17 @@ def show_usage(entry: Model, journal: Path, corpus: Corpus, history: History) ->
     out.print(f"{line}.")
     if silent := len(answers) - len(used):
         out.print(f"Not in it: {silent:,} calls of which the service did not say what they used.")
+
+
+def usage_json(entry: Model, journal: Path) -> dict[str, object]:
+    """Gives what a run used and cost by its journal, ready for JSON."""
+    used = [usage for _, usage in told(read_answers(journal)[1])]
+    whole = total(used)
+    return {
+        "calls": len(used),
+        "tokens": {"prompts": whole.prompt, **whole.kinds, "output": whole.output},
+        "dollars": whole.cost(entry.prices) if entry.prices else None,
+    }
 
 
 def _expected(

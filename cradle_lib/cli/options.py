@@ -54,6 +54,7 @@ SplitOption = Annotated[str, typer.Option(help="train, dev or test, for a corpus
 HistoryOption = Annotated[
     str, typer.Option(help="Whose tags the history shows: self (the paper's), gold, none.")
 ]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
 LimitOption = Annotated[int | None, typer.Option(min=1, help="Only the first N dialogues.")]
 SampleOption = Annotated[
     int | None, typer.Option(min=1, help="Only N dialogues, stratified by scenario and timing.")

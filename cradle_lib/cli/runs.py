@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 from rich.table import Table
 
 from cradle_lib import detection, paths
 from cradle_lib.cli.console import err, out
-from cradle_lib.cli.money import show_usage
+from cradle_lib.cli.money import show_usage, usage_json
 from cradle_lib.cli.options import (
     AdapterOption,
     BaseUrlOption,
@@ -24,6 +25,7 @@ from cradle_lib.cli.options import (
     DecodingOption,
     EngineOption,
     HistoryOption,
+    JsonOption,
     KeyOption,
     LimitOption,
     ModelOption,
@@ -49,7 +51,7 @@ from cradle_lib.errors import CradleError
 from cradle_lib.scoring.core.conventions import LEVELS
 from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.scoring.core.gaps import NEEDED, gap
-from cradle_lib.scoring.core.report import json_rows
+from cradle_lib.scoring.core.report import level_scores
 from cradle_lib.scoring.core.scores import OVERALL
 from cradle_lib.statistics.bootstrap import Estimate
 
@@ -91,6 +93,7 @@ def infer(
     yes: Annotated[
         bool, typer.Option("--yes", help="Agree that text is sent to a remote model.")
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Ask a model about every user turn. Stopped or killed, the same command resumes.
 
@@ -130,9 +133,16 @@ def infer(
         except CradleError:
             bar.stop()
             if bar.started:
-                _show_outcomes(journal)
+                _show_outcomes(journal, err if as_json else out)
             raise
-    fine = _show_outcomes(journal)
+    fine = _show_outcomes(journal, err if as_json else out)
+    if as_json:
+        counts = Counter(str(answer.outcome) for answer in read_journal(journal)[1])
+        outcomes = {str(outcome): counts[str(outcome)] for outcome in OUTCOMES}
+        used = usage_json(entry, journal) if entry.is_service else None
+        content = {"journal": str(journal), "turns": sum(counts.values()), "outcomes": outcomes}
+        typer.echo(json.dumps(content | {"usage": used}, indent=2))
+        raise typer.Exit(0 if fine else 1)
     if entry.is_service:
         show_usage(entry, journal, loaded, chosen_history)
     if fine:
@@ -151,13 +161,13 @@ def _show_next(journal: Path, corpus: Corpus, shard: str | None, *, whole: bool)
     out.print(f"Next{when}: {shlex.join(words)}", markup=False)
 
 
-def _show_outcomes(journal: Path) -> bool:
+def _show_outcomes(journal: Path, to: Console) -> bool:
     """Prints what became of the questions in a journal; gives whether that is a success."""
     answers = read_journal(journal)[1]
     counts = Counter(prediction.outcome for prediction in answers)
-    out.print(f"Journal: {paths.shown(journal)}", markup=False)
+    to.print(f"Journal: {paths.shown(journal)}", markup=False)
     told = ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in OUTCOMES)
-    out.print(f"{len(answers):,} user turns: {told}.")
+    to.print(f"{len(answers):,} user turns: {told}.")
     reasons = Counter(p.reason for p in answers if p.outcome is Outcome.FAILED and p.reason)
     if reasons:
         [(reason, number)] = reasons.most_common(1)
@@ -182,7 +192,7 @@ def score(
     convention: ConventionOption = None,
     draws: Annotated[int, typer.Option(min=0, help="Bootstrap draws of dialogues.")] = 10_000,
     seed: Annotated[int, typer.Option(help="Their seed.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Score a run at turn and dialogue level, and with confirms only."""
     predictions = load_predictions(journals, load_corpus(corpus, split), partial=partial)
@@ -192,17 +202,7 @@ def score(
         for level in LEVELS
     }
     if as_json:
-        levels = {
-            level: {
-                "signature": str(found.signature),
-                "turns": found.turns,
-                "of_turns": found.of_turns,
-                "outcomes": found.outcomes,
-                "scores": json_rows(found.to_frame()),
-            }
-            for level, found in results.items()
-        }
-        typer.echo(json.dumps(levels, indent=2))
+        typer.echo(json.dumps(level_scores(results), indent=2))
         return
     table = Table(title=f"{predictions.record.name} on {predictions.corpus.name}, percent")
     table.add_column("score")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from cradle_lib import paths
 from cradle_lib.cli.console import err, out
-from cradle_lib.cli.options import CorpusOption
+from cradle_lib.cli.options import CorpusOption, JsonOption
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.errors import CorpusError, TrainingError
 from cradle_lib.training import TrainingProgress, recipe_names, train_model
@@ -36,6 +37,7 @@ def train(
     shared: Annotated[
         bool, typer.Option("--shared", help="Train although splits share dialogues.")
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Train a model on a corpus. Stopped or killed, the same command goes on."""
     learned = load_corpus(corpus, "train")
@@ -68,6 +70,9 @@ def train(
             notice=lambda sentence: err.print(sentence, markup=False),
         )
     record = trained.record
+    if as_json:
+        typer.echo(json.dumps({"folder": str(trained.folder), **record.model_dump()}, indent=2))
+        return
     if not record.dev:
         err.print("No dev split: the last checkpoint is kept.")
     out.print(f"{paths.shown(trained.folder)}: step {record.chosen}, {record.hours:.2f} hours")

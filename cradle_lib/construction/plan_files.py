@@ -37,7 +37,14 @@ _ALLOWED: Final[dict[str, tuple[str, ...]]] = {
 
 
 def plan_frame(plans: Sequence[Plan]) -> pd.DataFrame:
-    """Gives plans as a frame, one row each, with the columns of the file (str)."""
+    """Gives plans as a frame.
+
+    Args:
+        plans: Any number of them.
+
+    Returns:
+        One row for each, with the columns of the file (str).
+    """
     return pd.DataFrame([_cells(plan) for plan in plans], columns=list(COLUMNS), dtype=str)
 
 

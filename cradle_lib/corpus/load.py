@@ -87,5 +87,5 @@ def _require_sum(file: Path) -> None:
         raise CorpusError(
             f"its checksum is not the one in {SUMS}: the file is damaged or was changed",
             path=paths.shown(file),
-            hint="Restore it with git; your own dialogues belong in a file of their own.",
+            hint="Restore it (git, or a new installation); your own dialogues belong elsewhere.",
         )

@@ -198,7 +198,7 @@ def find_engine(name: str) -> type[Engine]:
     """
     entry = _installed().get(name)
     if entry is None:
-        known = ", ".join(engine_names()) or "none: run `make book` to install this package"
+        known = ", ".join(engine_names()) or "none: this package is not installed"
         raise EngineError(f"no engine {name!r}; there are: {known}")
     package = entry.dist.name if entry.dist else "a package"
     try:

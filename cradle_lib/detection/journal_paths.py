@@ -100,6 +100,23 @@ def journal_files(path: Path, *, partial: bool = False) -> list[Path]:
     return [file for _, _, file in shards]
 
 
+def made_runs() -> dict[str, list[str]]:
+    """Lists what has been run, without reading it: a run may be unfinished.
+
+    Returns:
+        By the id of a model, the name of each corpus that it was run over, and the history after
+        it where that is not the model's own.
+    """
+    found: dict[str, dict[str, None]] = {}
+    for folder in (paths.SHIPPED_RUNS, paths.RUNS):
+        for file in sorted(folder.glob("*/*.jsonl")):
+            whole = file.name.partition(".shard-")[0].removesuffix(".jsonl")
+            name, _, history = whole.partition(".history-")
+            run = file.parent.name + (f", history {history}" if history else "")
+            found.setdefault(name, {})[run] = None
+    return {name: list(runs) for name, runs in found.items()}
+
+
 def _shards(path: Path) -> list[tuple[int, int, Path]]:
     """Finds the shards of a journal: number, number of all, and file."""
     name = re.compile(re.escape(path.stem) + r"\.shard-(\d+)-of-(\d+)\.jsonl")

@@ -143,6 +143,9 @@ def read_training(folder: str | Path) -> TrainingRecord:
         folder: What :func:`~cradle_lib.training.train_model` wrote; relative to the working
             directory, or else to this repository.
 
+    Returns:
+        The record.
+
     Raises:
         TrainingError: If there is none, or it can't be read.
     """

@@ -86,7 +86,7 @@ def encoding() -> Encoding:
     except ImportError:
         raise EngineError(
             "tokens can't be counted: package tiktoken is missing. Install it with "
-            "`.venv/bin/python -m pip install -c requirements.lock -e '.[api]'`."
+            f"`{paths.install_command('api')}`."
         ) from None
     try:
         content = gzip.decompress(VOCABULARY.read_bytes())

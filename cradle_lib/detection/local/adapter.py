@@ -41,7 +41,8 @@ def adapter_folder(model: Model) -> Path | None:
         if not (folder / name).is_file():
             raise EngineError(
                 f"{model.name}: the adapter {paths.shown(folder)} has no {name}. An adapter is a "
-                f"folder with {CONFIG} and {WEIGHTS}, as `cradle train` or PEFT writes it."
+                f"folder with {CONFIG} and {WEIGHTS}, as `cradle train` or PEFT writes it; those "
+                "of this project come with its source distribution, not with a wheel."
             )
     return folder
 
@@ -104,7 +105,7 @@ def merged(lm: Any, model: Model) -> Any:
     except ImportError as error:
         raise EngineError(
             f"{model.name} has an adapter, and needs the package {error.name}. Install it with "
-            "`.venv/bin/python -m pip install -c requirements.lock -e '.[local]'`."
+            f"`{paths.install_command('local')}`."
         ) from error
     try:
         config = PeftConfig.from_pretrained(str(folder))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from cradle_lib import paths
 from cradle_lib.detection.engine import Options
 from cradle_lib.detection.local.adapter import merged
 from cradle_lib.detection.local.quiet import quiet
@@ -197,7 +198,7 @@ def require_packages(*names: str, extra: str, model: Model) -> None:
             raise EngineError(
                 f"{model.name} needs the package {name}, which is not installed. "
                 "Install it with "
-                f"`.venv/bin/python -m pip install -c requirements.lock -e '.[{extra}]'`."
+                f"`{paths.install_command(extra)}`."
             )
 
 

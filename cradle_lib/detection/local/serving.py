@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from cradle_lib import paths
 from cradle_lib.detection.local.weights import gguf_file
 from cradle_lib.errors import EngineError
 
@@ -56,7 +57,7 @@ def serving(
     except ImportError:
         raise EngineError(
             "no server: package xllamacpp is missing. Install it with "
-            "`.venv/bin/python -m pip install -c requirements.lock xllamacpp`."
+            f"`{paths.install_command('dev')}`."
         ) from None
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(gguf_file())

@@ -192,7 +192,7 @@ def _convert(gguf: Path, folder: Path) -> None:
     except ImportError as error:
         raise EngineError(
             f"the weights can't be converted: package {error.name} is missing. "
-            "Install it with `.venv/bin/python -m pip install -c requirements.lock -e '.[local]'`."
+            f"Install it with `{paths.install_command('local')}`."
         ) from error
     # Transformers' bar for this step ignores its own switch, hence the second silencer.
     with quiet(), redirect_stderr(StringIO()):

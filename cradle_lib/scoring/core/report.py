@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
@@ -18,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from cradle_lib.files import replacing
 from cradle_lib.record import Record
 from cradle_lib.scoring.core.conventions import LEVELS, Conventions, Level
-from cradle_lib.scoring.core.evaluate import evaluate
+from cradle_lib.scoring.core.evaluate import Evaluation, evaluate
 from cradle_lib.scoring.errors.stage_orders import stage_orders
 from cradle_lib.scoring.errors.taxonomy import Category, pair_counts
 from cradle_lib.scoring.robustness.sensitivity import VARIANTS, Variant, sensitivity
@@ -188,6 +189,27 @@ def json_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
         }
         for row in rows
     ]
+
+
+def level_scores(results: Mapping[Level, Evaluation]) -> dict[str, dict[str, Any]]:
+    """Makes a run's evaluations ready for strict JSON.
+
+    Args:
+        results: One for each level.
+
+    Returns:
+        For each level its ``signature``, ``turns`` and ``of_turns``, ``outcomes`` and ``scores``.
+    """
+    return {
+        level: {
+            "signature": str(found.signature),
+            "turns": found.turns,
+            "of_turns": found.of_turns,
+            "outcomes": {str(name): number for name, number in found.outcomes.items()},
+            "scores": json_rows(found.to_frame()),
+        }
+        for level, found in results.items()
+    }
 
 
 def report(

@@ -1,0 +1,177 @@
+"""``cradle bundle``, ``verify`` and ``leaderboard``: results that others can check."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from cradle_lib import paths
+from cradle_lib.cli.console import err, out
+from cradle_lib.cli.options import (
+    ConventionOption,
+    CorpusOption,
+    JsonOption,
+    SplitOption,
+    parse_conventions,
+)
+from cradle_lib.corpus import load_corpus
+from cradle_lib.errors import ExchangeError
+from cradle_lib.exchange.bundle import bundle as write_bundle
+from cradle_lib.exchange.leaderboard import leaderboard as rank
+from cradle_lib.exchange.verify import Verification
+from cradle_lib.exchange.verify import verify as derive
+from cradle_lib.scoring.core.report import json_rows
+from cradle_lib.statistics.bootstrap import DRAWS
+
+_SHOWN = 20
+
+
+def bundle(
+    journal: Annotated[Path, typer.Argument(help="A finished run's journal.")],
+    corpus: CorpusOption = "surrogate",
+    split: SplitOption = "test",
+    file: Annotated[
+        Path | None,
+        typer.Option("--out", help="Archive to write; default: MODEL.CORPUS.zip, here."),
+    ] = None,
+    convention: ConventionOption = None,
+    draws: Annotated[int, typer.Option(min=0, help="Bootstrap draws of dialogues.")] = DRAWS,
+    seed: Annotated[int, typer.Option(help="Their seed.")] = 0,
+    license: Annotated[
+        str | None, typer.Option(help="Address of the licence of the bundle.")
+    ] = None,
+) -> None:
+    """Make one archive of a run, its scores and checksums, for others to check: an RO-Crate."""
+    loaded = load_corpus(corpus, split)
+    target = file if file is not None else Path(f"{journal.stem}.{loaded.name}.zip")
+    run = write_bundle(
+        journal,
+        loaded,
+        target,
+        conventions=parse_conventions(convention),
+        draws=draws,
+        seed=seed,
+        license=license,
+    )
+    out.print(f"Bundle: {paths.shown(target)} ({target.stat().st_size:,} bytes)")
+    out.print(f"{run.over}. Others check it with `cradle verify {target.name}`.")
+    if not loaded.synthetic:
+        err.print(
+            "No text of a dialogue is in it, but answers may quote some: read before sharing."
+        )
+
+
+def verify(
+    file: Annotated[Path, typer.Argument(help="A bundle that `cradle bundle` made.")],
+    corpus: Annotated[
+        str | None,
+        typer.Option(help="The corpus that the run was over; default: the one its record names."),
+    ] = None,
+    split: SplitOption = "test",
+    as_json: JsonOption = False,
+) -> None:
+    """Derive a bundle's questions and scores anew, and say what does not match.
+
+    The exit status is 0 if everything is as it was derived, and 1 if something is not. Another
+    version of this library alone is said, and is no failure.
+    """
+    found = derive(file, load_corpus(corpus, split) if corpus is not None else None)
+    if as_json:
+        typer.echo(json.dumps(_as_json(found), indent=2))
+    else:
+        _show(found)
+    if not found.holds:
+        raise typer.Exit(1)
+
+
+def leaderboard(
+    folder: Annotated[Path, typer.Argument(help="Folder of bundles.")],
+    corpus: Annotated[
+        str | None, typer.Option(help="The corpus of all runs; default: as each record says.")
+    ] = None,
+    split: SplitOption = "test",
+    as_json: JsonOption = False,
+) -> None:
+    """Verify every bundle of a folder, and rank the runs whose scores may be compared.
+
+    The exit status is 1 if a bundle can't be read or something in it does not match.
+    """
+    loaded = load_corpus(corpus, split) if corpus is not None else None
+    bundles, refused = [], []
+    for path in sorted(folder.glob("*.zip")):
+        try:
+            bundles.append(derive(path, loaded))
+        except ExchangeError as error:
+            refused.append(str(error))
+    if not bundles and not refused:
+        raise ExchangeError(f"{paths.shown(folder)}: there is no bundle (*.zip) in this folder.")
+    frame = rank(bundles)
+    if as_json:
+        typer.echo(json.dumps({"rows": json_rows(frame), "refused": refused}, indent=2))
+    else:
+        for conditions, rows in frame.groupby("conditions", sort=False):
+            table = Table(title=f"{rows['corpus'].iloc[0]}, F1 in percent", caption=str(conditions))
+            table.add_column("run")
+            for column in ("turn, micro", "turn, macro", "dialogue", "confirm"):
+                table.add_column(column, justify="right")
+            table.add_column("bundle")
+            for row in rows.to_dict("records"):
+                table.add_row(
+                    row["run"],
+                    f"{_percent(row['turn_micro_f1'])}{_interval(row['low'], row['high'])}",
+                    *(_percent(row[f"{name}_f1"]) for name in _FURTHER),
+                    "derived" if row["holds"] else "does not hold",
+                )
+            out.print(table)
+    for sentence in refused:
+        err.print(sentence)
+    if refused or not frame["holds"].all():
+        raise typer.Exit(1)
+
+
+_FURTHER = ("turn_macro", "dialogue_micro", "confirm_micro")
+
+
+def _show(found: Verification) -> None:
+    out.print(f"{paths.shown(found.path)}: sha256 {found.checksum}")
+    if found.record is not None:
+        out.print(
+            f"{found.record.name} over {found.record.corpus}, version {found.record.version}: "
+            f"{found.turns:,} questions derived."
+        )
+    counts = Counter(finding.kind for finding in found.findings)
+    for kind, number in counts.items():
+        told = [finding.about for finding in found.findings if finding.kind == kind]
+        for about in told[:_SHOWN]:
+            out.print(f"{kind}: {about}")
+        if number > _SHOWN:
+            out.print(f"{kind}: and {number - _SHOWN:,} more")
+    if found.holds:
+        out.print("Everything else matches." if counts else "Everything matches.")
+    else:
+        told = [f"{number:,} of kind {kind}" for kind, number in counts.items()]
+        out.print(f"Does not hold: {', '.join(told)}.")
+
+
+def _as_json(found: Verification) -> dict[str, object]:
+    return {
+        "bundle": str(found.path),
+        "sha256": found.checksum,
+        "holds": found.holds,
+        "questions_derived": found.turns,
+        "findings": [{"kind": one.kind, "about": one.about} for one in found.findings],
+    }
+
+
+def _percent(value: float) -> str:
+    return "n/a" if math.isnan(value) else f"{100 * value:.2f}"
+
+
+def _interval(low: float, high: float) -> str:
+    return "" if math.isnan(low) else f" [{100 * low:.1f}, {100 * high:.1f}]"

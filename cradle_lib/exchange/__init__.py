@@ -1,0 +1,1 @@
+"""Results leave for other people and other tools, and come back: bundles, and logs of Inspect."""

@@ -1,0 +1,302 @@
+"""What of a bundle can be derived anew, and what of it is not so.
+
+Every question of the run is asked again of the corpus, and its key compared with the one beside the
+answer; a question shows the model's earlier tags, so that a changed answer changes the keys after
+it. Then the run is scored again. What no derivation can notice is an archive in which an answer
+was changed, with everything that follows from it: against that, publish the archive's checksum.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from cradle_lib import paths, strict_json
+from cradle_lib.corpus import Corpus, Dialogue, load_corpus
+from cradle_lib.detection.journal import read_journal
+from cradle_lib.detection.predictions import load_predictions
+from cradle_lib.detection.session import Prediction, Session
+from cradle_lib.errors import CradleError, ExchangeError, JournalError, PromptError
+from cradle_lib.exchange.archive import read_archive
+from cradle_lib.exchange.bundle import METADATA, RECORD, SCORES, SUMS, journals_of, scored
+from cradle_lib.prompts import Template, load_template
+from cradle_lib.record import Record, library_version
+from cradle_lib.scoring.core.conventions import Conventions
+
+#: What may differ: a file of the archive, a line of a journal, the record, the library, the corpus,
+#: the prompt template, an answer that is not there, a question, an answer, a score.
+Kind = Literal[
+    "file",
+    "journal",
+    "record",
+    "version",
+    "corpus",
+    "prompt",
+    "missing turn",
+    "question",
+    "answer",
+    "score",
+]
+_MOST_DRAWS: Final = 100_000
+# Another machine may add up in another order.
+_NEAR: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is not as it was derived.
+
+    Attributes:
+        kind: What it is.
+        about: What was found and what was derived.
+    """
+
+    kind: Kind
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What came of a bundle.
+
+    Attributes:
+        path: The archive; ``checksum`` its SHA-256.
+        checksum: As said.
+        record: The run's record; ``None`` if no journal could be read.
+        turns: Answers whose key was derived and is the one beside them.
+        scores: What the bundle says of its scores, by level, whether it is so or not.
+        findings: What differs.
+    """
+
+    path: Path
+    checksum: str
+    record: Record | None
+    turns: int
+    scores: Mapping[str, Any]
+    findings: tuple[Finding, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing differs but, at most, the library's version."""
+        return all(finding.kind == "version" for finding in self.findings)
+
+
+def verify(path: Path, corpus: Corpus | None = None) -> Verification:
+    """Derives a bundle anew from the corpus.
+
+    Args:
+        path: The archive.
+        corpus: The corpus that the run was over; by default the one that the record names, if
+            that is the surrogate or the fetched release.
+
+    Returns:
+        What was found.
+
+    Raises:
+        ExchangeError: If the archive can't be read, or lacks a journal, record or scores.
+        CorpusError: If the corpus is not here.
+    """
+    files = read_archive(path)
+    names = journals_of(list(files))
+    if lacking := [name for name in (RECORD, SCORES, SUMS) if name not in files]:
+        raise ExchangeError(
+            f"{paths.shown(path)}: is no bundle, it lacks {', '.join(lacking)}. "
+            "A bundle is made with `cradle bundle`."
+        )
+    if not names:
+        raise ExchangeError(f"{paths.shown(path)}: is no bundle, it holds no journal.")
+    findings = [*_files(files)]
+    stated = _object(files[SCORES], SCORES, path)
+    with tempfile.TemporaryDirectory() as folder:
+        journals = [Path(folder) / Path(name).name for name in names]
+        for journal, name in zip(journals, names, strict=True):
+            journal.write_bytes(files[name])
+        try:
+            parts = [read_journal(journal) for journal in journals]
+        except JournalError as error:
+            # The message names a temporary file, whose name is that in the bundle.
+            about = str(error).replace(f"{folder}/", "").partition(". Restore")[0]
+            parts, findings = [], [*findings, Finding("journal", about)]
+        record = parts[0][0] if parts else None
+        turns = 0
+        if record is not None:
+            corpus = corpus if corpus is not None else _corpus_of(record, path)
+            findings += _circumstances(record, corpus, stated)
+            if not any(finding.kind in ("corpus", "prompt") for finding in findings):
+                more, turns = _questions(parts, corpus)
+                findings += more
+                findings += _rescored(journals, corpus, stated, files[RECORD])
+    levels = stated.get("levels")
+    return Verification(
+        path=path,
+        checksum=hashlib.sha256(path.read_bytes()).hexdigest(),
+        record=record,
+        turns=turns,
+        scores=levels if isinstance(levels, dict) else {},
+        findings=tuple(findings),
+    )
+
+
+def _object(content: bytes, name: str, path: Path) -> dict[str, Any]:
+    try:
+        found = strict_json.loads(content)
+    except ValueError as error:
+        raise ExchangeError(f"{paths.shown(path)}: its {name} is not JSON ({error}).") from None
+    if not isinstance(found, dict):
+        raise ExchangeError(f"{paths.shown(path)}: its {name} is not a JSON object.")
+    return found
+
+
+def _files(files: Mapping[str, bytes]) -> Iterator[Finding]:
+    lines = files[SUMS].decode("utf-8", "replace").splitlines()
+    sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    for name, digest in sums.items():
+        if name not in files:
+            yield Finding("file", f"{name} is listed in {SUMS} and not in the archive")
+        elif hashlib.sha256(files[name]).hexdigest() != digest:
+            yield Finding("file", f"{name} was changed: its checksum is not the one in {SUMS}")
+    for name in files:
+        if name not in sums and name not in (SUMS, METADATA):
+            yield Finding("file", f"{name} is not listed in {SUMS}")
+
+
+def _corpus_of(record: Record, path: Path) -> Corpus:
+    name, _, split = record.corpus.rpartition("-")
+    if name in ("surrogate", "hub"):
+        return load_corpus(name, split)
+    raise ExchangeError(
+        f"{paths.shown(path)}: the run was over {record.corpus!r} ({record.corpus_fingerprint}), "
+        "a file of somebody's own. Name it with `--corpus`."
+    )
+
+
+def _circumstances(record: Record, corpus: Corpus, stated: Mapping[str, Any]) -> Iterator[Finding]:
+    here = library_version()
+    for what, version in (("run", record.version), ("scores", stated.get("version"))):
+        if version != here:
+            yield Finding("version", f"the {what}: made with version {version}, this is {here}")
+    if record.corpus_fingerprint != corpus.fingerprint:
+        about = f"the run was over {record.corpus} ({record.corpus_fingerprint}), this is "
+        yield Finding("corpus", f"{about}{corpus.name} ({corpus.fingerprint})")
+    if _template(record) is None:
+        about = f"template {record.prompt!r} ({record.prompt_hash}) is not here, or another one"
+        yield Finding("prompt", about)
+
+
+def _template(record: Record) -> Template | None:
+    try:
+        template = load_template(record.prompt)
+    except PromptError:
+        return None
+    return template if template.hash == record.prompt_hash else None
+
+
+def _questions(
+    parts: Sequence[tuple[Record, list[Prediction]]], corpus: Corpus
+) -> tuple[list[Finding], int]:
+    record, template = parts[0][0], _template(parts[0][0])
+    assert template is not None
+    lines: dict[str, dict[int, Prediction]] = {}
+    for _, stored in parts:
+        for prediction in stored:
+            lines.setdefault(prediction.dialogue, {})[prediction.turn] = prediction
+    chosen: set[str] | None = set()
+    for part, _ in parts:
+        chosen = None if chosen is None or part.dialogues is None else chosen | {*part.dialogues}
+    findings: list[Finding] = []
+    found = 0
+    for dialogue in corpus:
+        own = lines.pop(dialogue.id, {})
+        if chosen is None or dialogue.id in chosen or own:
+            more, fitting = _dialogue(dialogue, template, record, own)
+            findings += more
+            found += fitting
+    findings += [Finding("question", f"the corpus has no dialogue {name}") for name in lines]
+    return findings, found
+
+
+def _dialogue(
+    dialogue: Dialogue, template: Template, record: Record, own: Mapping[int, Prediction]
+) -> tuple[list[Finding], int]:
+    asked = [turn.turn_id for turn in dialogue.user_turns]
+    findings = [
+        Finding("missing turn", f"dialogue {dialogue.id}, turn {turn}: there is no answer")
+        for turn in asked
+        if turn not in own
+    ]
+    findings += [
+        Finding("question", f"dialogue {dialogue.id}, turn {turn}: is no turn that is asked about")
+        for turn in own.keys() - set(asked)
+    ]
+    session = Session(dialogue, template, record.history, own.values())
+    fitting = 0
+    for turn, taken in zip(asked, session.taken, strict=False):
+        if taken.turn != turn:
+            about = f"dialogue {dialogue.id}, turn {turn}: its answer stands at turn {taken.turn}"
+            return [*findings, Finding("question", about)], fitting
+        fitting += 1
+    prompt = session.prompt
+    if prompt is not None and prompt.turn in own:
+        place = f"dialogue {dialogue.id}, turn {prompt.turn}"
+        if prompt.tagged or (fitting and record.history == "self"):
+            about = f"{place}: was asked after other tags: an answer before it was changed"
+            findings.append(Finding("answer", about))
+        else:
+            about = f"{place}: its key is not that of the question which the corpus gives"
+            findings.append(Finding("question", about))
+    return findings, fitting
+
+
+def _rescored(
+    journals: Sequence[Path], corpus: Corpus, stated: Mapping[str, Any], record: bytes
+) -> Iterator[Finding]:
+    try:
+        run = load_predictions(journals, corpus, partial=True)
+        conventions = Conventions(**stated.get("conventions", {}))
+        draws, seed = int(stated.get("draws", -1)), int(stated.get("seed", 0))
+        if not 0 <= draws <= _MOST_DRAWS:
+            yield Finding("score", f"{draws:,} bootstrap draws, expected 0 to {_MOST_DRAWS:,}")
+            return
+        again = scored(run, conventions, draws, seed)
+    except (CradleError, TypeError, ValueError) as error:
+        yield Finding("score", f"can't be computed: {str(error).partition('. ')[0]}")
+        return
+    if strict_json.loads(record) != json.loads(run.record.model_dump_json()):
+        yield Finding("record", f"{RECORD} is not the record in the journal")
+    levels = stated.get("levels")
+    levels = levels if isinstance(levels, dict) else {}
+    for level, derived in again["levels"].items():
+        yield from _level(level, levels.get(level), derived)
+
+
+def _level(level: str, found: Any, derived: Mapping[str, Any]) -> Iterator[Finding]:
+    if not isinstance(found, dict) or not isinstance(found.get("scores"), list):
+        yield Finding("score", f"{level}: there are none")
+        return
+    for name in ("signature", "turns", "of_turns", "outcomes"):
+        # Another version is told of already.
+        pair = [str(each.get(name)).partition("|v")[0] for each in (found, derived)]
+        if pair[0] != pair[1]:
+            yield Finding("score", f"{level}, {name}: {pair[0]:.200}, derived {pair[1]:.200}")
+    if len(found["scores"]) != len(derived["scores"]):
+        yield Finding("score", f"{level}: {len(found['scores'])} rows, not all")
+        return
+    for mine, theirs in zip(derived["scores"], found["scores"], strict=True):
+        for name in mine:
+            other = theirs.get(name) if isinstance(theirs, dict) else None
+            if name != "signature" and not _equal(mine[name], other):
+                what = " ".join(str(mine[key]) for key in ("label", "score") if mine[key])
+                about = f"{level}, {what}, {name}: {other!s:.40}, derived {mine[name]}"
+                yield Finding("score", about)
+
+
+def _equal(mine: Any, theirs: Any) -> bool:
+    if isinstance(mine, float) and isinstance(theirs, float | int):
+        return math.isclose(mine, theirs, rel_tol=_NEAR, abs_tol=_NEAR)
+    return bool(mine == theirs)

@@ -1,0 +1,108 @@
+"""Every command that prints numbers prints them as JSON too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from cradle_lib import paths
+from cradle_lib.cli.console import out
+from cradle_lib.cli.main import app
+from cradle_lib.detection import read_journal
+
+#: What they print is text, a place, or the progress of what they do.
+WITHOUT = {
+    "annotate collect",
+    "annotate export",
+    "annotate import",
+    "bundle",
+    "data fetch",
+    "fork",
+    "models fetch",
+    "models serve",
+    "prompts import",
+    "prompts list",
+    "prompts show",
+    "show",
+}
+
+
+def commands(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*before, name))
+        else:
+            yield " ".join((*before, name)), command
+
+
+def test_a_command_prints_json_or_no_numbers() -> None:
+    found = dict(commands(typer.main.get_command(app)))  # type: ignore[arg-type]
+    silent = {
+        name
+        for name, command in found.items()
+        if not any("--json" in parameter.opts for parameter in command.params)
+    }
+    assert silent == WITHOUT
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.csv"
+    lines = ["turn_id,text,labels"]
+    for _ in range(3):
+        lines += [
+            "0,User: I have been hurting myself again.,confirm_SH_ongoing",
+            "1,User: Hi.,none",
+        ]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_what_is_printed_is_json_and_nothing_else(tiny: Path, tmp_path: Path) -> None:
+    def cradle(*words: str | Path) -> Any:
+        done = CliRunner().invoke(app, [*map(str, words), "--json"])
+        assert done.exit_code == 0, (done.output, done.exception)
+        return json.loads(done.stdout)
+
+    journal = tmp_path / "run.jsonl"
+    made = cradle("infer", "--model", "keyword", "--corpus", tiny, "--out", journal)
+    assert made["outcomes"]["ok"] == made["turns"] == len(read_journal(journal)[1])
+    counts = cradle("data", "check", tiny)["counts"]
+    assert {item["name"]: item["found"] for item in counts}["dialogues"] == 3
+    assert cradle("score", journal, "--corpus", tiny, "--draws", "5")["turn"]["turns"] == 6
+    plans = tmp_path / "plans.csv"
+    assert (
+        cradle("construct", "plan", "--out", plans)["plans"]
+        == len(plans.read_text().splitlines()) - 1
+    )
+    cost = cradle("estimate", "--model", "gpt-5.1", "--corpus", tiny)
+    assert cost["calls"] == 6
+    assert 0 < cost["dollars"]["with_caching"] <= cost["dollars"]["highest"]
+    listed = {model["id"]: model["runs"] for model in cradle("models", "list")["models"]}
+    assert "surrogate-test" in listed["smollm2-135m"]
+
+
+def test_a_table_on_a_terminal_of_80_columns_breaks_no_word(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(out, "width", 80)
+    shipped = "data/runs/surrogate-test/smollm2-135m-tuned"
+    few = ("--draws", "5", "--permutations", "5")
+    runs = [str(paths.ROOT / f"{shipped}{kind}.jsonl") for kind in ("", "-constrained")]
+    for words, whole in (
+        (["models", "list"], "smollm2-135m-tuned-constrained first-turn-prior regression"),
+        (["compare", *runs, "--labels", *few], "difference baseline insufficient adjusted"),
+        (["data", "check", "surrogate"], "confirm_SI_passive_ongoing published"),
+    ):
+        shown = CliRunner().invoke(app, words).stdout
+        for word in whole.split():
+            assert word in shown, (words, word, shown)
+        assert "\u2026" not in shown
+        table = [line for line in shown.splitlines() if line[:1] in "│┃┏└"]
+        assert max(map(len, table)) <= 80

@@ -1,0 +1,138 @@
+"""The wheel and the source distribution work in an empty environment, without a checkout."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cradle_lib import paths
+from cradle_lib.corpus import load_corpus
+from cradle_lib.detection import find_model, load_registry, read_journal
+from cradle_lib.detection import run as run_here
+from cradle_lib.record import library_version
+
+pytestmark = [pytest.mark.shipped, pytest.mark.xdist_group("installation")]
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def done(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    # Otherwise the library of this checkout would stand in for the installed one.
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, check=False, cwd=cwd, env=env
+    )
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is published, built from the tracked files alone."""
+    source, dist = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
+    listed = done("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=paths.ROOT)
+    for name in listed.stdout.splitlines():
+        if (paths.ROOT / name).is_file():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(paths.ROOT / name, source / name, follow_symlinks=False)
+    made = done(sys.executable, "-m", "hatchling", "build", "-d", dist, cwd=source)
+    assert made.returncode == 0, made.stderr
+    return dist
+
+
+@pytest.fixture(scope="module")
+def environment(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the wheel and what it depends on, and nothing else."""
+    home = tmp_path_factory.mktemp("environment")
+    venv.create(home / "venv", with_pip=True)
+    (wheel,) = built.glob("*.whl")
+    install(home, "--constraint", paths.ROOT / "requirements.lock", wheel)
+    return home
+
+
+def install(home: Path, *words: str | Path) -> None:
+    quiet = ("-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check")
+    installed = done(home / "venv/bin/python", *quiet, *words, cwd=home)
+    assert installed.returncode == 0, installed.stderr
+
+
+@pytest.fixture
+def cradle(environment: Path, tmp_path: Path) -> Run:
+    """Runs the installed command, in an empty folder."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return lambda *words: done(environment / "venv/bin/cradle", *words, cwd=folder)
+
+
+@pytest.mark.parametrize("package", ["wheel", "source"])
+def test_a_baseline_is_run_and_scored_with_the_answers_of_a_checkout(
+    package: str, cradle: Run, built: Path, environment: Path, tmp_path: Path
+) -> None:
+    if package == "source":
+        install(environment, "--force-reinstall", "--no-deps", *built.glob("*.tar.gz"))
+    assert cradle("--version").stdout == f"cradle {library_version()}\n"
+    made = cradle("infer", "--model", "keyword", "--out", tmp_path / "there.jsonl")
+    assert made.returncode == 0, made.stderr
+    record, answers = read_journal(tmp_path / "there.jsonl")
+    here = run_here(find_model("keyword", load_registry()), load_corpus(), out=tmp_path)
+    expected = read_journal(here)[1]
+    assert [(a.key, a.answer) for a in answers] == [(a.key, a.answer) for a in expected]
+    # Whatever repository the environment lies in, it is not that of the library.
+    assert (record.commit, record.dirty) == ("unknown", False)
+    scored = cradle("score", tmp_path / "there.jsonl", "--draws", "5")
+    assert scored.returncode == 0, scored.stderr
+    assert f"|v{library_version()}" in scored.stdout
+
+
+def test_what_a_reader_of_the_wheel_has_is_there(cradle: Run, tmp_path: Path) -> None:
+    for words in (["data", "check", "surrogate"], ["prompts", "list"], ["models", "list"]):
+        assert (found := cradle(*words)).returncode == 0, found.stderr
+    plans = tmp_path / "plans.csv"
+    planned = cradle("construct", "plan", "--out", plans)
+    assert planned.returncode == 0, planned.stderr
+    plans.write_text("".join(plans.read_text().splitlines(keepends=True)[:3]))
+    made = cradle("construct", "write", "--plans", plans, "--out", "made")
+    assert "Corpus: made/corpus.parquet" in made.stdout, made.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["infer", "--model", "gpt-5.1", "--limit", "1", "--yes"], "'cradle-lib[api]'"),
+        (["estimate", "--model", "gpt-5.1"], "'cradle-lib[api]'"),
+        (["infer", "--model", "smollm2-135m", "--limit", "1"], "'cradle-lib[local]'"),
+        (["data", "check", "hub"], "cradle data fetch"),
+        (["fork", "mine"], "Unpack the source distribution"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_what_is_missing_is_said_with_the_command_that_gets_it(
+    cradle: Run, words: list[str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    ended = cradle(*words)
+    assert ended.returncode == 2
+    assert told in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_the_wheel_is_light_and_the_source_makes_the_same_one(built: Path, tmp_path: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    assert wheel.stat().st_size < 5_000_000
+    (source,) = built.glob("*.tar.gz")
+    shutil.unpack_archive(source, tmp_path, filter="data")
+    (root,) = tmp_path.iterdir()
+    again = done(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", "out", cwd=root)
+    assert again.returncode == 0, again.stderr
+
+    def content(path: Path) -> dict[str, int]:
+        with zipfile.ZipFile(path) as archive:
+            return {entry.filename: entry.CRC for entry in archive.infolist()}
+
+    (other,) = (root / "out").glob("*.whl")
+    assert content(other) == content(wheel)
