@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 import pandas as pd
 
 from cradle_lib.display import export
-from cradle_lib.display.cells import clean
+from cradle_lib.display.cells import STATED_MARK, clean
 from cradle_lib.display.grid import Grid, Layout
 from cradle_lib.display.units import Format
 from cradle_lib.errors import BookError
@@ -124,7 +124,8 @@ def show(
             of a column of the frame, or by a value that names a row or column of the table.
         titles: What columns and names are called on the page, where they should be
             called otherwise than in the frame. Scores have their names already; ``published``
-            is what is put after the name of a row or column of published values.
+            is what is put after the name of a column of published values, and said of the mark of
+            their rows.
         published: Whether published values stand in rows under those of the frame or in columns
             beside them; by default in columns if there is one column of values, else in rows.
         transpose: Whether the columns of the table are shown as its rows.
@@ -156,10 +157,12 @@ def show(
         transpose=transpose,
     )
     signatures = _signatures(data)
-    said = (*_tuple(notes), *(f"Signature `{line}`." for line in signatures))
+    grid = layout.grid(data)
+    said = (f"{STATED_MARK}: {layout.stated}.",) if grid.names_published else ()
+    said = (*said, *_tuple(notes), *(f"Signature `{line}`." for line in signatures))
     if "low" in data and data["low"].notna().any() and any(map(_DRAWN.search, signatures)):
         said = (*said, RESAMPLED)
-    return Table(frame, caption, layout.grid(data), said, export.slug(name or caption))
+    return Table(frame, caption, grid, said, export.slug(name or caption))
 
 
 #: What an interval over dialogues leaves out.

@@ -97,7 +97,7 @@ def test_a_long_frame_becomes_a_cell_for_each_row(scores: pd.DataFrame) -> None:
         ["12 dialogues"],
         ["small", "90.0 [50.0, 100.0]", DASH],
         ["Published"],
-        ["Claude: published", "47.11", DASH],
+        ["Claude \N{DOUBLE DAGGER}", "47.11", DASH],
     ]
     # The sample's 90 has no rival: it stands under another heading, and has another signature.
     assert marked(shown) == {"25.0 [22.0, 28.0]", "30.0"}
@@ -110,7 +110,7 @@ def test_only_what_shares_a_signature_is_compared(scores: pd.DataFrame) -> None:
     assert marked(rivals) == {"90.0 [50.0, 100.0]", "30.0"}
     told = show(scores, "c", rows="system", columns="score", best="system")
     assert marked(told) == {"25.0 [22.0, 28.0]", "30.0"}
-    assert told.notes == ("Signature `a`.", "Signature `b`.")
+    assert told.notes == ("\N{DOUBLE DAGGER}: published.", "Signature `a`.", "Signature `b`.")
 
 
 def test_how_answers_were_decoded_keeps_no_system_out_of_the_contest(scores: pd.DataFrame) -> None:
@@ -164,7 +164,8 @@ def test_the_best_is_marked_as_shown_and_only_where_there_is_a_contest(
 def test_what_is_stated_is_called_what_it_is(scores: pd.DataFrame) -> None:
     titles = {"published": "measured by others"}
     shown = show(scores, "c", rows="system", columns="score", titles=titles)
-    assert lines(shown)[-1][0] == "Claude: measured by others"
+    assert lines(shown)[-1][0] == "Claude \N{DOUBLE DAGGER}"
+    assert shown.notes[0] == "\N{DOUBLE DAGGER}: measured by others."
 
 
 def test_columns_in_levels_have_headings_over_headings(scores: pd.DataFrame) -> None:
