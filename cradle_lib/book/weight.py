@@ -1,7 +1,7 @@
-"""What a page need not carry: icons that no page shows, and styles that nothing on a page can meet.
+"""What a page need not carry: icons that no page shows, styles that nothing can meet, and chatter.
 
 The theme brings a script with two thousand icons and styles for everything that its framework
-knows. Of both, a built site keeps what its pages name.
+knows. Of both, a built site keeps what its pages name, and its scripts no longer log what they do.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ _NAME: Final = re.compile(r"[.#](-?[A-Za-z_][\w-]*)")
 _ELSE: Final = re.compile(r"\[[^\]]*\]|:(?:not|is|where|has)\([^()]*(?:\([^()]*\)[^()]*)*\)")
 _COMMA: Final = re.compile(r",(?![^(]*\))")
 _ICON: Final = re.compile(r"\bfa-([a-z][a-z0-9-]*)")
+_LOGGED: Final = re.compile(r"\bconsole\.log\((?!\))")
 # Words that say how an icon is drawn, and not which one.
 _STYLES: Final = frozenset(
     {"solid", "regular", "brands", "lg", "sm", "xs", "fw", "spin", "stack", "light", "thin"}
 )
-_LAST_SET: Final = '"fa-regular"'
+# Where the set before the solid icons ends.
+_SET_BEFORE: Final = '("fa-regular",'
 _LOOK: Final = """\
 /* Icons of Font Awesome Free (CC BY 4.0, https://fontawesome.com): those that the pages use. */
 .fas, .fa-solid {
@@ -45,19 +47,26 @@ def lighten(out: Path, own: Collection[str]) -> None:
 
     Args:
         out: Where the pages are.
-        own: Names of the book's own styles, which stay as they are.
+        own: Names of the book's own styles and scripts, which stay as they are.
 
     Raises:
         BookError: If a page names an icon that the theme does not bring.
     """
     static = out / "_static"
-    words = _words([*out.rglob("*.html"), *static.glob("*.js"), *static.glob("scripts/*.js")])
+    # The theme puts templates of its own there, which are no pages.
+    pages = (page for page in out.rglob("*.html") if static not in page.parents)
+    words = _words([*pages, *static.glob("*.js"), *static.glob("scripts/*.js")])
     for script in static.glob("vendor/fontawesome/*/js/all.min.js"):
         names = {name for word in words for name in _ICON.findall(word)} - _STYLES
         (static / "icons.css").write_text(icons(script, names), encoding="utf-8")
         # With the fonts it is most of what the site would weigh.
         shutil.rmtree(static / "vendor")
         break
+    for script in static.rglob("*.js"):
+        text = script.read_text(encoding="utf-8")
+        if script.name not in own and "console.log(" in text:
+            # What the theme tells its own developers.
+            script.write_text(_LOGGED.sub("void(", text), encoding="utf-8")
     for style in static.rglob("*.css"):
         if style.name not in (*own, "icons.css"):
             text = style.read_text(encoding="utf-8")
@@ -77,7 +86,7 @@ def icons(script: Path, names: Collection[str]) -> str:
     Raises:
         BookError: If there is no such icon.
     """
-    solid = script.read_text(encoding="utf-8").rpartition(_LAST_SET)[2]
+    solid = script.read_text(encoding="utf-8").rpartition(_SET_BEFORE)[2]
     rules = []
     for name in sorted(names):
         shape = re.search(rf'[{{,]"?{name}"?:\[(\d+),(\d+),\[[^\]]*\],"[0-9a-f]+","([^"]+)"', solid)

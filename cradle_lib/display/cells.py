@@ -2,8 +2,9 @@
 
 The convention of the library's frames: an estimate is the columns ``value``, ``low`` and
 ``high``; what the paper states of it is ``published``, or ``published_low`` and
-``published_high``, with ``published_digits`` decimals; what follows from the paper's numbers is ``derived``, or a range; ``unit``
-says how a row's numbers are written. NaN is what is undefined or not stated.
+``published_high``, with ``published_digits`` decimals; what follows from the paper's numbers is
+``derived``, or a range; ``unit`` says how a row's numbers are written. NaN is what is undefined or
+not stated.
 """
 
 from __future__ import annotations

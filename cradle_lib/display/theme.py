@@ -125,7 +125,7 @@ class Picture:
 
     def _repr_html_(self) -> str:
         images = "".join(
-            f'<img class="only-{name}" alt="{html.escape(self.alt)}" '
+            f'<img class="only-{name}" alt="{html.escape(self.alt)}" {self._size}'
             f'src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}">'
             for name, svg in (("light", self.light), ("dark", self.dark))
         )
@@ -138,6 +138,15 @@ class Picture:
             f'<figure class="cradle-figure{" cradle-wide" * self.wide}">{images}'
             f"<figcaption>{html.escape(self.caption)}</figcaption></figure>"
         )
+
+    @property
+    def _size(self) -> str:
+        """Width and height, so that a page knows its layout before it has drawn the picture."""
+        found = re.search(rb'width="([\d.]+)pt" height="([\d.]+)pt"', self.light)
+        if found is None:
+            return ""
+        width, height = (round(float(points) * _PIXELS) for points in found.groups())
+        return f'width="{width}" height="{height}" '
 
     def __repr__(self) -> str:
         """Gives the caption and the alternative text, for readers of plain text."""
