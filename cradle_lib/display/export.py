@@ -63,7 +63,8 @@ def to_html(grid: Grid, caption: str, notes: Sequence[str], links: str) -> str:
             exclude_styles=True,
             grid=grid,
             kinds=_kinds(grid),
-            notes=[with_code(clean(note)) for note in notes],
+            notes=[with_code(clean(note)) for note in notes if not _folds(note)],
+            signatures=[with_code(clean(note)) for note in notes if _folds(note)],
             links=links,
         )
     )
@@ -149,6 +150,11 @@ def slug(title: str) -> str:
     """Makes a file name of the first words of a title."""
     words = re.findall(r"[a-z0-9]+", title.lower())
     return "-".join(words[:8]) or "table"
+
+
+def _folds(note: str) -> bool:
+    """Whether a note says how numbers came about: few readers ask, and it is long."""
+    return note.startswith(("Signature `", "In words: "))
 
 
 def _kinds(grid: Grid) -> list[str]:
