@@ -108,6 +108,24 @@ def to_latex(grid: Grid, caption: str, notes: Sequence[str]) -> str:
     return "\n".join([*lines[:body], *written, *end[:-1], *small, end[-1]]) + "\n"
 
 
+def to_csv(frame: pd.DataFrame) -> str:
+    """Writes a whole frame, unrounded; what is missing is an empty field.
+
+    Args:
+        frame: Its columns are data; its index is left out.
+
+    Returns:
+        CSV. A text that a spreadsheet would compute has a single quote before it.
+    """
+    frame = frame.rename(columns=uncomputed)
+    for place, kind in enumerate(frame.dtypes):
+        if not pd.api.types.is_numeric_dtype(kind):
+            column = frame.iloc[:, place].astype(object).map(uncomputed)
+            frame.isetitem(place, column.to_numpy())
+    # With other ends of lines a return in a text would not be quoted (RFC 4180).
+    return frame.to_csv(index=False, lineterminator="\r\n")
+
+
 def latex_text(text: str) -> str:
     """Escapes text for LaTeX."""
     return "".join(_SPECIAL.get(mark, mark) for mark in text)

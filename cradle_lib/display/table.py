@@ -38,17 +38,8 @@ class Table:
     name: str
 
     def to_csv(self) -> str:
-        """Writes the whole frame, unrounded; what is missing is an empty field.
-
-        A text that a spreadsheet would compute has a single quote before it.
-        """
-        frame = _without_index(self.frame).rename(columns=export.uncomputed)
-        for place, kind in enumerate(frame.dtypes):
-            if not pd.api.types.is_numeric_dtype(kind):
-                column = frame.iloc[:, place].astype(object).map(export.uncomputed)
-                frame.isetitem(place, column.to_numpy())
-        # With other ends of lines a return in a text would not be quoted (RFC 4180).
-        return frame.to_csv(index=False, lineterminator="\r\n")
+        """Writes the whole frame: see :func:`.export.to_csv`."""
+        return export.to_csv(_without_index(self.frame))
 
     def to_latex(self) -> str:
         r"""Writes the table as shown, for a paper; it needs ``\usepackage{booktabs}``."""
