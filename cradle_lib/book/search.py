@@ -26,7 +26,9 @@ from cradle_lib.labels import LABELS
 _ROW: Final = re.compile(r"^\| ((?:Table|Figure|Figures) [^|]*?) \|.*$", re.MULTILINE)
 _LINK: Final = re.compile(r"\]\(([\w/.-]+)\.(?:ipynb|md)\)")
 _RANGE: Final = re.compile(r"(\d+)(?: (?:to|and) (\d+))?")
-_SVG: Final = re.compile(r'class="only-light" alt="([^"]*)"[^>]* src="data:image/svg\+xml;base64,([^"]+)"')
+_SVG: Final = re.compile(
+    r'class="only-light" alt="([^"]*)"[^>]* src="data:image/svg\+xml;base64,([^"]+)"'
+)
 _TEXT: Final = re.compile(r"<text[^>]*>([^<]*)</text>")
 _WORD: Final = re.compile(r"[^\W\d_][\w-]{2,}")
 
@@ -85,11 +87,12 @@ def add_terms(app: Sphinx, document: nodes.document) -> None:
     ]
     if entries:
         document.append(addnodes.index(entries=entries, inline=False))
-    if words := sorted(_words_on_figures(document)):
+    if words := sorted(words_on_figures(document)):
         document.append(nodes.meta(name="keywords", content=", ".join(words)))
 
 
-def _words_on_figures(document: nodes.document) -> set[str]:
+def words_on_figures(document: nodes.document) -> set[str]:
+    """Collects the words of a page's figures, drawn or said for those who can't see them."""
     found: set[str] = set()
     for node in document.findall(nodes.raw):
         for alt, svg in _SVG.findall(node.astext()):

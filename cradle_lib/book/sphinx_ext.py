@@ -76,7 +76,7 @@ def all_pages_if_any_came_or_went(
 
 
 def tidy_site(app: Sphinx, exception: Exception | None) -> None:
-    """Removes what the book no longer has or never uses, and makes the search index safe to show."""
+    """Removes what the book no longer has or never uses, and makes its search index safe."""
     if exception is not None or app.builder.format != "html":
         return
     out, env = Path(app.outdir), app.env
