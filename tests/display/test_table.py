@@ -479,3 +479,16 @@ def test_resampled_intervals_say_what_they_leave_out() -> None:
     frame.attrs["signature"] = "cradle|n:600|boot:10000@0|v0.1.0"
     bare = show(frame.drop(columns=["low", "high"]), "All.", rows="system", columns="score")
     assert not any("from one run to the next" in note for note in bare.notes)
+
+
+def test_how_it_was_scored_is_folded_on_a_page_and_told_in_a_terminal() -> None:
+    frame = pd.DataFrame({"a": [1]})
+    frame.attrs["signature"] = "lvl:turn|n:9"
+    shown = show(frame, "c", notes="A note.")
+    page = shown._repr_html_()
+    folded = page.partition('<details class="cradle-signature">')[2].partition("</details>")[0]
+    assert "lvl:turn|n:9" in folded
+    assert "A note." not in folded
+    assert page.count("lvl:turn") == page.count("A note.") == 1
+    assert "<details" not in show(pd.DataFrame({"a": [1]}), "c")._repr_html_()
+    assert "Signature `lvl:turn|n:9`." in repr(shown)
