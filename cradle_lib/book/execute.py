@@ -243,12 +243,14 @@ def _finding_first(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return cells
     source = "".join(cells[place]["source"])
     end = _HEADING.search(source).end()  # type: ignore[union-attr]
-    parts = [
+    parts: list[dict[str, Any]] = [
         {"cell_type": "markdown", "metadata": {}, "source": text.strip()}
         for text in (source[:end], source[end:])
         if text.strip()
     ]
-    first = {"cell_type": "code", "execution_count": None, "source": "", "outputs": shown}
+    # A cell without code would not be rendered.
+    note = f"# What the cell tagged {FINDING!r} shows."
+    first = {"cell_type": "code", "execution_count": None, "source": note, "outputs": shown}
     parts.insert(1, first | {"metadata": {"tags": [FINDING, "remove-input"]}})
     return [*cells[:place], *parts, *cells[place + 1 :]]
 

@@ -22,6 +22,7 @@ import pandas as pd
 
 from cradle_lib.display.cells import Cell, clean, with_code
 from cradle_lib.display.grid import Grid
+from cradle_lib.labels import BITS
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
@@ -56,7 +57,7 @@ def to_html(grid: Grid, caption: str, notes: Sequence[str], links: str) -> str:
         The same markup for the same table; no text in it can become markup.
     """
     return str(
-        _styler(grid, _html_cell, html.escape)
+        _styler(grid, _html_cell, _html_head)
         .set_caption(html.escape(clean(caption)))
         .to_html(
             sparse_columns=True,
@@ -211,6 +212,11 @@ def _kind() -> type[Styler]:
 def _html_cell(cell: Cell) -> str:
     small = f' <span class="ci">{html.escape(cell.interval)}</span>' if cell.interval else ""
     return html.escape(cell.text) + small
+
+
+def _html_head(title: str) -> str:
+    """A heading; that of a label may break where its name has its parts."""
+    return title.replace("_", "_<wbr>") if title in BITS else html.escape(title)
 
 
 def _latex_cell(cell: Cell) -> str:

@@ -492,3 +492,14 @@ def test_how_it_was_scored_is_folded_on_a_page_and_told_in_a_terminal() -> None:
     assert page.count("lvl:turn") == page.count("A note.") == 1
     assert "<details" not in show(pd.DataFrame({"a": [1]}), "c")._repr_html_()
     assert "Signature `lvl:turn|n:9`." in repr(shown)
+
+
+def test_a_label_in_a_heading_may_break_where_its_name_has_parts() -> None:
+    frame = pd.DataFrame([["x", "confirm_SH_past", 1.0]], columns=["a", "label", "value"])
+    frame = pd.concat([frame, frame.assign(label="other_<b>")])
+    layout = {"rows": "a", "columns": "label"}
+    page = show(frame, "c", **layout)._repr_html_()
+    assert ">confirm_<wbr>SH_<wbr>past</th>" in page
+    assert ">other_&lt;b&gt;</th>" in page
+    # In a file it is whole.
+    assert "wbr" not in show(frame, "c", **layout).to_latex()
