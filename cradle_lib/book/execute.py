@@ -26,6 +26,8 @@ _ANSI: Final = re.compile(r"\x1b\[[0-9;]*m")
 _HEADING: Final = re.compile(r"^# .*$", re.MULTILINE)
 _SHOW_CODE: Final = "show-input"
 _INJECTED: Final = "injected-parameters"
+#: Tag of the cell whose output opens the page.
+FINDING: Final = "finding"
 _TAGS_THAT_DECIDE: Final = {"hide-cell", "remove-cell", "hide-input", "remove-input", _SHOW_CODE}
 
 
@@ -181,6 +183,7 @@ def _tidy(text: str, job: Job) -> str:
     }
     if job.page.title is not None:
         _retitle(content["cells"], job.page.title)
+    content["cells"] = _finding_first(content["cells"])
     injected = any(_INJECTED in _tags(cell) for cell in content["cells"])
     for number, cell in enumerate(content["cells"]):
         metadata = cell["metadata"]
@@ -225,6 +228,34 @@ def _retitle(cells: list[dict[str, Any]], title: str) -> None:
             cell["source"] = _HEADING.sub(lambda _: f"# {title}", source, count=1)
             return
     cells.insert(0, {"cell_type": "markdown", "metadata": {}, "source": f"# {title}"})
+
+
+def _finding_first(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Moves what the cell tagged ``finding`` shows to right after the page's title.
+
+    The code stays where the author put it: it needs what the cells before it computed.
+    """
+    shown = []
+    for cell in cells:
+        if FINDING in _tags(cell):
+            shown += [output for output in cell["outputs"] if not _is_aside(output)]
+            cell["outputs"] = []
+    titles = (n for n, cell in enumerate(cells) if _HEADING.search("".join(cell["source"])))
+    place = next((n for n in titles if cells[n]["cell_type"] == "markdown"), None)
+    if not shown or place is None:
+        return cells
+    source = "".join(cells[place]["source"])
+    end = _HEADING.search(source).end()  # type: ignore[union-attr]
+    parts: list[dict[str, Any]] = [
+        {"cell_type": "markdown", "metadata": {}, "source": text.strip()}
+        for text in (source[:end], source[end:])
+        if text.strip()
+    ]
+    # A cell without code would not be rendered.
+    note = f"# What the cell tagged {FINDING!r} shows."
+    first = {"cell_type": "code", "execution_count": None, "source": note, "outputs": shown}
+    parts.insert(1, first | {"metadata": {"tags": [FINDING, "remove-input"]}})
+    return [*cells[:place], *parts, *cells[place + 1 :]]
 
 
 def _tags(cell: Mapping[str, Any]) -> list[str]:

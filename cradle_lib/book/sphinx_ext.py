@@ -25,7 +25,9 @@ from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.help_lines import HelpLines, Way, load_help_lines
 from cradle_lib.book.outputs import claim, escape_search_titles, remove_orphans
 from cradle_lib.book.plan import Project
-from cradle_lib.errors import CradleError
+from cradle_lib.book.search import add_terms
+from cradle_lib.book.weight import lighten
+from cradle_lib.errors import BookError, CradleError
 from cradle_lib.record import library_version
 
 # The table of contents is read at 900: until then the pages that it lists may be missing.
@@ -74,7 +76,7 @@ def all_pages_if_any_came_or_went(
 
 
 def tidy_site(app: Sphinx, exception: Exception | None) -> None:
-    """Removes pages that the book no longer has, and makes the search index safe to show."""
+    """Removes what the book no longer has or never uses, and makes its search index safe."""
     if exception is not None or app.builder.format != "html":
         return
     out, env = Path(app.outdir), app.env
@@ -82,6 +84,10 @@ def tidy_site(app: Sphinx, exception: Exception | None) -> None:
     for name in remove_orphans(out, env.found_docs, kept):
         _log.info("[book] removed %s: the book has no such page or file", name)
     escape_search_titles(out)
+    try:
+        lighten(out, {file.name for file in (Path(app.srcdir) / "_static").iterdir()})
+    except BookError as error:
+        _log.warning("%s", error)
 
 
 def clean_page(
@@ -130,6 +136,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Registers the extension with Sphinx."""
     app.connect("config-inited", bring_up_to_date, priority=_BEFORE_TOC)
     app.connect("env-get-outdated", all_pages_if_any_came_or_went)
+    app.connect("doctree-read", add_terms)
     app.connect("build-finished", tidy_site)
     app.connect("html-page-context", clean_page, priority=_AFTER_THEMES)
     app.add_directive("helplines", HelpLinesDirective)
@@ -168,4 +175,5 @@ def _item(name: str, text: str, url: str, ways: tuple[Way, ...] = ()) -> nodes.l
 def _unwanted(script: Any) -> bool:
     name = str(getattr(script, "filename", script) or "")
     code = str(getattr(script, "attributes", {}).get("body") or "")
-    return "thebe" in name or "THEBE" in code or "://" in name
+    # No page has what the buttons of the second one would fold.
+    return "thebe" in name or "togglebutton" in name or "THEBE" in code or "://" in name

@@ -23,6 +23,8 @@ SIMULATED_NOTICE: Final = (
     "The annotators of the surrogate are simulated, and made to agree as far as the paper states: "
     "this shows the procedure at work, and not how clinicians agree."
 )
+# Long, and asked for by few: a reader unfolds it.
+_FOLDED: Final = "Signature"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Banner:
             for name, said in self.notices
         )
         rows = "".join(
-            f"<div><dt>{html.escape(term)}</dt><dd>{html.escape(value)}</dd></div>"
+            f"<div><dt>{html.escape(term)}</dt><dd>{_shown(term, value)}</dd></div>"
             for term, value in self.rows
         )
         return f'<div class="cradle-banner" role="note">{notice}<dl>{rows}</dl></div>'
@@ -87,7 +89,7 @@ def banner(
             rows.append(("Run made at", f"commit {made}, cradle_lib {record.version}"))
     rows.append(("Page made at", f"commit {here}, cradle_lib {library_version()}"))
     if signature is not None:
-        rows.append(("Signature", str(signature)))
+        rows.append((_FOLDED, str(signature)))
     notices = [("Surrogate", SURROGATE_NOTICE)] * corpus.synthetic
     notices += [("Simulated", SIMULATED_NOTICE)] * simulated
     notices += [("Not finished", _progress(run, corpus)) for run in runs if not run.is_finished]
@@ -100,6 +102,12 @@ def _progress(run: Predictions, corpus: Corpus) -> str:
         f"{run.record.name}: {len(run.corpus):,} of {_dialogues(len(chosen))} answered so far; the "
         "page shows these only. `cradle infer` goes on."
     )
+
+
+def _shown(term: str, value: str) -> str:
+    if term != _FOLDED:
+        return html.escape(value)
+    return f"<details><summary>How it was scored</summary>{html.escape(value)}</details>"
 
 
 def _dialogues(number: int) -> str:

@@ -2,8 +2,9 @@
 
 The convention of the library's frames: an estimate is the columns ``value``, ``low`` and
 ``high``; what the paper states of it is ``published``, or ``published_low`` and
-``published_high``; what follows from the paper's numbers is ``derived``, or a range; ``unit``
-says how a row's numbers are written. NaN is what is undefined or not stated.
+``published_high``, with ``published_digits`` decimals; what follows from the paper's numbers is
+``derived``, or a range; ``unit`` says how a row's numbers are written. NaN is what is undefined or
+not stated.
 """
 
 from __future__ import annotations
@@ -22,9 +23,13 @@ from cradle_lib.scoring.core.scores import OVERALL, PER_LABEL
 
 ESTIMATE: Final = ("value", "low", "high")
 STATED: Final = ("published", "published_low", "published_high")
+#: Column with the decimals of what is stated, as it is shown: 47.20 has two.
+STATED_DIGITS: Final = "published_digits"
 DERIVED: Final = ("derived", "derived_low", "derived_high")
 #: Put behind what follows from published numbers without being one of them.
 DERIVED_MARK: Final = "\N{DAGGER}"
+#: Put behind the name of a row of published numbers.
+STATED_MARK: Final = "\N{DOUBLE DAGGER}"
 _JOINERS: Final = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
 Record = Mapping[Hashable, Any]
 
@@ -89,11 +94,13 @@ class Writer:
     def stated(self, record: Record) -> Cell:
         """Writes what the paper states of a row, a number or a range, or else what follows."""
         how = self._how(record)
+        digits = number(record.get(STATED_DIGITS))
+        exact = None if math.isnan(digits) else int(digits)
         value, low, high = (number(record.get(name)) for name in STATED)
         if math.isnan(value) and not math.isnan(low + high):
-            text = f"{write_stated(low, how)} to {write_stated(high, how)}"
+            text = " to ".join(write_stated(end, how, exact) for end in (low, high))
         else:
-            text = write_stated(value, how)
+            text = write_stated(value, how, exact)
         value, low, high = (number(record.get(name)) for name in DERIVED)
         if text != MISSING or math.isnan(value):
             return Cell(text, number=True, published=True)

@@ -22,6 +22,7 @@ import pandas as pd
 
 from cradle_lib.display.cells import Cell, clean, with_code
 from cradle_lib.display.grid import Grid
+from cradle_lib.labels import BITS
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
@@ -56,14 +57,15 @@ def to_html(grid: Grid, caption: str, notes: Sequence[str], links: str) -> str:
         The same markup for the same table; no text in it can become markup.
     """
     return str(
-        _styler(grid, _html_cell, html.escape)
+        _styler(grid, _html_cell, _html_head)
         .set_caption(html.escape(clean(caption)))
         .to_html(
             sparse_columns=True,
             exclude_styles=True,
             grid=grid,
             kinds=_kinds(grid),
-            notes=[with_code(clean(note)) for note in notes],
+            notes=[with_code(clean(note)) for note in notes if not _folds(note)],
+            signatures=[with_code(clean(note)) for note in notes if _folds(note)],
             links=links,
         )
     )
@@ -105,6 +107,24 @@ def to_latex(grid: Grid, caption: str, notes: Sequence[str]) -> str:
     end = lines[body + len(grid.rows) :]
     small = [rf"\par\footnotesize {latex_text(clean(note))}" for note in notes]
     return "\n".join([*lines[:body], *written, *end[:-1], *small, end[-1]]) + "\n"
+
+
+def to_csv(frame: pd.DataFrame) -> str:
+    """Writes a whole frame, unrounded; what is missing is an empty field.
+
+    Args:
+        frame: Its columns are data; its index is left out.
+
+    Returns:
+        CSV. A text that a spreadsheet would compute has a single quote before it.
+    """
+    frame = frame.rename(columns=uncomputed)
+    for place, kind in enumerate(frame.dtypes):
+        if not pd.api.types.is_numeric_dtype(kind):
+            column = frame.iloc[:, place].astype(object).map(uncomputed)
+            frame.isetitem(place, column.to_numpy())
+    # With other ends of lines a return in a text would not be quoted (RFC 4180).
+    return frame.to_csv(index=False, lineterminator="\r\n")
 
 
 def latex_text(text: str) -> str:
@@ -151,6 +171,11 @@ def slug(title: str) -> str:
     return "-".join(words[:8]) or "table"
 
 
+def _folds(note: str) -> bool:
+    """Whether a note says how numbers came about: few readers ask, and it is long."""
+    return note.startswith(("Signature `", "In words: "))
+
+
 def _kinds(grid: Grid) -> list[str]:
     """Classes of the heading of each column: ``num``, ``published``, both or none."""
     columns = ([row[place] for row in grid.rows] for place in range(len(grid.heads)))
@@ -187,6 +212,11 @@ def _kind() -> type[Styler]:
 def _html_cell(cell: Cell) -> str:
     small = f' <span class="ci">{html.escape(cell.interval)}</span>' if cell.interval else ""
     return html.escape(cell.text) + small
+
+
+def _html_head(title: str) -> str:
+    """A heading; that of a label may break where its name has its parts."""
+    return title.replace("_", "_<wbr>") if title in BITS else html.escape(title)
 
 
 def _latex_cell(cell: Cell) -> str:

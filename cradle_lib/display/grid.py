@@ -17,6 +17,8 @@ from cradle_lib.display.cells import (
     DERIVED,
     ESTIMATE,
     STATED,
+    STATED_DIGITS,
+    STATED_MARK,
     Cell,
     Record,
     Writer,
@@ -54,6 +56,12 @@ class Grid:
         return [", ".join(filter(None, head)) for head in self.heads]
 
     @property
+    def names_published(self) -> bool:
+        """Whether a row or a column has the mark of published numbers."""
+        named = [*self.titles, *(row[0].text for row in self.rows)]
+        return any(name.endswith(STATED_MARK) for name in named)
+
+    @property
     def transposed(self) -> Grid:
         """The same with columns as rows; headings of several rows become one."""
         named = zip(self.titles, *self.rows, strict=True)
@@ -82,7 +90,8 @@ class Layout:
         return Writer(self.unit, self.digits, self.formats, self.titles, keys)
 
     @property
-    def _stated(self) -> str:
+    def stated(self) -> str:
+        """What published numbers are called."""
         return clean(self.titles.get("published", "published"))
 
     def grid(self, frame: pd.DataFrame) -> Grid:
@@ -129,7 +138,9 @@ class Layout:
     def _listed(self, frame: pd.DataFrame) -> Grid:
         """Each row of the frame is a row of the table."""
         estimate = "value" in frame.columns
-        hidden = {*ESTIMATE[1:], *STATED[1:], *DERIVED, *_ABOUT} if estimate else set()
+        hidden = (
+            {*ESTIMATE[1:], *STATED[1:], STATED_DIGITS, *DERIVED, *_ABOUT} if estimate else set()
+        )
         kept = [c for c in frame.columns if c not in {*self.rows, *hidden, self.group}]
         order = [*self.rows, *kept]
         group = () if self.group is None else (self.group,)
@@ -192,7 +203,7 @@ class Layout:
             names = row[len(by_row) - len(self.rows) :]
             first, *rest = (write(name) for write, name in zip(stubs, names, strict=True))
             if paper:
-                first = replace(first, text=f"{first.text}: {self._stated}", published=True)
+                first = replace(first, text=f"{first.text} {STATED_MARK}", published=True)
                 rest = [BLANK for _ in rest]
             for column, beside in across:
                 cells = stated if paper or beside else measured
@@ -204,7 +215,7 @@ class Layout:
 
     def _head(self, key: Key, paper: bool) -> tuple[str, ...]:
         *outer, last = (self._write.name(part) for part in key)
-        return (*outer, f"{last}: {self._stated}" if paper else last)
+        return (*outer, f"{last}: {self.stated}" if paper else last)
 
     def _grouped(self, key: Any) -> str:
         return "" if missing(key) or key == "" else self._write.name(key)
@@ -214,7 +225,8 @@ class Layout:
         spare = [
             str(name)
             for name in one
-            if name not in (*ESTIMATE, *STATED, *DERIVED) and not _equal(one[name], other[name])
+            if name not in (*ESTIMATE, *STATED, STATED_DIGITS, *DERIVED)
+            and not _equal(one[name], other[name])
         ]
         advice = f"Add {' or '.join(map(repr, spare))} to `rows` or `columns`" if spare else ""
         return f"two rows of the frame are for the same cell ({place}). {advice}".strip()

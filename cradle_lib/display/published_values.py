@@ -13,13 +13,13 @@ import math
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 
 from cradle_lib import paths
 from cradle_lib.detection.registry import load_registry
-from cradle_lib.display.cells import DERIVED, STATED
+from cradle_lib.display.cells import DERIVED, STATED, STATED_DIGITS
 from cradle_lib.errors import BookError
 from cradle_lib.published import published_table
 
@@ -61,7 +61,8 @@ def published_frame(pattern: str) -> pd.DataFrame:
     Returns:
         One row for each number or range, in the file's order: a text column for each name in
         braces; ``published`` (float; NaN for a range), ``published_low`` and ``published_high``
-        (float; NaN for a number), ``unit`` (of :func:`.write`; a share is 0 to 1), ``where``
+        (float; NaN for a number), ``published_digits`` (decimals as stated, of the number as it is
+        shown), ``unit`` (of :func:`.write`; a share is 0 to 1), ``where``
         (section of the paper) and ``note``.
 
     Raises:
@@ -75,7 +76,7 @@ def published_frame(pattern: str) -> pd.DataFrame:
     fields += [rf"(?P<{name}>.+)" for name in names[-1:]] + [""]
     form = "".join(re.escape(part) + field for part, field in zip(parts, fields, strict=True))
     whole = re.compile(form)
-    rows: dict[tuple[str, ...], dict[str, object]] = {}
+    rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for key, entry in published_table().items():
         end = next((end for end in ("_low", "_high") if key.endswith(end)), "")
         if (found := whole.fullmatch(key.removesuffix(end))) is None:
@@ -86,8 +87,9 @@ def published_frame(pattern: str) -> pd.DataFrame:
             tuple(found[name] for name in names),
             {name: found[name] for name in names}
             | dict.fromkeys(STATED, math.nan)
-            | {"unit": unit, "where": entry.where, "note": entry.note},
+            | {STATED_DIGITS: 0, "unit": unit, "where": entry.where, "note": entry.note},
         )
+        row[STATED_DIGITS] = max(row[STATED_DIGITS], _decimals(entry.text, entry.unit))
         row[f"published{end}"] = value
     if not rows:
         raise BookError(
@@ -102,21 +104,23 @@ def reference_points() -> pd.DataFrame:
 
     Returns:
         Columns ``system`` (id in the registry), ``level``, ``score``, ``published`` (a share, 0 to
-        1) and ``note``.
+        1), ``published_digits`` and ``note``.
 
     Raises:
         BookError: If the file can't be read, or is not as expected.
     """
     path = paths.PUBLISHED / "reference_points.csv"
     try:
-        found = pd.read_csv(path).astype({"value": float})
+        found = pd.read_csv(path, dtype={"value": str})
         found = found[["system", "level", "score", "value", "note"]]
+        found[STATED_DIGITS] = [_decimals(text, "percent") for text in found["value"]]
+        found["value"] = found["value"].astype(float) / 100
     except (OSError, KeyError, ValueError) as error:
         raise BookError(
             f"{paths.shown(path)}: expected system, level, score, value and note on each line "
             f"({error}). Restore it from the repository"
         ) from None
-    return found.assign(value=found["value"] / 100).rename(columns={"value": "published"})
+    return found.rename(columns={"value": "published"})
 
 
 def with_published(
@@ -143,7 +147,7 @@ def with_published(
         BookError: If the frame lacks a column to match by, or no key has the form.
     """
     source = published_frame(stated) if isinstance(stated, str) else stated
-    beside = (*STATED, *DERIVED)
+    beside = (*STATED, STATED_DIGITS, *DERIVED)
     about = (*beside, "unit", "where", "note", "solutions")
     keys = [name for name in source.columns if name not in about]
     if absent := [name for name in keys if name not in frame.columns]:
@@ -175,3 +179,9 @@ def with_published(
         made = pd.concat([made, added], ignore_index=True)
         made.attrs = dict(frame.attrs)
     return made
+
+
+def _decimals(text: str, unit: str) -> int:
+    """Decimals of a number as it is shown, which is per 100 where it is stated as a share."""
+    decimals = len(text.partition(".")[2])
+    return max(0, decimals - 2) if unit == "share" else decimals

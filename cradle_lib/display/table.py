@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 import pandas as pd
 
 from cradle_lib.display import export
-from cradle_lib.display.cells import clean
+from cradle_lib.display.cells import STATED_MARK, clean
 from cradle_lib.display.grid import Grid, Layout
 from cradle_lib.display.units import Format
 from cradle_lib.errors import BookError
@@ -38,17 +38,8 @@ class Table:
     name: str
 
     def to_csv(self) -> str:
-        """Writes the whole frame, unrounded; what is missing is an empty field.
-
-        A text that a spreadsheet would compute has a single quote before it.
-        """
-        frame = _without_index(self.frame).rename(columns=export.uncomputed)
-        for place, kind in enumerate(frame.dtypes):
-            if not pd.api.types.is_numeric_dtype(kind):
-                column = frame.iloc[:, place].astype(object).map(export.uncomputed)
-                frame.isetitem(place, column.to_numpy())
-        # With other ends of lines a return in a text would not be quoted (RFC 4180).
-        return frame.to_csv(index=False, lineterminator="\r\n")
+        """Writes the whole frame: see :func:`.export.to_csv`."""
+        return export.to_csv(_without_index(self.frame))
 
     def to_latex(self) -> str:
         r"""Writes the table as shown, for a paper; it needs ``\usepackage{booktabs}``."""
@@ -124,7 +115,8 @@ def show(
             of a column of the frame, or by a value that names a row or column of the table.
         titles: What columns and names are called on the page, where they should be
             called otherwise than in the frame. Scores have their names already; ``published``
-            is what is put after the name of a row or column of published values.
+            is what is put after the name of a column of published values, and said of the mark of
+            their rows.
         published: Whether published values stand in rows under those of the frame or in columns
             beside them; by default in columns if there is one column of values, else in rows.
         transpose: Whether the columns of the table are shown as its rows.
@@ -156,10 +148,12 @@ def show(
         transpose=transpose,
     )
     signatures = _signatures(data)
-    said = (*_tuple(notes), *(f"Signature `{line}`." for line in signatures))
+    grid = layout.grid(data)
+    said = (f"{STATED_MARK}: {layout.stated}.",) if grid.names_published else ()
+    said = (*said, *_tuple(notes), *(f"Signature `{line}`." for line in signatures))
     if "low" in data and data["low"].notna().any() and any(map(_DRAWN.search, signatures)):
         said = (*said, RESAMPLED)
-    return Table(frame, caption, layout.grid(data), said, export.slug(name or caption))
+    return Table(frame, caption, grid, said, export.slug(name or caption))
 
 
 #: What an interval over dialogues leaves out.

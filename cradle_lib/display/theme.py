@@ -25,6 +25,7 @@ from typing import Any, Final
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import seaborn as sns
 from matplotlib import pyplot
 from matplotlib.axes import Axes
@@ -34,6 +35,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import LogFormatterMathtext, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
+from cradle_lib.display import export
 from cradle_lib.display.cells import clean
 from cradle_lib.errors import BookError
 
@@ -115,6 +117,7 @@ class Picture:
         alt: What a reader who can't see it needs to know.
         caption: What everybody reads under it.
         wide: Whether it scrolls sideways on a phone instead of shrinking.
+        csv: The data behind it, if it comes with them.
     """
 
     light: bytes
@@ -122,10 +125,11 @@ class Picture:
     alt: str
     caption: str
     wide: bool
+    csv: str | None = None
 
     def _repr_html_(self) -> str:
         images = "".join(
-            f'<img class="only-{name}" alt="{html.escape(self.alt)}" '
+            f'<img class="only-{name}" alt="{html.escape(self.alt)}" {self._size}'
             f'src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}">'
             for name, svg in (("light", self.light), ("dark", self.dark))
         )
@@ -136,15 +140,37 @@ class Picture:
             )
         return (
             f'<figure class="cradle-figure{" cradle-wide" * self.wide}">{images}'
-            f"<figcaption>{html.escape(self.caption)}</figcaption></figure>"
+            f"<figcaption>{html.escape(self.caption)}</figcaption></figure>{self._links}"
         )
+
+    @property
+    def _links(self) -> str:
+        if self.csv is None:
+            return ""
+        file = ("CSV", f"{export.slug(self.caption)}.csv", "text/csv", self.csv)
+        return export.links(self.caption, [file])
+
+    @property
+    def _size(self) -> str:
+        """Width and height, so that a page knows its layout before it has drawn the picture."""
+        found = re.search(rb'width="([\d.]+)pt" height="([\d.]+)pt"', self.light)
+        if found is None:
+            return ""
+        width, height = (round(float(points) * _PIXELS) for points in found.groups())
+        return f'width="{width}" height="{height}" '
 
     def __repr__(self) -> str:
         """Gives the caption and the alternative text, for readers of plain text."""
         return f"Figure: {self.caption} {self.alt}"
 
 
-def show_figure(drawing: Figure | Axes | sns.axisgrid.Grid, *, alt: str, caption: str) -> Picture:
+def show_figure(
+    drawing: Figure | Axes | sns.axisgrid.Grid,
+    *,
+    alt: str,
+    caption: str,
+    data: pd.DataFrame | None = None,
+) -> Picture:
     """Puts a drawing on a page, for light and for dark readers.
 
     Args:
@@ -152,6 +178,7 @@ def show_figure(drawing: Figure | Axes | sns.axisgrid.Grid, *, alt: str, caption
             axes of one, or a grid of them. It is closed, so that a notebook does not show it twice.
         alt: What a reader who can't see it needs to know: what is shown, and the finding.
         caption: One or two sentences.
+        data: What is drawn, to be offered as a file where no table shows it.
 
     Returns:
         The picture. Nothing of the drawing is cut off; wider than :data:`WIDTH` it scrolls on
@@ -177,7 +204,8 @@ def show_figure(drawing: Figure | Axes | sns.axisgrid.Grid, *, alt: str, caption
         _check_sizes(figure, 1 if wide else min(1, _PHONE / width))
     finally:
         pyplot.close(figure)
-    return Picture(svg, _dark(svg), alt, caption, wide)
+    file = None if data is None else export.to_csv(data)
+    return Picture(svg, _dark(svg), alt, caption, wide, file)
 
 
 def _svg(figure: Figure) -> bytes:

@@ -67,12 +67,23 @@ def write(number: float, how: Format = "number", digits: int | None = None) -> s
     return f"{factor * number:{sign}z,.{decimals}f}"
 
 
-def write_stated(number: float, how: Format = "number") -> str:
-    """Writes a published number as it is stated: never rounded, and never made more exact."""
+def write_stated(number: float, how: Format = "number", digits: int | None = None) -> str:
+    """Writes a published number as it is stated: never rounded, and never made more exact.
+
+    Args:
+        number: As for :func:`write`.
+        how: As for :func:`write`.
+        digits: Decimals with which it is stated, zeros at its end among them; those that it needs
+            if ``None``.
+
+    Returns:
+        The number.
+    """
     if callable(how) or "{" in how or not math.isfinite(number):
         return write(number, how)
     factor, sign, _ = _unit(how)
-    return f"{factor * number:{sign},.12g}"
+    exact = ".12g" if digits is None else f".{digits}f"
+    return f"{factor * number:{sign},{exact}}"
 
 
 def _unit(name: str) -> tuple[float, str, int]:

@@ -161,7 +161,7 @@ def test_labels_ticked_in_the_browser_arrive(
     turn(page, 3)
     page.keyboard.press("Escape")
     page.keyboard.press(HOTKEYS["confirm_DV_ongoing"])
-    page.get_by_text(title("alert_past"), exact=True).first.click()
+    page.get_by_text(title("confirm_DV_past"), exact=True).first.click()
     turn(page, 5)
     page.keyboard.press("Escape")
     picture(page, "annotation-task")
@@ -181,7 +181,7 @@ def test_labels_ticked_in_the_browser_arrive(
 
     expected = [0] * len(TEXTS)
     expected[3] = BITS["alert_ongoing"]
-    expected[5] = mask_of(["alert_past", "confirm_DV_ongoing"])
+    expected[5] = mask_of(["confirm_DV_ongoing", "confirm_DV_past"])
     for kind in ("JSON", "JSON_MIN"):
         export = server.export(project, kind, tmp_path / f"{kind}.json")
         found = given(read_exports([export], study, corpus))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from urllib.parse import quote, unquote, urlsplit
 
 import pytest
 from axe_core_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Page
 
+from .looks import FAINT, LOOKS
 from .site import PHONE, WIDE, Site, set_theme
 
 pytestmark = pytest.mark.xdist_group("book")
@@ -55,6 +60,9 @@ class Visit:
     sticking_out: list[str]
     scroll_width: int
     facts: dict[str, object]
+    looks: dict[str, dict[str, object]]
+    faint: dict[str, list[str]]
+    weight: int
 
 
 # Contrast is the slow check, and the rows of a table are coloured alike from the fifth one on.
@@ -72,23 +80,33 @@ def violations(page: Page, question: str) -> list[str]:
     ]
 
 
+def files_of(requests: list[str]) -> set[str]:
+    """The files that a page was made of when it was opened from its folder."""
+    addresses = (urlsplit(url) for url in requests)
+    return {unquote(parts.path) for parts in addresses if parts.scheme == "file"}
+
+
 @pytest.fixture(scope="module")
 def visits(site: Site, browser: Browser) -> list[Visit]:
-    """Every page, seen wide in light and dark, and on a phone."""
+    """Every page: wide in light and dark from a server, and on a phone from its file."""
     found = []
+    own = ("data:", site.address, site.folder.as_uri())
     for name in site.pages:
         page = browser.new_page(reduced_motion="reduce")
         errors: list[str] = []
         requests: list[str] = []
-        page.on("console", lambda m, to=errors: to.append(m.text) if m.type == "error" else None)
+        page.on("console", lambda m, to=errors: to.append(f"{m.type}: {m.text}"))
         page.on("pageerror", lambda error, to=errors: to.append(str(error)))
         page.on("request", lambda request, to=requests: to.append(request.url))
-        seen = {}
+        seen, looks, faint = {}, {}, {}
+        here = (site.folder / name).as_uri()
         for view, (width, height) in (("wide", WIDE), ("phone", PHONE)):
             page.set_viewport_size({"width": width, "height": height})
-            page.goto(site.url(name), wait_until="load")
+            page.goto(site.url(name) if view == "wide" else here, wait_until="load")
+            looks[view] = page.evaluate(LOOKS)
             for theme in ("light", "dark") if view == "wide" else ("light",):
                 set_theme(page, theme)
+                faint[f"{view}, {theme}"] = page.evaluate(FAINT)
                 asked = [CONTRAST] if view == "wide" else []
                 asked += [EVERYTHING_ELSE] if theme == "light" else []
                 seen[f"{view}, {theme}"] = [v for each in asked for v in violations(page, each)]
@@ -96,11 +114,14 @@ def visits(site: Site, browser: Browser) -> list[Visit]:
             Visit(
                 page=name,
                 errors=errors,
-                elsewhere=[url for url in requests if not url.startswith(("data:", site.address))],
+                elsewhere=[url for url in requests if not url.startswith(own)],
                 violations=seen,
                 sticking_out=page.evaluate(STICKING_OUT),
                 scroll_width=page.evaluate("document.documentElement.scrollWidth"),
                 facts=page.evaluate(FACTS),
+                looks=looks,
+                faint=faint,
+                weight=sum(Path(file).stat().st_size for file in files_of(requests)),
             )
         )
         page.close()
@@ -113,7 +134,7 @@ def sections(visits: list[Visit]) -> list[Visit]:
     return found
 
 
-def test_no_page_has_an_error_in_its_scripts(visits: list[Visit]) -> None:
+def test_no_page_says_anything_on_the_console(visits: list[Visit]) -> None:
     assert {visit.page: visit.errors for visit in visits if visit.errors} == {}
 
 
@@ -129,6 +150,40 @@ def test_axe_finds_no_barrier_on_any_page(visits: list[Visit], view: str) -> Non
 def test_nothing_is_wider_than_a_phone(visits: list[Visit]) -> None:
     wide = {v.page: v.sticking_out for v in visits if v.sticking_out or v.scroll_width > PHONE[0]}
     assert wide == {}
+
+
+@pytest.mark.parametrize("view", ["wide", "phone"])
+def test_what_scrolls_says_so_and_keeps_its_first_column(visits: list[Visit], view: str) -> None:
+    assert any(v.looks["phone"]["finding"] for v in visits)
+    for fault in ("unmarked", "loose"):
+        assert {v.page: v.looks[view][fault] for v in visits if v.looks[view][fault]} == {}
+
+
+@pytest.mark.parametrize("view", ["wide", "phone"])
+def test_every_text_can_be_read(visits: list[Visit], view: str) -> None:
+    for fault in ("signs", "small", "captions"):
+        assert {v.page: v.looks[view][fault] for v in visits if v.looks[view][fault]} == {}
+    # Half a pixel less is what rounding an image's width to whole ones may take.
+    least = {v.page: v.looks[view]["least"] for v in visits}
+    assert {page: size for page, size in least.items() if float(str(size)) < 8.9} == {}
+
+
+@pytest.mark.parametrize("view", ["wide, light", "wide, dark", "phone, light"])
+def test_every_text_stands_out_from_its_ground(visits: list[Visit], view: str) -> None:
+    assert {v.page: v.faint[view] for v in visits if v.faint[view]} == {}
+
+
+def test_a_section_opens_with_its_finding(visits: list[Visit]) -> None:
+    for visit in sections(visits):
+        finding = str(visit.looks["wide"]["finding"]).strip()
+        assert visit.looks["wide"]["opens"], visit.page
+        assert finding.endswith("."), visit.page
+        assert not re.search(r"\bnan\b|None", finding), finding
+
+
+def test_half_of_the_pages_weigh_less_than_half_a_megabyte(visits: list[Visit]) -> None:
+    assert min(visit.weight for visit in visits) > 100_000
+    assert median(visit.weight for visit in visits) < 500_000
 
 
 def test_every_page_names_help_and_its_purpose(visits: list[Visit]) -> None:
@@ -168,6 +223,40 @@ def test_the_search_finds_a_page_and_shows_no_line_of_it(site: Site, browser: Br
     page.goto(site.url("search.html?q=protocol"))
     page.locator("#search-results li a", has_text="The protocol").wait_for()
     assert page.locator("#search-results .context").count() == 0
+    page.close()
+
+
+def test_a_search_leads_to_the_right_page_first(site: Site, browser: Browser) -> None:
+    right = {
+        "confusion matrix": "sections/confusion",
+        "temporal confusion": "sections/error-analysis",
+        "kappa": "sections/agreement",
+        "Figure 13": "sections/before-after",
+        "Table 11": "sections/per-label",
+        "988": "help",
+        "threshold": "sections/thresholds",
+        "fine-tuning": "sections/training",
+        "confirm_SI_passive_ongoing": "sections/per-label",
+        "alluvial": "sections/adjudication",
+    }
+    page, found = browser.new_page(), {}
+    for words in right:
+        page.goto((site.folder / "search.html").as_uri() + f"?q={quote(words)}")
+        first = page.locator("#search-results li a").first
+        found[words] = str(first.get_attribute("href")).partition(".html")[0]
+    assert found == right
+    page.close()
+
+
+def test_the_search_stays_in_view(site: Site, browser: Browser) -> None:
+    page = browser.new_page(viewport={"width": WIDE[0], "height": WIDE[1]})
+    page.goto(site.url("references.html"))
+    bar = page.locator(".bd-sidebar-primary")
+    bar.evaluate("bar => bar.scrollTo(0, bar.scrollHeight)")
+    assert bar.evaluate("bar => bar.scrollTop") > 100
+    box = page.locator(".bd-sidebar-primary .search-button-field").bounding_box()
+    assert box is not None
+    assert 0 <= box["y"] < 60
     page.close()
 
 

@@ -72,6 +72,27 @@ def test_a_changed_notebook_executes_its_own_page(project: Project) -> None:
     assert text_of(project.sections / "words.ipynb") == "2\nmore\n"
 
 
+def test_a_finding_opens_the_page_and_its_code_stays_where_it_is(project: Project) -> None:
+    path = project.notebooks / "words.ipynb"
+    content = json.loads(notebook([*WORDS, "print('two words')", "print('last')"]))
+    content["cells"][2]["metadata"]["tags"] = ["finding"]
+    title = {"cell_type": "markdown", "id": "t", "metadata": {}, "source": "# Words\n\nWhy."}
+    path.write_text(json.dumps({**content, "cells": [title, *content["cells"]]}), encoding="utf-8")
+
+    bring(project)
+
+    cells = json.loads((project.sections / "words.ipynb").read_text(encoding="utf-8"))["cells"]
+    heading, finding, why, *rest = cells
+    assert (heading["source"], why["source"]) == ("# Words", "Why.")
+    assert finding["metadata"]["tags"] == ["finding", "remove-input"]
+    # Without code it would not be rendered.
+    assert finding["source"].startswith("# ")
+    assert finding["outputs"][0]["text"] == ["two words\n"]
+    [code] = [cell for cell in rest if "finding" in cell["metadata"]["tags"]]
+    assert ("".join(code["source"]), code["outputs"]) == ("print('two words')", [])
+    assert len({cell["id"] for cell in cells}) == len(cells)
+
+
 def test_a_changed_parameter_executes_its_own_page(project: Project) -> None:
     write(project.root / "data/three.txt", "three other words")
     edit(project.plan, "{name: one.txt}", "{name: three.txt}")

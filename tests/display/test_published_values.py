@@ -76,7 +76,7 @@ def test_published_values_stand_beside_the_rows_they_belong_to() -> None:
     paper = {line["key"]: line["value"] for line in lines("published.csv")}
     expected = [np.nan, float(paper["result.turn.micro_f1.claude"]) / 100, np.nan]
     np.testing.assert_allclose(made["published"], expected)
-    pd.testing.assert_frame_equal(made.drop(columns="published"), before)
+    pd.testing.assert_frame_equal(made.drop(columns=["published", "published_digits"]), before)
     pd.testing.assert_frame_equal(frame, before)
     assert made.attrs == {"signature": "s"}
 
@@ -111,6 +111,25 @@ def test_systems_that_were_not_run_can_be_added() -> None:
     assert made.attrs == {"signature": "s"}
 
 
+@pytest.mark.parametrize(
+    ("pattern", "shown"),
+    [
+        ("result.{level}.{score}.{system}", "47.20"),
+        ("annotation.{team}_{kind}_jaccard", "0.67 to 1.00"),
+        ("confusion.{gold}.{tag}.{system}", "20"),
+    ],
+)
+def test_what_is_published_keeps_the_zeros_with_which_it_is_printed(
+    pattern: str, shown: str
+) -> None:
+    frame = published_frame(pattern)
+    rows = [name for name in frame.columns if name not in ("published", "published_low")][:3]
+    frame = frame.assign(value=math.nan)
+    names = [x for x in rows if not x.startswith(("published", "unit", "where", "note"))]
+    table = show(frame, "Stated.", rows=names[0], columns=names[1:] or "unit")
+    assert shown in {cell.text for row in table.grid.rows for cell in row}
+
+
 def test_what_only_follows_stands_beside_with_its_mark() -> None:
     derived = pd.DataFrame(
         {"system": ["one", "two"], "derived": [0.123, 0.5], "derived_low": [math.nan, 0.25]}
@@ -120,10 +139,13 @@ def test_what_only_follows_stands_beside_with_its_mark() -> None:
     made = with_published(frame, pd.concat([stated, derived]), others=True)
     table = show(made, "All.", rows="system", columns="score", published="rows")
     cells = {row[0].text: row[1] for row in table.grid.rows}
-    assert cells["one: published"].text == "12.30\N{DAGGER}"
-    assert cells["two: published"].text == "25.00 to 75.00\N{DAGGER}"
-    assert cells["three: published"].text == "40"
-    assert [cells[f"{name}: published"].derived for name in ("one", "three")] == [True, False]
+    assert cells["one \N{DOUBLE DAGGER}"].text == "12.30\N{DAGGER}"
+    assert cells["two \N{DOUBLE DAGGER}"].text == "25.00 to 75.00\N{DAGGER}"
+    assert cells["three \N{DOUBLE DAGGER}"].text == "40"
+    assert [cells[f"{name} \N{DOUBLE DAGGER}"].derived for name in ("one", "three")] == [
+        True,
+        False,
+    ]
 
 
 def test_every_system_with_a_published_score_has_a_name() -> None:

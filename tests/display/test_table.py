@@ -97,7 +97,7 @@ def test_a_long_frame_becomes_a_cell_for_each_row(scores: pd.DataFrame) -> None:
         ["12 dialogues"],
         ["small", "90.0 [50.0, 100.0]", DASH],
         ["Published"],
-        ["Claude: published", "47.11", DASH],
+        ["Claude \N{DOUBLE DAGGER}", "47.11", DASH],
     ]
     # The sample's 90 has no rival: it stands under another heading, and has another signature.
     assert marked(shown) == {"25.0 [22.0, 28.0]", "30.0"}
@@ -110,7 +110,7 @@ def test_only_what_shares_a_signature_is_compared(scores: pd.DataFrame) -> None:
     assert marked(rivals) == {"90.0 [50.0, 100.0]", "30.0"}
     told = show(scores, "c", rows="system", columns="score", best="system")
     assert marked(told) == {"25.0 [22.0, 28.0]", "30.0"}
-    assert told.notes == ("Signature `a`.", "Signature `b`.")
+    assert told.notes == ("\N{DOUBLE DAGGER}: published.", "Signature `a`.", "Signature `b`.")
 
 
 def test_how_answers_were_decoded_keeps_no_system_out_of_the_contest(scores: pd.DataFrame) -> None:
@@ -164,7 +164,8 @@ def test_the_best_is_marked_as_shown_and_only_where_there_is_a_contest(
 def test_what_is_stated_is_called_what_it_is(scores: pd.DataFrame) -> None:
     titles = {"published": "measured by others"}
     shown = show(scores, "c", rows="system", columns="score", titles=titles)
-    assert lines(shown)[-1][0] == "Claude: measured by others"
+    assert lines(shown)[-1][0] == "Claude \N{DOUBLE DAGGER}"
+    assert shown.notes[0] == "\N{DOUBLE DAGGER}: measured by others."
 
 
 def test_columns_in_levels_have_headings_over_headings(scores: pd.DataFrame) -> None:
@@ -478,3 +479,27 @@ def test_resampled_intervals_say_what_they_leave_out() -> None:
     frame.attrs["signature"] = "cradle|n:600|boot:10000@0|v0.1.0"
     bare = show(frame.drop(columns=["low", "high"]), "All.", rows="system", columns="score")
     assert not any("from one run to the next" in note for note in bare.notes)
+
+
+def test_how_it_was_scored_is_folded_on_a_page_and_told_in_a_terminal() -> None:
+    frame = pd.DataFrame({"a": [1]})
+    frame.attrs["signature"] = "lvl:turn|n:9"
+    shown = show(frame, "c", notes="A note.")
+    page = shown._repr_html_()
+    folded = page.partition('<details class="cradle-signature">')[2].partition("</details>")[0]
+    assert "lvl:turn|n:9" in folded
+    assert "A note." not in folded
+    assert page.count("lvl:turn") == page.count("A note.") == 1
+    assert "<details" not in show(pd.DataFrame({"a": [1]}), "c")._repr_html_()
+    assert "Signature `lvl:turn|n:9`." in repr(shown)
+
+
+def test_a_label_in_a_heading_may_break_where_its_name_has_parts() -> None:
+    frame = pd.DataFrame([["x", "confirm_SH_past", 1.0]], columns=["a", "label", "value"])
+    frame = pd.concat([frame, frame.assign(label="other_<b>")])
+    layout = {"rows": "a", "columns": "label"}
+    page = show(frame, "c", **layout)._repr_html_()
+    assert ">confirm_<wbr>SH_<wbr>past</th>" in page
+    assert ">other_&lt;b&gt;</th>" in page
+    # In a file it is whole.
+    assert "wbr" not in show(frame, "c", **layout).to_latex()

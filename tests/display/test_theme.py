@@ -172,6 +172,19 @@ def test_the_page_gets_both_versions_with_the_same_alternative_text() -> None:
     sources = [(image["src"] or "").partition(";base64,")[2] for image in parsed.found]
     assert [base64.b64decode(source) for source in sources] == [picture.light, picture.dark]
     assert repr(picture) == 'Figure: Three <bars>. Bars, "quoted" <b>.'
+    # As wide as drawn, so that a page knows its layout before it has the picture: 96 px an inch.
+    box = ElementTree.fromstring(picture.light)
+    for name in ("width", "height"):
+        points = float(str(box.get(name)).removesuffix("pt"))
+        assert [image[name] for image in parsed.found] == [str(round(points * 96 / 72))] * 2
+
+
+def test_a_figure_may_come_with_its_numbers() -> None:
+    data = pd.DataFrame({"gold": ["=1+1"], "count": [2]}, index=[7])
+    picture = show_figure(bars(), alt="a", caption="Counts <of> all.", data=data)
+    [held] = re.findall(r'download="counts-of-all\.csv".*base64,([^"]+)"', picture._repr_html_())
+    assert base64.b64decode(held).decode() == "gold,count\r\n'=1+1,2\r\n"
+    assert "download" not in shown(bars())._repr_html_()
 
 
 def test_a_wide_figure_scrolls_in_a_box_that_the_keyboard_reaches() -> None:

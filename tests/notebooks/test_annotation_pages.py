@@ -79,20 +79,20 @@ def test_every_stated_range_stands_beside_what_is_found(page: Page) -> None:
     found = lines(ranges)
     here, otherwise = "As the ranges are read here", "Read otherwise"
     one, two = "Team 1, round 1", "Team 2, round 1"
-    assert len({name.removesuffix(": published") for _, name in found}) == 8
+    assert len({name.removesuffix(" \N{DOUBLE DAGGER}") for _, name in found}) == 8
     exact = "Exact match, all turns (%)"
     assert found[here, exact][one] == "87.50"
-    stated = found[here, f"{exact}: published"]
+    stated = found[here, f"{exact} \N{DOUBLE DAGGER}"]
     assert (stated[one], stated[two]) == ("96.78", "91.69")
     assert found[otherwise, "Exact match, user turns (%)"][one] == "83.33"
     # Team 1 on its three labelled turns: alerts 1 of 2, self-harm 1 of 1.
     assert found[here, "Jaccard of alerts"][one] == "0.50 to 0.50"
     confirms = found[here, "Jaccard of confirms but passive"]
     assert (confirms[one], confirms[two]) == ("1.00 to 1.00", "0.00 to 0.00")
-    assert found[here, "Jaccard of confirms but passive: published"][one] == "0.67 to 1"
+    assert found[here, "Jaccard of confirms but passive \N{DOUBLE DAGGER}"][one] == "0.67 to 1.00"
     # Nobody gave it, so that what the paper states stands alone.
     assert (here, "Jaccard of passive, ongoing") not in found
-    assert found[here, "Jaccard of passive, ongoing: published"][one] == "0.3"
+    assert found[here, "Jaccard of passive, ongoing \N{DOUBLE DAGGER}"][one] == "0.30"
     # Alert: 2 of 3 the same, chance (2 x 1 + 1 x 2) / 9 = 4/9: 0.4. Self-harm: all the same.
     assert found[otherwise, "Kappa of each label"][one] == "0.40 to 1.00"
     by_label = lines(labels)
@@ -100,8 +100,8 @@ def test_every_stated_range_stands_beside_what_is_found(page: Page) -> None:
     alert = by_label["Team 1, round 1", "alert_ongoing"]
     assert (alert["Both"], alert["Only one"], alert["Only the other"]) == ("1", "1", "0")
     assert (alert["Jaccard"], alert["Jaccard: published"]) == ("0.50", "0.42 to 0.69")
-    assert by_label[two, "confirm_SI_passive_past"]["Jaccard: published"] == "0.3"
-    assert by_label[two, "confirm_DV_past"]["Jaccard: published"] == "0.5 to 1"
+    assert by_label[two, "confirm_SI_passive_past"]["Jaccard: published"] == "0.30"
+    assert by_label[two, "confirm_DV_past"]["Jaccard: published"] == "0.50 to 1.00"
     assert by_label[two, "all labels"]["Cohen's kappa: published"] == "0.51 to 0.75"
     exact_match = lines(units)["Team 1: A and B", "Exact match"]
     assert list(exact_match.values())[1:] == ["0.67", "0.83", "0.88"]

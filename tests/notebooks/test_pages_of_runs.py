@@ -56,10 +56,10 @@ def test_results_over_other_dialogues_stand_apart_without_published_values(
     assert "40 dialogues, 160 user turns" in whole[0]
     assert "4 dialogues, 16 of 160 user turns" in part[0]
     names = [run.record.name for run in runs]
-    assert whole[1] == [names[0], f"{names[0]}: published", names[1]]
+    assert whole[1] == [names[0], f"{names[0]} \N{DOUBLE DAGGER}", names[1]]
     assert part[1] == names
     assert paper[0] == "Published by the paper, on the real test split"
-    assert "Claude: published" in paper[1]
+    assert "Claude \N{DOUBLE DAGGER}" in paper[1]
 
 
 def test_a_run_of_a_published_system_has_the_papers_values_right_below(
@@ -68,10 +68,10 @@ def test_a_run_of_a_published_system_has_the_papers_values_right_below(
     run = make_run("qwen3-32b", corpus.gold)
     named = replace(run, record=run.record.model_copy(update={"name": "Qwen3-32B"}))
     ours, paper = groups(tables("results", [named])[0]).values()
-    assert ours == ["Qwen3-32B", "Qwen3-32B: published"]
+    assert ours == ["Qwen3-32B", "Qwen3-32B \N{DOUBLE DAGGER}"]
     # It is not listed a second time among the systems that were not run.
-    assert "Qwen3-32B: published" not in paper
-    stated = cells(tables("results", [named])[0], "Qwen3-32B: published")
+    assert "Qwen3-32B \N{DOUBLE DAGGER}" not in paper
+    stated = cells(tables("results", [named])[0], "Qwen3-32B \N{DOUBLE DAGGER}")
     assert stated["Micro F1"].text == "43.75"
     assert stated["Exact match"].text == "\N{EN DASH}"
     # The paper's values are in no contest.
@@ -112,14 +112,14 @@ def test_a_perfect_run_is_perfect_in_the_cells_that_the_paper_states(
     corpus: Corpus, make_run: Callable[..., Predictions], tables: Tables
 ) -> None:
     [table] = tables("confusion", [make_run("keyword", corpus.gold)])
-    shown = [tuple(cell.text for cell in row) for row in table.grid.rows]
-    assert [row[2] for row in shown] == ["100", "100", "100", "0", "0"]
-    # Five cells of two systems, as Appendix D.3 states them.
-    # Both pairings of a run, then the two systems of the paper.
-    assert [row[3] for row in shown] == ["100", "100", "100", "0", "0"]
-    assert [row[4:] for row in shown] == [
-        ("27", "45"), ("14", "31"), ("25", "53"), ("36", "8"), ("23", "20")
-    ]  # fmt: skip
+    assert table.grid.groups == ["One to one", "All with all", *["The paper, real test split"] * 2]
+    # Five cells of two systems, as Appendix D.3 states them, after both pairings of a run.
+    assert [[cell.text for cell in row[1:]] for row in table.grid.rows] == [
+        ["100", "100", "100", "0", "0"],
+        ["100", "100", "100", "0", "0"],
+        ["27", "14", "25", "36", "23"],
+        ["45", "31", "53", "8", "20"],
+    ]
 
 
 def test_names_are_text_in_every_table(runs: list[Predictions], tables: Tables) -> None:
@@ -133,9 +133,9 @@ def test_names_are_text_in_every_table(runs: list[Predictions], tables: Tables) 
 
 def test_what_the_paper_says_of_errors_is_shown(runs: list[Predictions], tables: Tables) -> None:
     [table] = tables("error-cases", runs)
-    assert cells(table, "Qwen2.5-72B: published")["Flagged without gold (%)"].text == "24.5"
-    assert cells(table, "Qwen3-14B: published")["False negatives"].text == "442"
-    assert "18 to 23 for Claude, GPT and gpt-oss-120b" in table.notes[0]
+    assert cells(table, "Qwen2.5-72B \N{DOUBLE DAGGER}")["Flagged without gold (%)"].text == "24.5"
+    assert cells(table, "Qwen3-14B \N{DOUBLE DAGGER}")["False negatives"].text == "442"
+    assert "18 to 23 for Claude, GPT and gpt-oss-120b" in table.notes[1]
 
 
 def test_a_run_that_is_not_finished_is_said_to_be_so(

@@ -1,0 +1,74 @@
+"""How a page looks to whoever reads it, asked in the browser."""
+
+from __future__ import annotations
+
+# What of a page can be lost without a sign, is no sign at all, or can't be read.
+LOOKS = r"""() => {
+  const scrolled = [...document.querySelectorAll('.cradle-scroll, .cradle-math, ' +
+      '.pst-scrollable-table-container, .text_html:has(> table, > div > table.dataframe)')]
+    .filter(e => e.checkVisibility() && e.scrollWidth > e.clientWidth + 1);
+  const shaded = e => getComputedStyle(e).backgroundAttachment.includes('local');
+  const moves = e => {
+    const cells = [...e.querySelectorAll('tbody th[scope=row]')].slice(0, 3);
+    e.scrollLeft = 60;
+    const kept = cells.every(c => Math.abs(
+      c.getBoundingClientRect().left - e.getBoundingClientRect().left) < 2);
+    e.scrollLeft = 0;
+    return !kept;
+  };
+  const said = e => (e.getAttribute('aria-label') || e.innerText).slice(0, 60);
+  const signs = [...document.querySelectorAll('body *')].flatMap(e => ['::before', '::after']
+    .map(part => getComputedStyle(e, part).content)
+    .filter(text => /[\ue000-\uf8ff]/.test(text)).map(text => e.className + text));
+  const sizes = [...document.images].filter(i => i.checkVisibility() && i.src.includes('svg+xml'))
+    .flatMap(i => {
+      const svg = atob(i.src.split('base64,')[1]);
+      const box = svg.match(/viewBox="0 0 ([\d.]+)/);
+      return [...svg.matchAll(/<text[^>]*font(?:-size)?: ?(?:[a-z0-9]+ )*?([\d.]+)px/g)]
+        .map(m => m[1] * i.getBoundingClientRect().width / box[1]);
+    });
+  const texts = document.createTreeWalker(document.querySelector('article') ?? document.body, 4);
+  const small = [];
+  for (let node = texts.nextNode(); node; node = texts.nextNode()) {
+    const size = parseFloat(getComputedStyle(node.parentElement).fontSize);
+    if (node.textContent.trim() && size < 9) small.push(node.textContent.trim().slice(0, 30));
+  }
+  const first = document.querySelector('.tag_finding');
+  return {
+    unmarked: scrolled.filter(e => !shaded(e)).map(said),
+    loose: scrolled.filter(moves).map(said),
+    signs, small, least: Math.min(99, ...sizes),
+    captions: [...document.querySelectorAll('figcaption')]
+      .filter(e => +getComputedStyle(e).fontWeight < 400).map(said),
+    finding: first?.innerText ?? '',
+    opens: !first || [...document.querySelectorAll('.cell_input, details.hide, .cradle-banner')]
+      .every(e => first.compareDocumentPosition(e) & Node.DOCUMENT_POSITION_FOLLOWING),
+  };
+}"""
+# The contrast of every text with the first ground behind it that is not see-through.
+FAINT = r"""() => {
+  const parts = colour => colour.match(/[\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map(v => v / 255)
+    .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, n) => sum + v * [0.2126, 0.7152, 0.0722][n], 0);
+  const ground = e => {
+    for (let p = e; p; p = p.parentElement) {
+      const colour = parts(getComputedStyle(p).backgroundColor);
+      if (colour.length < 4 || colour[3] > 0.99) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const found = new Set();
+  const texts = document.createTreeWalker(document.body, 4);
+  for (let node = texts.nextNode(); node; node = texts.nextNode()) {
+    const e = node.parentElement;
+    if (!node.textContent.trim() || !e.checkVisibility({visibilityProperty: true})) continue;
+    if (e.closest('script, style, noscript, [disabled]')) continue;
+    const style = getComputedStyle(e), size = parseFloat(style.fontSize);
+    const least = size >= 24 || (size >= 18.66 && +style.fontWeight >= 700) ? 3 : 4.5;
+    const [one, other] = [light(parts(style.color)), light(ground(e))].sort((a, b) => b - a);
+    const ratio = (one + 0.05) / (other + 0.05);
+    if (ratio < least) found.add(`${ratio.toFixed(2)} ${style.color} ${e.tagName}.${e.className}`);
+  }
+  return [...found].slice(0, 5);
+}"""
