@@ -23,7 +23,7 @@ from cradle_lib.book.build import update
 from cradle_lib.book.cache_key import digest
 from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.help_lines import HelpLines, Way, load_help_lines
-from cradle_lib.book.outputs import claim, escape_search_titles, remove_orphans
+from cradle_lib.book.outputs import claim, escape_search_titles, place_files, remove_orphans
 from cradle_lib.book.plan import Project
 from cradle_lib.errors import CradleError
 from cradle_lib.record import library_version
@@ -74,13 +74,14 @@ def all_pages_if_any_came_or_went(
 
 
 def tidy_site(app: Sphinx, exception: Exception | None) -> None:
-    """Removes pages that the book no longer has, and makes the search index safe to show."""
+    """Removes what the book no longer has, writes what pages load, and tames the search index."""
     if exception is not None or app.builder.format != "html":
         return
     out, env = Path(app.outdir), app.env
     kept = {name for files in (env.images, env.dlfiles) for _, name in files.values()}
     for name in remove_orphans(out, env.found_docs, kept):
         _log.info("[book] removed %s: the book has no such page or file", name)
+    place_files(Project(Path(app.srcdir).parent), out)
     escape_search_titles(out)
 
 

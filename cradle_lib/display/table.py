@@ -38,11 +38,12 @@ class Table:
     name: str
 
     def to_csv(self) -> str:
-        """Writes the whole frame, unrounded; what is missing is an empty field.
+        """Writes the frame, unrounded and without links; what is missing is an empty field.
 
         A text that a spreadsheet would compute has a single quote before it.
         """
-        frame = _without_index(self.frame).rename(columns=export.uncomputed)
+        frame = _without_index(self.frame).drop(columns="link", errors="ignore")
+        frame = frame.rename(columns=export.uncomputed)
         for place, kind in enumerate(frame.dtypes):
             if not pd.api.types.is_numeric_dtype(kind):
                 column = frame.iloc[:, place].astype(object).map(export.uncomputed)
@@ -89,6 +90,7 @@ def show(
     formats: Mapping[str, Format] | None = None,
     titles: Mapping[Any, str] | None = None,
     published: Literal["rows", "columns"] | None = None,
+    links: Mapping[str, str] | None = None,
     transpose: bool = False,
     notes: Names = (),
     name: str | None = None,
@@ -98,7 +100,8 @@ def show(
     With ``columns`` the frame is long: each of its rows is one cell of the table, made of
     ``value`` and, if they are there, ``low`` and ``high`` (the interval), ``published`` (what the
     paper states, or ``published_low`` and ``published_high``), ``derived`` (what only follows from
-    the paper's numbers, marked by a dagger) and ``unit``. Without ``columns``
+    the paper's numbers, marked by a dagger), ``unit`` and ``link`` (the address of what a number
+    other than 0 counts: see :func:`.with_links`). Without ``columns``
     the table has a row for each row of the frame, with all of its columns; an estimate among them
     is one cell. Rows and columns come in their order of appearance, or in that of their
     categories. A dash is what is undefined, not stated, or not in the frame.
@@ -127,6 +130,8 @@ def show(
             is what is put after the name of a row or column of published values.
         published: Whether published values stand in rows under those of the frame or in columns
             beside them; by default in columns if there is one column of values, else in rows.
+        links: For a column of the frame that is shown as it is, the column with the addresses of
+            what it counts, which is not shown.
         transpose: Whether the columns of the table are shown as its rows.
         notes: Sentences under the table; text between backticks is shown as code.
         name: Name of the files; made of the caption if not given.
@@ -153,6 +158,7 @@ def show(
         formats=formats or {},
         titles=titles or {},
         published=published,
+        links=links or {},
         transpose=transpose,
     )
     signatures = _signatures(data)

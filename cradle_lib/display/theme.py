@@ -35,6 +35,7 @@ from matplotlib.ticker import LogFormatterMathtext, NullFormatter, StrMethodForm
 from numpy.typing import NDArray
 
 from cradle_lib.display.cells import clean
+from cradle_lib.display.spots import Spot, over, take_spots
 from cradle_lib.errors import BookError
 
 #: Wide enough for a page, narrow enough that 10 point text is readable on a phone, in inches.
@@ -115,6 +116,7 @@ class Picture:
         alt: What a reader who can't see it needs to know.
         caption: What everybody reads under it.
         wide: Whether it scrolls sideways on a phone instead of shrinking.
+        spots: Its parts that lead somewhere.
     """
 
     light: bytes
@@ -122,6 +124,7 @@ class Picture:
     alt: str
     caption: str
     wide: bool
+    spots: tuple[Spot, ...] = ()
 
     def _repr_html_(self) -> str:
         images = "".join(
@@ -129,6 +132,7 @@ class Picture:
             f'src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}">'
             for name, svg in (("light", self.light), ("dark", self.dark))
         )
+        images = over(images, self.spots)
         if self.wide:
             images = (
                 f'<div class="cradle-scroll" role="group" aria-label="{html.escape(self.caption)}" '
@@ -154,7 +158,8 @@ def show_figure(drawing: Figure | Axes | sns.axisgrid.Grid, *, alt: str, caption
         caption: One or two sentences.
 
     Returns:
-        The picture. Nothing of the drawing is cut off; wider than :data:`WIDTH` it scrolls on
+        The picture. What has a ``url`` leads there, with its ``gid`` as the title. Nothing of the
+        drawing is cut off; wider than :data:`WIDTH` it scrolls on
         a phone, else it shrinks.
 
     Raises:
@@ -171,13 +176,13 @@ def show_figure(drawing: Figure | Axes | sns.axisgrid.Grid, *, alt: str, caption
         if isinstance(drawing, Figure | Axes) and figure.get_layout_engine() is None:
             figure.set_layout_engine("constrained")
         with theme():
-            svg = _svg(figure)
+            svg, spots = take_spots(_svg(figure))
         width = float(re.search(rb'width="([\d.]+)pt"', svg)[1]) * _PIXELS  # type: ignore[index]
         wide = width > (WIDTH + 3 * _PAD) * 96
         _check_sizes(figure, 1 if wide else min(1, _PHONE / width))
     finally:
         pyplot.close(figure)
-    return Picture(svg, _dark(svg), alt, caption, wide)
+    return Picture(svg, _dark(svg), alt, caption, wide, spots)
 
 
 def _svg(figure: Figure) -> bytes:
