@@ -114,18 +114,16 @@ def explore(corpus: Corpus, runs: Sequence[Predictions], *, text: bool = False) 
         The explorer. A notebook shows it by itself; it works on a page of the book.
 
     Raises:
-        BookError: If there is no run, or two have the same id or name.
+        BookError: If there is no run, or two have the same name.
     """
     if not runs:
         raise BookError("there is no run to explore. Give at least one.")
-    for what in ("model", "name"):
-        names = [str(getattr(run.record, what)) for run in runs]
-        twice = {name for name in names if names.count(name) > 1}
-        if twice:
-            raise BookError(
-                f"two runs have the {'id' if what == 'model' else 'name'} {min(twice)!r}: "
-                "their tags could not be told apart. Leave one of them out."
-            )
+    names = [run.record.name for run in runs]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise BookError(
+            f"two runs are called {min(twice)!r}: their tags could not be told apart. "
+            "Leave one of them out, or give it another name."
+        )
     return Explorer(corpus, tuple(runs), text=text or corpus.synthetic)
 
 

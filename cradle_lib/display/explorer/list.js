@@ -24,8 +24,8 @@ const lengthOf = dialogue => model.turnStart[dialogue + 1] - model.turnStart[dia
 const aboutOf = (dialogue, name) => (model.about[name] ? model.about[name].names[model.about[name].codes[dialogue]] : "");
 
 // Name, heading, content of a row, and whether the largest come first.
-function columns(found, systems) {
-  const fits = found.byPair ? "Fits" : "Turns that fit";
+function columns(found, { systems, filter }) {
+  const filtered = Object.values(filter).some(values => values?.length);
   return [
     { name: "dialogue", title: "Dialogue", value: d => d },
     { name: "strip", title: "User turns: gold, then the systems" },
@@ -33,7 +33,7 @@ function columns(found, systems) {
       .map(name => ({ name, title: name[0].toUpperCase() + name.slice(1), value: d => aboutOf(d, name) })),
     { name: "turns", title: "User turns", value: lengthOf, down: true },
     { name: "disagreements", title: "Disagree", value: d => disagreements(d, systems).length, down: true },
-    { name: "fits", title: fits === "Fits" ? "Turns that fit" : fits, value: d => found.perDialogue[d], down: true },
+    ...(filtered ? [{ name: "fits", title: "Turns that fit", value: d => found.perDialogue[d], down: true }] : []),
   ];
 }
 
@@ -41,7 +41,7 @@ function ordered(found, state) {
   const shown = [];
   for (let d = 0; d < model.dialogues.length; d++) if (found.perDialogue[d]) shown.push(d);
   const [name, reversed] = [state.sort.replace(/^-/, ""), state.sort.startsWith("-")];
-  const column = columns(found, state.systems).find(c => c.name === name && c.value);
+  const column = columns(found, state).find(c => c.name === name && c.value);
   if (!column) return shown;
   const sign = Boolean(column.down) === reversed ? 1 : -1;
   const values = new Map(shown.map(d => [d, column.value(d)]));
@@ -60,7 +60,7 @@ function strip(dialogue, found, systems) {
 
 function listTable(state, found, shown, go) {
   const box = find(".rows");
-  const across = columns(found, state.systems);
+  const across = columns(found, state);
   const height = Math.max(38, 18 * (state.systems.length + 1) + 12);
   const sorted = state.sort.replace(/^-/, "");
   const heads = across.map(column => {

@@ -67,7 +67,9 @@ def core(corpus: Corpus, runs: Sequence[Predictions]) -> dict[str, Any]:
         "speakers": _numbers(kinds, "u1"),
         "gold": _numbers([turn.mask for turn in turns], "<u2"),
         "about": {name: _coded(column) for name, column in corpus.meta.items()},
-        "systems": [_system(corpus, run) for run in runs],
+        "systems": [
+            {"id": name} | _system(corpus, run) for name, run in zip(_ids(runs), runs, strict=True)
+        ],
     }
 
 
@@ -115,6 +117,12 @@ def answers(corpus: Corpus, run: Predictions, *, words: bool) -> dict[str, Any]:
     return found
 
 
+def _ids(runs: Sequence[Predictions]) -> list[str]:
+    """What addresses call each system: the id of its model, its name if others have that id."""
+    models = [run.record.model for run in runs]
+    return [m if models.count(m) == 1 else r.record.name for m, r in zip(models, runs, strict=True)]
+
+
 def _system(corpus: Corpus, run: Predictions) -> dict[str, Any]:
     places, turns = _places(corpus, run), len(corpus.gold)
     outcomes = np.full(turns, _NOT_ASKED)
@@ -129,7 +137,6 @@ def _system(corpus: Corpus, run: Predictions) -> dict[str, Any]:
     order = np.argsort(places[pairs["row"].to_numpy()], kind="stable")
     record = run.record
     return {
-        "id": record.model,
         "name": record.name,
         "history": record.history,
         "prompt": f"{record.prompt} ({record.prompt_hash})",

@@ -6,6 +6,7 @@ let shown = [];
 let table;
 let matching = null;
 
+const narrow = matchMedia("(max-width: 700px)");
 const control = name => find(`.filters [name="${name}"]`);
 const say = message => { find(".said").textContent = message; };
 
@@ -36,9 +37,10 @@ function draw(next, focus = "") {
     table = null;
   }
   const open = state.dialogue >= 0;
-  root.classList.toggle("opened", open);
+  // A dialogue needs the room; on a phone the list does as well.
+  if (!before || open !== before.dialogue >= 0) find(".narrow").open = !open && !narrow.matches;
   find(".list").hidden = open;
-  find(".dialogue").hidden = !open;
+  find("section.dialogue").hidden = !open;
   if (open) {
     if (state.row < 0) {
       state.row = firstRow(state.dialogue, found, state.systems);
@@ -88,7 +90,7 @@ async function drawDialogue(before, focus) {
   const left = find(".lanes-box")?.scrollLeft ?? 0;
   const top = before?.dialogue === dialogue ? find(".transcript")?.scrollTop ?? 0 : 0;
   const script = transcript(state, found, lines, go);
-  find(".dialogue").replaceChildren(
+  find("section.dialogue").replaceChildren(
     made("div", { class: "bar" }, button("All dialogues", () => go({ dialogue: -1, row: -1 }), "Escape"),
       button("Previous", () => move(-1), "k"), button("Next", () => move(1), "j"), button("Next disagreement", () => disagree(1), "n")),
     heading,
@@ -122,7 +124,7 @@ function follow(scroller, lanes, script) {
   }
   const item = script.querySelector("li.chosen");
   if (item) {
-    const [from, to] = [item.offsetTop - script.offsetTop, item.offsetTop - script.offsetTop + item.offsetHeight];
+    const [from, to] = [item.offsetTop, item.offsetTop + item.offsetHeight];
     if (from < script.scrollTop + 8 || to > script.scrollTop + script.clientHeight) script.scrollTop = from - script.clientHeight / 4;
   }
 }
@@ -356,7 +358,6 @@ function restore() {
   if (state && formatState(next) === formatState(state)) return;
   complain(next.unknown.length ? `The address names what is not here: ${next.unknown.join(", ")}.` : "");
   const before = state;
-  state ??= next;
   if (before && String(before.filter.text ?? "") !== String(next.filter.text ?? "")) {
     state = next;
     look().then(() => draw(next));
@@ -371,7 +372,6 @@ function count(hash) {
 }
 
 window.cradleExplorer = { receive, count };
-if (matchMedia("(max-width: 700px)").matches) find(".narrow").open = false;
 awaited("core").promise.then(core => {
   model = unpack(core);
   restore();
