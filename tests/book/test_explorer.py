@@ -21,7 +21,7 @@ from cradle_lib.detection.parsing import OUTCOMES
 from cradle_lib.detection.session import Answer, Session
 from cradle_lib.display.explorer.explorer import Explorer, explore
 from cradle_lib.display.explorer.links import with_links
-from cradle_lib.labels import BITS, CRISIS_TYPES, format_mask
+from cradle_lib.labels import BITS, format_mask
 from cradle_lib.prompts import load_template
 from cradle_lib.scoring.errors.confusion import confusion_frame
 from cradle_lib.scoring.errors.taxonomy import KINDS, error_counts, label_pairs
@@ -164,10 +164,8 @@ def test_the_numbers_beside_the_choices_are_those_after_choosing_them(
     page = open_page("#m=keyword,always-none&f=scenario:S1")
     checked = 0
     for name in ("gold", "tagged", "category", "outcome", "both", "systems_wrong", "timing"):
-        for value, label in page.evaluate(
-            "name => [...document.querySelector(`[name=${name}]`).options].map(o => [o.value, o.label])",
-            name,
-        ):
+        options = page.locator(f"[name={name}] option")
+        for value, label in options.evaluate_all("all => all.map(o => [o.value, o.label])"):
             if "(" not in label:
                 continue
             page.select_option(f"[name={name}]", value)
@@ -297,11 +295,10 @@ def test_an_answer_that_is_none_and_one_that_is_none_at_all_look_different(
     open_page: Callable[..., Page], systems: list[Predictions]
 ) -> None:
     frame = systems[1].to_frame()
+    quiet = frame[(frame["tagged"] == "none") & (frame["gold"] == "none")]
     drawn: dict[str, set[str]] = {}
     for outcome in ("ok", "unparsed", "refused", "failed"):
-        row = frame[
-            (frame["outcome"] == outcome) & (frame["tagged"] == "none") & (frame["gold"] == "none")
-        ].iloc[0]
+        row = quiet[quiet["outcome"] == outcome].iloc[0]
         page = open_page(f"#d={row['dialogue']}&t={row['turn'] + 1}&m=keyword")
         cell = page.locator(".lanes .system td.chosen")
         drawn[outcome] = {*cell.locator("svg").evaluate_all("all => all.map(e => e.innerHTML)")}
@@ -385,7 +382,6 @@ def test_the_list_is_a_table_whose_rows_come_as_it_is_scrolled(
     assert numbers == sorted(numbers, reverse=True)
     page.locator(".rows").evaluate("box => { box.scrollTop = box.scrollHeight; }")
     table.locator(f"tr[aria-rowindex='{len(corpus) + 1}']").wait_for()
-    assert len(CRISIS_TYPES) == 7
 
 
 def test_files_are_scripts_with_one_call(corpus: Corpus, systems: list[Predictions]) -> None:

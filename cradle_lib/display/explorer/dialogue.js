@@ -97,12 +97,12 @@ function transcript(state, found, lines, go) {
 
 // The warning stands before any text, help lines beside it, at every visit.
 function gate(open) {
-  const lines = document.querySelector("footer .cradle-help")?.cloneNode(true);
+  const lines = document.querySelector("footer .cradle-help")?.cloneNode(true).childNodes;
   const button = made("button", { type: "button", class: "open-text" }, "Show the text on this visit");
   button.onclick = open;
   return made("div", { class: "gate", role: "note" },
     made("div", {},
       made("p", {}, made("strong", {}, "Content warning. "), "These dialogues talk about suicide, self-harm, abuse and violence, without detail. The marks say what was tagged; nobody needs the text to read them."),
       button),
-    lines ?? made("p", {}, made("a", { href: root.dataset.help }, "Where to find help")));
+    made("div", { class: "cradle-help" }, ...(lines ?? [made("a", { href: root.dataset.help }, "Where to find help")])));
 }

@@ -92,8 +92,11 @@ class Explorer:
             notice=f'<p class="notice" role="note">{_TEXT[kind]}</p>' if _TEXT[kind] else "",
         )
 
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
-        data = {"text/html": self.to_html(), "text/plain": repr(self)}
+        data = {"text/html": self._repr_html_(), "text/plain": repr(self)}
         return data, {CARRIED: {f"{self.folder}/{name}": c for name, c in self.files.items()}}
 
     def __repr__(self) -> str:
