@@ -38,6 +38,12 @@ _BARRIERS: Final = (
     (' role="doc-biblioentry"', ""),
     ('<div role="list" class="citation-list">', '<div class="citation-list">'),
 )
+# On a page without a table of contents the theme would take every link for a part of it, and the
+# addresses of turns in the explorer for selectors.
+_NO_SPY: Final = (
+    "addEventListener('DOMContentLoaded', () => "
+    "document.querySelector('.bd-toc-nav') || delete document.body.dataset.bsSpy);"
+)
 _log = logging.getLogger(__name__)
 
 
@@ -134,6 +140,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("build-finished", tidy_site)
     app.connect("html-page-context", clean_page, priority=_AFTER_THEMES)
     app.add_directive("helplines", HelpLinesDirective)
+    app.add_js_file(None, body=_NO_SPY)
     app.setup_extension("cradle_lib.book.mathml")
     return {
         "version": library_version(),
