@@ -39,6 +39,9 @@ from .display.banner import banner as banner
 from .display.downloads import downloads as downloads
 from .display.examples import error_examples as error_examples
 from .display.examples import first_turns as first_turns
+from .display.explorer.explorer import explore as explore
+from .display.explorer.links import link_to_turns as link_to_turns
+from .display.explorer.links import with_links as with_links
 from .display.heat_map import heat_map as heat_map
 from .display.notice import Notice as Notice
 from .display.notice import lacking as lacking

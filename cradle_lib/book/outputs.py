@@ -16,6 +16,7 @@ from typing import Final
 from cradle_lib.book.cache_key import digest, stored_state
 from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.plan import Project
+from cradle_lib.display.explorer.explorer import CARRIED, FOLDER, carried
 from cradle_lib.files import replacing
 
 _FOLDER: Final = "_build"
@@ -98,6 +99,36 @@ def remove_orphans(out: Path, pages: Collection[str], kept: Collection[str]) -> 
     for file in removed:
         file.unlink(missing_ok=True)
     return [file.relative_to(out).as_posix() for file in removed]
+
+
+def place_files(project: Project, out: Path) -> None:
+    """Writes the files that executed notebooks carry into the site, and nothing else beside them.
+
+    The copy of a notebook that a page offers for download is written without them.
+
+    Args:
+        project: Where the executed notebooks are.
+        out: Where the pages are.
+    """
+    wanted: dict[Path, str] = {}
+    for notebook in sorted(project.sections.glob("*.ipynb")):
+        text = notebook.read_text(encoding="utf-8")
+        if f'"{CARRIED}"' not in text:
+            continue
+        content = json.loads(text)
+        wanted |= {out / path: written for path, written in carried(content).items()}
+        copy = out / "_sources" / project.sections.name / notebook.name
+        if copy.is_file():
+            copy.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
+    for path, written in wanted.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # What a path holds is part of its name: what is there need not be written again.
+        if not path.is_file():
+            with replacing(path) as part:
+                part.write_text(written, encoding="utf-8")
+    for folder in (out / FOLDER).glob("*"):
+        if not any(folder in path.parents for path in wanted):
+            shutil.rmtree(folder)
 
 
 def escape_search_titles(out: Path) -> None:

@@ -23,7 +23,7 @@ from cradle_lib.book.build import update
 from cradle_lib.book.cache_key import digest
 from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.help_lines import HelpLines, Way, load_help_lines
-from cradle_lib.book.outputs import claim, escape_search_titles, remove_orphans
+from cradle_lib.book.outputs import claim, escape_search_titles, place_files, remove_orphans
 from cradle_lib.book.plan import Project
 from cradle_lib.book.search import add_terms
 from cradle_lib.book.weight import lighten
@@ -39,6 +39,12 @@ _BARRIERS: Final = (
     ("<th></th>", "<td></td>"),
     (' role="doc-biblioentry"', ""),
     ('<div role="list" class="citation-list">', '<div class="citation-list">'),
+)
+# On a page without a table of contents the theme would take every link for a part of it, and the
+# addresses of turns in the explorer for selectors.
+_NO_SPY: Final = (
+    "addEventListener('DOMContentLoaded', () => "
+    "document.querySelector('.bd-toc-nav') || delete document.body.dataset.bsSpy);"
 )
 _log = logging.getLogger(__name__)
 
@@ -76,13 +82,14 @@ def all_pages_if_any_came_or_went(
 
 
 def tidy_site(app: Sphinx, exception: Exception | None) -> None:
-    """Removes what the book no longer has or never uses, and makes its search index safe."""
+    """Removes what is not used, writes what pages load, and makes the search index safe."""
     if exception is not None or app.builder.format != "html":
         return
     out, env = Path(app.outdir), app.env
     kept = {name for files in (env.images, env.dlfiles) for _, name in files.values()}
     for name in remove_orphans(out, env.found_docs, kept):
         _log.info("[book] removed %s: the book has no such page or file", name)
+    place_files(Project(Path(app.srcdir).parent), out)
     escape_search_titles(out)
     try:
         lighten(out, {file.name for file in (Path(app.srcdir) / "_static").iterdir()})
@@ -140,6 +147,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("build-finished", tidy_site)
     app.connect("html-page-context", clean_page, priority=_AFTER_THEMES)
     app.add_directive("helplines", HelpLinesDirective)
+    app.add_js_file(None, body=_NO_SPY)
     app.setup_extension("cradle_lib.book.mathml")
     return {
         "version": library_version(),

@@ -45,6 +45,7 @@ class Cell:
         published: Whether it is the paper's.
         derived: Whether it only follows from what is the paper's.
         best: Whether it is marked as the best of its contest.
+        link: Address of what it counts, if it has one.
     """
 
     text: str
@@ -53,6 +54,7 @@ class Cell:
     published: bool = False
     derived: bool = False
     best: bool = False
+    link: str = ""
 
     def __str__(self) -> str:
         """The text and its interval."""
@@ -86,7 +88,7 @@ class Writer:
         value, low, high = (number(record.get(name)) for name in ESTIMATE)
         shown, *ends = (write(part, how, self.digits) for part in (value, low, high))
         if math.isnan(low) or math.isnan(high) or (math.isinf(low) and low == high):
-            return Cell(shown, number=True)
+            return Cell(shown, number=True, link=address(record) if value else "")
         if math.isnan(value):
             return Cell(" to ".join(ends), number=True)
         return Cell(shown, f"[{', '.join(ends)}]", number=True)
@@ -152,6 +154,12 @@ def clean(text: str) -> str:
     """Puts text on one line, without characters that steer a terminal or turn text round."""
     kept = "".join(m for m in " ".join(text.split()) if m.isprintable() or m in _JOINERS)
     return " ".join(kept.split()) if kept.strip(_JOINERS + " ") else ""
+
+
+def address(record: Record, column: str = "link") -> str:
+    """Gives the address that a row of a frame has in a column, empty if it has none."""
+    found = record.get(column)
+    return "" if missing(found) else str(found)
 
 
 def with_code(sentence: str) -> str:

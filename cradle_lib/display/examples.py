@@ -22,6 +22,7 @@ import numpy as np
 from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.detection.parsing import OUTCOMES, Outcome
 from cradle_lib.detection.predictions import Predictions
+from cradle_lib.display.explorer.links import link_to_turns
 from cradle_lib.display.notice import Notice
 from cradle_lib.labels import NONE, labels_of
 from cradle_lib.scoring.errors.cases import pick_cases
@@ -43,6 +44,8 @@ MARKS: Final = {
     "stage": "in place of",
     "type": "in place of",
 }
+# Systems that the explorer is opened with.
+_LANES: Final = 3
 HIDDEN: Final = "Text not shown: this corpus is not the surrogate."
 TITLES: Final = {
     ErrorKind.FALSE_POSITIVE: "A tag where there is no gold label",
@@ -62,12 +65,16 @@ class Excerpt:
         dialogue: Position of the dialogue in the corpus.
         first: First ``turn_id`` shown.
         last: Last ``turn_id`` shown.
+        turn: The turn that it is about, if it is about one.
+        systems: Names of the systems that it is about.
     """
 
     title: str
     dialogue: int
     first: int
     last: int
+    turn: int | None = None
+    systems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,10 +113,13 @@ class Examples:
             if not turn.continues
         )
         place = f"dialogue {dialogue.id}, turns {excerpt.first + 1} to {excerpt.last + 1}"
+        link = link_to_turns(excerpt.systems, dialogue=dialogue.id, turn=excerpt.turn)
         return (
             f'<details class="cradle-example"><summary>{html.escape(excerpt.title)} '
             f"({html.escape(place)})</summary><p><small>{html.escape(origin)}</small></p>"
             f'<ol class="cradle-turns" start="{excerpt.first + 1}">{turns}</ol></details>'
+            f'<p class="cradle-case"><a href="{html.escape(link)}">Dialogue '
+            f"{html.escape(dialogue.id)}{_numbered(excerpt.turn)} in the explorer</a></p>"
         )
 
     def _turn(self, dialogue: Dialogue, turn: Turn) -> str:
@@ -184,7 +194,9 @@ def error_examples(
         while last + 1 < len(turns) and turns[last + 1].continues:
             last += 1
         first = max(0, case.turn.turn_id - before)
-        excerpts.append(Excerpt(TITLES[case.kind], places[case.dialogue.id], first, last))
+        place, turn = places[case.dialogue.id], case.turn.turn_id
+        about = case.erring[:_LANES]
+        excerpts.append(Excerpt(TITLES[case.kind], place, first, last, turn, about))
     return Examples(corpus, tuple(excerpts), tuple(runs))
 
 
@@ -204,8 +216,13 @@ def first_turns(corpus: Corpus, runs: Sequence[Predictions], *, dialogues: int) 
     for position in order[:dialogues]:
         turns = corpus.dialogues[position].turns
         last = max((turn.turn_id for turn in turns if turn.mask), default=len(turns) - 1)
-        excerpts.append(Excerpt("A dialogue, turn by turn", position, 0, last))
+        names = tuple(run.record.name for run in runs[:_LANES])
+        excerpts.append(Excerpt("A dialogue, turn by turn", position, 0, last, None, names))
     return Examples(corpus, tuple(excerpts), tuple(runs))
+
+
+def _numbered(turn: int | None) -> str:
+    return "" if turn is None else f", turn {turn + 1},"
 
 
 def _given_before(dialogue: Dialogue, turn: Turn) -> str:

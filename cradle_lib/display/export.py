@@ -211,7 +211,10 @@ def _kind() -> type[Styler]:
 
 def _html_cell(cell: Cell) -> str:
     small = f' <span class="ci">{html.escape(cell.interval)}</span>' if cell.interval else ""
-    return html.escape(cell.text) + small
+    text = html.escape(cell.text)
+    if cell.link:
+        text = f'<a href="{html.escape(cell.link)}">{text}</a>'
+    return text + small
 
 
 def _html_head(title: str) -> str:

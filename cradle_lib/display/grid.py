@@ -22,6 +22,7 @@ from cradle_lib.display.cells import (
     Cell,
     Record,
     Writer,
+    address,
     clean,
     missing,
     number,
@@ -31,7 +32,7 @@ from cradle_lib.errors import BookError
 from cradle_lib.scoring.core.signature import conditions
 
 # Columns that say something about a row's numbers, and are no cells of their own.
-_ABOUT: Final = ("unit", "signature", "competes")
+_ABOUT: Final = ("unit", "signature", "competes", "link")
 Key = tuple[Hashable, ...]
 
 
@@ -82,6 +83,7 @@ class Layout:
     formats: Mapping[Any, Format] = field(default_factory=dict)
     titles: Mapping[Any, str] = field(default_factory=dict)
     published: Literal["rows", "columns"] | None = None
+    links: Mapping[str, str] = field(default_factory=dict)
     transpose: bool = False
 
     @cached_property
@@ -116,7 +118,7 @@ class Layout:
         return made
 
     def _check(self, frame: pd.DataFrame) -> None:
-        for name in (*self.rows, *self.columns, self.group, self.best):
+        for name in (*self.rows, *self.columns, self.group, self.best, *self.links.values()):
             if name is not None and name not in frame.columns:
                 there = ", ".join(map(str, frame.columns))
                 raise BookError(f"the frame has no column {name!r}. It has: {there}")
@@ -141,6 +143,7 @@ class Layout:
         hidden = (
             {*ESTIMATE[1:], *STATED[1:], STATED_DIGITS, *DERIVED, *_ABOUT} if estimate else set()
         )
+        hidden |= set(self.links.values())
         kept = [c for c in frame.columns if c not in {*self.rows, *hidden, self.group}]
         order = [*self.rows, *kept]
         group = () if self.group is None else (self.group,)
@@ -155,13 +158,18 @@ class Layout:
                 elif estimate and name == "published":
                     yield self._write.stated(record)
                 else:
-                    yield write[name](record[name])
+                    yield replace(write[name](record[name]), link=self._link(record, name))
 
         return Grid(
             [(self._write.title(name),) for name in order],
             [list(cells(index, record)) for index, record in enumerate(records)],
             [self._grouped(record.get(self.group)) for record in records],
         )
+
+    def _link(self, record: Record, name: str) -> str:
+        if name not in self.links or missing(record[name]) or record[name] == 0:
+            return ""
+        return address(record, self.links[name])
 
     def _pivoted(self, frame: pd.DataFrame) -> Grid:
         """Each row of the frame is one cell of the table."""

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from cradle_lib.display.cells import address
 from cradle_lib.display.theme import DESKTOP, FAINT, INK, PALETTE, RAMP, theme
 from cradle_lib.errors import BookError
 
@@ -23,7 +24,8 @@ def heat_map(frame: pd.DataFrame, *, rows: str, columns: str, value: str = "valu
             come in their order of appearance, or in that of their categories.
         rows: Column with the label of the row; the sum of each row stands beside it.
         columns: Column with the label of the column.
-        value: Column with the counts.
+        value: Column with the counts. If the frame has a column ``link``, each cell that is not 0
+            leads to that address on a page: see :func:`.with_links`.
 
     Returns:
         The axes, labelled with the names of the columns; for :func:`.show_figure`. A row whose
@@ -62,4 +64,11 @@ def heat_map(frame: pd.DataFrame, *, rows: str, columns: str, value: str = "valu
             if name in counts.columns:
                 place = (counts.columns.get_loc(name), row)
                 axes.add_patch(Rectangle(place, 1, 1, fill=False, edgecolor=PALETTE[1], lw=1.5))  # type: ignore[arg-type]
+        for record in frame.to_dict("records"):
+            row, column, count = record[rows], record[columns], record[value]
+            if count and (link := address(record)):
+                place = (order[1].index(column), order[0].index(row))
+                title = f"{rows} {row}, {columns} {column}: {count:,.0f}"
+                spot = Rectangle(place, 1, 1, fill=False, edgecolor="none", url=link, gid=title)
+                axes.add_patch(spot)
     return axes

@@ -38,8 +38,8 @@ class Table:
     name: str
 
     def to_csv(self) -> str:
-        """Writes the whole frame: see :func:`.export.to_csv`."""
-        return export.to_csv(_without_index(self.frame))
+        """Writes the whole frame but its links: see :func:`.export.to_csv`."""
+        return export.to_csv(_without_index(self.frame).drop(columns="link", errors="ignore"))
 
     def to_latex(self) -> str:
         r"""Writes the table as shown, for a paper; it needs ``\usepackage{booktabs}``."""
@@ -80,6 +80,7 @@ def show(
     formats: Mapping[str, Format] | None = None,
     titles: Mapping[Any, str] | None = None,
     published: Literal["rows", "columns"] | None = None,
+    links: Mapping[str, str] | None = None,
     transpose: bool = False,
     notes: Names = (),
     name: str | None = None,
@@ -89,7 +90,8 @@ def show(
     With ``columns`` the frame is long: each of its rows is one cell of the table, made of
     ``value`` and, if they are there, ``low`` and ``high`` (the interval), ``published`` (what the
     paper states, or ``published_low`` and ``published_high``), ``derived`` (what only follows from
-    the paper's numbers, marked by a dagger) and ``unit``. Without ``columns``
+    the paper's numbers, marked by a dagger), ``unit`` and ``link`` (the address of what a number
+    other than 0 counts: see :func:`.with_links`). Without ``columns``
     the table has a row for each row of the frame, with all of its columns; an estimate among them
     is one cell. Rows and columns come in their order of appearance, or in that of their
     categories. A dash is what is undefined, not stated, or not in the frame.
@@ -119,6 +121,8 @@ def show(
             their rows.
         published: Whether published values stand in rows under those of the frame or in columns
             beside them; by default in columns if there is one column of values, else in rows.
+        links: For a column of the frame that is shown as it is, the column with the addresses of
+            what it counts, which is not shown.
         transpose: Whether the columns of the table are shown as its rows.
         notes: Sentences under the table; text between backticks is shown as code.
         name: Name of the files; made of the caption if not given.
@@ -145,6 +149,7 @@ def show(
         formats=formats or {},
         titles=titles or {},
         published=published,
+        links=links or {},
         transpose=transpose,
     )
     signatures = _signatures(data)

@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 
 from cradle_lib.display import export
 from cradle_lib.display.cells import clean
+from cradle_lib.display.spots import Spot, over, take_spots
 from cradle_lib.errors import BookError
 
 #: Wide enough for a page, narrow enough that 10 point text is readable on a phone, in inches.
@@ -118,6 +119,7 @@ class Picture:
         caption: What everybody reads under it.
         wide: Whether it scrolls sideways on a phone instead of shrinking.
         csv: The data behind it, if it comes with them.
+        spots: Its parts that lead somewhere.
     """
 
     light: bytes
@@ -126,6 +128,7 @@ class Picture:
     caption: str
     wide: bool
     csv: str | None = None
+    spots: tuple[Spot, ...] = ()
 
     def _repr_html_(self) -> str:
         images = "".join(
@@ -133,6 +136,7 @@ class Picture:
             f'src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}">'
             for name, svg in (("light", self.light), ("dark", self.dark))
         )
+        images = over(images, self.spots)
         if self.wide:
             images = (
                 f'<div class="cradle-scroll" role="group" aria-label="{html.escape(self.caption)}" '
@@ -181,7 +185,8 @@ def show_figure(
         data: What is drawn, to be offered as a file where no table shows it.
 
     Returns:
-        The picture. Nothing of the drawing is cut off; wider than :data:`WIDTH` it scrolls on
+        The picture. What has a ``url`` leads there, with its ``gid`` as the title. Nothing of the
+        drawing is cut off; wider than :data:`WIDTH` it scrolls on
         a phone, else it shrinks.
 
     Raises:
@@ -198,14 +203,14 @@ def show_figure(
         if isinstance(drawing, Figure | Axes) and figure.get_layout_engine() is None:
             figure.set_layout_engine("constrained")
         with theme():
-            svg = _svg(figure)
+            svg, spots = take_spots(_svg(figure))
         width = float(re.search(rb'width="([\d.]+)pt"', svg)[1]) * _PIXELS  # type: ignore[index]
         wide = width > (WIDTH + 3 * _PAD) * 96
         _check_sizes(figure, 1 if wide else min(1, _PHONE / width))
     finally:
         pyplot.close(figure)
     file = None if data is None else export.to_csv(data)
-    return Picture(svg, _dark(svg), alt, caption, wide, file)
+    return Picture(svg, _dark(svg), alt, caption, wide, file, spots)
 
 
 def _svg(figure: Figure) -> bytes:

@@ -79,9 +79,9 @@ def test_a_turn_cannot_become_markup(examples: Examples) -> None:
         "br",
     }
     assert {*page.tags} - {"a"} <= allowed
-    # The one link leads to help.
+    # One link leads to help, the other to the dialogue.
     links = [found for tag, found in zip(page.tags, page.attributes, strict=True) if tag == "a"]
-    assert links == [{"href": HELP_PAGE}]
+    assert links == [{"href": HELP_PAGE}, {"href": "explore.html#d=d0003"}]
     assert page.text.count(HOSTILE) == 8
     assert all(not key.startswith("on") for found in page.attributes for key in found)
 

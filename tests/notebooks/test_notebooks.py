@@ -76,6 +76,7 @@ def test_there_is_a_notebook_for_every_section() -> None:
         "engine-agreement",
         "error-analysis",
         "error-cases",
+        "explore",
         "implied",
         "inference",
         "per-label",

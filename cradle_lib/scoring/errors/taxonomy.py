@@ -209,6 +209,22 @@ def pair_counts(run: Predictions, conventions: Conventions | None = None) -> pd.
     return groups.size().rename("count").reset_index()
 
 
+# The pairs that each quantity of `error_counts` is about.
+_COUNTED: Final[dict[str, dict[str, str]]] = {
+    "fp": {"tagged": "any", "category": "any"},
+    "fp_alert_ongoing": {"tagged": "alert_ongoing", "category": "any"},
+    "gold_negative_turns_flagged": {"gold": NONE, "tagged": "any", "pairing": "all"},
+    "fn": {"gold": "any", "category": "any"},
+    "alert_to_none": {"gold": "alert", "tagged": NONE},
+    "alert_to_confirm": {"gold": "alert", "tagged": "confirm"},
+    "temporal": {"category": Category.TEMPORAL_SWAP},
+    "alert_ongoing_to_si_passive_ongoing": {
+        "gold": "alert_ongoing",
+        "tagged": "confirm_SI_passive_ongoing",
+    },
+}
+
+
 def error_counts(predictions: Predictions) -> pd.DataFrame:
     """Counts a run's errors at turn level in the terms of Sec 6.1, as a tidy data frame.
 
@@ -227,6 +243,9 @@ def error_counts(predictions: Predictions) -> pd.DataFrame:
         - ``value`` (float): a number of labels, or a share of the turns without gold labels; NaN
           if there is no such turn.
         - ``unit`` (str): ``count`` or ``share``.
+        - ``gold``, ``tagged``, ``category``, ``pairing`` (str): which pairs it counts, or for the
+          share on which turns they are: a label, a stage, ``none`` or ``any``; missing where
+          nothing is asked.
     """
     gold, tagged = predictions.corpus.gold, predictions.masks
     fp, fn, matrix = (
@@ -252,4 +271,9 @@ def error_counts(predictions: Predictions) -> pd.DataFrame:
     frame.insert(1, "over", predictions.over)
     frame.insert(2, "dialogues", len(predictions.corpus))
     flagged = frame["quantity"] == "gold_negative_turns_flagged"
-    return frame.assign(unit=np.where(flagged, "share", "count"))
+    counted = pd.DataFrame(
+        [_COUNTED[quantity] for quantity in frame["quantity"]],
+        columns=["gold", "tagged", "category", "pairing"],
+        dtype=str,
+    )
+    return pd.concat([frame.assign(unit=np.where(flagged, "share", "count")), counted], axis=1)

@@ -1,0 +1,113 @@
+// Files of data: each is a script that hands its content to `receive`. A page that is opened from
+// a disk may not fetch, but it may load scripts.
+
+const root = document.getElementById("cradle-explorer");
+const find = selector => root.querySelector(selector);
+const handed = new Map();
+
+function awaited(name) {
+  if (!handed.has(name)) {
+    const entry = {};
+    entry.promise = new Promise((resolve, reject) => Object.assign(entry, { resolve, reject }));
+    entry.promise.catch(() => {});
+    handed.set(name, entry);
+  }
+  return handed.get(name);
+}
+
+function receive(name, content) {
+  awaited(name).resolve(content);
+}
+
+function load(name) {
+  const entry = awaited(name);
+  if (!entry.asked) {
+    entry.asked = true;
+    const script = document.createElement("script");
+    script.src = `${root.dataset.folder}${name}.js`;
+    script.onerror = () => entry.reject(new Error(`${name}.js is not beside this page.`));
+    document.head.append(script);
+  }
+  return entry.promise;
+}
+
+function bytes(packed) {
+  const text = atob(packed);
+  const found = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) found[i] = text.charCodeAt(i);
+  return found;
+}
+
+const numbers = { u1: bytes, u2: p => new Uint16Array(bytes(p).buffer), u4: p => new Uint32Array(bytes(p).buffer) };
+
+function starts(sizes) {
+  const found = new Uint32Array(sizes.length + 1);
+  for (let i = 0; i < sizes.length; i++) found[i + 1] = found[i] + sizes[i];
+  return found;
+}
+
+const NOT_ASKED = 255;
+let model;
+
+// Columns by user turn (counted through the corpus), by row and by dialogue.
+function unpack(core) {
+  const rowStart = starts(numbers.u4(core.rows));
+  const speaker = numbers.u1(core.speakers);
+  const rowGold = numbers.u2(core.gold);
+  const dialogues = core.dialogues.length;
+  const turnRow = Uint32Array.from(speaker.keys()).filter(row => speaker[row] === 1);
+  const turns = turnRow.length;
+  const turnStart = new Uint32Array(dialogues + 1);
+  const turnDialogue = new Uint32Array(turns);
+  for (let d = 0, turn = 0; d < dialogues; d++) {
+    turnStart[d] = turn;
+    while (turn < turns && turnRow[turn] < rowStart[d + 1]) turnDialogue[turn++] = d;
+    turnStart[d + 1] = turn;
+  }
+  const gold = Uint16Array.from(turnRow, row => rowGold[row]);
+  const none = core.cells.length - 1;
+  const systems = core.systems.map((system, index) => {
+    const pairStart = starts(numbers.u1(system.sizes));
+    const pairs = numbers.u2(system.pairs);
+    const outcome = numbers.u1(system.outcomes);
+    const tags = new Uint16Array(turns);
+    const right = new Uint8Array(turns);
+    for (let turn = 0; turn < turns; turn++) {
+      let mask = 0;
+      for (let i = pairStart[turn]; i < pairStart[turn + 1]; i++) {
+        const tagged = pairs[i] % (none + 1);
+        if (tagged < none) mask |= 1 << tagged;
+      }
+      tags[turn] = mask;
+      right[turn] = outcome[turn] === 0 && mask === gold[turn] ? 1 : 0;
+    }
+    return { ...system, index, pairStart, pairs, outcome, tags, right };
+  });
+  const wrong = new Uint8Array(turns);
+  for (const { outcome, right } of systems)
+    for (let turn = 0; turn < turns; turn++) wrong[turn] += outcome[turn] !== NOT_ASKED && !right[turn];
+  const about = {};
+  for (const [name, { names, codes }] of Object.entries(core.about))
+    about[name] = { names, codes: numbers.u4(codes) };
+  return {
+    ...core, none, rowStart, speaker, rowGold, turnRow, turns, turnStart, turnDialogue, gold, systems, wrong, about,
+    place: new Map(core.dialogues.map((id, index) => [id, index])),
+  };
+}
+
+// What is said in a dialogue: one list of texts for each utterance.
+async function said(dialogue) {
+  const part = Number(root.dataset.part);
+  const texts = await load(`text-${Math.floor(dialogue / part)}`);
+  return texts[dialogue % part];
+}
+
+async function answerOf(system, turn) {
+  const entry = awaited(`answers-${system.index}`);
+  const found = await load(`answers-${system.index}`);
+  entry.index ??= numbers.u4(found.index);
+  return {
+    answer: found.answers.length ? found.answers[entry.index[turn]] : null,
+    choices: found.choices[turn] || [],
+  };
+}

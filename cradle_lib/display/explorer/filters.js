@@ -1,0 +1,136 @@
+// Which turns fit a filter, and how many would fit with another value of each of its terms.
+
+// A label is in exactly one pair of its turn: a gold label and the tag that answers it, or none.
+const PAIR_TERMS = { gold: 1, tagged: 2, category: 4 };
+const TURN_TERMS = { outcome: 8, both: 16, systems_wrong: 32, scenario: 64, timing: 128, text: 256 };
+
+// Values of `gold` and `tagged`: a cell, `any` label, a stage or a crisis type.
+function cellSet(values) {
+  const set = new Uint8Array(model.none + 1);
+  for (const value of values)
+    model.cells.forEach((cell, index) => {
+      const [stage, type] = [cell.split("_")[0], cell.replace(/^confirm_/, "").replace(/_[a-z]+$/, "")];
+      if (cell === value || (index < model.none && (value === "any" || stage === value || type === value))) set[index] = 1;
+    });
+  return set;
+}
+
+function categorySet(values) {
+  const set = new Uint8Array(model.categories.length);
+  for (const value of values)
+    model.categories.forEach((category, index) => {
+      if (category === value || model.kinds[category] === value || (value === "any" && index)) set[index] = 1;
+    });
+  return set;
+}
+
+const memberOf = (names, values) => Uint8Array.from(names, name => (values.includes(name) ? 1 : 0));
+
+// Says of each user turn which terms about the whole turn it fails, as bits.
+function failures(filter, focus, matching) {
+  const { turns, turnDialogue, wrong } = model;
+  const failed = new Uint16Array(turns);
+  const fail = (bit, test) => {
+    for (let turn = 0; turn < turns; turn++) if (!test(turn)) failed[turn] |= bit;
+  };
+  for (const name of ["scenario", "timing"]) {
+    if (!filter[name] || !model.about[name]) continue;
+    const { names, codes } = model.about[name];
+    const wanted = memberOf(names, filter[name]);
+    fail(TURN_TERMS[name], turn => wanted[codes[turnDialogue[turn]]]);
+  }
+  if (filter.outcome) {
+    const wanted = memberOf(model.outcomes, filter.outcome);
+    fail(TURN_TERMS.outcome, turn => wanted[focus.outcome[turn]]);
+  }
+  const named = name => (filter[name] ?? []).map(id => model.systems.find(system => system.id === id));
+  for (const system of named("right")) fail(TURN_TERMS.both, turn => system.right[turn]);
+  for (const system of named("wrong")) fail(TURN_TERMS.both, turn => system.outcome[turn] !== NOT_ASKED && !system.right[turn]);
+  const [first, ...others] = named("differ");
+  for (const other of others) fail(TURN_TERMS.both, turn => differ(first, other, turn));
+  if (filter.systems_wrong) {
+    const wanted = new Set(filter.systems_wrong.map(Number));
+    fail(TURN_TERMS.systems_wrong, turn => wanted.has(wrong[turn]));
+  }
+  if (matching) fail(TURN_TERMS.text, turn => matching[turnDialogue[turn]]);
+  return failed;
+}
+
+function differ(one, other, turn) {
+  const [a, b] = [one.outcome[turn], other.outcome[turn]];
+  return a !== NOT_ASKED && b !== NOT_ASKED && (a !== b || one.tags[turn] !== other.tags[turn]);
+}
+
+// `matching`: for each dialogue whether its text fits, if a text is looked for.
+function evaluate(filter, systems, matching) {
+  const { turns, turnDialogue, none, gold } = model;
+  const size = none + 1;
+  const focus = model.systems[systems[0]];
+  const wanted = {
+    gold: filter.gold && cellSet(filter.gold),
+    tagged: filter.tagged && cellSet(filter.tagged),
+    category: filter.category && categorySet(filter.category),
+  };
+  const all = filter.pairing?.includes("all") ?? false;
+  const byPair = Boolean(wanted.gold || wanted.tagged || wanted.category || all);
+  const failed = failures(filter, focus, matching);
+  const hits = new Uint16Array(turns);
+  const facets = {
+    gold: new Uint32Array(size), tagged: new Uint32Array(size), category: new Uint32Array(model.categories.length),
+  };
+  const near = { fits: new Uint8Array(turns), failed };
+  const count = (g, t, c, bits, turn) => {
+    const missed = (wanted.gold && !wanted.gold[g] ? 1 : 0) | (wanted.tagged && !wanted.tagged[t] ? 2 : 0)
+      | (wanted.category && !wanted.category[c] ? 4 : 0);
+    if (!missed) near.fits[turn] = 1;
+    const bad = missed | bits;
+    if (!bad) hits[turn]++;
+    if (!(bad & ~1)) facets.gold[g]++;
+    if (!(bad & ~2)) facets.tagged[t]++;
+    if (!(bad & ~4)) facets.category[c]++;
+  };
+  for (let turn = 0; turn < turns; turn++) {
+    if (all && focus.outcome[turn] !== NOT_ASKED) {
+      for (const g of members(gold[turn])) for (const t of members(focus.tags[turn])) count(g, t, 0, failed[turn], turn);
+    } else {
+      for (let i = focus.pairStart[turn]; i < focus.pairStart[turn + 1]; i++) {
+        const pair = focus.pairs[i];
+        const rest = (pair / size) | 0;
+        count(rest % size, pair % size, (rest / size) | 0, failed[turn], turn);
+      }
+    }
+    if (!byPair) {
+      near.fits[turn] = 1;
+      hits[turn] = failed[turn] ? 0 : 1;
+    }
+  }
+  const perDialogue = new Uint32Array(model.dialogues.length);
+  const found = { hits, byPair, facets, near, perDialogue, pairs: 0, turns: 0, dialogues: 0 };
+  for (let turn = 0; turn < turns; turn++) {
+    if (!hits[turn]) continue;
+    found.pairs += hits[turn];
+    found.turns++;
+    if (!perDialogue[turnDialogue[turn]]++) found.dialogues++;
+  }
+  return found;
+}
+
+function members(mask) {
+  if (!mask) return [model.none];
+  const found = [];
+  for (let label = 0; label < model.none; label++) if (mask & (1 << label)) found.push(label);
+  return found;
+}
+
+// Counts turns by a value, as if the filter had no term with this bit.
+function countTurns(found, bit, values, valueOf) {
+  const counts = new Uint32Array(values);
+  const { fits, failed } = found.near;
+  for (let turn = 0; turn < model.turns; turn++) {
+    if (fits[turn] && !(failed[turn] & ~bit)) {
+      const value = valueOf(turn);
+      if (value < values) counts[value]++;
+    }
+  }
+  return counts;
+}

@@ -1,0 +1,92 @@
+"""Addresses of the turns behind a number, for the pages that show it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+import pandas as pd
+
+from cradle_lib.display.cells import missing
+from cradle_lib.errors import BookError
+
+#: Where the explorer stands, as seen from the other executed pages.
+PAGE: Final = "explore.html"
+#: Terms of a filter; they mean the columns of the same name in the library's frames.
+TERMS: Final = ("gold", "tagged", "category", "pairing", "outcome", "scenario", "timing")
+_SAME_TERM: Final = {"gold_type": "gold", "tagged_type": "tagged"}
+# What need not be said.
+_DEFAULTS: Final = {"pairing": "one-to-one"}
+
+
+def link_to_turns(
+    systems: Sequence[str] = (),
+    *,
+    dialogue: str | None = None,
+    turn: int | None = None,
+    **terms: str,
+) -> str:
+    """Gives the address of turns in the explorer.
+
+    Args:
+        systems: Names or ids of the systems shown; the filter is about the first one.
+        dialogue: Id of the dialogue that is opened, if one is.
+        turn: Its ``turn_id``.
+        **terms: The filter, by :data:`TERMS`. ``gold`` and ``tagged`` are a label, ``none``,
+            ``any`` label, a stage or a crisis type; ``category`` is a category or a kind of error,
+            ``any`` error, or ``right``; ``pairing`` is that of :func:`.confusion_frame`.
+
+    Returns:
+        An address relative to the executed pages.
+
+    Raises:
+        BookError: If a term is unknown.
+    """
+    for name in terms:
+        if name not in TERMS:
+            raise BookError(f"the explorer has no filter {name!r}. It has: {', '.join(TERMS)}")
+    said = [(k, v) for k, v in terms.items() if _DEFAULTS.get(k) != v]
+    parts = [f"d={_written(dialogue)}"] if dialogue is not None else []
+    parts += [f"t={turn + 1}"] if turn is not None else []
+    parts += ["m=" + ",".join(map(_written, systems))] if systems else []
+    parts += ["f=" + ";".join(f"{k}:{_written(v)}" for k, v in said)] if said else []
+    return f"{PAGE}#{'&'.join(parts)}"
+
+
+def with_links(frame: pd.DataFrame, **terms: str) -> pd.DataFrame:
+    """Adds the column ``link``: the address of the turns that each row of a frame is about.
+
+    Args:
+        frame: With a column ``system`` and any of ``gold``, ``tagged``, ``gold_type``,
+            ``tagged_type``, ``category``, ``pairing``, ``outcome``, ``scenario``, ``timing``,
+            ``dialogue`` and ``turn``, as the frames of the library have them.
+        **terms: What all rows share, as in :func:`link_to_turns`; they go before columns.
+
+    Returns:
+        A copy of the frame with the column; it is missing where a row has no system.
+    """
+    links: list[Any] = [_of(record, terms) for record in frame.to_dict("records")]
+    return frame.assign(link=links)
+
+
+def _of(record: Mapping[Any, Any], shared: Mapping[str, str]) -> str | None:
+    if missing(record.get("system")):
+        return None
+    terms: dict[str, str] = {}
+    for column in (*TERMS, *_SAME_TERM):
+        value = record.get(column)
+        if not missing(value):
+            terms[_SAME_TERM.get(column, column)] = str(value)
+    dialogue: Any = record.get("dialogue")
+    turn: Any = record.get("turn")
+    return link_to_turns(
+        [str(record["system"])],
+        dialogue=None if missing(dialogue) else str(dialogue),
+        turn=None if missing(turn) else int(turn),
+        **{**terms, **shared},
+    )
+
+
+def _written(text: str | None) -> str:
+    return quote(str(text), safe="")

@@ -1,0 +1,119 @@
+// The list of dialogues: a real table, of which only the rows in view exist.
+
+function made(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value != null) element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+const hidden = text => made("span", { class: "visually-hidden" }, text);
+
+// Turns of a dialogue on which one of the systems shown is not right.
+function disagreements(dialogue, systems) {
+  const found = [];
+  for (let turn = model.turnStart[dialogue]; turn < model.turnStart[dialogue + 1]; turn++)
+    if (systems.some(index => stateOf(model.systems[index], turn) !== "not asked" && !model.systems[index].right[turn])) found.push(turn);
+  return found;
+}
+
+const lengthOf = dialogue => model.turnStart[dialogue + 1] - model.turnStart[dialogue];
+const aboutOf = (dialogue, name) => (model.about[name] ? model.about[name].names[model.about[name].codes[dialogue]] : "");
+
+// Name, heading, content of a row, and whether the largest come first.
+function columns(found, { systems, filter }) {
+  const filtered = Object.values(filter).some(values => values?.length);
+  return [
+    { name: "dialogue", title: "Dialogue", value: d => d },
+    { name: "strip", title: "User turns: gold, then the systems" },
+    ...["scenario", "timing"].filter(name => model.about[name])
+      .map(name => ({ name, title: name[0].toUpperCase() + name.slice(1), value: d => aboutOf(d, name) })),
+    { name: "turns", title: "User turns", value: lengthOf, down: true },
+    { name: "disagreements", title: "Disagree", value: d => disagreements(d, systems).length, down: true },
+    ...(filtered ? [{ name: "fits", title: "Turns that fit", value: d => found.perDialogue[d], down: true }] : []),
+  ];
+}
+
+function ordered(found, state) {
+  const shown = [];
+  for (let d = 0; d < model.dialogues.length; d++) if (found.perDialogue[d]) shown.push(d);
+  const [name, reversed] = [state.sort.replace(/^-/, ""), state.sort.startsWith("-")];
+  const column = columns(found, state).find(c => c.name === name && c.value);
+  if (!column) return shown;
+  const sign = Boolean(column.down) === reversed ? 1 : -1;
+  const values = new Map(shown.map(d => [d, column.value(d)]));
+  const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+  return shown.sort((a, b) => sign * compare(values.get(a), values.get(b)) || a - b);
+}
+
+function strip(dialogue, found, systems) {
+  const start = model.turnStart[dialogue];
+  const turns = Array.from({ length: lengthOf(dialogue) }, (_, i) => start + i);
+  const line = (of, marks) => made("div", { class: `line ${of}` }, ...turns.map(turn => made("span", { class: found.hits[turn] && found.byPair ? "hit" : "" }, ...marks(turn))));
+  return made("div", { class: "strip", "aria-hidden": "true" },
+    line("gold", turn => marksOfGold(model.gold[turn])),
+    ...systems.map(index => line("system", turn => marksOfSystem(model.systems[index], turn))));
+}
+
+function listTable(state, found, shown, go) {
+  const box = find(".rows");
+  const across = columns(found, state);
+  const height = Math.max(38, 18 * (state.systems.length + 1) + 12);
+  const sorted = state.sort.replace(/^-/, "");
+  const heads = across.map(column => {
+    if (!column.value) return made("th", { scope: "col" }, column.title);
+    const down = Boolean(column.down) !== state.sort.startsWith("-");
+    const button = made("button", { type: "button" }, column.title);
+    button.onclick = () => go({ sort: sorted === column.name && !state.sort.startsWith("-") ? `-${column.name}` : column.name });
+    return made("th", { scope: "col", class: column.name, "aria-sort": sorted === column.name ? (down ? "descending" : "ascending") : null }, button);
+  });
+  const body = made("tbody");
+  const table = made("table", { class: "dialogues", "aria-rowcount": shown.length + 1 },
+    made("caption", { class: "visually-hidden" }, "Dialogues that fit the filters"),
+    made("thead", {}, made("tr", { "aria-rowindex": 1 }, ...heads)), body);
+  table.style.setProperty("--height", `${height}px`);
+
+  const row = place => {
+    const dialogue = shown[place];
+    const link = made("a", { href: formatState({ ...state, dialogue, row: -1 }) }, model.dialogues[dialogue]);
+    const cells = across.slice(1).map(column => column.value
+      ? made("td", { class: `${column.name}${column.down ? " num" : ""}` }, String(column.value(dialogue)))
+      : made("td", { class: "marks" }, strip(dialogue, found, state.systems), hidden(toldOfStrip(dialogue, state.systems))));
+    return made("tr", { "aria-rowindex": place + 2 }, made("th", { scope: "row" }, link), ...cells);
+  };
+  const space = (count, of) => (count ? [made("tr", { "aria-hidden": "true", class: of }, made("td", { colspan: across.length, style: `height:${count * height}px` }))] : []);
+  let first = -1;
+  const draw = () => {
+    const wanted = Math.max(0, Math.min(shown.length - 1, Math.floor(box.scrollTop / height) - 4));
+    if (Math.abs(wanted - first) < 3 && first >= 0 && wanted !== 0) return;
+    if (wanted === first) return;
+    first = wanted;
+    const last = Math.min(shown.length, first + Math.ceil(box.clientHeight / height) + 10);
+    const focused = body.contains(document.activeElement) ? document.activeElement.textContent : null;
+    body.replaceChildren(...space(first, "before"), ...shown.slice(first, last).map((_, i) => row(first + i)), ...space(shown.length - last, "after"));
+    if (focused !== null) [...body.querySelectorAll("a")].find(a => a.textContent === focused)?.focus({ preventScroll: true });
+  };
+  box.replaceChildren(table);
+  box.onscroll = draw;
+  box.scrollTop = 0;
+  draw();
+  return {
+    reveal(dialogue) {
+      const place = shown.indexOf(dialogue);
+      if (place < 0) return;
+      box.scrollTop = Math.max(0, place * height - box.clientHeight / 3);
+      draw();
+      body.querySelector(`tr[aria-rowindex="${place + 2}"] a`)?.focus({ preventScroll: true });
+    },
+  };
+}
+
+function toldOfStrip(dialogue, systems) {
+  const turns = Array.from({ length: lengthOf(dialogue) }, (_, i) => model.turnStart[dialogue] + i);
+  const labelled = turns.filter(turn => model.gold[turn]).length;
+  const wrong = systems.map(index => `${model.systems[index].name} wrong on ${disagreements(dialogue, [index]).length}`);
+  return `Gold labels on ${labelled} turns; ${wrong.join(", ")}`;
+}

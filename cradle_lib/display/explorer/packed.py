@@ -1,0 +1,174 @@
+"""A corpus and its runs as files that a page can read without a server.
+
+A page that is opened from a disk may not fetch data, but it may load scripts. So each file is a
+script with one call, ``cradleExplorer.receive(NAME, DATA)``, where the data are JSON. Columns of
+numbers are the base64 of little-endian integers, one for each user turn or row.
+
+``core`` holds all but words: gold labels, and what each system's tags were paired with. ``text-N``
+holds what is said in some of the dialogues, ``answers-N`` what the N-th system wrote and the
+log-probabilities of its choices. These are loaded when a reader asks for them.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cradle_lib.corpus.dialogue import Corpus, Dialogue, whole
+from cradle_lib.detection.harmless import harmless
+from cradle_lib.detection.parsing import OUTCOMES
+from cradle_lib.detection.predictions import Predictions
+from cradle_lib.scoring.errors.confusion import CELLS
+from cradle_lib.scoring.errors.taxonomy import KINDS, Category, classify
+
+#: Dialogues in one file of text.
+PART: Final = 250
+#: Characters of an answer that are shown; a journal holds all of it.
+LONGEST: Final = 4000
+_NOT_ASKED: Final = 255
+_LISTENER, _ASKED, _CONTINUED = range(3)
+
+
+def script(name: str, data: Any) -> str:
+    """Writes one file: a call that hands its data over."""
+    packed = json.dumps(data, separators=(",", ":"))
+    return f"cradleExplorer.receive({json.dumps(name)},{packed});\n"
+
+
+def core(corpus: Corpus, runs: Sequence[Predictions]) -> dict[str, Any]:
+    """Gathers everything but words.
+
+    Args:
+        corpus: All dialogues.
+        runs: Runs over it or over parts of it.
+
+    Returns:
+        ``cells``, ``categories``, ``kinds`` and ``outcomes`` (what codes stand for);
+        ``dialogues`` (ids), ``rows`` (how many rows each has), ``speakers`` (of each row: 0 for
+        the Listener, 1 for a user turn, 2 for a row that continues the one above) and ``gold`` (of
+        each row, a mask); ``about``, columns of codes for what is known of a dialogue; and
+        ``systems``.
+    """
+    turns = corpus.turns
+    kinds = [_CONTINUED if t.continues else _ASKED if t.asked else _LISTENER for t in turns]
+    return {
+        "corpus": f"{corpus.name} ({corpus.fingerprint})",
+        "cells": CELLS,
+        "categories": ["right", *Category],
+        "kinds": {category: KINDS[category] for category in Category},
+        "outcomes": OUTCOMES,
+        "dialogues": [whole(dialogue.id) for dialogue in corpus],
+        "rows": _numbers([len(dialogue.turns) for dialogue in corpus], "<u4"),
+        "speakers": _numbers(kinds, "u1"),
+        "gold": _numbers([turn.mask for turn in turns], "<u2"),
+        "about": {name: _coded(column) for name, column in corpus.meta.items()},
+        "systems": [
+            {"id": name} | _system(corpus, run) for name, run in zip(_ids(runs), runs, strict=True)
+        ],
+    }
+
+
+def texts(corpus: Corpus, part: int) -> list[list[list[str]]]:
+    """Gathers what is said in some dialogues.
+
+    Args:
+        corpus: All dialogues.
+        part: Which file it is, from 0: dialogues ``part * PART`` and those after it.
+
+    Returns:
+        For each dialogue and each of its utterances one text, or two if a model was shown other
+        words: see :func:`.harmless`.
+    """
+    return [_said(dialogue) for dialogue in corpus.dialogues[part * PART : (part + 1) * PART]]
+
+
+def answers(corpus: Corpus, run: Predictions, *, words: bool) -> dict[str, Any]:
+    """Gathers what a system wrote.
+
+    Args:
+        corpus: All dialogues.
+        run: A run over it or over a part of it.
+        words: Whether its raw answers are given: they may quote a dialogue.
+
+    Returns:
+        ``answers`` (each once) and ``index`` (which one it is, for each user turn of the corpus;
+        empty without words), and ``choices``: for each user turn the log-probabilities at the
+        forks of its answer, or nothing.
+    """
+    places = _places(corpus, run)
+    found: dict[str, Any] = {"answers": [], "index": "", "choices": []}
+    if words:
+        cut = [whole(answer[:LONGEST]) for answer in run.answers]
+        codes = {answer: code for code, answer in enumerate(dict.fromkeys(cut))}
+        index = np.zeros(len(corpus.gold), dtype=np.uint32)
+        index[places] = [codes[answer] for answer in cut]
+        found |= {"answers": list(codes), "index": _numbers(index, "<u4")}
+    if any(run.choices):
+        choices: list[Any] = [0] * len(corpus.gold)
+        for place, forks in zip(places.tolist(), run.choices, strict=True):
+            rounded = ({text: round(value, 3) for text, value in f.items()} for f in forks or ())
+            choices[place] = list(rounded) or 0
+        found["choices"] = choices
+    return found
+
+
+def _ids(runs: Sequence[Predictions]) -> list[str]:
+    """What addresses call each system: the id of its model, its name if others have that id."""
+    models = [run.record.model for run in runs]
+    return [m if models.count(m) == 1 else r.record.name for m, r in zip(models, runs, strict=True)]
+
+
+def _system(corpus: Corpus, run: Predictions) -> dict[str, Any]:
+    places, turns = _places(corpus, run), len(corpus.gold)
+    outcomes = np.full(turns, _NOT_ASKED)
+    outcomes[places] = run.outcomes
+    pairs = classify(run.corpus.gold, run.masks, run.corpus.dialogue_of)
+    sizes = np.zeros(turns, dtype=np.int64)
+    sizes[places] = np.bincount(pairs["row"], minlength=len(places))
+    code: NDArray[np.int64] = np.zeros(len(pairs), dtype=np.int64)
+    for name, shift in (("category", 1), ("gold", 0), ("tagged", 0)):
+        code = code * len(CELLS) + pairs[name].cat.codes.to_numpy(np.int64) + shift
+    # Pairs stand by turn of the corpus, whatever the order of the part.
+    order = np.argsort(places[pairs["row"].to_numpy()], kind="stable")
+    record = run.record
+    return {
+        "name": record.name,
+        "history": record.history,
+        "prompt": f"{record.prompt} ({record.prompt_hash})",
+        "outcomes": _numbers(outcomes, "u1"),
+        "sizes": _numbers(sizes, "u1"),
+        "pairs": _numbers(code[order], "<u2"),
+    }
+
+
+def _places(corpus: Corpus, run: Predictions) -> NDArray[np.int64]:
+    """Which user turn of the corpus each user turn of a run is."""
+    if run.corpus is corpus:
+        return np.arange(len(corpus.gold))
+    starts = np.searchsorted(corpus.dialogue_of, np.arange(len(corpus) + 1))
+    of = {dialogue.id: place for place, dialogue in enumerate(corpus)}
+    covered = [of[dialogue.id] for dialogue in run.corpus]
+    return np.concatenate([np.arange(*starts[i : i + 2]) for i in covered])
+
+
+def _said(dialogue: Dialogue) -> list[list[str]]:
+    spoken = (dialogue.utterance(turn) for turn in dialogue.turns if not turn.continues)
+    return [list(dict.fromkeys((whole(said), harmless(said)))) for said in spoken]
+
+
+def _coded(column: Sequence[str]) -> dict[str, Any]:
+    names = sorted(set(column))
+    codes = {name: code for code, name in enumerate(names)}
+    return {
+        "names": [whole(name) for name in names],
+        "codes": _numbers([codes[name] for name in column], "<u4"),
+    }
+
+
+def _numbers(values: ArrayLike, kind: str) -> str:
+    return base64.b64encode(np.asarray(values).astype(kind).tobytes()).decode()

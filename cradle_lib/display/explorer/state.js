@@ -1,0 +1,64 @@
+// What is shown, and its address: #d=DIALOGUE&t=TURN&m=SYSTEM,SYSTEM&f=TERM:VALUE,VALUE;TERM:VALUE&s=ORDER
+
+const TERMS = ["gold", "tagged", "category", "pairing", "outcome", "right", "wrong", "differ", "systems_wrong", "scenario", "timing", "text"];
+const listed = values => values.map(encodeURIComponent).join(",");
+const unlisted = text => text.split(",").filter(Boolean).map(decoded);
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function parseState(hash) {
+  const fields = new Map(hash.replace(/^#/, "").split("&").map(part => part.split(/=(.*)/s, 2)));
+  const unknown = [];
+  const system = name => {
+    const found = model.systems.findIndex(s => s.id === name || s.name === name);
+    if (found < 0) unknown.push(name);
+    return found;
+  };
+  const filter = {};
+  for (const term of (fields.get("f") ?? "").split(";").filter(Boolean)) {
+    const [name, values] = term.split(/:(.*)/s, 2);
+    if (!TERMS.includes(name)) unknown.push(name);
+    else filter[name] = unlisted(values ?? "");
+  }
+  for (const name of ["right", "wrong", "differ"]) {
+    if (!filter[name]) continue;
+    filter[name] = filter[name].map(system).filter(i => i >= 0).map(i => model.systems[i].id);
+    if (!filter[name].length) delete filter[name];
+  }
+  const chosen = [...new Set(unlisted(fields.get("m") ?? "").map(system))].filter(i => i >= 0);
+  const id = fields.has("d") ? decoded(fields.get("d")) : null;
+  const dialogue = id === null ? -1 : model.place.get(id) ?? -1;
+  if (id !== null && dialogue < 0) unknown.push(id);
+  const turn = Number.parseInt(fields.get("t"), 10) - 1;
+  return {
+    dialogue,
+    row: dialogue >= 0 && turn >= 0 && turn < model.rowStart[dialogue + 1] - model.rowStart[dialogue] ? turn : -1,
+    systems: chosen.length ? chosen : usual(),
+    filter,
+    sort: fields.get("s") ?? "",
+    unknown,
+  };
+}
+
+function formatState(state) {
+  const terms = TERMS.filter(name => state.filter[name]?.length).map(name => `${name}:${listed(state.filter[name])}`);
+  const parts = [];
+  if (state.dialogue >= 0) parts.push(`d=${encodeURIComponent(model.dialogues[state.dialogue])}`);
+  if (state.dialogue >= 0 && state.row >= 0) parts.push(`t=${state.row + 1}`);
+  parts.push(`m=${listed(state.systems.map(index => model.systems[index].id))}`);
+  if (terms.length) parts.push(`f=${terms.join(";")}`);
+  if (state.sort) parts.push(`s=${state.sort}`);
+  return `#${parts.join("&")}`;
+}
+
+// The first two systems that tag anything at all.
+function usual() {
+  const tagging = model.systems.filter(system => system.tags.some(mask => mask)).map(system => system.index);
+  return (tagging.length ? tagging : [0]).slice(0, 2);
+}

@@ -1,0 +1,90 @@
+"""Parts of a drawing that lead somewhere, such as the cells of a heat map.
+
+A shape that has a ``url`` becomes a link over the picture, in percent of its size, so that it stays
+in place however large the picture is shown. In the picture itself nothing could be clicked.
+
+CSS classes: ``cradle-map``, ``cradle-spot``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+_LINKED: Final = re.compile(
+    rb'<g id="([^"]*)">\s*<a xlink:href="([^"]*)" target="_blank">\s*'
+    rb'<path d="([^"]*)"[^>]*/>\s*</a>\s*</g>\n?'
+)
+_SIZE: Final = re.compile(rb'viewBox="0 0 ([\d.]+) ([\d.]+)"')
+_POINT: Final = re.compile(rb"[ML] (\S+) (\S+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """One part.
+
+    Attributes:
+        link: Where it leads, escaped for HTML.
+        title: What it is, escaped.
+        left: Its place in percent of the picture, like all that follow.
+        top: Its upper edge.
+        width: How wide it is.
+        height: How high it is.
+    """
+
+    link: str
+    title: str
+    left: float
+    top: float
+    width: float
+    height: float
+
+
+def take_spots(svg: bytes) -> tuple[bytes, tuple[Spot, ...]]:
+    """Takes the shapes with a ``url`` out of a drawing.
+
+    Args:
+        svg: What matplotlib wrote.
+
+    Returns:
+        The drawing without them, and what they were; their ``gid`` is the title.
+    """
+    size = _SIZE.search(svg)
+    if size is None:
+        return svg, ()
+    width, height = map(float, size.groups())
+    found = []
+    for title, link, path in _LINKED.findall(svg):
+        xs, ys = zip(*_POINT.findall(path), strict=True)
+        across = [100 * float(x) / width for x in xs]
+        down = [100 * float(y) / height for y in ys]
+        left, top = min(across), min(down)
+        box = (left, top, max(across) - left, max(down) - top)
+        found.append(Spot(link.decode(), title.decode(), *box))
+    return _LINKED.sub(b"", svg), tuple(found)
+
+
+def over(images: str, spots: Sequence[Spot]) -> str:
+    """Puts links over a picture.
+
+    By keyboard they are passed over: a heat map has hundreds, and the explorer, where they lead,
+    has the same choice as filters.
+
+    Args:
+        images: Markup of the picture.
+        spots: Its parts that lead somewhere.
+
+    Returns:
+        The markup of both; the images alone if there are no spots.
+    """
+    if not spots:
+        return images
+    links = "".join(
+        f'<a class="cradle-spot" tabindex="-1" href="{spot.link}" title="{spot.title}" '
+        f'style="left:{spot.left:.2f}%;top:{spot.top:.2f}%;'
+        f'width:{spot.width:.2f}%;height:{spot.height:.2f}%"></a>'
+        for spot in spots
+    )
+    return f'<div class="cradle-map">{images}{links}</div>'

@@ -1,0 +1,43 @@
+"""A site of one explorer, without the book around it, to be opened from a disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cradle_lib.display.explorer.explorer import Explorer
+
+ROOT = Path(__file__).resolve().parents[2]
+FRAME = """<!DOCTYPE html>
+<html lang="en" data-theme="light" data-mode="light">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Explore</title><link rel="icon" href="data:,"><style>{style}</style></head>
+<body><main class="bd-main"><article class="bd-article"><h1>Explore</h1>{explorer}</article></main>
+<footer><section class="cradle-help"><a href="tel:988">call 988</a></section></footer></body>
+</html>
+"""
+
+
+def write_site(folder: Path, explorer: Explorer, frame: str | None = None) -> str:
+    """Writes the page and its files.
+
+    Args:
+        folder: Where to; made if it does not exist.
+        explorer: What the page shows.
+        frame: A page with ``{explorer}`` and ``{style}``; by default a plain one.
+
+    Returns:
+        The address of the page on this disk.
+    """
+    style = (ROOT / "book/_static/book.css").read_text(encoding="utf-8")
+    page = frame or FRAME
+    written = {"sections/explore.html": page.replace("{style}", style)} | {
+        f"{explorer.folder}/{name}": content for name, content in explorer.files.items()
+    }
+    written["sections/explore.html"] = written["sections/explore.html"].replace(
+        "{explorer}", explorer.to_html()
+    )
+    for name, content in written.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    return (folder / "sections/explore.html").as_uri()

@@ -1,0 +1,393 @@
+"""The explorer in a real browser, opened from a disk: counts, addresses, keys, and what it hides.
+
+The oracle of every count is a frame of the library; that of a history is the session that asks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page
+
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Predictions
+from cradle_lib.detection.parsing import OUTCOMES
+from cradle_lib.detection.session import Answer, Session
+from cradle_lib.display.explorer.explorer import Explorer, explore
+from cradle_lib.display.explorer.links import with_links
+from cradle_lib.labels import BITS, format_mask
+from cradle_lib.prompts import load_template
+from cradle_lib.scoring.errors.confusion import confusion_frame
+from cradle_lib.scoring.errors.taxonomy import KINDS, error_counts, label_pairs
+
+from ..forty_dialogues import HOSTILE, corpus, make_run, runs
+from .explorer_site import write_site
+from .site import PHONE, WIDE
+
+__all__ = ["corpus", "make_run", "runs"]
+pytestmark = pytest.mark.xdist_group("book")
+
+SAID = "alert('x')"
+
+
+@pytest.fixture(scope="module")
+def systems(corpus: Corpus, runs: list[Predictions]) -> list[Predictions]:
+    """Two whole runs, one of which has every outcome, and a sample."""
+    always, half, part = runs
+    outcomes = half.outcomes.copy()
+    outcomes[1::10], outcomes[2::10] = OUTCOMES.index("refused"), OUTCOMES.index("failed")
+    masks = np.where(outcomes == 0, half.masks, 0).astype(np.uint16)
+    # More than one label on a turn, on both sides.
+    masks[3::10] |= np.uint16(BITS["alert_ongoing"] | BITS["confirm_SH_past"])
+    answers = tuple(f"{format_mask(int(mask))} {HOSTILE}" for mask in masks)
+    return [always, replace(half, masks=masks, outcomes=outcomes, answers=answers), part]
+
+
+@pytest.fixture(scope="module")
+def address(
+    tmp_path_factory: pytest.TempPathFactory, corpus: Corpus, systems: list[Predictions]
+) -> str:
+    return write_site(tmp_path_factory.mktemp("explorer"), explore(corpus, systems))
+
+
+@pytest.fixture
+def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
+    """Opens the explorer at an address; at the end no page may have said or asked for anything."""
+    pages: list[Page] = []
+    said: list[str] = []
+    asked: list[str] = []
+
+    def visit(hash_: str = "", site: str = address, size: tuple[int, int] = WIDE) -> Page:
+        view = {"width": size[0], "height": size[1]}
+        page = browser.new_page(viewport=view, reduced_motion="reduce")
+        pages.append(page)
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("dialog", lambda dialog: said.append(dialog.message))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(site + hash_)
+        page.locator("#cradle-explorer[data-ready]").wait_for(state="attached")
+        return page
+
+    yield visit
+    for page in pages:
+        page.close()
+    assert said == []
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+
+
+def counts(page: Page, hashes: list[str]) -> list[dict[str, int]]:
+    found: list[dict[str, int]] = page.evaluate(
+        "all => all.map(hash => cradleExplorer.count(hash))", hashes
+    )
+    assert all(each["unknown"] == [] for each in found)
+    return found
+
+
+def hash_of(link: str) -> str:
+    return link.removeprefix("explore.html")
+
+
+def test_every_cell_of_every_confusion_matrix_is_behind_its_address(
+    open_page: Callable[..., Page], systems: list[Predictions]
+) -> None:
+    page = open_page()
+    for run in systems:
+        for pairing in ("one-to-one", "all"):
+            frame = with_links(confusion_frame(run, pairing=pairing))
+            found = counts(page, frame["link"].map(hash_of).tolist())
+            assert [each["turns"] for each in found] == frame["count"].tolist()
+            assert [each["pairs"] for each in found] == frame["count"].tolist()
+
+
+def test_every_kind_of_error_is_behind_its_address(
+    open_page: Callable[..., Page], systems: list[Predictions]
+) -> None:
+    page = open_page()
+    for run in systems:
+        pairs = label_pairs(run)
+        for column in ("category", "gold_type", "tagged_type"):
+            errors = pairs[pairs["category"].notna()]
+            groups = errors.groupby(["system", column], observed=False)
+            shared = {} if column == "category" else {"category": "any"}
+            frame = with_links(groups.size().rename("count").reset_index(), **shared)
+            found = counts(page, frame["link"].map(hash_of).tolist())
+            assert [each["pairs"] for each in found] == frame["count"].tolist()
+            turns = groups.apply(lambda own: len(own.drop_duplicates(["dialogue", "turn"])))
+            assert [each["turns"] for each in found] == turns.tolist()
+        for kind in set(KINDS.values()):
+            own = pairs["category"].isin([c for c, k in KINDS.items() if k == kind])
+            [found_] = counts(page, [f"#m={quote(run.record.name)}&f=category:{kind}"])
+            assert found_["pairs"] == own.sum()
+        table = with_links(error_counts(run))
+        asked = counts(page, table["link"].map(hash_of).tolist())
+        quiet = (run.corpus.gold == 0).sum()
+        for row, each in zip(table.itertuples(), asked, strict=True):
+            share = row.unit == "share"
+            assert (each["turns"] / quiet if share else each["pairs"]) == row.value, row.quantity
+
+
+def test_terms_about_whole_turns_count_what_the_frames_count(
+    open_page: Callable[..., Page], systems: list[Predictions]
+) -> None:
+    page = open_page()
+    _, half, _ = systems
+    frame = half.to_frame()
+    right = (frame["outcome"] == "ok") & (frame["gold_mask"] == frame["tagged_mask"])
+    quiet = frame["gold_mask"] == 0
+    wanted = {
+        "outcome:unparsed": frame["outcome"] == "unparsed",
+        "outcome:refused,failed": frame["outcome"].isin(["refused", "failed"]),
+        "scenario:S1,S3;timing:late": frame["scenario"].isin(["S1", "S3"])
+        & (frame["timing"] == "late"),
+        "right:keyword": right,
+        "right:always-none;wrong:keyword": quiet & ~right,
+        "differ:always-none,keyword": (frame["outcome"] != "ok") | (frame["tagged_mask"] != 0),
+    }
+    for term, turns in wanted.items():
+        [found] = counts(page, [f"#m=keyword,always-none&f={term}"])
+        assert (found["turns"], found["dialogues"]) == (
+            turns.sum(),
+            frame[turns]["dialogue"].nunique(),
+        ), term
+
+
+def test_the_numbers_beside_the_choices_are_those_after_choosing_them(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("#m=keyword,always-none&f=scenario:S1")
+    checked = 0
+    for name in ("gold", "tagged", "category", "outcome", "both", "systems_wrong", "timing"):
+        options = page.locator(f"[name={name}] option")
+        for value, label in options.evaluate_all("all => all.map(o => [o.value, o.label])"):
+            if "(" not in label:
+                continue
+            page.select_option(f"[name={name}]", value)
+            told = page.locator(".count").inner_text().replace(",", "")
+            [number] = [int(label.rsplit("(", 1)[1].rstrip(")").replace(",", ""))]
+            assert str(number) == told.split()[0], (name, label, told)
+            checked += 1
+        page.select_option(f"[name={name}]", "")
+    assert checked > 60
+
+
+def test_an_address_restores_the_view(open_page: Callable[..., Page]) -> None:
+    hash_ = "#d=d0009&t=4&m=keyword,smollm2-135m&f=gold:none;tagged:any;timing:early,late&s=-turns"
+    page = open_page(hash_)
+    assert page.evaluate("location.hash") == hash_
+    assert page.locator(".dialogue h2").inner_text() == "d0009"
+    assert page.locator(".lanes tbody th").all_inner_texts() == [
+        "Gold",
+        "Model <keyword>",
+        "Model <smollm2-135m>",
+    ]
+    assert page.locator(".lanes th.chosen").inner_text().split() == ["Turn", "4"]
+    page.keyboard.press("Escape")
+    assert page.locator("[name=timing]").input_value() == "early,late"
+    page.go_back()
+    page.locator(".dialogue h2", has_text="d0009").wait_for()
+    assert page.evaluate("location.hash") == hash_
+
+
+def test_an_address_of_what_is_not_here_says_so(open_page: Callable[..., Page]) -> None:
+    page = open_page("#d=d9999&m=nobody&f=colour:red")
+    told = page.locator(".problem").inner_text()
+    assert all(name in told for name in ("d9999", "nobody", "colour"))
+    assert page.locator(".dialogues").is_visible()
+
+
+def test_text_is_hidden_at_every_visit_and_loaded_only_after_a_yes(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("#d=d0003&t=4&m=keyword")
+    assert SAID not in page.content()
+    assert page.locator("script[src*='text-']").count() == 0
+    assert page.locator(".gate a[href='tel:988']").is_visible()
+    page.click(".open-text")
+    page.locator(".transcript p").first.wait_for()
+    assert "3.3" in page.locator(".transcript").inner_text()
+    assert HOSTILE in page.locator(".transcript").inner_text()
+    assert HOSTILE in page.locator(".of-system pre").first.inner_text()
+    page.keyboard.press("h")
+    page.locator(".gate").wait_for()
+    assert SAID not in page.locator("main").inner_html()
+    page.click(".open-text")
+    page.locator(".transcript p").first.wait_for()
+    page.reload()
+    page.locator(".gate").wait_for()
+    assert SAID not in page.locator("main").inner_html()
+
+
+def test_what_a_dialogue_says_is_never_markup(open_page: Callable[..., Page]) -> None:
+    page = open_page("#d=d0003&t=4&m=keyword")
+    page.click(".open-text")
+    page.locator(".transcript p").first.wait_for()
+    assert page.locator("#cradle-explorer script:not([src])").count() == 0
+    page.keyboard.press("f")
+    page.fill("[name=text]", "<script>")
+    page.keyboard.press("Enter")
+    page.locator("mark").first.wait_for()
+    assert page.locator("mark").first.inner_text() == "<script>"
+
+
+def test_text_is_searched_once_it_is_shown(open_page: Callable[..., Page]) -> None:
+    page = open_page("#m=keyword&f=text:7.3%20")
+    assert "searched once it is shown" in page.locator(".count").inner_text()
+    page.keyboard.press("j")
+    page.click(".open-text")
+    page.locator(".count", has_text="in 4 dialogues").wait_for()  # 7, 17, 27 and 37
+
+
+def test_every_function_is_reached_by_keys_alone(open_page: Callable[..., Page]) -> None:
+    page = open_page("#m=keyword,always-none")
+    press = page.keyboard.press
+
+    def where() -> list[str]:
+        text: str = page.evaluate("location.hash")
+        return [part for part in text.lstrip("#").split("&") if part[0] in "dt"]
+
+    press("j")
+    page.locator(".dialogue h2", has_text="d0000").wait_for()
+    press("j")
+    page.locator(".dialogue h2", has_text="d0001").wait_for()
+    press("k")
+    page.locator(".dialogue h2", has_text="d0000").wait_for()
+    for _ in range(4):
+        press("ArrowLeft")
+    assert where() == ["d=d0000", "t=2"]
+    press("ArrowRight")
+    assert where() == ["d=d0000", "t=4"]
+    assert page.locator(".lanes th.chosen button").evaluate("b => b === document.activeElement")
+    seen = [where()]
+    for _ in range(3):
+        press("n")
+        seen.append(where())
+    press("p")
+    assert where() == seen[-2]
+    press("Escape")
+    assert where() == []
+    press("s")
+    assert page.locator("[name=a]").evaluate("e => e === document.activeElement")
+    press("Escape")
+    press("f")
+    assert page.locator("[name=gold]").evaluate("e => e === document.activeElement")
+    page.keyboard.type("No gold")
+    assert page.locator("[name=gold]").input_value() == "none"
+    press("Escape")
+    press("c")
+    assert page.locator("[name=gold]").input_value() == ""
+    press("?")
+    assert page.locator("dialog.help").is_visible()
+    page.locator("dialog.help input").focus()
+    press("Space")
+    press("Escape")
+    press("j")
+    assert where() == []
+
+
+def test_an_answer_that_is_none_and_one_that_is_none_at_all_look_different(
+    open_page: Callable[..., Page], systems: list[Predictions]
+) -> None:
+    frame = systems[1].to_frame()
+    quiet = frame[(frame["tagged"] == "none") & (frame["gold"] == "none")]
+    drawn: dict[str, set[str]] = {}
+    for outcome in ("ok", "unparsed", "refused", "failed"):
+        row = quiet[quiet["outcome"] == outcome].iloc[0]
+        page = open_page(f"#d={row['dialogue']}&t={row['turn'] + 1}&m=keyword")
+        cell = page.locator(".lanes .system td.chosen")
+        drawn[outcome] = {*cell.locator("svg").evaluate_all("all => all.map(e => e.innerHTML)")}
+        told = cell.inner_text()
+        assert outcome in told or (outcome == "ok" and told.strip() == "none")
+    assert len({*map(frozenset, drawn.values())}) == 4
+
+
+def test_a_system_that_was_not_asked_says_so(open_page: Callable[..., Page]) -> None:
+    page = open_page("#d=d0004&m=smollm2-135m")
+    assert {*page.locator(".lanes .system td").all_inner_texts()} == {"not asked"}
+
+
+def test_what_a_system_had_seen_is_what_its_session_showed(
+    browser: Browser, corpus: Corpus, systems: list[Predictions], tmp_path: Path
+) -> None:
+    half, template = systems[1], load_template("turn")
+    dialogue = corpus.dialogues[6]
+    for history in ("self", "gold", "none"):
+        record = half.record.model_copy(update={"history": history})
+        page = browser.new_page()
+        site = explore(corpus, [replace(half, record=record)])
+        page.goto(write_site(tmp_path / history, site))
+        page.locator("[data-ready]").wait_for(state="attached")
+        session = Session(dialogue, template, history)
+        starts = np.searchsorted(corpus.dialogue_of, 6)
+        for place, turn in enumerate(dialogue.user_turns):
+            assert session.prompt is not None
+            page.evaluate("hash => { location.hash = hash; }", f"#d=d0006&t={turn.turn_id + 1}")
+            page.locator(".turn h3", has_text=f"Turn {turn.turn_id + 1}").wait_for()
+            if not place:
+                page.click(".open-text")
+            seen = page.locator("pre[aria-label=History]")
+            seen.wait_for(state="attached")
+            assert seen.text_content() == session.prompt.history
+            session.answer(Answer(format_mask(int(half.masks[starts + place]))))
+        page.close()
+
+
+def test_no_text_of_another_corpus_is_in_any_file(
+    open_page: Callable[..., Page], corpus: Corpus, systems: list[Predictions], tmp_path: Path
+) -> None:
+    real = replace(corpus, name="hub-test", synthetic=False)
+    moved = [replace(run, corpus=replace(run.corpus, synthetic=False)) for run in systems]
+    moved[:2] = [replace(run, corpus=real) for run in moved[:2]]
+    page = open_page("#d=d0003&m=keyword", write_site(tmp_path / "real", explore(real, moved)))
+    written = [path.read_text("utf-8") for path in (tmp_path / "real").rglob("*") if path.is_file()]
+    assert not [text for text in written if SAID in text or "and more" in text]
+    assert page.locator(".gate").count() == 0
+    assert "not part of this site" in page.locator(".notice").first.inner_text()
+    asked = explore(real, moved, text=True)
+    page = open_page("#d=d0003&m=keyword", write_site(tmp_path / "asked", asked))
+    assert "do not publish" in page.locator(".notice").first.inner_text()
+    assert SAID not in page.content()
+
+
+def test_a_phone_shows_one_lane_at_a_time_and_nothing_sideways(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("#d=d0003&m=keyword,always-none,smollm2-135m", size=PHONE)
+    lanes = page.locator(".lanes tbody tr")
+    assert [lanes.nth(i).is_visible() for i in range(4)] == [False, True, False, False]
+    page.select_option(".lane-chooser select", "0")
+    assert [lanes.nth(i).is_visible() for i in range(4)] == [True, False, False, False]
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+    page.keyboard.press("Escape")
+    page.locator(".dialogues").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+
+
+def test_the_list_is_a_table_whose_rows_come_as_it_is_scrolled(
+    open_page: Callable[..., Page], corpus: Corpus
+) -> None:
+    page = open_page("#m=keyword")
+    table = page.locator("table.dialogues")
+    assert table.get_attribute("aria-rowcount") == str(len(corpus) + 1)
+    assert table.locator("tbody th").count() < len(corpus)
+    page.click(".dialogues thead button >> text=Disagree")
+    assert table.locator("th[aria-sort]").inner_text() == "Disagree"
+    numbers = [int(n) for n in table.locator("td.disagreements").all_inner_texts()]
+    assert numbers == sorted(numbers, reverse=True)
+    page.locator(".rows").evaluate("box => { box.scrollTop = box.scrollHeight; }")
+    table.locator(f"tr[aria-rowindex='{len(corpus) + 1}']").wait_for()
+
+
+def test_files_are_scripts_with_one_call(corpus: Corpus, systems: list[Predictions]) -> None:
+    files = Explorer(corpus, tuple(systems), text=True).files
+    for name, content in files.items():
+        if name not in ("explorer.js", "explorer.css"):
+            start = f'cradleExplorer.receive("{name.removesuffix(".js")}",'
+            assert content.startswith(start)
+            json.loads(content.removeprefix(start).removesuffix(");\n"))
