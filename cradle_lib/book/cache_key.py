@@ -123,13 +123,13 @@ class PageKeys:
         return found
 
     def _library(self) -> str:
-        """Digests the library: every file of its folder, with its place in it."""
+        """Digests the library, files with their places, but the commands: no page can use them."""
         folder = self.project.root / self.project.package
         files = (file for file in folder.rglob("*") if file.is_file())
         lines = [
             f"{file.relative_to(folder)} {self._digest(file)}"
             for file in sorted(files)
-            if "__pycache__" not in file.parts
+            if not {"__pycache__", "cli"} & {*file.relative_to(folder).parts[:-1]}
         ]
         return digest("\n".join(lines).encode())
 

@@ -101,7 +101,11 @@ def test_a_changed_parameter_executes_its_own_page(project: Project) -> None:
     assert text_of(project.sections / "words.ipynb") == "3\n"
 
 
-def test_a_changed_library_executes_every_page(project: Project) -> None:
+def test_a_changed_library_executes_every_page_and_a_changed_command_none(
+    project: Project,
+) -> None:
+    write(project.root / PACKAGE / "cli" / "new.py", "print('no page can use it')")
+    assert bring(project).executed == ()
     edit(project.root / PACKAGE / "deep.py", "10 *", "100 *")
 
     assert set(bring(project).executed) == ALL
