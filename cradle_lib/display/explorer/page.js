@@ -97,7 +97,7 @@ async function drawDialogue(before, focus) {
     made("p", { class: "about-dialogue" }, [...about, plural(lengthOf(dialogue), "user turn"), plural(differing.length, "disagreement"), placeTold(dialogue)].filter(Boolean).join(", ")),
     laneChooser(state, lanes), scroller,
     ...(root.dataset.text === "yes" && !text.shown ? [gate(showText)] : []),
-    made("div", { class: "reading" }, script, turnPanel(state, lines)));
+    made("div", { class: "reading" }, script, made("div", { class: "beside" }, turnPanel(state, lines), ...(lines ? [helpLines()] : []))));
   scroller.scrollLeft = left;
   script.scrollTop = top;
   follow(scroller, lanes, script);
