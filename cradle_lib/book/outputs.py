@@ -16,7 +16,7 @@ from typing import Final
 from cradle_lib.book.cache_key import digest, stored_state
 from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.plan import Project
-from cradle_lib.display.explorer.explorer import CARRIED, FOLDER, carried
+from cradle_lib.display.explorer.carried import CARRIED, FOLDER, carried
 from cradle_lib.files import replacing
 
 _FOLDER: Final = "_build"

@@ -37,7 +37,7 @@ function lanesOf(state, found, go) {
   });
   const lane = (name, kind, cells) => made("tr", { class: kind }, made("th", { scope: "row" }, name), ...cells);
   const cell = (row, marks, told) => {
-    const box = made("td", { class: row === state.row ? "chosen" : "" }, made("span", { class: "marks" }, ...marks), hidden(told));
+    const box = made("td", { class: row === state.row ? "chosen" : "", title: told }, made("span", { class: "marks" }, ...marks), hidden(told));
     box.onclick = () => go({ row });
     return box;
   };

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
-from cradle_lib.display.explorer.explorer import CARRIED, carried, explore
+from cradle_lib.display.explorer.carried import CARRIED, carried
+from cradle_lib.display.explorer.explorer import explore
 from cradle_lib.display.explorer.packed import LONGEST, answers, core, script, texts
 from cradle_lib.errors import BookError
 from cradle_lib.labels import BITS
