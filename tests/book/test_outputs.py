@@ -11,6 +11,7 @@ from cradle_lib.book.cache_key import digest
 from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.outputs import claim, escape_search_titles, place_files, remove_orphans
 from cradle_lib.book.plan import Project
+from cradle_lib.errors import BookError
 
 from .mini_book import write
 
@@ -140,6 +141,9 @@ def test_files_that_a_notebook_carries_are_placed_and_older_ones_removed(tmp_pat
     carry("two")
     place_files(project, out)
     assert placed() == {"_explorer/two/core.js": "two"}
+    carry("../../outside")
+    with pytest.raises(BookError, match="which is not in _explorer"):
+        place_files(project, out)
     page.unlink()
     place_files(project, out)
     assert placed() == {}

@@ -200,6 +200,8 @@ function count(hash) {
 }
 
 window.cradleExplorer = { receive, count };
+const file = document.querySelector("script[src$='/core.js']");
+if (file) file.onerror = () => complain("core.js is not beside this page: there is nothing to show.");
 awaited("core").promise.then(core => {
   model = unpack(core);
   restore();
