@@ -120,11 +120,11 @@ def place_files(project: Project, out: Path) -> None:
         if f'"{CARRIED}"' not in text:
             continue
         content = json.loads(text)
-        for path, written in carried(content).items():
-            if ".." in Path(path).parts or Path(path).parts[:1] != (FOLDER,):
-                problem = f"carries a file for {path!r}, which is not in {FOLDER}"
+        for name, written in carried(content).items():
+            if ".." in Path(name).parts or Path(name).parts[:1] != (FOLDER,):
+                problem = f"carries a file for {name!r}, which is not in {FOLDER}"
                 raise BookError(compose(problem, path=notebook))
-            wanted[out / path] = written
+            wanted[out / name] = written
         copy = out / "_sources" / project.sections.name / notebook.name
         if copy.is_file():
             copy.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
