@@ -16,7 +16,8 @@ from typing import Final
 from cradle_lib.book.cache_key import digest, stored_state
 from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.plan import Project
-from cradle_lib.display.explorer.explorer import CARRIED, FOLDER, carried
+from cradle_lib.display.explorer.carried import CARRIED, FOLDER, carried
+from cradle_lib.errors import BookError, compose
 from cradle_lib.files import replacing
 
 _FOLDER: Final = "_build"
@@ -109,6 +110,9 @@ def place_files(project: Project, out: Path) -> None:
     Args:
         project: Where the executed notebooks are.
         out: Where the pages are.
+
+    Raises:
+        BookError: If a file would lie elsewhere than in the folder of such files.
     """
     wanted: dict[Path, str] = {}
     for notebook in sorted(project.sections.glob("*.ipynb")):
@@ -116,7 +120,11 @@ def place_files(project: Project, out: Path) -> None:
         if f'"{CARRIED}"' not in text:
             continue
         content = json.loads(text)
-        wanted |= {out / path: written for path, written in carried(content).items()}
+        for name, written in carried(content).items():
+            if ".." in Path(name).parts or Path(name).parts[:1] != (FOLDER,):
+                problem = f"carries a file for {name!r}, which is not in {FOLDER}"
+                raise BookError(compose(problem, path=notebook))
+            wanted[out / name] = written
         copy = out / "_sources" / project.sections.name / notebook.name
         if copy.is_file():
             copy.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")

@@ -87,11 +87,12 @@ class Writer:
         how = self._how(record)
         value, low, high = (number(record.get(name)) for name in ESTIMATE)
         shown, *ends = (write(part, how, self.digits) for part in (value, low, high))
+        link = address(record) if value and not math.isnan(value) else ""
         if math.isnan(low) or math.isnan(high) or (math.isinf(low) and low == high):
-            return Cell(shown, number=True, link=address(record) if value else "")
+            return Cell(shown, number=True, link=link)
         if math.isnan(value):
             return Cell(" to ".join(ends), number=True)
-        return Cell(shown, f"[{', '.join(ends)}]", number=True)
+        return Cell(shown, f"[{', '.join(ends)}]", number=True, link=link)
 
     def stated(self, record: Record) -> Cell:
         """Writes what the paper states of a row, a number or a range, or else what follows."""

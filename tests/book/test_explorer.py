@@ -242,6 +242,8 @@ def test_text_is_searched_once_it_is_shown(open_page: Callable[..., Page]) -> No
     page.keyboard.press("j")
     page.click(".open-text")
     page.locator(".count", has_text="in 4 dialogues").wait_for()  # 7, 17, 27 and 37
+    page.keyboard.press("c")
+    page.locator(".count", has_text="in 40 dialogues").wait_for()
 
 
 def test_every_function_is_reached_by_keys_alone(open_page: Callable[..., Page]) -> None:

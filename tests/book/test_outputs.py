@@ -9,8 +9,9 @@ import pytest
 
 from cradle_lib.book.cache_key import digest
 from cradle_lib.book.corpus import BookCorpus
-from cradle_lib.book.outputs import claim, escape_search_titles, remove_orphans
+from cradle_lib.book.outputs import claim, escape_search_titles, place_files, remove_orphans
 from cradle_lib.book.plan import Project
+from cradle_lib.errors import BookError
 
 from .mini_book import write
 
@@ -114,3 +115,35 @@ def test_titles_of_the_search_index_are_escaped_once(tmp_path: Path) -> None:
         titles = {"&lt;b&gt;": [[0, None], [1, "x"]], "R&D": [[2, None]]}
         assert found == {"alltitles": titles, "t": 1}
     escape_search_titles(tmp_path / "nowhere")
+
+
+def test_files_that_a_notebook_carries_are_placed_and_older_ones_removed(tmp_path: Path) -> None:
+    project, out = Project(tmp_path), tmp_path / "book/_build/html"
+    copy = out / "_sources/sections/explore.ipynb"
+    page = project.sections / "explore.ipynb"
+    write(project.sections / "other.ipynb", json.dumps({"cells": []}))
+
+    def carry(folder: str) -> None:
+        files = {f"_explorer/{folder}/core.js": folder}
+        cells = [{"outputs": [{"data": {}, "metadata": {"cradle_files": files}}]}]
+        for path in (page, copy):
+            write(path, json.dumps({"cells": cells}))
+
+    def placed() -> dict[str, str]:
+        files = (path for path in (out / "_explorer").rglob("*") if path.is_file())
+        return {str(path.relative_to(out)): path.read_text("utf-8") for path in files}
+
+    carry("one")
+    place_files(project, out)
+    assert placed() == {"_explorer/one/core.js": "one"}
+    assert "cradle_files" not in copy.read_text("utf-8")
+    assert "cradle_files" in page.read_text("utf-8")
+    carry("two")
+    place_files(project, out)
+    assert placed() == {"_explorer/two/core.js": "two"}
+    carry("../../outside")
+    with pytest.raises(BookError, match="which is not in _explorer"):
+        place_files(project, out)
+    page.unlink()
+    place_files(project, out)
+    assert placed() == {}

@@ -63,6 +63,27 @@ def test_equal_pairs_are_framed() -> None:
     assert frames == [(0, 0), (1, 1), (2, 2)]
 
 
+def test_each_cell_that_is_not_0_leads_to_its_address_wherever_it_is_drawn() -> None:
+    linked = LONG.assign(link=[f"there.html#<{n}>&x" for n in range(4)])
+    picture = show_figure(heat_map(linked, rows="gold", columns="tagged"), alt="a", caption="c")
+    assert b"there.html" not in picture.light + picture.dark
+    spots = {spot.title: spot for spot in picture.spots}
+    assert {*spots} == {"gold a, tagged a: 3", "gold a, tagged b: 1", "gold b, tagged $c$: 2"}
+    first, second = spots["gold a, tagged a: 3"], spots["gold a, tagged b: 1"]
+    third = spots["gold b, tagged $c$: 2"]
+    assert first.link == "there.html#&lt;0&gt;&amp;x"
+    # The second cell stands right of the first; the third in the next row and column.
+    assert second.left == pytest.approx(first.left + first.width)
+    assert second.top == pytest.approx(first.top)
+    assert third.top == pytest.approx(first.top + first.height)
+    assert third.left == pytest.approx(second.left + second.width)
+    # Three columns and rows fill the axes, whose labels take the left and the foot.
+    assert 0 < first.left < 25
+    assert 90 < third.left + third.width <= 100
+    page = picture._repr_html_()
+    assert page.count('class="cradle-spot" tabindex="-1" href="there.html#&lt;') == 3
+
+
 def test_labels_come_in_the_order_of_their_categories() -> None:
     kind = pd.CategoricalDtype(["none", "b", "a", "$c$", "unseen"])
     frame = LONG.astype({"gold": kind, "tagged": kind})

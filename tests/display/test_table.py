@@ -503,3 +503,23 @@ def test_a_label_in_a_heading_may_break_where_its_name_has_parts() -> None:
     assert ">other_&lt;b&gt;</th>" in page
     # In a file it is whole.
     assert "wbr" not in show(frame, "c", **layout).to_latex()
+
+
+def test_a_number_leads_to_what_it_counts_unless_it_is_0() -> None:
+    frame = pd.DataFrame({"system": ["a", "b", "c"], "value": [3.0, 0.0, NAN], "link": "x?<&>"})
+    shown = show(frame, "Counts", rows="system", columns="system", unit="count")
+    page = Parsed(shown._repr_html_())
+    links = [values["href"] for tag, values in page.tags if tag == "a" and "download" not in values]
+    assert links == ["x?<&>"]
+    assert "link" not in shown.to_csv()
+    listed = show(frame, "Counts", rows="system", unit="count")
+    assert "link" not in listed.grid.titles
+
+
+def test_a_column_that_is_shown_as_it_is_has_the_links_of_another_one() -> None:
+    frame = pd.DataFrame({"system": ["a", "b", "c"], "most": ["x (3)", None, "y"], "to": "there"})
+    shown = show(frame, "Most", rows="system", links={"most": "to"}, transpose=True)
+    assert [cell.link for cell in shown.grid.rows[0]] == ["", "there", "", "there"]
+    assert len(shown.grid.rows) == 1
+    with pytest.raises(BookError, match="no column 'gone'"):
+        show(frame, "Most", rows="system", links={"most": "gone"})

@@ -37,7 +37,7 @@ function lanesOf(state, found, go) {
   });
   const lane = (name, kind, cells) => made("tr", { class: kind }, made("th", { scope: "row" }, name), ...cells);
   const cell = (row, marks, told) => {
-    const box = made("td", { class: row === state.row ? "chosen" : "" }, made("span", { class: "marks" }, ...marks), hidden(told));
+    const box = made("td", { class: row === state.row ? "chosen" : "", title: told }, made("span", { class: "marks" }, ...marks), hidden(told));
     box.onclick = () => go({ row });
     return box;
   };
@@ -95,14 +95,19 @@ function transcript(state, found, lines, go) {
   return made("ol", { class: "transcript", tabindex: 0, "aria-label": "Transcript" }, ...items);
 }
 
-// The warning stands before any text, help lines beside it, at every visit.
-function gate(open) {
+// Help lines stand beside the text, and before it.
+function helpLines() {
   const lines = document.querySelector("footer .cradle-help")?.cloneNode(true).childNodes;
+  return made("div", { class: "cradle-help" }, ...(lines ?? [made("a", { href: root.dataset.help }, "Where to find help")]));
+}
+
+// The warning stands before any text, at every visit.
+function gate(open) {
   const button = made("button", { type: "button", class: "open-text" }, "Show the text on this visit");
   button.onclick = open;
   return made("div", { class: "gate", role: "note" },
     made("div", {},
       made("p", {}, made("strong", {}, "Content warning. "), "These dialogues talk about suicide, self-harm, abuse and violence, without detail. The marks say what was tagged; nobody needs the text to read them."),
       button),
-    made("div", { class: "cradle-help" }, ...(lines ?? [made("a", { href: root.dataset.help }, "Where to find help")])));
+    helpLines());
 }

@@ -1,15 +1,12 @@
 """The explorer of a page: its markup, and the files that stand beside the page.
 
-The files ride in the metadata of the output of a notebook, so that an executed notebook is all
-that the book keeps of a page; the build writes them into the site.
-
 CSS classes: ``cradle-explorer``, and those under it; they are in ``explorer.css``.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,16 +16,15 @@ from typing import Any, Final
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.display.explorer import packed
+from cradle_lib.display.explorer.carried import CARRIED, FOLDER
 from cradle_lib.display.theme import PALETTE, turned
 from cradle_lib.errors import BookError
 from cradle_lib.labels import CRISIS_TYPES
 
-#: Key of the files in the metadata of an output: name to content.
-CARRIED: Final = "cradle_files"
-#: Folder of the site in which they are put, as seen from the executed pages.
-FOLDER: Final = "_explorer"
 _HERE: Final = Path(__file__).parent
-_SCRIPTS: Final = ("data", "state", "filters", "marks", "list", "dialogue", "turn", "page")
+_SCRIPTS: Final = (
+    *("data", "state", "filters", "marks", "list", "dialogue", "turn", "controls", "keys", "page"),
+)
 _TEXT: Final = {
     "own": "",
     "absent": "The text of this corpus is not part of this site: the marks stand alone.",
@@ -128,22 +124,6 @@ def explore(corpus: Corpus, runs: Sequence[Predictions], *, text: bool = False) 
             "Leave one of them out, or give it another name."
         )
     return Explorer(corpus, tuple(runs), text=text or corpus.synthetic)
-
-
-def carried(notebook: Mapping[str, Any]) -> dict[str, str]:
-    """Takes the files out of an executed notebook.
-
-    Args:
-        notebook: Its content, which is changed.
-
-    Returns:
-        Path in the site to content, of all outputs.
-    """
-    found: dict[str, str] = {}
-    for cell in notebook.get("cells", ()):
-        for output in cell.get("outputs", ()):
-            found |= output.get("metadata", {}).pop(CARRIED, {})
-    return found
 
 
 def _colours() -> str:

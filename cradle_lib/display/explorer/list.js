@@ -52,10 +52,15 @@ function ordered(found, state) {
 function strip(dialogue, found, systems) {
   const start = model.turnStart[dialogue];
   const turns = Array.from({ length: lengthOf(dialogue) }, (_, i) => start + i);
-  const line = (of, marks) => made("div", { class: `line ${of}` }, ...turns.map(turn => made("span", { class: found.hits[turn] && found.byPair ? "hit" : "" }, ...marks(turn))));
+  const line = (of, marks, isNone) => made("div", { class: `line ${of}` }, ...turns.map(turn => {
+    const hit = found.hits[turn] && found.byPair ? "hit" : "";
+    // Most turns have nothing: a dot of the style sheet is cheaper than a drawing.
+    return isNone(turn) ? made("span", { class: `dot ${hit}` }) : made("span", { class: hit }, ...marks(turn));
+  }));
   return made("div", { class: "strip", "aria-hidden": "true" },
-    line("gold", turn => marksOfGold(model.gold[turn])),
-    ...systems.map(index => line("system", turn => marksOfSystem(model.systems[index], turn))));
+    line("gold", turn => marksOfGold(model.gold[turn]), turn => !model.gold[turn]),
+    ...systems.map(index => model.systems[index]).map(system =>
+      line("system", turn => marksOfSystem(system, turn), turn => !model.gold[turn] && !system.tags[turn] && !system.outcome[turn])));
 }
 
 function listTable(state, found, shown, go) {
@@ -91,7 +96,7 @@ function listTable(state, found, shown, go) {
     if (Math.abs(wanted - first) < 3 && first >= 0 && wanted !== 0) return;
     if (wanted === first) return;
     first = wanted;
-    const last = Math.min(shown.length, first + Math.ceil(box.clientHeight / height) + 10);
+    const last = Math.min(shown.length, first + Math.ceil(box.clientHeight / height) + 8);
     const focused = body.contains(document.activeElement) ? document.activeElement.textContent : null;
     body.replaceChildren(...space(first, "before"), ...shown.slice(first, last).map((_, i) => row(first + i)), ...space(shown.length - last, "after"));
     if (focused !== null) [...body.querySelectorAll("a")].find(a => a.textContent === focused)?.focus({ preventScroll: true });

@@ -1,0 +1,192 @@
+"""The explorer in a real browser: size of its data, first paint, filters, and scrolling.
+
+Run with ``python -m benchmarks.bench_explorer``; it needs Chromium. The dialogues are those of the
+surrogate, repeated where more are wanted; twenty systems find some of their labels and make some
+up. The page has the frame of the built book if there is one, so that the first paint is that of a
+reader, and is opened from the disk. Times include drawing: they end when the next frame is shown.
+Of each the fastest of several is kept: what else the machine does is not measured.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from playwright.sync_api import Browser, Page
+
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus
+from cradle_lib.corpus.load import load_corpus
+from cradle_lib.detection import Predictions
+from cradle_lib.display.explorer.explorer import Explorer, explore
+from cradle_lib.labels import BITS, format_mask
+from cradle_lib.record import Record
+from tests.book.explorer_site import FRAME, write_site
+from tests.book.site import browser
+
+SYSTEMS = 20
+MANY = 10_000
+VISITS, TRIES = 5, 3
+#: After a change of one filter, until the frame that shows it.
+CHANGE = """([name, value]) => new Promise(done => {
+  const control = document.querySelector(`.filters [name="${name}"]`);
+  const start = performance.now();
+  control.value = value;
+  control.dispatchEvent(new Event("change", { bubbles: true }));
+  requestAnimationFrame(() => setTimeout(() => done(performance.now() - start)));
+})"""
+#: From top to bottom in a hundred steps, one a frame: how long each took to draw.
+SCROLL = """async () => {
+  const box = document.querySelector(".rows");
+  const times = [];
+  for (let step = 1; step <= 100; step++) {
+    const start = performance.now();
+    box.scrollTop = box.scrollHeight * step / 100;
+    await new Promise(done => requestAnimationFrame(() => setTimeout(done)));
+    times.push(performance.now() - start);
+  }
+  return times;
+}"""
+PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the table: what was measured, and its limit."""
+
+    what: str
+    measured: float
+    limit: float
+    unit: str
+
+
+def made_up(dialogues: int) -> Explorer:
+    """Makes an explorer of so many dialogues and twenty systems."""
+    surrogate = load_corpus("surrogate")
+    chosen = [place % len(surrogate) for place in range(dialogues)]
+    repeated = surrogate.subset(chosen, "repeated")
+    corpus = Corpus(
+        name="repeated",
+        dialogues=tuple(
+            replace(dialogue, index=index, own_id=None) for index, dialogue in enumerate(repeated)
+        ),
+        meta=repeated.meta,
+        synthetic=True,
+    )
+    return explore(corpus, [system(corpus, number) for number in range(SYSTEMS)])
+
+
+def system(corpus: Corpus, number: int) -> Predictions:
+    """A system that finds a share of the labels, and tags one turn in twelve with another one."""
+    chance = np.random.default_rng(number)
+    gold, turns = corpus.gold, len(corpus.gold)
+    found = np.where(chance.random(turns) < (number + 1) / (SYSTEMS + 1), gold, 0)
+    bits = np.array([*BITS.values()], dtype=np.uint16)
+    masks = found | np.where(chance.random(turns) < 1 / 12, chance.choice(bits, turns), 0)
+    outcomes = (chance.random(turns) < 0.02).astype(np.uint8)
+    masks = np.where(outcomes == 0, masks, 0).astype(np.uint16)
+    record = Record.create(
+        model=f"system-{number}",
+        name=f"System {number}",
+        group="made up",
+        engine="function",
+        prompt="turn",
+        prompt_hash="0" * 16,
+        decoding={},
+        corpus=corpus.name,
+        corpus_fingerprint=corpus.fingerprint,
+    )
+    answers = tuple(map(format_mask, masks.tolist()))
+    return Predictions(record, corpus, masks, outcomes, answers, turns)
+
+
+def frame(folder: Path) -> str:
+    """The built book's page around the explorer, and what it loads; a plain page without it."""
+    built = paths.ROOT / "book/_build/html"
+    page = built / "sections/explore.html"
+    if not page.is_file():
+        return FRAME
+    shutil.copytree(built / "_static", folder / "_static", dirs_exist_ok=True)
+    text = page.read_text(encoding="utf-8")
+    start = text.index('<link rel="stylesheet" href="../_explorer/')
+    end = re.compile(r'core\.js"></script>').search(text)
+    if end is None:
+        raise AssertionError(f"{page} holds no explorer")
+    return text[:start] + "{explorer}" + text[end.end() :]
+
+
+def opened(opener: Browser, address: str) -> Page:
+    """A fresh page, ready."""
+    page = opener.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(address)
+    page.locator("#cradle-explorer[data-ready]").wait_for(state="attached")
+    return page
+
+
+def filters(page: Page) -> list[float]:
+    """Milliseconds of every value of every filter, each after a full list."""
+    times = []
+
+    def cleared() -> None:
+        page.locator(".clear").evaluate("button => button.click()")
+
+    controls = page.locator(".filters select")
+    for name in controls.evaluate_all("all => all.map(select => select.name)"):
+        options = page.locator(f".filters [name={name}] option")
+        for value in options.evaluate_all("all => all.map(option => option.value)"):
+            tries = []
+            for _ in range(TRIES):
+                cleared()
+                tries.append(page.evaluate(CHANGE, [name, value]))
+            times.append(min(tries))
+        cleared()
+    return times
+
+
+def main() -> bool:
+    """Runs everything and prints one table.
+
+    Returns:
+        Whether all limits were kept.
+    """
+    with tempfile.TemporaryDirectory() as folder, browser() as opener:
+        few, many = Path(folder) / "few", Path(folder) / "many"
+        explorer = made_up(600)
+        size = sum(len(gzip.compress(content.encode())) for content in explorer.files.values())
+        address = write_site(few, explorer, frame(few))
+        paints = []
+        for _ in range(VISITS):
+            page = opened(opener, address)
+            paints.append(page.evaluate(PAINT))
+            page.close()
+        page = opened(opener, address)
+        slowest = max(filters(page))
+        page.close()
+        page = opened(opener, write_site(many, made_up(MANY), frame(many)))
+        scrolls = list(map(min, *(page.evaluate(SCROLL) for _ in range(TRIES))))
+        slow_many = max(filters(page))
+        page.close()
+    lines = [
+        Line(f"600 dialogues, {SYSTEMS} systems: data, compressed", size / 1e6, 1, "MB"),
+        Line(f"first paint, fastest of {VISITS} visits", min(paints), 300, "ms"),
+        Line("slowest of all filters, 600 dialogues", slowest, 100, "ms"),
+        Line(f"slowest of all filters, {MANY:,} dialogues", slow_many, 1000, "ms"),
+        Line(f"slowest of 100 jumps, {MANY:,} dialogues", max(scrolls), 100, "ms"),
+    ]
+    for line in lines:
+        verdict = "yes" if line.measured <= line.limit else "NO"
+        print(
+            f"{line.what:<52} {line.measured:8.2f} {line.unit}   "
+            f"at most {line.limit:g} {line.unit}: {verdict}"
+        )
+    return all(line.measured <= line.limit for line in lines)
+
+
+if __name__ == "__main__":
+    sys.exit(0 if main() else 1)

@@ -1,0 +1,104 @@
+// Systems and filters: each choice says how many turns or pairs it would leave.
+
+const control = name => find(`.filters [name="${name}"]`);
+
+function options(name, entries, value) {
+  const select = control(name);
+  const group = ([title, items]) => made("optgroup", { label: title }, ...items.map(option));
+  const option = ([v, label, count]) => made("option", { value: v }, count === undefined ? label : `${label} (${n(count)})`);
+  select.replaceChildren(...entries.map(entry => (Array.isArray(entry[1]) ? group(entry) : option(entry))));
+  if (![...select.options].some(o => o.value === value)) select.append(made("option", { value }, value.replaceAll(",", " or ")));
+  select.value = value;
+}
+
+const sum = (counts, set) => counts.reduce((total, count, i) => total + (set[i] ? count : 0), 0);
+
+function cellOptions(counts, what) {
+  const of = value => sum(counts, cellSet([value]));
+  const types = [...new Set(model.cells.slice(0, model.none).filter(c => c.startsWith("confirm")).map(c => c.slice(8).replace(/_[a-z]+$/, "")))];
+  return [["", "Anything"], ["any", `Any ${what}`, of("any")], ["none", `No ${what}`, of("none")],
+    ["Stage", [["alert", "alert", of("alert")], ["confirm", "confirm", of("confirm")]]],
+    ["Crisis type", types.map(type => [type, type, of(type)])],
+    ["Label", model.cells.slice(0, model.none).map(cell => [cell, cell, of(cell)])]];
+}
+
+function fillControls() {
+  const { filter, systems } = state;
+  const [a, b] = systems.map(index => model.systems[index]);
+  const value = name => (filter[name] ?? []).join(",");
+  options("a", model.systems.map(s => [String(s.index), s.name]), String(systems[0]));
+  options("b", [["", "No other"], ...model.systems.filter(s => s !== a).map(s => [String(s.index), s.name])], String(systems[1] ?? ""));
+  options("gold", cellOptions(found.facets.gold, "gold label"), value("gold"));
+  options("tagged", cellOptions(found.facets.tagged, "tag"), value("tagged"));
+  const of = category => sum(found.facets.category, categorySet([category]));
+  const kinds = [...new Set(Object.values(model.kinds))].map(kind => [words(kind), Object.keys(model.kinds).filter(c => model.kinds[c] === kind).map(c => [c, words(c), of(c)])]);
+  options("category", [["", "Anything"], ["any", "Any error", of("any")], ["right", "No error", of("right")], ...kinds], value("category"));
+  const outcomes = countTurns(found, TURN_TERMS.outcome, model.outcomes.length, turn => a.outcome[turn]);
+  options("outcome", [["", "Anything"], ...model.outcomes.map((name, i) => [name, name, outcomes[i]])], value("outcome"));
+  control("both").disabled = !b;
+  options("both", [["", "Anything"], ...(b ? bothOptions(a, b) : [])], bothValue());
+  const wrong = countTurns(found, TURN_TERMS.systems_wrong, model.systems.length + 1, turn => model.wrong[turn]);
+  options("systems_wrong", [["", "Any number"], ...Array.from(wrong, (count, i) => [String(i), i === model.systems.length ? `all ${i}` : String(i), count])], value("systems_wrong"));
+  for (const name of ["scenario", "timing"]) {
+    const about = model.about[name];
+    control(name).closest("label").hidden = !about;
+    if (!about) continue;
+    const counts = countTurns(found, TURN_TERMS[name], about.names.length, turn => about.codes[model.turnDialogue[turn]]);
+    options(name, [["", "Any"], ...about.names.map((item, i) => [item, item, counts[i]])], value(name));
+  }
+  if (document.activeElement !== control("text")) control("text").value = filter.text?.[0] ?? "";
+  control("text").closest("label").hidden = root.dataset.text !== "yes";
+  find(".lanes-chosen").replaceChildren(...model.systems.filter(s => s !== a && s !== b).map(s => {
+    const box = made("input", { type: "checkbox", checked: systems.includes(s.index) });
+    box.onchange = () => go({ systems: box.checked ? [...systems, s.index] : systems.filter(i => i !== s.index) });
+    return made("label", {}, box, ` ${s.name}`);
+  }));
+}
+
+const BOTH = [["right>wrong", "A right, B wrong"], ["wrong>right", "A wrong, B right"], ["wrong,wrong", "Both wrong"], ["right,right", "Both right"], ["differ", "They differ"]];
+
+function bothOptions(a, b) {
+  const asked = turn => a.outcome[turn] !== NOT_ASKED && b.outcome[turn] !== NOT_ASKED;
+  // In the order of BOTH.
+  const kind = turn => (asked(turn) ? [2, 1, 0, 3][2 * a.right[turn] + b.right[turn]] : NOT_ASKED);
+  const counts = countTurns(found, TURN_TERMS.both, 4, kind);
+  const [, differing] = countTurns(found, TURN_TERMS.both, 2, turn => Number(differ(a, b, turn)));
+  return BOTH.map(([name, label], i) => [name, label, i < 4 ? counts[i] : differing]);
+}
+
+function bothFilter(choice) {
+  const [a, b] = state.systems.map(index => model.systems[index].id);
+  return {
+    "": {}, "right>wrong": { right: [a], wrong: [b] }, "wrong>right": { right: [b], wrong: [a] },
+    "wrong,wrong": { wrong: [a, b] }, "right,right": { right: [a, b] }, differ: { differ: [a, b] },
+  }[choice];
+}
+
+function bothValue() {
+  const { right, wrong, differ } = state.filter;
+  if (!right && !wrong && !differ) return "";
+  const same = BOTH.map(([name]) => name).find(name => {
+    const wanted = bothFilter(name);
+    return ["right", "wrong", "differ"].every(term => String(wanted[term] ?? "") === String(state.filter[term] ?? ""));
+  });
+  return same ?? [right && `${right} right`, wrong && `${wrong} wrong`, differ && `${differ} differ`].filter(Boolean).join(", ");
+}
+
+function listen() {
+  find(".filters").onsubmit = event => event.preventDefault();
+  find(".filters").onchange = ({ target: { name, value } }) => {
+    if (name === "a") go({ systems: [Number(value), ...state.systems.slice(1).filter(i => i !== Number(value))], filter: { ...state.filter } });
+    else if (name === "b") go({ systems: [state.systems[0], ...(value ? [Number(value)] : []), ...state.systems.slice(2).filter(i => i !== Number(value))] });
+    else if (name === "both") go({ filter: { ...without(state.filter, ["right", "wrong", "differ"]), ...bothFilter(value) } });
+    else if (name === "text") go({ filter: { ...state.filter, text: value.trim() ? [value.trim()] : [] } });
+    else if (name) go({ filter: { ...without(state.filter, ["gold", "tagged"].includes(name) ? ["pairing"] : []), [name]: value ? value.split(",") : [] } });
+  };
+  find(".clear").onclick = () => go({ filter: {} });
+  find(".hide").onclick = () => showText(false);
+  find(".keys").onclick = () => help();
+  addEventListener("hashchange", () => { restore(); });
+  addEventListener("popstate", () => { restore(); });
+  addEventListener("keydown", pressed);
+}
+
+const without = (filter, names) => Object.fromEntries(Object.entries(filter).filter(([name]) => !names.includes(name)));

@@ -1,0 +1,59 @@
+// Keys, and the dialog that explains them and the marks.
+
+const KEYS = {
+  j: ["Next dialogue", () => move(1)],
+  k: ["Previous dialogue", () => move(-1)],
+  ArrowRight: ["Next turn", () => turnBy(1)],
+  ArrowLeft: ["Previous turn", () => turnBy(-1)],
+  n: ["Next disagreement", () => disagree(1)],
+  p: ["Previous disagreement", () => disagree(-1)],
+  s: ["Choose systems", () => control("a").focus()],
+  f: ["Filter", () => { find(".narrow").open = true; control("gold").focus(); }],
+  c: ["Clear filters", () => go({ filter: {} })],
+  h: ["Hide all text", () => showText(false)],
+  Escape: ["Back to all dialogues", () => state.dialogue >= 0 && go({ dialogue: -1, row: -1 })],
+  "?": ["Keys and marks", () => help()],
+};
+let keysOn = true;
+
+function pressed(event) {
+  const writing = event.target.closest?.("input, select, textarea, [contenteditable], dialog");
+  if (!keysOn || !state || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+  if (writing && !(event.key === "Escape" && writing.matches("select, input"))) return;
+  if (writing) { writing.blur(); return; }
+  const action = KEYS[event.key];
+  // In the list, arrows scroll.
+  if (!action || (event.key.startsWith("Arrow") && state.dialogue < 0)) return;
+  event.preventDefault();
+  action[1]();
+}
+
+function help() {
+  const box = find(".help");
+  const names = { ArrowRight: "→", ArrowLeft: "←", Escape: "Esc" };
+  const item = (mark, told) => made("li", {}, mark, ` ${told}`);
+  const on = made("input", { type: "checkbox", checked: keysOn });
+  on.onchange = () => { keysOn = on.checked; };
+  const close = made("button", { type: "button" }, "Close");
+  close.onclick = () => box.close();
+  const types = [...new Set(model.cells.slice(2, model.none).map(c => c.slice(8).replace(/_[a-z]+$/, "")))];
+  box.replaceChildren(
+    made("h2", {}, "Keys"),
+    made("dl", { class: "key-list" }, ...Object.entries(KEYS).map(([key, [told]]) => made("div", {}, made("dt", {}, made("kbd", {}, names[key] ?? key)), made("dd", {}, told)))),
+    made("p", {}, made("label", {}, on, " Single keys do this")),
+    made("h2", {}, "Marks"),
+    made("ul", { class: "mark-list" },
+      item(labelMark("alert_ongoing"), "alert, ongoing"), item(labelMark("alert_past"), "alert, past"),
+      ...types.map(type => item(labelMark(`confirm_${type}_ongoing`), `confirm ${type}, ongoing`)),
+      item(labelMark(`confirm_${types[0]}_past`), "confirm, past: hollow")),
+    made("h3", {}, "What became of a tag"),
+    made("ul", { class: "mark-list" },
+      item(labelMark("alert_ongoing", "correct"), "correct"), item(labelMark("alert_ongoing", "early"), "too early: gold later"),
+      item(labelMark("alert_ongoing", "late"), "too late or repeated: gold before"), item(labelMark("alert_ongoing", "swapped"), "in place of another label"),
+      item(labelMark("alert_ongoing", "unfounded"), "unfounded: nowhere gold"), item(labelMark("alert_ongoing", "missed"), "a gold label that was missed")),
+    made("h3", {}, "Answers"),
+    made("ul", { class: "mark-list" }, item(stateMark("none"), "none: no label"), item(stateMark("unparsed"), "unparsed: no tag can be read"),
+      item(stateMark("refused"), "refused"), item(stateMark("failed"), "failed: no answer came"), item(stateMark("not asked"), "nothing: not asked")),
+    close);
+  box.showModal();
+}

@@ -1,0 +1,39 @@
+"""Addresses of turns: what rows of frames become, and what is refused."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from cradle_lib.display.explorer.links import link_to_turns, with_links
+from cradle_lib.errors import BookError
+
+
+def test_names_are_quoted_so_that_they_cannot_end_a_part() -> None:
+    link = link_to_turns(["a, b&c=d;e:f", "g#h"], dialogue='"<x>"', turn=4, gold="none")
+    assert link == ("explore.html#d=%22%3Cx%3E%22&t=5&m=a%2C%20b%26c%3Dd%3Be%3Af,g%23h&f=gold:none")
+
+
+def test_columns_of_a_frame_are_terms_and_the_usual_ones_are_left_out() -> None:
+    frame = pd.DataFrame(
+        {
+            "system": ["a", "a", None, "b"],
+            "gold": pd.Categorical(["none", None, "none", "alert_past"]),
+            "tagged_type": ["SH", None, None, "alert"],
+            "pairing": ["all", "one-to-one", "all", "one-to-one"],
+            "count": [1, 2, 3, 4],
+        }
+    )
+    found = with_links(frame, category="any")
+    assert [None if pd.isna(link) else link for link in found["link"]] == [
+        "explore.html#m=a&f=gold:none;pairing:all;tagged:SH;category:any",
+        "explore.html#m=a&f=category:any",
+        None,
+        "explore.html#m=b&f=gold:alert_past;tagged:alert;category:any",
+    ]
+    assert "link" not in frame.columns
+
+
+def test_a_term_that_the_explorer_lacks_is_refused() -> None:
+    with pytest.raises(BookError, match="no filter 'colour'"):
+        link_to_turns(["a"], colour="red")

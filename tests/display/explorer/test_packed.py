@@ -1,0 +1,141 @@
+"""The files of the explorer, unpacked and compared with the frames of the library."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Predictions
+from cradle_lib.display.explorer.carried import CARRIED, carried
+from cradle_lib.display.explorer.explorer import explore
+from cradle_lib.display.explorer.packed import LONGEST, answers, core, script, texts
+from cradle_lib.errors import BookError
+from cradle_lib.labels import BITS
+from cradle_lib.scoring.errors.taxonomy import label_pairs
+
+from ...forty_dialogues import HOSTILE, corpus, make_run, runs
+
+__all__ = ["corpus", "make_run", "runs"]
+
+
+def numbers(packed: str, kind: str) -> NDArray[np.int64]:
+    return np.frombuffer(base64.b64decode(packed), dtype=kind).astype(np.int64)
+
+
+def test_rows_speakers_and_gold_are_those_of_the_corpus(
+    corpus: Corpus, runs: list[Predictions]
+) -> None:
+    found, frame = core(corpus, runs), corpus.to_frame()
+    assert found["dialogues"] == list(dict.fromkeys(frame["dialogue"]))
+    assert numbers(found["rows"], "<u4").tolist() == frame.groupby("dialogue").size().tolist()
+    assert numbers(found["gold"], "<u2").tolist() == frame["mask"].tolist()
+    asked = numbers(found["speakers"], "u1") == 1
+    assert asked.tolist() == frame["position"].notna().tolist()
+    for name in ("scenario", "timing"):
+        column = found["about"][name]
+        named = [column["names"][code] for code in numbers(column["codes"], "<u4")]
+        assert named == corpus.meta[name]
+
+
+def test_pairs_are_those_of_the_error_analysis_wherever_a_run_was_asked(
+    corpus: Corpus, runs: list[Predictions]
+) -> None:
+    part = corpus.subset([31, 3, 20], "other order")
+    every = [*runs, runs[1].subset(part)]
+    found = core(corpus, every)
+    places = corpus.to_frame().dropna(subset="position").reset_index(drop=True)
+    for run, packed in zip(every, found["systems"], strict=True):
+        sizes = numbers(packed["sizes"], "u1")
+        turns = places.loc[np.repeat(np.arange(len(places)), sizes), ["dialogue", "turn"]]
+        size, pairs = len(found["cells"]), numbers(packed["pairs"], "<u2")
+        assert len(turns) == len(pairs)
+        cells = np.array(found["cells"])
+        got = zip(
+            turns["dialogue"],
+            turns["turn"],
+            cells[pairs // size % size],
+            cells[pairs % size],
+            [found["categories"][code] for code in pairs // size**2],
+            strict=True,
+        )
+        oracle = label_pairs(run)
+        oracle["category"] = oracle["category"].astype(object).fillna("right")
+        wanted = oracle[["dialogue", "turn", "gold", "tagged", "category"]]
+        assert sorted(got) == sorted(wanted.itertuples(index=False, name=None))
+        outcomes = places.assign(code=numbers(packed["outcomes"], "u1"))
+        told = run.to_frame().merge(outcomes, on=["dialogue", "turn"])
+        assert [found["outcomes"][code] for code in told["code"]] == told["outcome"].tolist()
+        assert (outcomes["code"] == 255).sum() == len(corpus.gold) - len(run.masks)
+
+
+def test_answers_stand_at_their_turns_and_are_cut(corpus: Corpus, runs: list[Predictions]) -> None:
+    sample = runs[2]
+    said = tuple(f"answer {place % 3}" for place in range(len(sample.masks) - 1))
+    forks = [{"none": -math.inf, "alert": -0.12345}]
+    choices = (forks, *[None] * len(said))
+    run = replace(sample, answers=("x" * (LONGEST + 1), *said), choices=choices)
+    found = answers(corpus, run, words=True)
+    index = numbers(found["index"], "<u4")
+    [first] = np.flatnonzero(corpus.dialogue_of == 3)[:1]
+    assert found["answers"][index[first]] == "x" * LONGEST
+    assert [found["answers"][i] for i in index[first + 1 : first + 4]] == list(said[:3])
+    assert found["choices"][first] == [{"none": -math.inf, "alert": -0.123}]
+    assert found["choices"].count(0) == len(corpus.gold) - 1
+    quiet = answers(corpus, run, words=False)
+    assert (quiet["answers"], quiet["index"]) == ([], "")
+
+
+def test_an_utterance_has_a_second_text_if_a_model_was_shown_another(corpus: Corpus) -> None:
+    said = texts(corpus, 0)[5]
+    assert len(said) == 8
+    assert said[-1][0] == f"5.7 {HOSTILE}\n5.8 and more"
+    # The line break, and what could pass for a control token.
+    assert said[-1][1].startswith("5.7 < /details >")
+    assert texts(corpus, 1) == []
+
+
+def test_a_script_holds_plain_letters_and_one_call() -> None:
+    text = script("core", {"said": "</script>\u2028\ud800"})
+    assert text.isascii()
+    inside = text.removeprefix('cradleExplorer.receive("core",').removesuffix(");\n")
+    assert json.loads(inside) == {"said": "</script>\u2028\ud800"}
+
+
+def test_files_ride_in_an_output_and_are_taken_out_again(
+    corpus: Corpus, runs: list[Predictions]
+) -> None:
+    shown = explore(corpus, runs)
+    data, metadata = shown._repr_mimebundle_()
+    output: dict[str, Any] = {"data": data, "metadata": metadata}
+    notebook = {"cells": [{"outputs": [{"name": "stdout"}, output]}, {"source": ""}]}
+    files = carried(notebook)
+    assert {name.rsplit("/", 1)[1] for name in files} == {*shown.files}
+    assert all(name.startswith(f"{shown.folder}/") for name in files)
+    assert CARRIED not in json.dumps(notebook)
+    assert "alert('x')" not in data["text/html"] + data["text/plain"]
+
+
+def test_other_contents_lie_in_another_folder(corpus: Corpus, runs: list[Predictions]) -> None:
+    other = replace(runs[0], masks=runs[0].masks | np.uint16(BITS["alert_past"]))
+    folders = {explore(corpus, each).folder for each in ([runs[0]], [other], [*runs])}
+    assert len(folders) == 3
+
+
+def test_systems_that_could_not_be_told_apart_are_refused(
+    corpus: Corpus, runs: list[Predictions]
+) -> None:
+    with pytest.raises(BookError, match="at least one"):
+        explore(corpus, [])
+    with pytest.raises(BookError, match="two runs are called 'Model <keyword>'"):
+        explore(corpus, [runs[1], runs[1]])
+    renamed = runs[1].record.model_copy(update={"name": "Another"})
+    found = core(corpus, [runs[1], replace(runs[1], record=renamed)])
+    assert [system["id"] for system in found["systems"]] == ["Model <keyword>", "Another"]
