@@ -55,7 +55,7 @@ clean:
 lock:
 	rm -rf .venv-lock
 	$(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/python -m pip install --quiet '.[book,local,api,annotation,bundle,train,lab,dev]'
+	.venv-lock/bin/python -m pip install --quiet '.[book,local,api,annotation,bundle,inspect,train,lab,dev]'
 	(sed -n '/^#/p' requirements.lock; .venv-lock/bin/python -m pip freeze --exclude cradle-lib \
 	  | sed 's/+cpu$$//' | sed 's/^[^=]*/\L&/; s/^\([^=]*\)_/\1-/' | sort) > requirements.lock.part
 	mv requirements.lock.part requirements.lock
@@ -71,5 +71,5 @@ lock:
 	@touch $@
 
 .venv/.dev: pyproject.toml requirements.lock | .venv/bin/python
-	$(PIP) --editable '.[book,local,api,annotation,bundle,train,dev]'
+	$(PIP) --editable '.[book,local,api,annotation,bundle,inspect,train,dev]'
 	@touch $@ .venv/.book
