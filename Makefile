@@ -5,6 +5,19 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 WORKERS ?= 2
 LABEL_STUDIO := $(or $(CRADLE_CACHE),.cache)/label-studio
 
+# An active environment that has the book's packages builds it; otherwise it is said why not.
+ACTIVE := $(or $(VIRTUAL_ENV),$(CONDA_PREFIX))
+ifneq ($(and $(ACTIVE),$(filter book,$(or $(MAKECMDGOALS),book))),)
+ifneq ($(abspath $(ACTIVE)),$(abspath .venv))
+WHY_NOT := $(shell "$(ACTIVE)/bin/python" tools/active_environment.py 2>&1 || echo "$(ACTIVE) has no Python")
+ifeq ($(WHY_NOT),)
+BOOK_BIN := $(ACTIVE)/bin
+else
+$(info Not in the active environment, but in .venv: $(WHY_NOT).)
+endif
+endif
+endif
+
 .PHONY: book test test-shipped test-hostile test-labelstudio lint bench clean lock help
 
 help:
@@ -17,8 +30,8 @@ help:
 	@echo "make bench  measure speed against other ways to do the same"
 	@echo "make clean  remove everything that can be made again, but never a run's answers"
 
-book: .venv/.book
-	$(BIN)/jupyter-book build --warningiserror --keep-going book/
+book: $(if $(BOOK_BIN),,.venv/.book)
+	$(or $(BOOK_BIN),$(BIN))/jupyter-book build --warningiserror --keep-going book/
 
 test: .venv/.dev
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
