@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from threading import Event
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -32,7 +32,7 @@ def show(as_json: JsonOption = False) -> None:
     """
     registry = load_registry()
     made = made_runs()
-    known = [
+    known: list[dict[str, Any]] = [
         {
             "id": model.id,
             "name": model.name,
@@ -43,7 +43,9 @@ def show(as_json: JsonOption = False) -> None:
         }
         for model in registry.sound
     ]
-    others = [{"id": name, "runs": runs} for name, runs in made.items() if name not in registry]
+    others: list[dict[str, Any]] = [
+        {"id": name, "runs": runs} for name, runs in made.items() if name not in registry
+    ]
     if as_json:
         typer.echo(json.dumps({"models": known, "without_entry": others}, indent=2))
         return

@@ -8,6 +8,7 @@ which are the scores of ``cradle score``. Inspect finds the task by an entry poi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
@@ -118,7 +119,8 @@ def _answer(output: ModelOutput) -> Answer:
             tokens_out=usage.output_tokens,
         )
     cut = "cut at its limit of tokens" if output.stop_reason in _CUT else None
-    answer = finished(text, cut=cut, seconds=output.time or 0.0, served=output.model, **counts)
+    answer = finished(text, cut=cut, served=output.model, **counts)
+    answer = replace(answer, seconds=output.time or 0.0)
     return refused(answer, "content filter") if output.stop_reason == "content_filter" else answer
 
 
