@@ -21,7 +21,7 @@ from cradle_lib.files import replacing
 
 _FOLDER: Final = "_build"
 _MARK: Final = "corpus.json"
-# Beside the output folder: a rename within one file system takes no time.
+# Outside the book, where Sphinx looks for pages; near it, so that a rename is enough.
 _ASIDE: Final = ".other-corpora"
 _CALL: Final = ("Search.setIndex(", ")")
 
@@ -55,7 +55,7 @@ def claim(project: Project, corpus: BookCorpus, out: Path) -> bool:
     built = [*build.iterdir()] if build.is_dir() else []
     executed = _executed(project, corpus, files)
     found = any(path.is_file() or any(path.iterdir()) for path in (*built, *executed))
-    shelves = project.root / "book" / _ASIDE
+    shelves = project.root / _ASIDE
     _forget(shelves, corpus.choice, wanted)
     if before and _choice(before) != corpus.choice:
         shelf = shelves / digest(before.encode())

@@ -98,7 +98,7 @@ def test_what_was_not_put_aside_whole_does_not_come_back(project: Project) -> No
     claim(project, mine, html)
     write(html / "page.html", "mine")
     claim(project, other, html)
-    (mark,) = (project.root / "book/.other-corpora").glob("*/corpus.json")
+    (mark,) = (project.root / ".other-corpora").glob("*/corpus.json")
     mark.unlink()
     claim(project, mine, html)
     assert not (html / "page.html").exists()
