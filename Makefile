@@ -5,6 +5,19 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 WORKERS ?= 2
 LABEL_STUDIO := $(or $(CRADLE_CACHE),.cache)/label-studio
 
+# An active environment that has the book's packages builds it; otherwise it is said why not.
+ACTIVE := $(or $(VIRTUAL_ENV),$(CONDA_PREFIX))
+ifneq ($(and $(ACTIVE),$(filter book,$(or $(MAKECMDGOALS),book))),)
+ifneq ($(abspath $(ACTIVE)),$(abspath .venv))
+WHY_NOT := $(shell "$(ACTIVE)/bin/python" tools/active_environment.py 2>&1 || echo "$(ACTIVE) has no Python")
+ifeq ($(WHY_NOT),)
+BOOK_BIN := $(ACTIVE)/bin
+else
+$(info Not in the active environment, but in .venv: $(WHY_NOT).)
+endif
+endif
+endif
+
 .PHONY: book test test-shipped test-hostile test-labelstudio lint bench clean lock help
 
 help:
@@ -17,14 +30,14 @@ help:
 	@echo "make bench  measure speed against other ways to do the same"
 	@echo "make clean  remove everything that can be made again, but never a run's answers"
 
-book: .venv/.book
-	$(BIN)/jupyter-book build --warningiserror --keep-going book/
+book: $(if $(BOOK_BIN),,.venv/.book)
+	$(or $(BOOK_BIN),$(BIN))/jupyter-book build --warningiserror --keep-going book/
 
 test: .venv/.dev
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
 
 test-shipped: .venv/.dev
-	$(BIN)/python -m pytest -m shipped --numprocesses $(WORKERS)
+	$(BIN)/python -m pytest -m shipped --numprocesses $(WORKERS) --dist loadgroup
 
 test-hostile: .venv/.dev
 	$(BIN)/python -m pytest -m hostile tests/hostile
@@ -48,14 +61,14 @@ bench: .venv/.dev
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf .venv .cache book/_build book/sections .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .cache book/_build book/sections .other-corpora .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Resolves all extras together, so that no two of them can ask for different versions.
 lock:
 	rm -rf .venv-lock
 	$(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/python -m pip install --quiet '.[book,local,api,annotation,bundle,train,lab,dev]'
+	.venv-lock/bin/python -m pip install --quiet '.[book,local,api,annotation,bundle,inspect,train,lab,dev]'
 	(sed -n '/^#/p' requirements.lock; .venv-lock/bin/python -m pip freeze --exclude cradle-lib \
 	  | sed 's/+cpu$$//' | sed 's/^[^=]*/\L&/; s/^\([^=]*\)_/\1-/' | sort) > requirements.lock.part
 	mv requirements.lock.part requirements.lock
@@ -71,5 +84,5 @@ lock:
 	@touch $@
 
 .venv/.dev: pyproject.toml requirements.lock | .venv/bin/python
-	$(PIP) --editable '.[book,local,api,annotation,bundle,train,dev]'
+	$(PIP) --editable '.[book,local,api,annotation,bundle,inspect,train,dev]'
 	@touch $@ .venv/.book

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from datetime import date
 from typing import Any
 
 import pytest
@@ -30,7 +31,12 @@ def locked() -> dict[str, Version]:
 
 
 def test_the_extras_are_the_parts_of_the_project() -> None:
-    assert set(EXTRAS) == {"local", "api", "annotation", "bundle", "train", "book", "lab", "dev"}
+    run, share, show = (
+        {"local", "api", "train"},
+        {"annotation", "bundle", "inspect"},
+        {"book", "lab"},
+    )
+    assert set(EXTRAS) == run | share | show | {"dev"}
 
 
 @pytest.mark.parametrize("requirement", REQUIREMENTS, ids=str)
@@ -73,3 +79,50 @@ def test_the_book_has_one_configuration() -> None:
     # A link where links survive; where they become copies, the copy must not fall behind.
     copies = [(paths.ROOT / "_config.yml"), (paths.BOOK / "_config.yml")]
     assert copies[0].read_text(encoding="utf-8") == copies[1].read_text(encoding="utf-8")
+
+
+def test_condas_pip_section_holds_lines_of_a_requirements_file_beside_it() -> None:
+    # Conda writes the lines to a file in the folder of environment.yml and runs pip there.
+    content = yaml.safe_load((paths.ROOT / "environment.yml").read_text())
+    (lines,) = [entry["pip"] for entry in content["dependencies"] if isinstance(entry, dict)]
+    # In such a file an option and its value stand on one line, unquoted.
+    options = dict(line.split(" ", 1) for line in lines)
+    assert (paths.ROOT / options["--constraint"]).is_file()
+    folder = options["--editable"].partition("[")[0]
+    assert (paths.ROOT / folder / "pyproject.toml").is_file()
+    assert not any(mark in line for line in lines for mark in "'\"")
+    # Whatever conda itself installs comes first, so that pip is there.
+    assert list(content) == ["name", "channels", "dependencies"]
+    assert "pip" in content["dependencies"]
+
+
+def test_everything_that_is_tested_is_in_the_environments_that_are_installed() -> None:
+    wanted = set(EXTRAS) - {"lab"}
+    for file in ("environment.yml", "Makefile"):
+        text = (paths.ROOT / file).read_text(encoding="utf-8")
+        named = [set(found.split(",")) for found in re.findall(r"\.\[([a-z,]+)\]", text)]
+        assert wanted in named, file
+
+
+def test_the_citation_has_what_its_schema_requires() -> None:
+    # Required keys, kinds of value and lists of words of the Citation File Format 1.2.0.
+    content = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert content["cff-version"] == "1.2.0"
+    assert set(content) >= {"authors", "cff-version", "message", "title"}
+    assert content["type"] in {"software", "dataset"}
+    for part in (content, content["preferred-citation"]):
+        for author in part["authors"]:
+            person = {"family-names", "given-names"}
+            assert set(author) <= person or set(author) == {"name"}, author
+    assert set(content["preferred-citation"]) >= {"authors", "title", "type"}
+    assert content["preferred-citation"]["type"] == "article"
+    assert isinstance(content["preferred-citation"]["year"], int)
+    assert isinstance(content["date-released"], date)
+    assert content["version"] == PROJECT["version"]
+    assert content["license"] == PROJECT["license"]
+
+
+def test_version_and_date_of_a_release_stand_in_the_changelog() -> None:
+    citation = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    changelog = (paths.ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## {PROJECT['version']} ({citation['date-released']})" in changelog

@@ -1,8 +1,9 @@
 """What a build leaves behind: it belongs to one corpus, and holds only what the book holds.
 
-A page may hold text that must not be published with another book. So the output folder is
-emptied when a book about another corpus is built into it, and a page that the book no longer
-has is removed with its source, its pictures and its files.
+A page may hold text that must not be published with another book. So what was made of one corpus is
+put aside, out of the output folder, when a book about another one is built into it, and comes back
+with its corpus; and a page that the book no longer has is removed with its source, its pictures and
+its files.
 """
 
 from __future__ import annotations
@@ -22,15 +23,17 @@ from cradle_lib.files import replacing
 
 _FOLDER: Final = "_build"
 _MARK: Final = "corpus.json"
+# Outside the book, where Sphinx looks for pages; near it, so that a rename is enough.
+_ASIDE: Final = ".other-corpora"
 _CALL: Final = ("Search.setIndex(", ")")
 
 
 def claim(project: Project, corpus: BookCorpus, out: Path) -> bool:
-    """Makes the outputs those of one corpus: what is left of another one is removed.
+    """Makes the outputs those of one corpus: what is left of another one is put aside.
 
-    Which corpus they belong to stands in a file of the build folder: another file, or another
-    content of the same one, is another corpus. Executed notebooks that do not depend on the
-    corpus are kept.
+    Which corpus they belong to stands in a file of the build folder. Executed notebooks that do
+    not depend on the corpus stay. What was made of another content of the same file is removed, as
+    is what nobody knows the corpus of.
 
     Args:
         project: Where the book lies.
@@ -46,22 +49,61 @@ def claim(project: Project, corpus: BookCorpus, out: Path) -> bool:
     files = {file: digest((project.root / file).read_bytes()) for file in corpus.files("test")}
     wanted = json.dumps({"corpus": corpus.choice, "files": files}, indent=1)
     mark = build / _MARK
-    if mark.is_file() and mark.read_text(encoding="utf-8") == wanted:
+    before = mark.read_text(encoding="utf-8") if mark.is_file() else ""
+    if before == wanted:
         return False
     # First of all: if this is interrupted, the folder belongs to nobody.
     mark.unlink(missing_ok=True)
-    foreign = [*(build.iterdir() if build.is_dir() else ()), *_executed(project, corpus, files)]
-    found = any(path.is_file() or any(path.iterdir()) for path in foreign)
-    for path in foreign:
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
-    shutil.rmtree(project.work, ignore_errors=True)
+    built = [*build.iterdir()] if build.is_dir() else []
+    executed = _executed(project, corpus, files)
+    found = any(path.is_file() or any(path.iterdir()) for path in (*built, *executed))
+    shelves = project.root / _ASIDE
+    _forget(shelves, corpus.choice, wanted)
+    if before and _choice(before) != corpus.choice:
+        shelf = shelves / digest(before.encode())
+        _remove(shelf)
+        for part, paths in (("build", built), ("sections", executed)):
+            (shelf / part).mkdir(parents=True)
+            for path in paths:
+                path.rename(shelf / part / path.name)
+        (shelf / _MARK).write_text(before, encoding="utf-8")
+    for path in (*built, *executed):
+        _remove(path)
+    _remove(project.work)
     out.mkdir(parents=True, exist_ok=True)
-    with replacing(mark) as part:
-        part.write_text(wanted, encoding="utf-8")
+    shelf = shelves / digest(wanted.encode())
+    for part, place in (("build", build), ("sections", project.sections)):
+        for path in (shelf / part).glob("*") if (shelf / _MARK).is_file() else ():
+            _remove(place / path.name)
+            place.mkdir(parents=True, exist_ok=True)
+            path.rename(place / path.name)
+    _remove(shelf)
+    with replacing(mark) as part_file:
+        part_file.write_text(wanted, encoding="utf-8")
     return found
+
+
+def _forget(shelves: Path, choice: str, wanted: str) -> None:
+    """Removes what was made of other contents of a corpus, and what was not put aside whole."""
+    for shelf in shelves.glob("*"):
+        mark = shelf / _MARK
+        text = mark.read_text(encoding="utf-8") if mark.is_file() else ""
+        if not text or (text != wanted and _choice(text) == choice):
+            _remove(shelf)
+
+
+def _choice(mark: str) -> str:
+    try:
+        return str(json.loads(mark)["corpus"])
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _executed(project: Project, corpus: BookCorpus, files: dict[str, str]) -> list[Path]:

@@ -61,7 +61,7 @@ def bring_up_to_date(app: Sphinx, config: Config) -> None:
         config.html_context["look"] = _look(Path(app.srcdir))
         corpus = BookCorpus.chosen(project.root)
         if claim(project, corpus, Path(app.outdir)):
-            _log.info("[book] removed the pages of another corpus: they are never mixed")
+            _log.info("[book] put aside the pages of another corpus: they are never mixed")
         done = update(project, corpus=corpus, report=lambda line: _log.info("[book] %s", line))
     except CradleError as error:
         sys.stdout.flush()

@@ -16,6 +16,7 @@ from cradle_lib.cli import (
     data,
     exchange,
     fork,
+    inspect,
     models,
     money,
     prompts,
@@ -48,6 +49,8 @@ app.add_typer(prompts.app, name="prompts")
 app.add_typer(models.app, name="models")
 app.add_typer(construct.app, name="construct")
 app.add_typer(annotate.app, name="annotate")
+app.add_typer(inspect.exports, name="export")
+app.add_typer(inspect.imports, name="import")
 app.command("estimate")(money.estimate)
 app.command("infer")(runs.infer)
 app.command("score")(runs.score)

@@ -58,6 +58,53 @@ def test_outputs_of_another_corpus_or_content_or_of_nobody_are_removed(project: 
     assert not left()
 
 
+def test_what_was_made_of_one_corpus_comes_back_with_it(project: Project) -> None:
+    write(project.root / "other.csv", "two")
+    mine, other = (BookCorpus(str(project.root / name)) for name in ("mine.csv", "other.csv"))
+    html = project.root / "book/_build/html"
+    page = html / "results.html"
+    shared = executed(project, "shared", notebook="x")
+    notebook = project.sections / "results.ipynb"
+
+    def make(corpus: BookCorpus, text: str) -> None:
+        claim(project, corpus, html)
+        write(page, text)
+        executed(project, "results", **{"parameter corpus": json.dumps(corpus.choice), "x": text})
+
+    make(mine, "mine")
+    before = notebook.stat().st_mtime_ns
+    make(other, "other")
+    assert "mine" not in page.read_text() + notebook.read_text()
+
+    claim(project, mine, html)
+    assert page.read_text() == "mine"
+    assert notebook.stat().st_mtime_ns == before
+    assert shared.exists()
+    claim(project, other, html)
+    assert page.read_text() == "other"
+
+    # Other contents of the file are another corpus, and the old ones never come back.
+    write(project.root / "mine.csv", "one, and one that was added")
+    claim(project, mine, html)
+    assert not page.exists()
+    write(project.root / "mine.csv", "one")
+    claim(project, mine, html)
+    assert not page.exists()
+
+
+def test_what_was_not_put_aside_whole_does_not_come_back(project: Project) -> None:
+    write(project.root / "other.csv", "two")
+    mine, other = (BookCorpus(str(project.root / name)) for name in ("mine.csv", "other.csv"))
+    html = project.root / "book/_build/html"
+    claim(project, mine, html)
+    write(html / "page.html", "mine")
+    claim(project, other, html)
+    (mark,) = (project.root / ".other-corpora").glob("*/corpus.json")
+    mark.unlink()
+    claim(project, mine, html)
+    assert not (html / "page.html").exists()
+
+
 def test_a_folder_that_is_no_build_folder_is_never_emptied(project: Project) -> None:
     write(project.root / "public/precious.txt", "mine")
     assert not claim(project, BookCorpus(str(project.root / "mine.csv")), project.root / "public")

@@ -1,0 +1,81 @@
+"""`make book` builds in the active environment if that has the packages, or says why not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from cradle_lib import paths
+
+SITE = next(path for path in sys.path if path.endswith("site-packages"))
+
+
+def planned(active: Path | None, tmp_path: Path, *variables: str) -> str:
+    """What make would do, in a folder that has no environment of its own."""
+    for name in ("Makefile", "pyproject.toml", "requirements.lock"):
+        shutil.copy(paths.ROOT / name, tmp_path)
+    (tmp_path / "tools").mkdir(exist_ok=True)
+    shutil.copy(paths.ROOT / "tools/active_environment.py", tmp_path / "tools")
+    env = {"PATH": os.environ["PATH"]}
+    if active is not None:
+        env |= {name: str(active) for name in variables or ("VIRTUAL_ENV",)}
+    done = subprocess.run(
+        ["make", "--dry-run", "book"],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    venv.create(tmp_path / "empty", with_pip=False)
+    return tmp_path / "empty"
+
+
+def test_without_an_active_environment_the_project_makes_its_own(tmp_path: Path) -> None:
+    lines = planned(None, tmp_path).splitlines()
+    assert any("-m venv .venv" in line for line in lines)
+    assert lines[-1].startswith(".venv/bin/jupyter-book build")
+
+
+@pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX"])
+def test_one_that_has_the_packages_is_used_and_nothing_is_installed(
+    variable: str, empty: Path, tmp_path: Path
+) -> None:
+    site = next((empty / "lib").glob("python*/site-packages"))
+    (site / "all.pth").write_text(SITE)
+    assert planned(empty, tmp_path, variable).splitlines() == [
+        f"{empty}/bin/jupyter-book build --warningiserror --keep-going book/"
+    ]
+
+
+def test_one_that_lacks_them_is_named_with_what_it_lacks(empty: Path, tmp_path: Path) -> None:
+    said = planned(empty, tmp_path)
+    assert said.startswith("Not in the active environment, but in .venv: ")
+    assert "lacks this project. To build in it: python -m pip install" in said
+    assert ".venv/bin/jupyter-book build" in said
+
+
+def test_one_whose_package_is_too_old_is_named_with_both_versions(
+    empty: Path, tmp_path: Path
+) -> None:
+    site = next((empty / "lib").glob("python*/site-packages"))
+    (site / "all.pth").write_text(SITE)
+    old = site / "papermill-1.0.dist-info"
+    old.mkdir()
+    (old / "METADATA").write_text("Metadata-Version: 2.1\nName: papermill\nVersion: 1.0\n")
+    assert "lacks papermill>=2.6 (it has 1.0)" in planned(empty, tmp_path)
+
+
+def test_one_without_a_python_is_passed_over(tmp_path: Path) -> None:
+    assert "has no Python" in planned(tmp_path / "gone", tmp_path)
