@@ -25,6 +25,7 @@ from .detection.cost.estimate import estimate_costs as estimate_costs
 from .detection.cost.large_model import large_model_assumptions as large_model_assumptions
 from .detection.cost.large_model import large_model_costs as large_model_costs
 from .detection.cost.usage import run_usage as run_usage
+from .detection.run_sets import repeated_runs as repeated_runs
 from .detection.run_sets import run_sets as run_sets
 from .detection.run_sets import with_same_dialogues as with_same_dialogues
 from .detection.runs import dev_runs as dev_runs
@@ -65,6 +66,7 @@ from .scoring.errors.taxonomy import label_pairs as label_pairs
 from .scoring.robustness.implied import implied_scores as implied_scores
 from .scoring.robustness.implied import possible_counts as possible_counts
 from .scoring.robustness.implied import possible_totals as possible_totals
+from .scoring.robustness.repeats import run_spread as run_spread
 from .scoring.robustness.sensitivity import sensitivity as sensitivity
 from .scoring.robustness.subgroup_tests import subgroup_tests as subgroup_tests
 from .scoring.robustness.subgroups import subgroups as subgroups

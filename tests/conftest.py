@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 from hypothesis import HealthCheck, settings
 
+# Each worker has a core. Threads of two workers that wait for each other on busy cores took ten
+# times as long; what a test starts inherits it.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Nothing here depends on how busy the machine is.
 settings.register_profile(
     "cradle", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True

@@ -138,6 +138,9 @@ def _run(job: Job, ran: Path) -> None:
 
     # Inherited by the kernel: there, models are read and not run.
     os.environ[PAGE] = job.page.name
+    # Pages run side by side. Where each has threads on every core, these wait for one another:
+    # a classifier that one thread fits in 20 s took a minute and a half beside another page.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     from jupyter_client.manager import AsyncKernelManager
 
     from cradle_lib.book.kernels import kernel_spec

@@ -47,7 +47,11 @@ from cradle_lib.book.yaml_file import read_yaml
 from cradle_lib.errors import BookError, compose
 
 _SPLIT: Final = "corpus:"
-_RUNS: Final = ("data/runs/{corpus_name}/*.jsonl", "runs/{corpus_name}/*.jsonl")
+_RUNS: Final = tuple(
+    f"{folder}/{path}/*.jsonl"
+    for folder in ("data/runs", "runs")
+    for path in ("{corpus_name}", "repeats/*/*/{corpus_name}")
+)
 _SLOT: Final = re.compile(r"\{\w+\}")
 
 
@@ -170,6 +174,7 @@ def default_models(project: Project, corpus: BookCorpus) -> tuple[dict[str, str]
         Id to canonical JSON of the entry, for the default models that have a page, in order;
         and the ids of the others.
     """
+    from cradle_lib.detection.engine import find_engine
     from cradle_lib.detection.journal_paths import stored_as
     from cradle_lib.detection.registry import load_registry
 
@@ -178,7 +183,8 @@ def default_models(project: Project, corpus: BookCorpus) -> tuple[dict[str, str]
     for model in load_registry(project.root / "models.yml").default:
         name = model.id
         journals = (f"{folder}/{corpus.name}/{name}.jsonl" for folder in ("data/runs", "runs"))
-        runs_here = model.kind == "baseline" and (corpus.has_training or model.engine != "tfidf")
+        teachable = corpus.has_training or not find_engine(model.engine).learns
+        runs_here = model.kind == "baseline" and teachable
         if runs_here or any(stored_as(project.root / journal) for journal in journals):
             shown[name] = json.dumps(model.model_dump(mode="json"), sort_keys=True)
         else:

@@ -95,6 +95,7 @@ class Engine(ABC):
             ``service``: a model behind an API.
         uses: The decoding settings that it obeys; an entry that sets another is refused.
         needs_weights: Whether an entry must name weights.
+        learns: Whether it needs a train split beside the corpus.
         endpoint: The address of the provider, if an entry need not name one.
         revision: What pins this engine's answers, if it knows better than the registry.
     """
@@ -102,6 +103,7 @@ class Engine(ABC):
     kind: ClassVar[Literal["baseline", "local", "service"]] = "local"
     uses: ClassVar[frozenset[str]] = frozenset()
     needs_weights: ClassVar[bool] = False
+    learns: ClassVar[bool] = False
     endpoint: ClassVar[str] = ""
     revision: str | None = None
 

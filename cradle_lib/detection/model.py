@@ -57,9 +57,9 @@ class Decoding(_Strict):
         max_new_tokens: Upper limit of the answer's length.
         mode: ``constrained`` lets the model write only answers that parse; the wave engine
             can do it, and ``max_new_tokens`` has no effect then. ``None`` lets it write freely.
-        temperature: Sampling temperature. ``None`` leaves it to the provider of a service; the
-            reference engine is then greedy.
-        seed: Seed of the sampling, for the reference engine and services that know one.
+        temperature: Sampling temperature. ``None`` leaves it to the provider of a service;
+            local weights are then decoded greedily.
+        seed: Seed of the sampling, for local weights and services that know one.
         dtype: Number format of local weights, such as ``bfloat16``.
         chat: Switches of the model's chat template, such as ``enable_thinking: false``.
         answer_after: A control text after which the answer proper begins, for models

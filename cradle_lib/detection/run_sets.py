@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection.predictions import Predictions, load_predictions
 from cradle_lib.errors import ScoringError
 
 
@@ -49,6 +51,29 @@ def with_same_dialogues(runs: Sequence[Predictions]) -> list[Predictions]:
     for same in _by_dialogues(run for run in runs if not run.is_whole):
         extended += [run.subset(same[0].corpus) for run in whole] + same
     return extended
+
+
+def repeated_runs(corpus: Corpus) -> dict[str, list[Predictions]]:
+    """Loads runs that say how much a system differs from itself: other seeds, nothing else.
+
+    Each is what ``cradle infer --out runs/repeats/SYSTEM/SEED`` wrote.
+
+    Args:
+        corpus: The corpus that they were over, or that they took a sample of.
+
+    Returns:
+        The runs of each system, both in the order of their folders' names; those that ship come
+        first. A run that is not finished is restricted to what it answered.
+
+    Raises:
+        JournalError: If a journal can't be read, or does not fit the corpus.
+    """
+    found: dict[str, list[Predictions]] = {}
+    for folder in (paths.SHIPPED_RUNS, paths.RUNS):
+        for path in sorted(folder.glob(f"repeats/*/*/{corpus.name}/*.jsonl")):
+            system = path.parents[2].name
+            found.setdefault(system, []).append(load_predictions(path, corpus, partial=True))
+    return found
 
 
 def run_sets(

@@ -14,6 +14,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
+from filelock import FileLock
 from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,7 +54,9 @@ class Site:
 def build() -> Path:
     """Brings the book up to date with the command that the README gives."""
     command = [str(Path(sys.executable).with_name(COMMAND[0])), *COMMAND[1:]]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    # Two workers of one test run may want it.
+    with FileLock(ROOT / "book/_build.lock"):
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(COMMAND)} failed:\n{done.stdout[-3000:]}\n{done.stderr}")
     return ROOT / "book/_build/html"

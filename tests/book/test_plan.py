@@ -133,7 +133,7 @@ def test_a_table_of_contents_that_does_not_fit_the_plan_is_refused(
 
 REGISTRY = """
 base: {name: Base, group: baseline, engine: always-none, default: true}
-learner: {name: Learner, group: baseline, engine: tfidf, default: true}
+learner: {name: Learner, group: baseline, engine: tfidf-history, default: true}
 dear: {name: Dear, group: open, engine: reference, weights: org/dear, default: true}
 other: {name: Other, group: baseline, engine: keyword}
 """

@@ -80,6 +80,7 @@ def test_there_is_a_notebook_for_every_section() -> None:
         "inference",
         "per-label",
         "results",
+        "run-to-run",
         "scenarios",
         "speed",
         "statistics",

@@ -41,6 +41,7 @@ class Learner(Sequential):
     """
 
     kind = "baseline"
+    learns = True
 
     @classmethod
     def create(cls, model: Model, corpus: Corpus, options: Options) -> Self:

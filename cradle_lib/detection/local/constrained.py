@@ -2,8 +2,8 @@
 
 An answer is ``none``, or labels joined by ``; ``, none of them twice. Its tokens form a small
 automaton. In a state with one transition the token is forced and costs no forward pass; in a
-state with several the likeliest is taken, and the log-probability of each is kept, so that
-thresholds can be studied later. There is no sampling.
+state with several the likeliest is taken, or, where the settings have a temperature, one is
+drawn. The log-probability of each is kept, so that thresholds can be studied later.
 
 A constrained model never misses the format and is not credited for finding it. So it is another
 system than the same model decoding freely, and has rows of its own in every table.
@@ -18,6 +18,7 @@ from typing import Any, Final, cast
 import torch
 from torch import Tensor
 
+from cradle_lib.detection.local.sampling import Sampler
 from cradle_lib.labels import LABELS, NONE
 
 END: Final = "<end>"
@@ -101,11 +102,12 @@ class GrammarState:
         self.finished = False
         self.choices: list[Choice] = []
 
-    def choose(self, logits: Tensor) -> list[int]:
-        """Takes the likeliest transition, and every forced one after it.
+    def choose(self, logits: Tensor, sampler: Sampler | None = None) -> list[int]:
+        """Takes the likeliest transition, or one by chance, and every forced one after it.
 
         Args:
             logits: What the model says about the next token. Shape (vocabulary,).
+            sampler: Draws the transition; ``None`` takes the likeliest.
 
         Returns:
             The tokens, at least one unless the answer ends here.
@@ -116,11 +118,17 @@ class GrammarState:
         end = float(torch.logsumexp(chances[self._grammar.ends], -1)) if self._node.label else None
         named = {self._grammar.text(token): chance for token, chance in branches.items()}
         self.choices.append(named if end is None else {**named, END: end})
-        best = max(branches, key=branches.__getitem__) if branches else None
-        if best is None or (end is not None and end >= branches[best]):
+        if not branches:
             self.finished = True
             return []
-        return self._follow(best)
+        # Ending comes first: of two that are equally likely the answer ends.
+        ways = ({} if end is None else {None: end}) | branches
+        rated = torch.tensor(list(ways.values()))
+        taken = list(ways)[int(rated.argmax()) if sampler is None else sampler.draw(rated)]
+        if taken is None:
+            self.finished = True
+            return []
+        return self._follow(taken)
 
     def _follow(self, token: int) -> list[int]:
         taken = [token]

@@ -49,6 +49,7 @@ class Probe(LocalEngine, Sequential):
     """
 
     uses = frozenset({"dtype", "chat"})
+    learns = True
 
     @classmethod
     def create(cls, model: Model, corpus: Corpus, options: Options) -> Probe:

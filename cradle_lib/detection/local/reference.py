@@ -7,8 +7,6 @@ Other engines for local weights are measured against the tags that this one give
 
 from __future__ import annotations
 
-import hashlib
-
 from cradle_lib.detection.engine import Sequential
 from cradle_lib.detection.local.local_engine import LocalEngine
 from cradle_lib.detection.parsing import Outcome
@@ -32,6 +30,8 @@ class Reference(LocalEngine, Sequential):
         """
         import torch
 
+        from cradle_lib.detection.local.sampling import sampling_seed
+
         local = self._local
         ids = local.encode(prompt)
         length = int(ids.shape[1])
@@ -39,7 +39,7 @@ class Reference(LocalEngine, Sequential):
             reason = f"the prompt has {length} tokens, the model's context {local.context}"
             return Answer("", Outcome.FAILED, reason, tokens_in=length)
         try:
-            generated = local.generate(ids, seed=self._seed(prompt))
+            generated = local.generate(ids, seed=sampling_seed(local.decoding.seed, prompt))
         except torch.OutOfMemoryError as error:
             raise EngineError(
                 f"{self._model.name}: memory ran out at a prompt of {length} tokens. "
@@ -47,8 +47,3 @@ class Reference(LocalEngine, Sequential):
             ) from error
         ended = len(generated) < local.decoding.max_new_tokens or generated[-1] in local.ends
         return local.answer(generated, ended=ended, tokens_in=length, tokens_cached=0)
-
-    def _seed(self, prompt: Prompt) -> int:
-        """Seeds the sampling of one answer, so that a run that is resumed draws the same one."""
-        own = self._local.decoding.seed or 0
-        return int(hashlib.sha256(f"{own} {prompt.key}".encode()).hexdigest()[:15], 16)

@@ -17,6 +17,7 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Outcome, read_answer, read_journal, run
 from cradle_lib.detection.local.constrained import END, Grammar
 from cradle_lib.detection.local.loading import load_local
+from cradle_lib.detection.local.sampling import Sampler
 from cradle_lib.detection.local.wave import wave_runner
 from cradle_lib.detection.session import Answer, Session
 from cradle_lib.labels import LABELS, NONE
@@ -68,14 +69,18 @@ def test_all_labels_at_once_can_be_written_and_then_the_answer_ends_by_itself(
 
 
 @settings(deadline=None, max_examples=100)
-@given(seed=st.integers(0, 10_000), scale=st.sampled_from([0.0, 1.0, 30.0]))
+@given(
+    seed=st.integers(0, 10_000),
+    scale=st.sampled_from([0.0, 1.0, 30.0]),
+    sampler=st.none() | st.builds(Sampler, st.sampled_from([0.1, 1.0, 10.0]), st.integers(0, 99)),
+)
 def test_whatever_a_model_says_the_answer_parses_and_names_no_label_twice(
-    tokenizer: Any, seed: int, scale: float
+    tokenizer: Any, seed: int, scale: float, sampler: Sampler | None
 ) -> None:
     source = torch.Generator().manual_seed(seed)
     walk, written = Grammar(tokenizer, {EOS}).start(), []
     while not walk.finished:
-        written += walk.choose(scale * torch.randn(400, generator=source))
+        written += walk.choose(scale * torch.randn(400, generator=source), sampler)
     names = tokenizer.decode(written).split("; ")
     assert names == [NONE] or set(names) <= set(LABELS)
     assert len(set(names)) == len(names)

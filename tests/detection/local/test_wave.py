@@ -102,6 +102,25 @@ def test_every_family_gets_the_answers_of_the_reference_engine(
     }
 
 
+@pytest.mark.parametrize("batch", [1, 7])
+def test_sampled_answers_are_those_of_the_reference_engine(
+    ragged: Corpus, weights: dict[str, Path], tmp_path: Path, batch: int
+) -> None:
+    made = {
+        (engine, seed): run(
+            make_model(weights["llama"], engine=engine, temperature=0.7, seed=seed),
+            ragged,
+            out=tmp_path / f"{engine}-{seed}",
+            options=Options(batch=batch),
+        )
+        for engine in ("reference", "wave")
+        for seed in (1, 2)
+    }
+    assert essence(made["wave", 1]) == essence(made["reference", 1])
+    assert essence(made["wave", 2]) == essence(made["reference", 2])
+    assert essence(made["wave", 1]) != essence(made["wave", 2])
+
+
 @pytest.mark.parametrize("batch", [1, 2, 7])
 def test_the_size_of_the_wave_changes_no_answer(
     ragged: Corpus, weights: dict[str, Path], tmp_path: Path, batch: int

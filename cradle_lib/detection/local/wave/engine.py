@@ -4,7 +4,7 @@ A prompt consists of an instruction that never changes, a history that grows, an
 turn. The reference engine computes all of it for every turn. This one computes the instruction
 once for the whole run, keeps each dialogue's keys and values, and computes only what is new since
 the dialogue's last prompt: see ``wave_runner``. In float32 the tags are those of the reference
-engine.
+engine, sampled ones too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ LARGEST_WAVE: Final = 96
 class Wave(LocalEngine):
     """Advances many dialogues at once; see :class:`.LocalEngine` for its arguments."""
 
-    uses = frozenset({"max_new_tokens", "mode", "dtype", "chat", "answer_after"})
+    uses = frozenset(
+        {"max_new_tokens", "mode", "temperature", "seed", "dtype", "chat", "answer_after"}
+    )
 
     def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:
         """Asks every session's prompts until all are finished.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from cradle_lib.detection.engine import Questions
 from cradle_lib.detection.local.constrained import GrammarState
+from cradle_lib.detection.local.sampling import Sampler
 from cradle_lib.detection.local.wave.prefix import common
 
 
@@ -22,6 +23,7 @@ class SequenceState:
         answer: Ids of the answer so far.
         seconds: Time of the forward passes, divided among dialogues by their tokens.
         grammar: State of the answer in the grammar, if decoding is constrained.
+        sampler: What draws the answer's tokens, if the temperature is above 0.
     """
 
     session: Questions
@@ -32,16 +34,24 @@ class SequenceState:
     answer: list[int] = field(default_factory=list)
     seconds: float = 0.0
     grammar: GrammarState | None = None
+    sampler: Sampler | None = None
 
-    def start(self, own: list[int], shared: int, grammar: GrammarState | None) -> None:
+    def start(
+        self,
+        own: list[int],
+        shared: int,
+        grammar: GrammarState | None,
+        sampler: Sampler | None,
+    ) -> None:
         """Begins with the session's question, and drops cached tokens that differ from it.
 
         Args:
             own: The question's token ids after the shared prefix.
             shared: Tokens of the prefix.
             grammar: The initial state of the grammar, if decoding is constrained.
+            sampler: What draws the answer's tokens, if the temperature is above 0.
         """
-        self.answer, self.seconds, self.grammar = [], 0.0, grammar
+        self.answer, self.seconds, self.grammar, self.sampler = [], 0.0, grammar, sampler
         self.target, self.asked = own, len(own)
         # The last token is always computed: its logits are the first of the answer.
         keep = min(common(self.cached, own), self.asked - 1)

@@ -21,6 +21,7 @@ import torch
 from cradle_lib.detection.engine import Emit, Questions
 from cradle_lib.detection.local.constrained import Grammar
 from cradle_lib.detection.local.loading import Local
+from cradle_lib.detection.local.sampling import Sampler, sampling_seed
 from cradle_lib.detection.local.wave.batch_layout import Piece, lay_out
 from cradle_lib.detection.local.wave.key_value_store import KeyValueStore
 from cradle_lib.detection.local.wave.prefix import shared_prefix
@@ -110,8 +111,11 @@ class Runner:
                 f"{self._model.name}: a prompt of {prompt.dialogue} does not start with the "
                 "tokens of the static part. Run this model with the reference engine."
             )
-        grammar = self._grammar
-        sequence.start(ids[shared:], shared, None if grammar is None else grammar.start())
+        grammar, decoding = self._grammar, self._local.decoding
+        sampler = None
+        if decoding.temperature:
+            sampler = Sampler(decoding.temperature, sampling_seed(decoding.seed, prompt))
+        sequence.start(ids[shared:], shared, None if grammar is None else grammar.start(), sampler)
 
     def _retire(self) -> None:
         """Takes finished dialogues out; the last one moves to the slot that falls free."""
@@ -214,17 +218,18 @@ class Runner:
         """Decides what follows an answer: tokens, whether it is complete, and ended by itself."""
         if sequence.grammar is not None:
             # The grammar bounds the answer; a limit would cut it where it does not parse.
-            new = sequence.grammar.choose(logits)
+            new = sequence.grammar.choose(logits, sequence.sampler)
             return new, sequence.grammar.finished, sequence.grammar.finished
         if self._processors:
             seen = [*self._prefix, *sequence.target[: sequence.asked], *sequence.answer]
-            found = self._processors(
+            logits = self._processors(
                 torch.tensor([seen], device=logits.device), logits.unsqueeze(0)
-            )
-            likeliest = int(found.argmax())
-        written = [*sequence.answer, likeliest]
-        ended = likeliest in self._ends
-        return [likeliest], ended or len(written) == self._limit or self._has_line(written), ended
+            )[0]
+            likeliest = int(logits.argmax())
+        token = likeliest if sequence.sampler is None else sequence.sampler.draw(logits)
+        written = [*sequence.answer, token]
+        ended = token in self._ends
+        return [token], ended or len(written) == self._limit or self._has_line(written), ended
 
     def _has_line(self, ids: list[int]) -> bool:
         marker = self._local.decoding.answer_after

@@ -1,0 +1,104 @@
+"""How much a system's scores differ between runs of itself: seeds of training, or of sampling.
+
+An interval over dialogues says how much a score would move with other dialogues. It holds what
+is drawn for each dialogue on its own, such as sampled answers; it leaves out what is drawn once
+for all of them, such as the first weights and the order of a training. Both are variances of the
+same score, and add up.
+
+References:
+    Bouthillier et al., "Accounting for Variance in Machine Learning Benchmarks" (MLSys 2021);
+    Miller, "Adding Error Bars to Evals" (arXiv 2411.00640), on clustered and repeated answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from cradle_lib.detection.predictions import Predictions
+from cradle_lib.errors import ScoringError
+from cradle_lib.scoring.core.conventions import Conventions, Level
+from cradle_lib.scoring.core.evaluate import evaluate
+from cradle_lib.statistics.bootstrap import CONFIDENCE, DRAWS
+
+LEVELS: Final[tuple[Level, ...]] = ("turn", "dialogue", "confirm")
+
+
+def run_spread(
+    runs: Mapping[str, Sequence[Predictions]],
+    score: str = "micro_f1",
+    *,
+    conventions: Conventions | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Compares the spread between a system's runs with the interval over dialogues.
+
+    Args:
+        runs: The runs of each system, over the same dialogues.
+        score: One of the overall scores of :func:`.evaluate`.
+        conventions: What the paper leaves open; the defaults if ``None``.
+        draws: Bootstrap draws of dialogues; 0 for no intervals.
+        seed: Their seed.
+
+    Returns:
+        One row for each system and level.
+
+        - ``system``, ``level``, ``score`` (str); ``runs``, ``dialogues`` (int): how many.
+        - ``value``, ``lowest``, ``highest`` (float): mean, least and greatest of the runs' scores.
+        - ``sd`` (float): their standard deviation, with ``sd_low`` and ``sd_high``, its 95 %
+          interval if the scores are normal: three runs say little of it. NaN for a single run.
+        - ``margin`` (float): half of the width of the interval over dialogues, mean of the runs.
+        - ``margin_with_runs`` (float): the same with the variance between runs added; NaN for a
+          single run. Too wide where the runs differ by what is drawn for each dialogue on its
+          own, which ``margin`` holds already.
+
+    Raises:
+        ScoringError: If a system's runs are over different dialogues, or one has none.
+    """
+    rows = []
+    for system, repeats in runs.items():
+        if len({run.corpus.fingerprint for run in repeats}) != 1:
+            raise ScoringError(
+                f"{system}: its {len(repeats)} runs are not over the same dialogues. "
+                "Run each over the same corpus or sample."
+            )
+        for level in LEVELS:
+            found = [
+                evaluate(run, level=level, conventions=conventions, draws=draws, seed=seed)
+                for run in repeats
+            ]
+            estimates = [each.estimate(score) for each in found]
+            values = np.array([float(estimate.value) for estimate in estimates])
+            widths = [float(estimate.high - estimate.low) for estimate in estimates]
+            about = {"system": system, "level": level, "score": score, "runs": len(repeats)}
+            rows.append(
+                about
+                | {"dialogues": found[0].signature.dialogues}
+                | {"value": values.mean(), "lowest": values.min(), "highest": values.max()}
+                | _spread(values, float(np.mean(widths)) / 2)
+            )
+    return pd.DataFrame(rows)
+
+
+def _spread(values: np.ndarray, margin: float) -> dict[str, float]:
+    from scipy.stats import chi2, norm
+
+    freedom = len(values) - 1
+    if not freedom:
+        nothing = dict.fromkeys(("sd", "sd_low", "sd_high"), math.nan)
+        return nothing | {"margin": margin, "margin_with_runs": math.nan}
+    sd = float(values.std(ddof=1))
+    tail = (1 - CONFIDENCE) / 2
+    ends = (sd * math.sqrt(freedom / chi2.ppf(q, freedom)) for q in (1 - tail, tail))
+    between = float(norm.ppf(1 - tail)) * sd
+    return {
+        "sd": sd,
+        **dict(zip(("sd_low", "sd_high"), ends, strict=True)),
+        "margin": margin,
+        "margin_with_runs": math.hypot(margin, between),
+    }

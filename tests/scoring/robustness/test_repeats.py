@@ -1,0 +1,96 @@
+"""The spread between runs: worked by hand, covering what it should, and beside the bootstrap."""
+
+# ruff: noqa: F811
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Predictions
+from cradle_lib.detection.run_sets import repeated_runs
+from cradle_lib.detection.runs import run_model
+from cradle_lib.errors import ScoringError
+from cradle_lib.labels import BITS
+from cradle_lib.scoring.core.evaluate import evaluate
+from cradle_lib.scoring.robustness.repeats import _spread, run_spread
+
+from ...forty_dialogues import corpus, make_run  # noqa: F401
+
+MakeRun = Callable[..., Predictions]
+
+
+def noisy(corpus: Corpus, make_run: MakeRun, seed: int) -> Predictions:
+    """Gold, of which every turn loses its labels with a chance of its own."""
+    gold = np.array([turn.mask for dialogue in corpus for turn in dialogue.user_turns], np.uint16)
+    kept = np.random.default_rng(seed).random(len(gold)) < 0.6
+    invented = np.random.default_rng(seed + 999).random(len(gold)) < 0.05
+    masks = np.where(kept, gold, 0) | np.where(invented, BITS["alert_ongoing"], 0)
+    return make_run("noisy", masks.astype(np.uint16))
+
+
+def test_mean_deviation_and_margin_are_those_of_the_runs_one_by_one(
+    corpus: Corpus, make_run: MakeRun
+) -> None:
+    repeats = [noisy(corpus, make_run, seed) for seed in range(3)]
+    found = run_spread({"noisy": repeats}, draws=200).set_index("level")
+    for level in ("turn", "dialogue", "confirm"):
+        each = [evaluate(run, level=level, draws=200).estimate("micro_f1") for run in repeats]
+        row = found.loc[level]
+        assert row["sd"] == pytest.approx(statistics.stdev(float(e.value) for e in each))
+        assert row["value"] == pytest.approx(statistics.mean(float(e.value) for e in each))
+        assert (row["lowest"], row["highest"]) == (min(each).value, max(each).value)
+        half = statistics.mean(float(e.high - e.low) / 2 for e in each)
+        assert row["margin"] == pytest.approx(half)
+        assert row["margin_with_runs"] == pytest.approx(math.hypot(half, 1.96 * row["sd"]), 1e-3)
+
+
+def test_the_interval_of_the_deviation_holds_the_true_one_as_often_as_it_says() -> None:
+    generator = np.random.default_rng(1)
+    held = 0
+    for _ in range(2000):
+        spread = _spread(generator.normal(0.5, 0.02, 3), margin=0.03)
+        held += spread["sd_low"] <= 0.02 <= spread["sd_high"]
+    assert 0.935 <= held / 2000 <= 0.965
+
+
+def test_noise_of_each_dialogue_is_in_the_interval_over_dialogues_already(
+    corpus: Corpus, make_run: MakeRun
+) -> None:
+    repeats = [noisy(corpus, make_run, seed) for seed in range(60)]
+    found = run_spread({"noisy": repeats}, draws=200).set_index("level").loc["turn"]
+    # The bootstrap's own deviation also holds that of the dialogues, so that it is the larger.
+    assert found["sd"] < found["margin"] / 1.96
+
+
+def test_one_run_has_no_spread(corpus: Corpus, make_run: MakeRun) -> None:
+    found = run_spread({"noisy": [noisy(corpus, make_run, 0)]}, draws=50)
+    assert found[["sd", "sd_low", "sd_high", "margin_with_runs"]].isna().all(axis=None)
+    assert found["margin"].notna().all()
+
+
+def test_runs_over_other_dialogues_are_refused(corpus: Corpus, make_run: MakeRun) -> None:
+    whole = noisy(corpus, make_run, 0)
+    part = whole.subset(corpus.subset(range(20), "twenty"))
+    for repeats in ([whole, part], []):
+        with pytest.raises(ScoringError, match="not over the same dialogues"):
+            run_spread({"noisy": repeats})
+
+
+def test_repeats_are_found_by_system_and_seed(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "SHIPPED_RUNS", tmp_path / "shipped")
+    for seed in ("1", "2"):
+        monkeypatch.setattr(paths, "RUNS", tmp_path / "runs" / "repeats" / "sampled" / seed)
+        run_model("always-none", corpus)
+    monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
+    found = repeated_runs(corpus)
+    assert {name: len(runs) for name, runs in found.items()} == {"sampled": 2}
+    assert all(run.is_whole for run in found["sampled"])
