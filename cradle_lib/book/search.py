@@ -78,8 +78,10 @@ def terms_of(book: Path) -> Iterator[tuple[str, str, bool]]:
 def add_terms(app: Sphinx, document: nodes.document) -> None:
     """Adds to a page what a search shall find it by."""
     book, page = Path(app.srcdir), app.env.docname
-    for file in ("search.yml", "paper-index.md"):
-        app.env.note_dependency(str(book / file))
+    for file in (book / "search.yml", book / "paper-index.md"):
+        # A file that is not there would count as changed at every build.
+        if file.is_file():
+            app.env.note_dependency(str(file))
     entries = [
         ("single", term, "", "main" if first else "", None)
         for there, term, first in terms_of(book)

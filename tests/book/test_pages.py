@@ -295,3 +295,16 @@ def test_the_right_version_of_a_figure_is_shown_in_light_and_dark(
         assert figures.locator(f"img.only-{other}:visible").count() == 0
         assert figures.locator("figcaption:visible").count() == figures.count()
     page.close()
+
+
+def test_heat_maps_and_the_alluvial_diagram_fit_a_phone_that_is_turned(
+    site: Site, browser: Browser
+) -> None:
+    page = browser.new_page(viewport={"width": PHONE[1], "height": PHONE[0]})
+    for name in ("confusion", "adjudication"):
+        page.goto(site.url(f"sections/{name}.html"))
+        boxes = page.locator(".cradle-wide > .cradle-scroll")
+        assert boxes.count() > 0
+        beyond = "boxes => boxes.map(box => box.scrollWidth - box.clientWidth)"
+        assert max(boxes.evaluate_all(beyond)) <= 0
+    page.close()
