@@ -98,6 +98,7 @@ def test_a_cell_of_a_heat_map_can_be_clicked(site: Site, browser: Browser) -> No
     spot.click()
     page.locator("#cradle-explorer[data-ready]").wait_for(state="attached")
     assert page.locator(".count").inner_text().startswith(f"{count} pairs ")
+    assert 0 <= page.locator("#cradle-explorer").evaluate("e => e.getBoundingClientRect().top") < 99
     page.close()
 
 

@@ -207,4 +207,6 @@ awaited("core").promise.then(core => {
   restore();
   listen();
   root.dataset.ready = "yes";
+  // Who comes from a number wants its turns, not what stands above them.
+  if (location.hash.length > 1) root.scrollIntoView();
 }).catch(problem => { complain(problem.message); throw problem; });
