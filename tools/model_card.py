@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from cradle_lib import load_corpus, paths
-from cradle_lib.detection.predictions import Predictions, load_predictions
+from cradle_lib.detection.journals.predictions import Predictions, load_predictions
 from cradle_lib.training.card import write_card
 from cradle_lib.training.record import read_training
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from cradle_lib.book.cache_key import Key, PageKeys, stored_state
 from cradle_lib.book.corpus import BookCorpus
-from cradle_lib.book.execute import Done, Failure, Job, execute, failure, watch_parent
+from cradle_lib.book.notebooks.execute import Done, Failure, Job, execute, failure, watch_parent
 from cradle_lib.book.plan import Page, Project, default_models, load_plan
 from cradle_lib.book.toc import check_toc
 from cradle_lib.errors import BookError, compose

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import yaml
 
-from cradle_lib.book.notebook import Notebook
+from cradle_lib.book.notebooks.notebook import Notebook
 from cradle_lib.book.plan import Entry, Project, read_plan
 from cradle_lib.detection import resolve
 from cradle_lib.detection.baselines.function import id_of

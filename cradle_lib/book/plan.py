@@ -42,7 +42,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from cradle_lib.book.corpus import BookCorpus
-from cradle_lib.book.notebook import Notebook
+from cradle_lib.book.notebooks.notebook import Notebook
 from cradle_lib.book.yaml_file import read_yaml
 from cradle_lib.errors import BookError, compose
 
@@ -175,8 +175,8 @@ def default_models(project: Project, corpus: BookCorpus) -> tuple[dict[str, str]
         and the ids of the others.
     """
     from cradle_lib.detection.engine import find_engine
-    from cradle_lib.detection.journal_paths import stored_as
-    from cradle_lib.detection.registry import load_registry
+    from cradle_lib.detection.journals.places import stored_as
+    from cradle_lib.detection.models.registry import load_registry
 
     shown: dict[str, str] = {}
     lacking: list[str] = []

@@ -22,11 +22,16 @@ from sphinx.util.docutils import SphinxDirective
 from cradle_lib.book.build import update
 from cradle_lib.book.cache_key import digest
 from cradle_lib.book.corpus import BookCorpus
-from cradle_lib.book.help_lines import HelpLines, Way, load_help_lines
-from cradle_lib.book.outputs import claim, escape_search_titles, place_files, remove_orphans
+from cradle_lib.book.notebooks.outputs import (
+    claim,
+    escape_search_titles,
+    place_files,
+    remove_orphans,
+)
 from cradle_lib.book.plan import Project
-from cradle_lib.book.search import add_terms
-from cradle_lib.book.weight import lighten
+from cradle_lib.book.site.help_lines import HelpLines, Way, load_help_lines
+from cradle_lib.book.site.search import add_terms
+from cradle_lib.book.site.weight import lighten
 from cradle_lib.errors import BookError, CradleError
 from cradle_lib.record import library_version
 
@@ -148,7 +153,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("html-page-context", clean_page, priority=_AFTER_THEMES)
     app.add_directive("helplines", HelpLinesDirective)
     app.add_js_file(None, body=_NO_SPY)
-    app.setup_extension("cradle_lib.book.mathml")
+    app.setup_extension("cradle_lib.book.site.mathml")
     return {
         "version": library_version(),
         "parallel_read_safe": True,

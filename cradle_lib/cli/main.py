@@ -9,7 +9,8 @@ from typing import Annotated, Final
 import typer
 from rich.text import Text
 
-from cradle_lib.cli import (
+from cradle_lib.cli import money
+from cradle_lib.cli.commands import (
     annotate,
     compare,
     construct,
@@ -18,7 +19,6 @@ from cradle_lib.cli import (
     fork,
     inspect,
     models,
-    money,
     prompts,
     runs,
     show,

@@ -29,7 +29,7 @@ from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Model, estimate_cost
 from cradle_lib.detection.cost.estimate import Estimate
 from cradle_lib.detection.cost.money import dollars, told, total
-from cradle_lib.detection.journal import read_answers
+from cradle_lib.detection.journals.journal import read_answers
 from cradle_lib.errors import EngineError
 from cradle_lib.record import History
 

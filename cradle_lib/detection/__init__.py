@@ -7,12 +7,14 @@ from cradle_lib.detection.cost.estimate import estimate_cost, estimate_costs
 from cradle_lib.detection.cost.large_model import large_model_assumptions, large_model_costs
 from cradle_lib.detection.cost.usage import run_usage
 from cradle_lib.detection.engine import Engine, Options, make_engine
-from cradle_lib.detection.journal import Journal, read_journal
-from cradle_lib.detection.journal_paths import journal_path
-from cradle_lib.detection.model import Decoding, Model
+from cradle_lib.detection.journals.journal import Journal, read_journal
+from cradle_lib.detection.journals.places import journal_path
+from cradle_lib.detection.journals.predictions import Predictions, load_predictions
+from cradle_lib.detection.journals.stored_answers import stored_answers, stored_records
+from cradle_lib.detection.models.model import Decoding, Model
+from cradle_lib.detection.models.registry import find_model, load_registry
+from cradle_lib.detection.models.specs import resolve
 from cradle_lib.detection.parsing import OUTCOMES, Outcome, read_answer
-from cradle_lib.detection.predictions import Predictions, load_predictions
-from cradle_lib.detection.registry import find_model, load_registry
 from cradle_lib.detection.run import run
 from cradle_lib.detection.runs import (
     corpus_options,
@@ -24,8 +26,6 @@ from cradle_lib.detection.runs import (
 )
 from cradle_lib.detection.selection import sample_dialogues
 from cradle_lib.detection.session import Answer, Prediction, Prompt, Session
-from cradle_lib.detection.specs import resolve
-from cradle_lib.detection.stored_answers import stored_answers, stored_records
 
 __all__ = [
     "OUTCOMES",

@@ -22,7 +22,7 @@ from cradle_lib.detection.session import Answer, Prediction, Prompt
 from cradle_lib.errors import EngineError
 
 if TYPE_CHECKING:
-    from cradle_lib.detection.model import Model
+    from cradle_lib.detection.models.model import Model
 
 ENTRY_POINTS: Final = "cradle.engines"
 

@@ -11,8 +11,8 @@ from cradle_lib.detection.asking import Consent, Progress, ask
 from cradle_lib.detection.baselines.function import UserFunction
 from cradle_lib.detection.cost.estimate import longest_prompts
 from cradle_lib.detection.engine import Options
-from cradle_lib.detection.journal_paths import journal_path
-from cradle_lib.detection.model import Model
+from cradle_lib.detection.journals.places import journal_path
+from cradle_lib.detection.models.model import Model
 from cradle_lib.detection.selection import choose_dialogues
 from cradle_lib.detection.session import Session
 from cradle_lib.prompts import load_template

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.predictions import Predictions, load_predictions
+from cradle_lib.detection.journals.predictions import Predictions, load_predictions
 from cradle_lib.errors import ScoringError
 
 

@@ -20,14 +20,14 @@ from cradle_lib.corpus.load import load_corpus
 from cradle_lib.detection.asking import Consent, Progress
 from cradle_lib.detection.baselines.function import UserFunction
 from cradle_lib.detection.engine import Options
-from cradle_lib.detection.journal_paths import PAGE, journal_path, runs_folder, stored_as
-from cradle_lib.detection.model import Model
-from cradle_lib.detection.predictions import Predictions, load_predictions
-from cradle_lib.detection.registry import Registry, load_registry
+from cradle_lib.detection.journals.places import PAGE, journal_path, runs_folder, stored_as
+from cradle_lib.detection.journals.predictions import Predictions, load_predictions
+from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.models.registry import Registry, load_registry
+from cradle_lib.detection.models.specs import resolve, spec_options
 from cradle_lib.detection.run import run
 from cradle_lib.detection.run_sets import common_dialogues
 from cradle_lib.detection.session import Prompt
-from cradle_lib.detection.specs import resolve, spec_options
 from cradle_lib.errors import (
     CorpusError,
     JournalError,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cradle_lib.corpus.dialogue import Corpus
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.display.cells import with_code
 from cradle_lib.record import Record, commit, library_version
 from cradle_lib.scoring.core.signature import Signature

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.display import export
 from cradle_lib.scoring.core.report import report, report_schema
 from cradle_lib.statistics.bootstrap import DRAWS

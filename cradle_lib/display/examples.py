@@ -20,8 +20,8 @@ from typing import Final
 import numpy as np
 
 from cradle_lib.corpus import Corpus, Dialogue, Turn
+from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.detection.parsing import OUTCOMES, Outcome
-from cradle_lib.detection.predictions import Predictions
 from cradle_lib.display.explorer.links import link_to_turns
 from cradle_lib.display.notice import Notice
 from cradle_lib.labels import NONE, labels_of

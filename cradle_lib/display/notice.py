@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.display.cells import with_code
 from cradle_lib.scoring.core.gaps import Need, gap
 

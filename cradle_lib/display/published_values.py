@@ -18,7 +18,7 @@ from typing import Any, Final
 import pandas as pd
 
 from cradle_lib import paths
-from cradle_lib.detection.registry import load_registry
+from cradle_lib.detection.models.registry import load_registry
 from cradle_lib.display.cells import DERIVED, STATED, STATED_DIGITS
 from cradle_lib.errors import BookError
 from cradle_lib.published import published_table

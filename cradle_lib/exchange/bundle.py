@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.journal_paths import journal_files
-from cradle_lib.detection.predictions import Predictions, load_predictions
+from cradle_lib.detection.journals.places import journal_files
+from cradle_lib.detection.journals.predictions import Predictions, load_predictions
 from cradle_lib.errors import ExchangeError
 from cradle_lib.exchange.archive import write_archive
 from cradle_lib.record import Record, library_version

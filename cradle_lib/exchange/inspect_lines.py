@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.journal_lines import read_lines
+from cradle_lib.detection.journals.lines import read_lines
+from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.detection.parsing import OUTCOMES
-from cradle_lib.detection.predictions import Predictions
 from cradle_lib.detection.session import Prediction
 from cradle_lib.errors import NothingAnsweredError
 from cradle_lib.record import Record

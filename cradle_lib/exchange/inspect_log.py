@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.baselines.function import id_of
-from cradle_lib.detection.journal import Journal, read_journal
-from cradle_lib.detection.journal_lines import to_line
-from cradle_lib.detection.journal_paths import journal_files
-from cradle_lib.detection.predictions import load_predictions
+from cradle_lib.detection.journals.journal import Journal, read_journal
+from cradle_lib.detection.journals.lines import to_line
+from cradle_lib.detection.journals.places import journal_files
+from cradle_lib.detection.journals.predictions import load_predictions
 from cradle_lib.detection.session import Prediction, Session
 from cradle_lib.errors import CradleError, ExchangeError
 from cradle_lib.exchange.inspect_lines import ANSWERS, read_answers

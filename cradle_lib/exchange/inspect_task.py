@@ -20,7 +20,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection.api.replies import believed, finished, refused
-from cradle_lib.detection.journal_lines import to_line
+from cradle_lib.detection.journals.lines import to_line
 from cradle_lib.detection.session import Answer, Session
 from cradle_lib.exchange.inspect_lines import ANSWERS, aligned, read_answers
 from cradle_lib.labels import format_mask

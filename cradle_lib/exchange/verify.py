@@ -19,8 +19,8 @@ from typing import Any, Final, Literal
 
 from cradle_lib import paths, strict_json
 from cradle_lib.corpus import Corpus, Dialogue, load_corpus
-from cradle_lib.detection.journal import read_journal
-from cradle_lib.detection.predictions import load_predictions
+from cradle_lib.detection.journals.journal import read_journal
+from cradle_lib.detection.journals.predictions import load_predictions
 from cradle_lib.detection.session import Prediction, Session
 from cradle_lib.errors import CradleError, ExchangeError, JournalError, PromptError
 from cradle_lib.exchange.archive import read_archive

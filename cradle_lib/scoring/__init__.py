@@ -7,3 +7,13 @@ Rooms, from the bottom up:
     ``errors``: what exactly went wrong, and what followed.
     ``robustness``: what a score depends on.
 """
+
+import lazy_loader
+
+# Loaded when first used: most of what imports this room needs none of them.
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "robustness.implied": ["implied_scores", "possible_counts", "possible_totals"],
+    },
+)

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import yaml
 
+from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.detection.local.weights import PREFIX
-from cradle_lib.detection.predictions import Predictions
 from cradle_lib.files import replacing
 from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.training.record import TrainingRecord

@@ -21,8 +21,8 @@ from cradle_lib.detection.local.loading import (
 )
 from cradle_lib.detection.local.snapshot import weights_pin
 from cradle_lib.detection.local.weights import PREFIX, embedded_pin
-from cradle_lib.detection.model import Model
-from cradle_lib.detection.specs import resolve
+from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.models.specs import resolve
 from cradle_lib.errors import TrainingError
 from cradle_lib.prompts import load_template
 from cradle_lib.training.card import write_card

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jupyter_client.manager import KernelManager
 
-from cradle_lib.book.kernels import CAN_FORK, kernel_spec
+from cradle_lib.book.notebooks.kernels import CAN_FORK, kernel_spec
 
 pytestmark = pytest.mark.skipif(not CAN_FORK, reason="this system has no fork")
 

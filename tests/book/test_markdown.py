@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from markdown_it import MarkdownIt
 
-from cradle_lib.book.notebook import as_markdown
+from cradle_lib.book.notebooks.notebook import as_markdown
 
 NAMES = (
     r"<img src=x onerror=alert(1)> $x_1$ [/x] {{evil}} `*_|\#\`",

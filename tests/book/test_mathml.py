@@ -12,7 +12,7 @@ import yaml
 from playwright.sync_api import Browser
 
 from cradle_lib import paths
-from cradle_lib.book.mathml import to_mathml
+from cradle_lib.book.site.mathml import to_mathml
 from cradle_lib.errors import BookError
 
 from . import site as book
@@ -50,7 +50,7 @@ def build(folder: Path, page: str) -> subprocess.CompletedProcess[str]:
         for name, value in settings["sphinx"]["config"].items()
         if "dmath" in name or "math" in name or name == "myst_enable_extensions"
     }
-    chosen |= {"extensions": ["myst_nb", "cradle_lib.book.mathml"], "html_theme": "basic"}
+    chosen |= {"extensions": ["myst_nb", "cradle_lib.book.site.mathml"], "html_theme": "basic"}
     lines = [f"{name} = {value!r}" for name, value in chosen.items()]
     (folder / "conf.py").write_text("\n".join(lines), encoding="utf-8")
     (folder / "index.md").write_text(page, encoding="utf-8")

@@ -9,7 +9,12 @@ import pytest
 
 from cradle_lib.book.cache_key import digest
 from cradle_lib.book.corpus import BookCorpus
-from cradle_lib.book.outputs import claim, escape_search_titles, place_files, remove_orphans
+from cradle_lib.book.notebooks.outputs import (
+    claim,
+    escape_search_titles,
+    place_files,
+    remove_orphans,
+)
 from cradle_lib.book.plan import Project
 from cradle_lib.errors import BookError
 

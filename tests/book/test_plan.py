@@ -8,7 +8,7 @@ import pytest
 
 from cradle_lib.book.cache_key import PageKeys
 from cradle_lib.book.corpus import BookCorpus
-from cradle_lib.book.notebook import Notebook
+from cradle_lib.book.notebooks.notebook import Notebook
 from cradle_lib.book.plan import Project, default_models, load_plan
 from cradle_lib.book.toc import check_toc
 from cradle_lib.errors import BookError

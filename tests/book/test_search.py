@@ -9,7 +9,7 @@ import pytest
 from docutils import nodes
 from docutils.utils import new_document
 
-from cradle_lib.book.search import terms_of, words_on_figures
+from cradle_lib.book.site.search import terms_of, words_on_figures
 from cradle_lib.errors import BookError
 from cradle_lib.labels import LABELS
 

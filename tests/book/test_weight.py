@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cradle_lib.book.weight import icons, lighten, pruned
+from cradle_lib.book.site.weight import icons, lighten, pruned
 from cradle_lib.errors import BookError
 
 # Three sets, each with its own shape of the moon; the script ends with the solid ones.

@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from cradle_lib import paths
-from cradle_lib.cli.compare import compare
+from cradle_lib.cli.commands.compare import compare
 from cradle_lib.cli.console import out
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import find_model, load_registry, run

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from cradle_lib.cli import compare, models
+from cradle_lib.cli.commands import compare, models
 from cradle_lib.cli.console import err, out
-from cradle_lib.detection import load_registry, specs
-from cradle_lib.detection.registry import Registry
+from cradle_lib.detection import load_registry
+from cradle_lib.detection.models import specs
+from cradle_lib.detection.models.registry import Registry
 from cradle_lib.errors import CradleError
 
 # The package has a function of this name.

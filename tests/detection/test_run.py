@@ -30,7 +30,7 @@ from cradle_lib.detection import (
 )
 from cradle_lib.detection.asking import Consent
 from cradle_lib.detection.engine import Engine, Sequential
-from cradle_lib.detection.model import Decoding, Prices
+from cradle_lib.detection.models.model import Decoding, Prices
 from cradle_lib.errors import CorpusError, EngineError, JournalError
 from cradle_lib.labels import BITS
 from cradle_lib.scoring.robustness.subgroups import subgroups

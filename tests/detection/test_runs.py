@@ -29,12 +29,12 @@ from cradle_lib.detection import (
     run,
     run_model,
     runs,
-    specs,
     stored_runs,
 )
 from cradle_lib.detection.baselines.function import UserFunction
-from cradle_lib.detection.journal_paths import PAGE
-from cradle_lib.detection.registry import Registry
+from cradle_lib.detection.journals.places import PAGE
+from cradle_lib.detection.models import specs
+from cradle_lib.detection.models.registry import Registry
 from cradle_lib.detection.run_sets import with_same_dialogues
 from cradle_lib.errors import JournalError, NoJournalError, NothingAnsweredError, RegistryError
 from cradle_lib.prompts import load_template

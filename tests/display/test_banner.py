@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cradle_lib.book.corpus import VARIABLE, BookCorpus
-from cradle_lib.book.help_lines import HELP_LINES, load_help_lines
+from cradle_lib.book.site.help_lines import HELP_LINES, load_help_lines
 from cradle_lib.corpus.dialogue import Corpus, Dialogue, Turn
 from cradle_lib.display.banner import SURROGATE_NOTICE, banner
 from cradle_lib.errors import BookError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import io
 import re
 import tokenize
@@ -18,7 +19,7 @@ import cradle_lib
 from cradle_lib import paths
 from cradle_lib.annotation import Annotation, Annotations, plan_study, write_annotations
 from cradle_lib.annotation.study import next_assignments
-from cradle_lib.book.notebook import Notebook
+from cradle_lib.book.notebooks.notebook import Notebook
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection.runs import run_model
 from cradle_lib.labels import ALL_MASK, CONFIRM_MASK, format_mask
@@ -167,12 +168,14 @@ def test_a_notebook_uses_the_librarys_list_and_well_known_libraries(path: Path) 
             if isinstance(node, ast.Import):
                 assert {alias.name for alias in node.names} <= LIBRARIES
             if isinstance(node, ast.ImportFrom):
-                known = {"cradle_lib", "IPython.display", *LIBRARIES}
+                ours = re.fullmatch(r"cradle_lib(\.[a-z]+)?", str(node.module))
+                known = {"IPython.display", *LIBRARIES}
                 # What models are made of is up to whoever makes one.
                 learner = path.stem == "your-model" and str(node.module).startswith("sklearn.")
-                assert node.module in known or learner
-                if node.module == "cradle_lib":
-                    assert {alias.name for alias in node.names} <= set(cradle_lib.__all__)
+                assert node.module in known or learner or ours
+                if ours:
+                    room = importlib.import_module(str(node.module))
+                    assert {alias.name for alias in node.names} <= set(room.__all__)
 
 
 def test_every_listed_name_exists() -> None:

@@ -21,8 +21,8 @@ from cradle_lib.detection import Model, Options, load_predictions, run
 from cradle_lib.detection.local.adapter import CONFIG, WEIGHTS, adapter_digest
 from cradle_lib.detection.local.loading import load_local
 from cradle_lib.detection.local.quiet import quiet
+from cradle_lib.detection.models.specs import resolve
 from cradle_lib.detection.parsing import first_line
-from cradle_lib.detection.specs import resolve
 from cradle_lib.errors import EngineError, TrainingError
 from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.training import Recipe, Trained, read_training, train_model

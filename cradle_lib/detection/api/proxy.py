@@ -11,7 +11,7 @@ import urllib.request
 from urllib.parse import urlsplit
 
 from cradle_lib.detection.engine import find_engine
-from cradle_lib.detection.model import Model, is_here
+from cradle_lib.detection.models.model import Model, is_here
 from cradle_lib.errors import EngineError
 
 

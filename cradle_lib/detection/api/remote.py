@@ -37,7 +37,7 @@ from cradle_lib.detection.api.replies import one_line
 from cradle_lib.detection.engine import Emit, Engine, Options, Questions
 from cradle_lib.detection.local.loading import require_packages
 from cradle_lib.detection.local.quiet import unlogged
-from cradle_lib.detection.model import Decoding, Model
+from cradle_lib.detection.models.model import Decoding, Model
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError, printable
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.engine import Options, Sequential
-from cradle_lib.detection.journal import read_journal
-from cradle_lib.detection.model import Model
+from cradle_lib.detection.journals.journal import read_journal
+from cradle_lib.detection.models.model import Model
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError, JournalError

@@ -19,8 +19,8 @@ import pandas as pd
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection.cost.money import Place, Usage, total
 from cradle_lib.detection.cost.tokens import TOKENIZER, count_tokens, last_seam
-from cradle_lib.detection.model import Caching, Model
-from cradle_lib.detection.registry import find_model, load_registry
+from cradle_lib.detection.models.model import Caching, Model
+from cradle_lib.detection.models.registry import find_model, load_registry
 from cradle_lib.detection.selection import choose_dialogues
 from cradle_lib.detection.session import Answer, Prompt, Session
 from cradle_lib.labels import BITS, format_mask

@@ -19,10 +19,10 @@ from cradle_lib.detection.cost.arithmetic import (
     waves,
     workload,
 )
-from cradle_lib.detection.journal import read_journal
-from cradle_lib.detection.journal_paths import journal_files
+from cradle_lib.detection.journals.journal import read_journal
+from cradle_lib.detection.journals.places import journal_files
+from cradle_lib.detection.models.specs import resolve
 from cradle_lib.detection.runs import find_journal
-from cradle_lib.detection.specs import resolve
 
 
 def large_model_costs(

@@ -7,10 +7,10 @@ import pandas as pd
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.cost.estimate import estimate_cost
 from cradle_lib.detection.cost.money import Usage, told, total
-from cradle_lib.detection.journal import read_answers
-from cradle_lib.detection.journal_paths import journal_files
+from cradle_lib.detection.journals.journal import read_answers
+from cradle_lib.detection.journals.places import journal_files
+from cradle_lib.detection.models.specs import resolve
 from cradle_lib.detection.runs import find_journal
-from cradle_lib.detection.specs import resolve
 from cradle_lib.record import History
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from cradle_lib import paths
 from cradle_lib.detection.local.quiet import quiet
-from cradle_lib.detection.model import Model
+from cradle_lib.detection.models.model import Model
 from cradle_lib.errors import EngineError
 
 CONFIG: Final = "adapter_config.json"

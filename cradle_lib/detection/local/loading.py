@@ -16,7 +16,7 @@ from cradle_lib.detection.local.adapter import merged
 from cradle_lib.detection.local.quiet import quiet
 from cradle_lib.detection.local.snapshot import hub_commit, unloadable
 from cradle_lib.detection.local.weights import PREFIX, embedded_weights
-from cradle_lib.detection.model import Decoding, Model
+from cradle_lib.detection.models.model import Decoding, Model
 from cradle_lib.detection.parsing import Outcome, is_cut
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError

@@ -9,7 +9,7 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection.engine import Engine, Options
 from cradle_lib.detection.local.loading import Local, load_local, require_packages, wait_passively
 from cradle_lib.detection.local.snapshot import weights_pin
-from cradle_lib.detection.model import Model
+from cradle_lib.detection.models.model import Model
 
 
 class LocalEngine(Engine):

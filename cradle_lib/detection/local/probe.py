@@ -25,7 +25,7 @@ from cradle_lib.detection.engine import Options, Sequential
 from cradle_lib.detection.local.local_engine import LocalEngine
 from cradle_lib.detection.local.snapshot import weights_pin
 from cradle_lib.detection.local.wave.prefix import common
-from cradle_lib.detection.model import Model
+from cradle_lib.detection.models.model import Model
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.prompts import load_template
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from cradle_lib.detection.local.adapter import adapter_pin
 from cradle_lib.detection.local.weights import PREFIX, embedded_pin
-from cradle_lib.detection.model import Model
+from cradle_lib.detection.models.model import Model
 from cradle_lib.errors import EngineError
 
 _NAME: Final = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")

@@ -14,7 +14,7 @@ from string import Template
 from typing import Any, Final
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.display.explorer import packed
 from cradle_lib.display.explorer.carried import CARRIED, FOLDER
 from cradle_lib.display.theme import PALETTE, turned

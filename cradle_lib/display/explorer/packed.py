@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from cradle_lib.corpus.dialogue import Corpus, Dialogue, whole
 from cradle_lib.detection.harmless import harmless
+from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.detection.parsing import OUTCOMES
-from cradle_lib.detection.predictions import Predictions
 from cradle_lib.scoring.errors.confusion import CELLS
 from cradle_lib.scoring.errors.taxonomy import KINDS, Category, classify
 

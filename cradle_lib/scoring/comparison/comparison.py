@@ -46,7 +46,7 @@ from cradle_lib.statistics.bootstrap import DRAWS
 from cradle_lib.statistics.rates import Floats
 
 if TYPE_CHECKING:
-    from cradle_lib.detection.predictions import Predictions
+    from cradle_lib.detection.journals.predictions import Predictions
 
 SCORES: Final = ("micro_f1", "macro_f1")
 # The standard deviation of equal numbers is 0 but for rounding.

@@ -28,7 +28,7 @@ from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
 from cradle_lib.statistics.proportions import wilson, wilson_f1
 
 if TYPE_CHECKING:
-    from cradle_lib.detection.predictions import Predictions
+    from cradle_lib.detection.journals.predictions import Predictions
 
 # Scores of whole units, which mean something where nothing is gold.
 _OF_UNITS: Final = ("exact_match", "jaccard")

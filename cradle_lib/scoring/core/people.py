@@ -16,8 +16,8 @@ import numpy as np
 from cradle_lib.annotation.shipped import load_annotations
 from cradle_lib.annotation.table import Annotations
 from cradle_lib.corpus.dialogue import Corpus
+from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.detection.parsing import OUTCOMES, Outcome
-from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import AnnotationError
 from cradle_lib.record import Record
 

@@ -19,7 +19,7 @@ from cradle_lib.scoring.core.counts import Masks
 from cradle_lib.scoring.timing.occurrences import first_positions, scored_rows
 
 if TYPE_CHECKING:
-    from cradle_lib.detection.predictions import Predictions
+    from cradle_lib.detection.journals.predictions import Predictions
 
 ORDERS: Final = (
     "neither",

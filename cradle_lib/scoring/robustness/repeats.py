@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.core.conventions import Conventions, Level
 from cradle_lib.scoring.core.evaluate import evaluate

@@ -26,7 +26,7 @@ from cradle_lib.scoring.timing.occurrences import first_only
 from cradle_lib.statistics.rates import Floats
 
 if TYPE_CHECKING:
-    from cradle_lib.detection.predictions import Predictions
+    from cradle_lib.detection.journals.predictions import Predictions
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from cradle_lib.scoring.core.signature import shared
 from cradle_lib.scoring.errors.taxonomy import label_pairs
 
 if TYPE_CHECKING:
-    from cradle_lib.detection.predictions import Predictions
+    from cradle_lib.detection.journals.predictions import Predictions
 
 FACTORS: Final = ("scenario", "timing")
 ALL_RUNS: Final = "all runs"

@@ -29,7 +29,7 @@ from cradle_lib.statistics.matching import positions
 from cradle_lib.statistics.rates import Floats, ratio
 
 if TYPE_CHECKING:
-    from cradle_lib.detection.predictions import Predictions
+    from cradle_lib.detection.journals.predictions import Predictions
 
 By = Literal["timing", "scenario", "length", "position", "stage"]
 MEASURES: Final = ("exact_match", "jaccard", "micro_precision", "micro_recall", "micro_f1")

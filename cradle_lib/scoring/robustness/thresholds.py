@@ -39,7 +39,7 @@ from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
 from cradle_lib.statistics.rates import Floats, f1, ratio
 
 if TYPE_CHECKING:
-    from cradle_lib.detection.predictions import Predictions
+    from cradle_lib.detection.journals.predictions import Predictions
 
 _STEPS: Final = 41
 _BINS: Final = 10

@@ -20,7 +20,7 @@ from cradle_lib.scoring.core.evaluate import aligned
 from cradle_lib.statistics.matching import occurrences, positions
 
 if TYPE_CHECKING:
-    from cradle_lib.detection.predictions import Predictions
+    from cradle_lib.detection.journals.predictions import Predictions
 
 # What timing is reported for: everything, each stage, each label; as masks.
 SCOPES: Final[dict[str, int]] = {

@@ -48,7 +48,7 @@ from cradle_lib.statistics.proportions import wilson, wilson_f1
 from cradle_lib.statistics.rates import Floats, f1, ratio
 
 if TYPE_CHECKING:
-    from cradle_lib.detection.predictions import Predictions
+    from cradle_lib.detection.journals.predictions import Predictions
 
 
 def timing(

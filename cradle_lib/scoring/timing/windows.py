@@ -34,7 +34,7 @@ from cradle_lib.statistics.matching import Window, match, occurrences
 from cradle_lib.statistics.rates import Floats, f1
 
 if TYPE_CHECKING:
-    from cradle_lib.detection.predictions import Predictions
+    from cradle_lib.detection.journals.predictions import Predictions
 
 
 def window_tallies(

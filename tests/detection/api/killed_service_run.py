@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from cradle_lib import cli, paths, record
-from cradle_lib.cli import runs
+from cradle_lib.cli.commands import runs
 from cradle_lib.corpus import Corpus, Dialogue, Turn
-from cradle_lib.detection import Model, Options, run, specs
+from cradle_lib.detection import Model, Options, run
+from cradle_lib.detection.models import specs
 
 CORPUS = Corpus(
     "tiny",

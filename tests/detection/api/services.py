@@ -19,7 +19,7 @@ from cradle_lib.detection import Model, Options, Outcome, Prediction, Session, m
 from cradle_lib.detection.api import remote
 from cradle_lib.detection.api.patience import Patience
 from cradle_lib.detection.api.remote import Remote
-from cradle_lib.detection.model import Decoding
+from cradle_lib.detection.models.model import Decoding
 from cradle_lib.prompts import parse_template
 
 from ..dialogues import make_corpus

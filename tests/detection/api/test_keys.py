@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from cradle_lib.detection import Options, Session, load_registry, run
 from cradle_lib.detection.api.keys import Redactor, find_key
 from cradle_lib.detection.api.patience import Patience
-from cradle_lib.detection.model import Model
+from cradle_lib.detection.models.model import Model
 from cradle_lib.errors import CradleError, EngineError, RegistryError
 
 from ..dialogues import make_corpus

@@ -12,7 +12,7 @@ import pytest
 
 from cradle_lib.detection import run
 from cradle_lib.detection.api.proxy import find_proxy, host_of, proxy_of
-from cradle_lib.detection.model import Model
+from cradle_lib.detection.models.model import Model
 from cradle_lib.errors import EngineError
 
 from .fault_server import FaultServer

@@ -16,7 +16,7 @@ from cradle_lib.detection import Options, Outcome, Prediction, Session, read_jou
 from cradle_lib.detection.api.anthropic_messages import AnthropicMessages
 from cradle_lib.detection.api.openai_chat import OpenAIChat
 from cradle_lib.detection.local.loading import Local
-from cradle_lib.detection.model import Decoding
+from cradle_lib.detection.models.model import Decoding
 
 from .fault_server import FaultServer, Reply, as_json, chat, error, message
 from .services import (

@@ -29,8 +29,8 @@ from cradle_lib.detection.api.patience import Patience
 from cradle_lib.detection.cost.estimate import longest_prompts
 from cradle_lib.detection.cost.money import Budget, Usage, dollars, total, usage_of
 from cradle_lib.detection.cost.tokens import count_tokens
-from cradle_lib.detection.journal import read_answers
-from cradle_lib.detection.model import Prices
+from cradle_lib.detection.journals.journal import read_answers
+from cradle_lib.detection.models.model import Prices
 from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
 

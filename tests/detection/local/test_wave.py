@@ -198,7 +198,8 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from cradle_lib import paths
-from cradle_lib.detection import Options, journal, run
+from cradle_lib.detection import Options, run
+from cradle_lib.detection.journals import journal
 sys.path.insert(0, sys.argv[4])
 from tests.detection.local.test_wave import long_corpus
 from tests.detection.local.tiny_models import make_model

@@ -12,7 +12,7 @@ from statsmodels.stats.contingency_tables import mcnemar as theirs
 from statsmodels.stats.multitest import multipletests
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, LABELS
 from cradle_lib.scoring.comparison.compared import Comparison

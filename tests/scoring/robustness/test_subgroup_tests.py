@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import chi2
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS
 from cradle_lib.scoring.robustness.subgroup_tests import ALL_RUNS, subgroup_tests, wald_terms

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.timing.alarm_burden import (
     TALLIES,

@@ -13,7 +13,7 @@ from sklearn.metrics import f1_score
 from statsmodels.stats.proportion import proportion_confint
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.labels import LABELS
 from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.scoring.timing.timing import timing

@@ -27,7 +27,7 @@ from cradle_lib.detection.local.wave.key_value_store import KeyValueStore
 from cradle_lib.detection.local.wave.prefix import shared_prefix
 from cradle_lib.detection.local.wave.sequence_state import SequenceState
 from cradle_lib.detection.local.wave.shared_attention import attach, detach
-from cradle_lib.detection.model import Model
+from cradle_lib.detection.models.model import Model
 from cradle_lib.detection.parsing import Outcome, is_cut
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError

@@ -25,7 +25,7 @@ from typing import Any, Final, Self
 from filelock import FileLock, Timeout
 
 from cradle_lib import paths
-from cradle_lib.detection.journal_lines import read_lines, to_line
+from cradle_lib.detection.journals.lines import read_lines, to_line
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Prediction
 from cradle_lib.errors import CorpusError, JournalError, OtherRunError

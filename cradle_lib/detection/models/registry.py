@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from cradle_lib import bounded_yaml, paths
-from cradle_lib.detection.model import Model
+from cradle_lib.detection.models.model import Model
 from cradle_lib.errors import RegistryError
 
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib.book.cache_key import METADATA, Key, artefacts
-from cradle_lib.book.notebook import as_markdown
+from cradle_lib.book.notebooks.notebook import as_markdown
 from cradle_lib.book.plan import Page, Project
-from cradle_lib.detection.journal_paths import PAGE
+from cradle_lib.detection.journals.places import PAGE
 
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]*m")
 _HEADING: Final = re.compile(r"^# .*$", re.MULTILINE)
@@ -143,7 +143,7 @@ def _run(job: Job, ran: Path) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     from jupyter_client.manager import AsyncKernelManager
 
-    from cradle_lib.book.kernels import kernel_spec
+    from cradle_lib.book.notebooks.kernels import kernel_spec
 
     # The path of a Unix socket may have no more than 107 characters.
     with tempfile.TemporaryDirectory(prefix="nbk-") as sockets:

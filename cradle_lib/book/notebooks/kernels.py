@@ -33,6 +33,9 @@ _PRELOADED: Final = (
     "matplotlib_inline.backend_inline",
     "seaborn",
     "statsmodels.stats.multitest",
+    "cradle_lib.annotation",
+    "cradle_lib.construction",
+    "cradle_lib.training",
 )
 
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.corpus.dialogue import whole
-from cradle_lib.detection.journal import read_journal
-from cradle_lib.detection.journal_paths import journal_files
+from cradle_lib.detection.journals.journal import read_journal
+from cradle_lib.detection.journals.places import journal_files
 from cradle_lib.detection.parsing import OUTCOMES, Outcome
 from cradle_lib.detection.session import Prediction, Session
 from cradle_lib.errors import JournalError, NothingAnsweredError, PromptError

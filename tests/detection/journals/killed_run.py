@@ -13,8 +13,9 @@ import sys
 from pathlib import Path
 
 from cradle_lib.corpus import Corpus, Dialogue, Turn
-from cradle_lib.detection import Answer, Model, Prompt, asking, journal, run
+from cradle_lib.detection import Answer, Model, Prompt, asking, run
 from cradle_lib.detection.engine import Sequential
+from cradle_lib.detection.journals import journal
 
 CORPUS = Corpus(
     "tiny",

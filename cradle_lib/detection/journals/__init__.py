@@ -1,0 +1,1 @@
+"""Journals: where answers are kept, read again, and become predictions."""

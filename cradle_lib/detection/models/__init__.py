@@ -1,0 +1,1 @@
+"""Models: entries of the registry, and specs that name one without an entry."""
