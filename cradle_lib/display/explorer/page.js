@@ -208,5 +208,5 @@ awaited("core").promise.then(core => {
   listen();
   root.dataset.ready = "yes";
   // Who comes from a number wants its turns, not what stands above them.
-  if (location.hash.length > 1) root.scrollIntoView();
+  if (location.hash.length > 1) root.scrollIntoView({ behavior: "instant" });
 }).catch(problem => { complain(problem.message); throw problem; });
