@@ -174,9 +174,10 @@ def test_an_excerpt_holds_no_markup_of_a_turn() -> None:
             "code",
             "span",
         }
-        # The one link is that to help.
+        # The two links are that to help and that to the dialogue.
         assert seen.tags - {"a"} <= known
-        assert markup.count("<a ") == markup.count(f'<a href="{HELP_PAGE}">') == 1
+        links = (f'<a href="{HELP_PAGE}">', '<a href="explore.html#d=d0000">')
+        assert [markup.count(link) for link in ("<a ", *links)] == [2, 1, 1]
         assert seen.names <= {"class", "href", "role", "start", "value"}
         TRIED["excerpts"]["read"] += 1
 

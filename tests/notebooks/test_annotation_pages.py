@@ -141,7 +141,7 @@ def test_two_who_never_differ_need_nobody_else(
     full = hand_study()
     calm = Annotations.of(full.corpus, (e for e in full.entries if e.dialogue == "d0000"))
     found = show(paths.NOTEBOOKS / "adjudication.ipynb", written(calm, tmp_path), monkeypatch)
-    *_, notice = found
+    *_, notice, _ = found
     assert isinstance(notice, Notice)
     assert "there is no trail to show" in notice.message
 

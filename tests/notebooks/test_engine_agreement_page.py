@@ -41,6 +41,6 @@ def test_a_token_that_nobody_counted_is_no_zero(monkeypatch: pytest.MonkeyPatch)
 def test_a_run_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = page(monkeypatch, second="no<b>.jsonl")
     told = [item for item in shown if isinstance(item, Notice)]
-    assert len(told) == 3
+    assert len(told) == 4
     assert told[0].message.startswith("Nothing to compare yet: no<b>.jsonl was not run over")
     assert "no&lt;b&gt;.jsonl" in told[0]._repr_html_()

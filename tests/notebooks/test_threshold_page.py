@@ -114,7 +114,7 @@ def test_the_page_says_how_little_the_branches_hold_and_what_is_below_chance(
 def test_without_a_dev_run_the_page_says_that_no_threshold_was_chosen(
     run: Predictions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    *_, notice = page(run, monkeypatch)
+    *_, notice, _ = page(run, monkeypatch)
     assert isinstance(notice, Notice)
     assert "no run over other dialogues, the dev split, is stored" in notice.message
 
