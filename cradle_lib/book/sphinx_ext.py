@@ -15,7 +15,6 @@ from typing import Any, Final
 from docutils import nodes  # type: ignore[import-untyped, unused-ignore]
 from sphinx.application import Sphinx
 from sphinx.config import Config
-from sphinx.domains.python import PythonDomain
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
@@ -154,9 +153,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("html-page-context", clean_page, priority=_AFTER_THEMES)
     app.add_directive("helplines", HelpLinesDirective)
     app.add_js_file(None, body=_NO_SPY)
-    # A word that is also a function's name leads to the page about the thing.
-    for kind in PythonDomain.object_types.values():
-        kind.attrs["searchprio"] = -1
     app.setup_extension("cradle_lib.book.site.mathml")
     return {
         "version": library_version(),

@@ -87,6 +87,14 @@ def add_terms(app: Sphinx, document: nodes.document) -> None:
         for there, term, first in terms_of(book)
         if there == page
     ]
+    # A word that is also a function's name leads to the page about the thing: names of functions
+    # are found as words of their page, and are no entries of the index.
+    for entry in list(document.findall(addnodes.index)):
+        entry.parent.remove(entry)
+    objects = app.env.domaindata["py"]["objects"]
+    for name, found in objects.items():
+        if found.docname == page:
+            objects[name] = found._replace(aliased=True)
     if entries:
         document.append(addnodes.index(entries=entries, inline=False))
     if words := sorted(words_on_figures(document)):
