@@ -20,12 +20,12 @@ from typing import Any, Final, Literal
 from cradle_lib import paths, strict_json
 from cradle_lib.corpus import Corpus, Dialogue, load_corpus
 from cradle_lib.detection.journals.journal import read_journal
-from cradle_lib.detection.journals.predictions import load_predictions
+from cradle_lib.detection.journals.predictions import load_predictions, template_of
 from cradle_lib.detection.session import Prediction, Session
-from cradle_lib.errors import CradleError, ExchangeError, JournalError, PromptError
+from cradle_lib.errors import CradleError, ExchangeError, JournalError
 from cradle_lib.exchange.archive import read_archive
 from cradle_lib.exchange.bundle import METADATA, RECORD, SCORES, SUMS, journals_of, scored
-from cradle_lib.prompts import Template, load_template
+from cradle_lib.prompts import Template
 from cradle_lib.record import Record, library_version
 from cradle_lib.scoring.core.conventions import Conventions
 
@@ -184,23 +184,15 @@ def _circumstances(record: Record, corpus: Corpus, stated: Mapping[str, Any]) ->
     if record.corpus_fingerprint != corpus.fingerprint:
         about = f"the run was over {record.corpus} ({record.corpus_fingerprint}), this is "
         yield Finding("corpus", f"{about}{corpus.name} ({corpus.fingerprint})")
-    if _template(record) is None:
+    if template_of(record) is None:
         about = f"template {record.prompt!r} ({record.prompt_hash}) is not here, or another one"
         yield Finding("prompt", about)
-
-
-def _template(record: Record) -> Template | None:
-    try:
-        template = load_template(record.prompt)
-    except PromptError:
-        return None
-    return template if template.hash == record.prompt_hash else None
 
 
 def _questions(
     parts: Sequence[tuple[Record, list[Prediction]]], corpus: Corpus
 ) -> tuple[list[Finding], int]:
-    record, template = parts[0][0], _template(parts[0][0])
+    record, template = parts[0][0], template_of(parts[0][0])
     assert template is not None
     lines: dict[str, dict[int, Prediction]] = {}
     for _, stored in parts:

@@ -241,7 +241,7 @@ def _still_true(
     record: Record, stored: list[Prediction], corpus: Corpus, path: Path
 ) -> list[Prediction]:
     """Keeps the predictions that answer exactly the questions which this corpus gives rise to."""
-    template = _template_of(record)
+    template = template_of(record)
     if template is None:
         if record.corpus_fingerprint == corpus.fingerprint:
             return stored
@@ -268,8 +268,8 @@ def _still_true(
     return kept
 
 
-def _template_of(record: Record) -> Template | None:
-    """Finds the very template that a run used, if this machine has it."""
+def template_of(record: Record) -> Template | None:
+    """Finds the very template that a run used; ``None`` if this machine lacks it."""
     try:
         template = load_template(record.prompt)
     except PromptError:

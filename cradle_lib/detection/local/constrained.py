@@ -123,8 +123,10 @@ class GrammarState:
             return []
         # Ending comes first: of two that are equally likely the answer ends.
         ways = ({} if end is None else {None: end}) | branches
-        rated = torch.tensor(list(ways.values()))
-        taken = list(ways)[int(rated.argmax()) if sampler is None else sampler.draw(rated)]
+        if sampler is None:
+            taken = max(ways, key=ways.__getitem__)
+        else:
+            taken = list(ways)[sampler.draw(torch.tensor(list(ways.values())))]
         if taken is None:
             self.finished = True
             return []
