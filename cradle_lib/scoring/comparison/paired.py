@@ -31,7 +31,7 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final
@@ -135,14 +135,10 @@ def compare_pairs(
         discordant[place, :2] = differs.any(axis=1).sum()
         discordant[place, 2:] = differs.sum(axis=0)
         pair = rows[:, [a, b]].astype(np.float64)
-        _, error[place] = _studentised(pair, np.zeros((len(rows), 1)), zero_division)
+        _, error[place] = _studentised(pair, [np.zeros((len(rows), 1))], zero_division)
         if permutations:
-            moved = np.concatenate(
-                [
-                    _studentised(pair, swaps, zero_division)[0]
-                    for swaps in swap_blocks(len(rows), permutations, seed)
-                ]
-            )
+            swaps = swap_blocks(len(rows), permutations, seed)
+            moved, _ = _studentised(pair, swaps, zero_division)
             seen = _quotient(difference[place], error[place])
             hits = np.count_nonzero(moved >= np.abs(seen) - _ROUNDING, axis=0)
             p[place] = _p_values(hits, permutations, seen, discordant[place])
@@ -160,7 +156,9 @@ def compare_pairs(
     )
 
 
-def _studentised(pair: Floats, swaps: NDArray[Any], zero_division: float) -> tuple[Floats, Floats]:
+def _studentised(
+    pair: Floats, blocks: Iterable[NDArray[Any]], zero_division: float
+) -> tuple[Floats, Floats]:
     """Swaps dialogues and measures the difference in its own standard error.
 
     Dialogues with the same counts move a score by the same amount, so that they are counted and
@@ -168,45 +166,58 @@ def _studentised(pair: Floats, swaps: NDArray[Any], zero_division: float) -> tup
 
     Args:
         pair: True positives, and gold labels plus tags. Shape (N, 2 systems, 2, L).
-        swaps: Zeros and ones, a column for each swap. Shape (N, R).
+        blocks: Zeros and ones, a column for each swap. Shape (N, R) each.
         zero_division: Value where there is neither gold label nor tag.
 
     Returns:
-        Absolute value of the studentised difference after each swap, shape (R, 2 + L); and its
+        Absolute value of the studentised difference after each swap, shape (all R, 2 + L); and its
         standard error after the last one, shape (2 + L,).
     """
     n, labels = len(pair), pair.shape[-1]
-    kinds, which = np.unique(pair.reshape(n, -1), axis=0, return_inverse=True)
-    kinds = kinds.reshape(-1, 2, 2, labels)
-    same = csr_array((np.ones(n), (which.ravel(), np.arange(n))))
-    moved = same @ swaps.astype(np.float64)
-    stayed = same.sum(axis=1)[:, None] - moved
-    change = kinds[:, 0] - kinds[:, 1]
-    given = np.tensordot(moved, change, axes=(0, 0))
-    total = pair.sum(axis=0)
-    sides = np.stack([total[0] - given, total[1] + given], axis=1)
-    scores = f1_scores(sides, zero_division)
-    # A dialogue with t and s moves F = 2 T / S by (2 t - F s) / S; the first system's counts
-    # against it.
-    sizes = np.concatenate([sides[:, :, 1].sum(axis=-1)[..., None], sides[:, :, 1]], axis=-1)
-    weight = ratio(np.array([-1.0, 1.0])[:, None], sizes, 0.0)
-    moves = np.stack([2 * weight, -weight * np.delete(scores, 1, axis=-1)], axis=2)
-    squares = np.empty((len(scores), 2 + labels))
-    macro = np.zeros((2, *moved.shape))
-    for column in range(1 + labels):
-        counts = kinds.sum(axis=-1) if column == 0 else kinds[..., column - 1]
+    # As bytes, rows are told apart ten times as fast as number by number.
+    keys = pair.reshape(n, -1).view(f"V{pair[0].nbytes}").ravel()
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    kinds = pair[first]
+    same = csr_array((np.ones(n), (which, np.arange(n))))
+    size = same.sum(axis=1)[:, None]
+    change = (kinds[:, 0] - kinds[:, 1]).reshape(len(kinds), -1)
+    total = pair.sum(axis=0)[..., None]
+    # Of all labels together, then of each one: the kinds that have any, and both orders of theirs.
+    columns = []
+    for counts in [kinds.sum(axis=-1), *np.moveaxis(kinds, -1, 0)]:
         busy = np.flatnonzero(counts.any(axis=(1, 2)))
-        by = moves[..., column].reshape(-1, 4).T
-        kept, swapped = (counts[busy][:, order].reshape(-1, 4) @ by for order in ([0, 1], [1, 0]))
-        squares[:, 1 + column if column else 0] = (
-            stayed[busy] * kept**2 + moved[busy] * swapped**2
-        ).sum(axis=0)
-        if column:
-            macro[0, busy] += kept / labels
-            macro[1, busy] += swapped / labels
-    squares[:, 1] = (stayed * macro[0] ** 2 + moved * macro[1] ** 2).sum(axis=0)
-    error = np.sqrt(squares)
-    return np.abs(_quotient(scores[:, 1] - scores[:, 0], error)), error[-1]
+        both = [counts[busy][:, order].reshape(-1, 4) for order in ([0, 1], [1, 0])]
+        columns.append((busy, np.concatenate(both)))
+    found = []
+    for swaps in blocks:
+        moved = same @ swaps.astype(np.float64)
+        times = np.stack([size - moved, moved])
+        given = (change.T @ moved).reshape(2, labels, -1)
+        sides = np.stack([total[0] - given, total[1] + given])
+        scores = f1_scores(np.moveaxis(sides, -1, 1), zero_division)
+        # A dialogue with t and s moves F = 2 T / S by (2 t - F s) / S; the first system's counts
+        # against it.
+        sizes = np.concatenate([sides[:, 1].sum(axis=1)[:, None], sides[:, 1]], axis=1)
+        weight = ratio(np.array([-1.0, 1.0])[:, None, None], sizes, 0.0)
+        own = np.delete(np.moveaxis(scores, -1, 1), 1, axis=1)
+        # A row of four for each column: shape (1 + L, 4, R).
+        by = np.stack([2 * weight, -weight * own], axis=1).transpose(2, 0, 1, 3)
+        by = by.reshape(1 + labels, 4, -1)
+        squares = np.empty((2 + labels, swaps.shape[1]))
+        macro = np.zeros_like(times)
+        for column, (busy, counts) in enumerate(columns):
+            moves = (counts @ by[column]).reshape(2, len(busy), by.shape[-1])
+            if column:
+                macro[:, busy] += moves
+            moves *= moves
+            moves *= times[:, busy]
+            squares[1 + column if column else 0] = moves.sum(axis=(0, 1))
+        macro *= macro
+        macro *= times
+        squares[1] = macro.sum(axis=(0, 1)) / labels**2
+        error = np.sqrt(squares).T
+        found.append(np.abs(_quotient(scores[1] - scores[0], error)))
+    return np.concatenate(found), error[-1]
 
 
 def _p_values(
