@@ -92,6 +92,7 @@ def compare_pairs(
     permutations: int,
     seed: int = 0,
     zero_division: float = 0.0,
+    by_label: int | None = None,
 ) -> PairedResult:
     """Compares systems pair by pair.
 
@@ -102,6 +103,8 @@ def compare_pairs(
         permutations: Swaps behind p-values and intervals of differences; 0 for none.
         seed: Seed of both.
         zero_division: F1 of a label with neither gold labels nor tags.
+        by_label: How many pairs, from the first one on, are tested label by label too; ``None`` for
+            all. The others have NaN there, and take half of the time.
 
     Returns:
         Differences, intervals and p-values.
@@ -135,29 +138,31 @@ def compare_pairs(
         discordant[place, :2] = differs.any(axis=1).sum()
         discordant[place, 2:] = differs.sum(axis=0)
         pair = rows[:, [a, b]].astype(np.float64)
-        _, error[place] = _studentised(pair, [np.zeros((len(rows), 1))], zero_division)
+        each = by_label is None or place < by_label
+        here = (place, slice(None if each else 2))
+        _, error[here] = _studentised(pair, [np.zeros((len(rows), 1))], zero_division, each)
         if permutations:
             swaps = swap_blocks(len(rows), permutations, seed)
-            moved, _ = _studentised(pair, swaps, zero_division)
-            seen = _quotient(difference[place], error[place])
+            moved, _ = _studentised(pair, swaps, zero_division, each)
+            seen = _quotient(difference[here], error[here])
             hits = np.count_nonzero(moved >= np.abs(seen) - _ROUNDING, axis=0)
-            p[place] = _p_values(hits, permutations, seen, discordant[place])
+            p[here] = _p_values(hits, permutations, seen, discordant[here])
             # So many swaps must reach a difference that p is 0.05: none, if there are few swaps.
             enough = math.ceil(round((1 - CONFIDENCE) * (1 + permutations), 6)) - 1
             reach = np.full(len(seen), np.inf)
             if enough:
                 reach = -np.sort(-moved, axis=0)[enough - 1] + 2 * _ROUNDING
-            alike = error[place] <= _ROUNDING
-            reach = np.where(alike, np.nan, reach) * np.where(alike, 1.0, error[place])
-            low[place] = np.maximum(difference[place] - reach, -1)
-            high[place] = np.minimum(difference[place] + reach, 1)
+            alike = error[here] <= _ROUNDING
+            reach = np.where(alike, np.nan, reach) * np.where(alike, 1.0, error[here])
+            low[here] = np.maximum(difference[here] - reach, -1)
+            high[here] = np.minimum(difference[here] + reach, 1)
     return PairedResult(
         np.array(chosen), difference, low, high, error, p, discordant, own_low, own_high
     )
 
 
 def _studentised(
-    pair: Floats, blocks: Iterable[NDArray[Any]], zero_division: float
+    pair: Floats, blocks: Iterable[NDArray[Any]], zero_division: float, each: bool
 ) -> tuple[Floats, Floats]:
     """Swaps dialogues and measures the difference in its own standard error.
 
@@ -168,10 +173,11 @@ def _studentised(
         pair: True positives, and gold labels plus tags. Shape (N, 2 systems, 2, L).
         blocks: Zeros and ones, a column for each swap. Shape (N, R) each.
         zero_division: Value where there is neither gold label nor tag.
+        each: Whether the F1 of each label is measured too.
 
     Returns:
-        Absolute value of the studentised difference after each swap, shape (all R, 2 + L); and its
-        standard error after the last one, shape (2 + L,).
+        Absolute value of the studentised difference after each swap, shape (all R, 2 + L) or
+        (all R, 2); and its standard error after the last one, shape (2 + L,) or (2,).
     """
     n, labels = len(pair), pair.shape[-1]
     # As bytes, rows are told apart ten times as fast as number by number.
@@ -182,12 +188,14 @@ def _studentised(
     size = same.sum(axis=1)[:, None]
     change = (kinds[:, 0] - kinds[:, 1]).reshape(len(kinds), -1)
     total = pair.sum(axis=0)[..., None]
-    # Of all labels together, then of each one: the kinds that have any, and both orders of theirs.
+    # What a kind adds to a score as it is, and with the two systems' counts exchanged.
+    orders = np.stack([kinds, kinds[:, ::-1]])
+    one_by_one = csr_array(orders.transpose(0, 1, 4, 2, 3).reshape(2 * len(kinds), -1) / labels)
+    # Of all labels together, then of each one: the kinds that have any.
     columns = []
-    for counts in [kinds.sum(axis=-1), *np.moveaxis(kinds, -1, 0)]:
-        busy = np.flatnonzero(counts.any(axis=(1, 2)))
-        both = [counts[busy][:, order].reshape(-1, 4) for order in ([0, 1], [1, 0])]
-        columns.append((busy, np.concatenate(both)))
+    for counts in [orders.sum(axis=-1), *(np.moveaxis(orders, -1, 0) if each else ())]:
+        busy = np.flatnonzero(counts[0].any(axis=(1, 2)))
+        columns.append((busy, counts[:, busy].reshape(-1, 4)))
     found = []
     for swaps in blocks:
         moved = same @ swaps.astype(np.float64)
@@ -203,20 +211,18 @@ def _studentised(
         # A row of four for each column: shape (1 + L, 4, R).
         by = np.stack([2 * weight, -weight * own], axis=1).transpose(2, 0, 1, 3)
         by = by.reshape(1 + labels, 4, -1)
-        squares = np.empty((2 + labels, swaps.shape[1]))
-        macro = np.zeros_like(times)
-        for column, (busy, counts) in enumerate(columns):
-            moves = (counts @ by[column]).reshape(2, len(busy), by.shape[-1])
-            if column:
-                macro[:, busy] += moves
-            moves *= moves
-            moves *= times[:, busy]
-            squares[1 + column if column else 0] = moves.sum(axis=(0, 1))
-        macro *= macro
-        macro *= times
-        squares[1] = macro.sum(axis=(0, 1)) / labels**2
+        moves: list[tuple[Any, Floats]] = [
+            (busy, counts @ by[column]) for column, (busy, counts) in enumerate(columns)
+        ]
+        together: Any = one_by_one @ by[1:].reshape(4 * labels, -1)
+        moves.insert(1, (slice(None), together))
+        squares = []
+        for busy, move in moves:
+            part = times[:, busy]
+            squares.append((move.reshape(part.shape) ** 2 * part).sum(axis=(0, 1)))
         error = np.sqrt(squares).T
-        found.append(np.abs(_quotient(scores[1] - scores[0], error)))
+        difference = scores[1, :, : error.shape[1]] - scores[0, :, : error.shape[1]]
+        found.append(np.abs(_quotient(difference, error)))
     return np.concatenate(found), error[-1]
 
 
