@@ -79,6 +79,10 @@ class EngineError(CradleError, RuntimeError):
     """An engine that can't start: missing weights, package, key or memory."""
 
 
+class ClusterError(CradleError, RuntimeError):
+    """A cluster that is not there, refuses tasks, or lost them."""
+
+
 class TrainingError(CradleError, RuntimeError):
     """A training that can't start or can't go on; what was saved stays."""
 

@@ -22,6 +22,7 @@ FLOORS = {
     "corpus": 2,
     "prompts": 2,
     "statistics": 2,
+    "cluster": 2,
     "annotation": 3,
     "detection": 3,
     "construction": 4,

@@ -58,13 +58,13 @@ class RunBar:
         self._task = bar.add_task(title, total=None, unit=unit, told="")
         self.started = False
 
-    def show(self, progress: Progress) -> None:
-        """Takes note of where the run stands."""
+    def show(self, progress: Progress, more: str = "") -> None:
+        """Takes note of where the run stands, and of more that there is to say."""
         if not self.started:
             # What earlier starts answered says nothing about the speed of this one.
             self._bar.reset(self._task, total=progress.total, completed=progress.stored)
         self.started = True
-        told = []
+        told = [more] if more else []
         if progress.tokens_in:
             # Rounded down: not everything was reused until it was.
             told.append(f"{100 * progress.tokens_cached // progress.tokens_in} % reused")

@@ -17,7 +17,7 @@ from cradle_lib.detection.api.remote import Remote
 from cradle_lib.detection.baselines.function import UserFunction
 from cradle_lib.detection.cost.money import Budget, Place, usage_of
 from cradle_lib.detection.engine import Engine, Options, Questions, code_of, make_engine
-from cradle_lib.detection.journals.journal import Journal, read_answers
+from cradle_lib.detection.journals.journal import Journal, each_line, read_answers
 from cradle_lib.detection.models.model import Model, Prices
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Prediction
@@ -107,7 +107,7 @@ def ask(
     Raises:
         CradleError: If the run can't start, or can't go on. What was answered is kept.
     """
-    before, answered = _begun(path)
+    before = _begun(path)
     options, budget = options or Options(), None
     model = _as_begun(model, before)
     engine = make_engine(model, corpus, options) if function is None else function.engine
@@ -128,9 +128,10 @@ def ask(
     )
     if before is not None and before.identity != made.identity:
         # A start that failed with other settings binds nobody.
-        before, answered = None, []
+        before = None
     max_cost = before.max_cost if max_cost is None and before is not None else max_cost
     if max_cost is not None:
+        answered = [] if before is None else read_answers(path)[1]
         budget = Budget(model, max_cost, sizes(), answered)
         options = replace(options, concurrency=budget.concurrency(options.concurrency))
         engine = make_engine(model, corpus, options)
@@ -139,7 +140,7 @@ def ask(
         agreed = _agreed(before, made)
         known = set(agreed)
         if more := [dialogue for dialogue in asked if dialogue not in known]:
-            _require_consent(model, f"{len(more)} {what}", consent)
+            require_consent(model, f"{len(more)} {what}", consent)
         made = made.model_copy(update={"agreed": [*agreed, *more]})
     with Journal.open(path, made) as journal:
         stored = {
@@ -200,12 +201,15 @@ def _drive(
     engine.answer_all(waiting.values(), emit)
 
 
-def _begun(path: Path) -> tuple[Record | None, list[Prediction]]:
-    """Reads what earlier starts left; what is wrong with a journal is said where it is opened."""
+def _begun(path: Path) -> Record | None:
+    """Reads the last record; what is wrong with a journal is said where it is opened."""
+    record = None
     try:
-        return read_answers(path)
+        for line in each_line(path):
+            record = line if isinstance(line, Record) else record
     except JournalError:
-        return None, []
+        return None
+    return record
 
 
 def _as_begun(model: Model, before: Record | None) -> Model:
@@ -224,7 +228,12 @@ def _agreed(before: Record | None, now: Record) -> list[str]:
     return (before.agreed or []) if before.corpus_fingerprint == now.corpus_fingerprint else []
 
 
-def _require_consent(model: Model, what: str, consent: Consent | None) -> None:
+def require_consent(model: Model, what: str, consent: Consent | None) -> None:
+    """Asks whether text may be sent to a remote model.
+
+    Raises:
+        EngineError: If it was not agreed to.
+    """
     host, proxy = host_of(model), proxy_of(model)
     through = f" through the proxy {proxy}" if proxy else ""
     question = f"The text of {what} will be sent to {host}{through} ({model.name}). Send it?"

@@ -36,8 +36,8 @@ def read_answers(lines: Any, record: Record, place: str) -> list[Prediction]:
         JournalError: If a line is damaged or was edited.
     """
     header = {"record": record.model_dump(), "identity": record.identity}
-    text = "".join(json.dumps(line) + "\n" for line in (header, *lines))
-    found = list(read_lines(text.encode(), Path(place)))
+    written = (json.dumps(line).encode() for line in (header, *lines))
+    found = list(read_lines(written, Path(place)))
     return [line for line in found if isinstance(line, Prediction)]
 
 

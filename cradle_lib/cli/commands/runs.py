@@ -15,6 +15,17 @@ from rich.console import Console
 from rich.table import Table
 
 from cradle_lib import detection, paths
+from cradle_lib.cli.cluster import (
+    AccountOption,
+    ClusterOption,
+    GresOption,
+    PartitionOption,
+    SbatchOption,
+    ShardsOption,
+    TimeOption,
+    infer_shards,
+    wanted,
+)
 from cradle_lib.cli.console import err, out
 from cradle_lib.cli.money import show_usage, usage_json
 from cradle_lib.cli.options import (
@@ -47,7 +58,11 @@ from cradle_lib.detection import (
     load_predictions,
     read_journal,
 )
-from cradle_lib.errors import CradleError
+from cradle_lib.detection.journals.join import join as join_shards
+from cradle_lib.detection.journals.join import last_record
+from cradle_lib.detection.journals.places import journal_files
+from cradle_lib.detection.selection import choose_dialogues
+from cradle_lib.errors import ClusterError, CradleError, JournalError
 from cradle_lib.scoring.core.conventions import LEVELS
 from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.scoring.core.gaps import NEEDED, gap
@@ -57,6 +72,7 @@ from cradle_lib.statistics.bootstrap import Estimate
 
 
 def infer(
+    context: typer.Context,
     model: ModelOption,
     engine: EngineOption = None,
     base_url: BaseUrlOption = None,
@@ -90,6 +106,13 @@ def infer(
         float | None,
         typer.Option(min=0, help="Stop before this run, all starts together, costs more dollars."),
     ] = None,
+    cluster: ClusterOption = None,
+    shards: ShardsOption = None,
+    gres: GresOption = None,
+    partition: PartitionOption = None,
+    account: AccountOption = None,
+    time: TimeOption = None,
+    sbatch: SbatchOption = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Agree that text is sent to a remote model.")
     ] = False,
@@ -100,6 +123,9 @@ def infer(
     The exit status is 0 if every question got an answer and at least one could be read, and 1
     if a question failed or no answer could be read.
     """
+    place = wanted(cluster, gres, partition, account, time, sbatch)
+    if (place is None) != (shards is None) or (place and shard):
+        raise ClusterError("--cluster goes with --shards, and without --shard.")
     entry = choose_model(
         model, engine, base_url, key, decoding, dtype=dtype, adapter=adapter, prompt=prompt
     )
@@ -110,29 +136,33 @@ def infer(
         journal = folder
     with run_bar(entry.name, "turns", yes=yes) as bar:
         try:
-            detection.run(
-                entry,
-                loaded,
-                out=folder,
-                history=chosen_history,
-                limit=limit,
-                sample=sample,
-                shard=shard,
-                options=Options(
-                    device=device,
-                    device_map=device_map,
-                    concurrency=concurrency,
-                    batch=batch,
-                    # It may quote a service, whose words are no markup.
-                    notice=partial(err.print, markup=False),
-                ),
-                progress=bar.show,
-                consent=bar.agree,
-                max_cost=max_cost,
-            )
+            if place is not None and shards is not None:
+                chosen = choose_dialogues(loaded, limit, sample)
+                infer_shards(context, place, shards, entry, loaded, chosen, journal, bar, max_cost)
+            else:
+                detection.run(
+                    entry,
+                    loaded,
+                    out=folder,
+                    history=chosen_history,
+                    limit=limit,
+                    sample=sample,
+                    shard=shard,
+                    options=Options(
+                        device=device,
+                        device_map=device_map,
+                        concurrency=concurrency,
+                        batch=batch,
+                        # It may quote a service, whose words are no markup.
+                        notice=partial(err.print, markup=False),
+                    ),
+                    progress=bar.show,
+                    consent=bar.agree,
+                    max_cost=max_cost,
+                )
         except CradleError:
             bar.stop()
-            if bar.started:
+            if bar.started and journal.exists():
                 _show_outcomes(journal, err if as_json else out)
             raise
     fine = _show_outcomes(journal, err if as_json else out)
@@ -149,6 +179,36 @@ def infer(
         _show_next(journal, loaded, shard, whole=limit is None and sample is None)
     else:
         raise typer.Exit(1)
+
+
+def join(
+    journals: Annotated[
+        list[Path], typer.Argument(help="All shards of a run, or the name of the one journal.")
+    ],
+    folder: Annotated[
+        Path | None, typer.Option("--out", help="The one journal; by default beside the shards.")
+    ] = None,
+    corpus: CorpusOption = "surrogate",
+    split: SplitOption = "test",
+    as_json: JsonOption = False,
+) -> None:
+    """Join the shards of a run into the one journal. The shards stay as they are."""
+    loaded = load_corpus(corpus, split)
+    shards = [file for path in journals for file in journal_files(path)]
+    target = folder or shards[0].with_name(f"{shards[0].name.partition('.shard-')[0]}.jsonl")
+    record = last_record(shards[0])
+    if record.corpus_fingerprint != loaded.fingerprint:
+        raise JournalError(
+            f"{paths.shown(shards[0])}: was made for {record.corpus} "
+            f"({record.corpus_fingerprint}), {loaded.name} is {loaded.fingerprint}. Name its "
+            "corpus with --corpus."
+        )
+    turns = {dialogue.id: len(dialogue.user_turns) for dialogue in loaded}
+    join_shards(shards, target, dialogues=len(loaded), turns=turns)
+    if as_json:
+        typer.echo(json.dumps({"journal": str(target), "shards": len(shards)}, indent=2))
+        return
+    out.print(f"{len(shards)} shards. Journal: {paths.shown(target)}", markup=False)
 
 
 def _show_next(journal: Path, corpus: Corpus, shard: str | None, *, whole: bool) -> None:

@@ -17,25 +17,25 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, BinaryIO, Final, Self
 
 from filelock import FileLock, Timeout
 
 from cradle_lib import paths
-from cradle_lib.detection.journals.lines import read_lines, to_line
+from cradle_lib.detection.journals.lines import read_lines, to_line, whole_lines
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Prediction
 from cradle_lib.errors import CorpusError, JournalError, OtherRunError
-from cradle_lib.files import read_bounded
+from cradle_lib.files import require_ordinary
 from cradle_lib.record import Record
 
 _SYNC_SECONDS: Final = 1.0
 _START: Final = b'{"record": {'
-# Bytes; a run of the largest model over the paper's test split takes a hundredth.
-_LARGEST: Final = 1 << 31
+_BLOCK: Final = 1 << 16
 
 
 class Journal:
@@ -49,7 +49,7 @@ class Journal:
         self._synced = time.monotonic()
         self._stored: dict[str, dict[int, Prediction]] = {}
         for prediction in stored:
-            self._keep(prediction)
+            self._stored.setdefault(prediction.dialogue, {})[prediction.turn] = prediction
 
     @classmethod
     def open(cls, path: Path, record: Record) -> Journal:
@@ -73,22 +73,22 @@ class Journal:
                 f"{paths.shown(path)}: can't be a journal, which is a file. Choose another place."
             )
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = _lock(path)
+        lock = lock_journal(path)
         descriptor = -1
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-            content = read_bounded(path, _LARGEST)
-            whole = content[: content.rfind(b"\n") + 1]
+            size = path.stat().st_size
+            whole = _whole(path)
             # A file that is no journal is refused here, before anything is cut off it.
-            fresh = not whole and content[: len(_START)] == _START[: len(content)]
-            before, stored = (None, []) if fresh else _read_lines(whole, path)
+            fresh = not whole and _is_torn_header(path)
+            before, stored = (None, []) if fresh else read_answers(path)
             if before is not None and before.identity != record.identity:
                 _require_void(stored, before, record, path)
                 before, stored = None, []
             if before is not None and stored:
                 record = _of_same_file(before, record, path)
-            if len(whole) < len(content):
-                os.ftruncate(descriptor, len(whole))
+            if whole < size:
+                os.ftruncate(descriptor, whole)
             journal = cls(path, descriptor, stored, lock)
             if before is None or _circumstances(before) != _circumstances(record):
                 journal._write({"record": record.model_dump(), "identity": record.identity})
@@ -101,13 +101,15 @@ class Journal:
         return journal
 
     def stored(self, dialogue: str) -> list[Prediction]:
-        """Gives what is stored for a dialogue, in the order of its turns."""
+        """Gives what earlier starts answered about a dialogue, in the order of its turns.
+
+        What this start appends is in the file alone, so that a long run needs no more memory.
+        """
         return [p for _, p in sorted(self._stored.get(dialogue, {}).items())]
 
     def append(self, prediction: Prediction) -> None:
         """Writes one prediction; after this call a killed process has not lost it."""
         self._write(to_line(prediction))
-        self._keep(prediction)
         if time.monotonic() - self._synced >= _SYNC_SECONDS:
             self._sync()
 
@@ -129,9 +131,6 @@ class Journal:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-    def _keep(self, prediction: Prediction) -> None:
-        self._stored.setdefault(prediction.dialogue, {})[prediction.turn] = prediction
 
     def _write(self, line: dict[str, Any]) -> None:
         # Plain ASCII: no reader can take an exotic line separator in an answer for a new line.
@@ -175,23 +174,9 @@ def read_answers(path: Path) -> tuple[Record, list[Prediction]]:
         JournalError: If there is no such file, it can't be read (a folder, for one), it has no
             header, or a line is damaged.
     """
-    try:
-        content = read_bounded(path, _LARGEST)
-    except FileNotFoundError:
-        raise JournalError(
-            f"{paths.shown(path)}: there is no journal. Make it with `cradle infer`."
-        ) from None
-    except OSError as error:
-        raise JournalError(
-            f"{paths.shown(path)}: can't be read ({error.strerror}). Name the file of a journal."
-        ) from None
-    return _read_lines(content[: content.rfind(b"\n") + 1], path)
-
-
-def _read_lines(content: bytes, path: Path) -> tuple[Record, list[Prediction]]:
     record: Record | None = None
     stored: list[Prediction] = []
-    for line in read_lines(content, path):
+    for line in each_line(path):
         if isinstance(line, Prediction):
             stored.append(line)
             continue
@@ -205,6 +190,64 @@ def _read_lines(content: bytes, path: Path) -> tuple[Record, list[Prediction]]:
             "Choose another place for the run, or move the file away."
         )
     return record, stored
+
+
+def each_line(path: Path) -> Iterator[Record | Prediction]:
+    """Reads a journal line by line, of whatever length, in the memory of one line.
+
+    Args:
+        path: The file.
+
+    Yields:
+        What :func:`.read_lines` reads in each whole line.
+
+    Raises:
+        JournalError: As :func:`read_answers`.
+    """
+    with open_journal(path) as file:
+        yield from read_lines(whole_lines(file, path), path)
+
+
+@contextmanager
+def open_journal(path: Path) -> Iterator[BinaryIO]:
+    """Opens a journal to read it.
+
+    Raises:
+        JournalError: If there is none, or it is no file that can be read.
+    """
+    try:
+        # Without waiting: to open a pipe would wait for whoever writes to it.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(descriptor, "rb") as file:
+            require_ordinary(descriptor, path)
+            yield file
+    except FileNotFoundError:
+        raise JournalError(
+            f"{paths.shown(path)}: there is no journal. Make it with `cradle infer`."
+        ) from None
+    except OSError as error:
+        raise JournalError(
+            f"{paths.shown(path)}: can't be read ({error.strerror}). Name the file of a journal."
+        ) from None
+
+
+def _whole(path: Path) -> int:
+    """Bytes up to the end of the last whole line."""
+    with path.open("rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        while end > 0:
+            start = max(0, end - _BLOCK)
+            file.seek(start)
+            if (found := file.read(end - start).rfind(b"\n")) >= 0:
+                return start + found + 1
+            end = start
+    return 0
+
+
+def _is_torn_header(path: Path) -> bool:
+    with path.open("rb") as file:
+        begun = file.read(len(_START))
+    return begun == _START[: len(begun)]
 
 
 def _circumstances(record: Record) -> dict[str, Any]:
@@ -241,7 +284,12 @@ def _of_same_file(before: Record, now: Record, path: Path) -> Record:
     )
 
 
-def _lock(path: Path) -> FileLock:
+def lock_journal(path: Path) -> FileLock:
+    """Keeps other processes from writing a journal until the lock is released.
+
+    Raises:
+        JournalError: If another process is writing it.
+    """
     # Beside the journal, because locking a file may empty it.
     lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=0)
     try:

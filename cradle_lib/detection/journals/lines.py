@@ -8,9 +8,9 @@ in the raw answer beside them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from pydantic import ValidationError
 
@@ -28,6 +28,8 @@ _OPTIONAL: Final = frozenset({"choices", "tokens_written", "served", "dropped"})
 _FIELDS: Final = frozenset(Prediction.__dataclass_fields__) - {"mask"} - _OPTIONAL | {"labels"}
 # Greater than any count that is true, and small enough for every array.
 _MOST: Final = 1 << 40
+# Bytes. A header that names ten million dialogues has a quarter of it.
+_LONGEST_LINE: Final = 1 << 29
 
 
 def _text(value: Any) -> bool:
@@ -83,11 +85,34 @@ def to_line(prediction: Prediction) -> dict[str, Any]:
     return place | {"labels": labels} | line | {"seconds": round(prediction.seconds, 4)}
 
 
-def read_lines(content: bytes, path: Path) -> Iterator[Record | Prediction]:
+def whole_lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
+    """Gives the lines of a journal one after the other; a torn last one is left out.
+
+    Args:
+        file: The open journal.
+        path: Its name, for messages.
+
+    Yields:
+        The lines, each with its line break.
+
+    Raises:
+        JournalError: If a line has no end that an answer could have.
+    """
+    number = 0
+    while raw := file.readline(_LONGEST_LINE):
+        number += 1
+        if not raw.endswith(b"\n"):
+            if len(raw) == _LONGEST_LINE:
+                raise _damaged(path, number, f"is longer than {_LONGEST_LINE:,} bytes")
+            return
+        yield raw
+
+
+def read_lines(lines: Iterable[bytes], path: Path) -> Iterator[Record | Prediction]:
     """Reads whole lines of a journal.
 
     Args:
-        content: The lines, each with its line break.
+        lines: The lines, with their line breaks or without.
         path: The journal, for messages.
 
     Yields:
@@ -101,7 +126,7 @@ def read_lines(content: bytes, path: Path) -> Iterator[Record | Prediction]:
     # Beside an answer that is asked for as labels stands what it says; drafts of dialogues,
     # which the same journals hold, are judged by whoever reads them.
     labels = True
-    for number, raw in enumerate(content.split(b"\n")[:-1], start=1):
+    for number, raw in enumerate(lines, start=1):
         try:
             line = strict_json.loads(raw)
         except ValueError as error:

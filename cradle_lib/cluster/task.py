@@ -1,0 +1,95 @@
+"""One task: a command of this library, run somewhere else, and how it ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from cradle_lib.files import replacing
+
+_START: Final = "from cradle_lib.cli import main; main()"
+_LINES: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A command to be run somewhere else.
+
+    Attributes:
+        name: What messages call it, such as ``shard 3/8``.
+        words: The command, without ``cradle``.
+        environment: Variables that it finds set otherwise than here.
+        launcher: Words that come before it, such as those of ``accelerate launch``.
+    """
+
+    name: str
+    words: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    launcher: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a task ended by itself.
+
+    Attributes:
+        status: The command's exit status.
+        said: The line in which it said why, if it failed.
+    """
+
+    status: int
+    said: str
+
+
+def perform(
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    launcher: Sequence[str],
+    end: str,
+) -> None:
+    """Runs a task's command where the task is, and notes its end.
+
+    A task that is killed notes nothing, by which it is known.
+
+    Args:
+        words: See :class:`Task`, like all but the last.
+        environment: Variables.
+        launcher: Words before the command.
+        end: File for the note.
+    """
+    command = [*(launcher or (sys.executable, "-c", _START)), *words]
+    last: deque[str] = deque(maxlen=_LINES)
+    surroundings = {**os.environ, **environment}
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, errors="replace", env=surroundings
+    )
+    try:
+        for line in process.stderr or ():
+            sys.stderr.write(line)
+            last.append(line.strip())
+        status = process.wait()
+    except BaseException:
+        process.kill()
+        raise
+    if status < 0:
+        raise SystemExit(128 - status)
+    told = [line.removeprefix("error:").strip() for line in last if line.startswith("error:")]
+    said = (told or [line for line in last if line] or [""])[-1]
+    with replacing(Path(end)) as part:
+        part.write_text(json.dumps({"status": status, "said": said[:1000]}))
+
+
+def read_end(path: Path) -> End | None:
+    """Reads the note of a task's end; ``None`` if there is none, or it is not whole."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return End(int(content["status"]), str(content["said"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
