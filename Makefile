@@ -18,13 +18,14 @@ endif
 endif
 endif
 
-.PHONY: book test test-shipped test-hostile test-labelstudio lint bench clean lock help
+.PHONY: book test test-shipped test-hostile test-slurm test-labelstudio lint bench clean lock help
 
 help:
 	@echo "make book   build the report into book/_build/html (the first run installs what it needs)"
 	@echo "make test   run the tests"
 	@echo "make test-shipped   make the files that ship once more, and compare"
 	@echo "make test-hostile   attack with damaged files and steering texts (CRADLE_HOSTILE_CASES=20000: longer)"
+	@echo "make test-slurm   run in shards on a real SLURM on loopback (packages slurm-wlm and munge, root)"
 	@echo "make test-labelstudio   annotate in a real Label Studio (installs 1 GB of its own)"
 	@echo "make lint   check style, annotations and the lock"
 	@echo "make bench  measure speed against other ways to do the same"
@@ -41,6 +42,9 @@ test-shipped: .venv/.dev
 
 test-hostile: .venv/.dev
 	$(BIN)/python -m pytest -m hostile tests/hostile
+
+test-slurm: .venv/.dev
+	$(BIN)/python -m pytest -m slurm tests/cluster
 
 test-labelstudio: .venv/.dev $(LABEL_STUDIO)/bin/label-studio
 	$(BIN)/python -m pytest -m labelstudio tests/annotation/test_label_studio.py
@@ -68,7 +72,7 @@ clean:
 lock:
 	rm -rf .venv-lock
 	$(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/python -m pip install --quiet '.[book,local,api,annotation,bundle,inspect,train,lab,dev]'
+	.venv-lock/bin/python -m pip install --quiet '.[book,local,api,cluster,annotation,bundle,inspect,train,lab,dev]'
 	(sed -n '/^#/p' requirements.lock; .venv-lock/bin/python -m pip freeze --exclude cradle-lib \
 	  | sed 's/+cpu$$//' | sed 's/^[^=]*/\L&/; s/^\([^=]*\)_/\1-/' | sort) > requirements.lock.part
 	mv requirements.lock.part requirements.lock
@@ -84,5 +88,5 @@ lock:
 	@touch $@
 
 .venv/.dev: pyproject.toml requirements.lock | .venv/bin/python
-	$(PIP) --editable '.[book,local,api,annotation,bundle,inspect,train,dev]'
+	$(PIP) --editable '.[book,local,api,cluster,annotation,bundle,inspect,train,dev]'
 	@touch $@ .venv/.book

@@ -32,7 +32,7 @@ def locked() -> dict[str, Version]:
 
 def test_the_extras_are_the_parts_of_the_project() -> None:
     run, share, show = (
-        {"local", "api", "train"},
+        {"local", "api", "train", "cluster"},
         {"annotation", "bundle", "inspect"},
         {"book", "lab"},
     )

@@ -1,8 +1,7 @@
-"""The same command as many tasks: the options of a cluster, and a run in shards that becomes one."""
+"""A command as many tasks: the options of a cluster, and a run in shards that becomes one."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from cradle_lib import paths
 from cradle_lib.cli.console import err
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.cluster.places import Local, Place, Slurm
@@ -72,6 +70,11 @@ class Wanted:
             return Slurm(folder / "logs", self.options, f"cradle-{name}")
         return Local(folder / "logs")
 
+    @property
+    def gpus(self) -> int:
+        """GPUs of a task."""
+        return _gpus(self.options.get("gres", ""))
+
     def environment(self, number: int) -> dict[str, str]:
         """Gives what a task finds set otherwise: on this machine, which GPUs it may see."""
         if self.kind == "slurm":
@@ -79,7 +82,7 @@ class Wanted:
         import os
 
         before = os.environ.get("CUDA_VISIBLE_DEVICES")
-        each = _gpus(self.options.get("gres", ""))
+        each = self.gpus
         if not each:
             # The local executor hides the GPUs unless it is told otherwise.
             return {"CUDA_VISIBLE_DEVICES": before or ",".join(map(str, range(_visible())))}
@@ -202,7 +205,7 @@ def infer_shards(
         )
         for index, file in enumerate(files)
     ]
-    tally = _Tally(files)
+    tally = Tally(files)
     stored = min(sum(map(tally, range(shards))), total)
 
     def show(standing: Standing) -> None:
@@ -220,6 +223,35 @@ def infer_shards(
     for file in files:
         file.unlink()
         file.with_name(f".{file.name}.lock").unlink(missing_ok=True)
+
+
+def one_task(
+    context: typer.Context,
+    place: Wanted,
+    folder: Path,
+    further: Callable[[], int],
+    launchers: Sequence[tuple[str, ...]] = ((),),
+) -> None:
+    """Runs a command elsewhere as one task after the other, each until it has ended well.
+
+    Args:
+        context: The command's.
+        place: Where.
+        folder: What the command makes; notes and logs go beside it.
+        further: Says how far it has come: a count that grows.
+        launchers: For each task the words that start it; see :class:`.Task`.
+
+    Raises:
+        ClusterError: If one fails; with its reason.
+    """
+    own = folder.absolute().parent / f".{folder.name}.cluster"
+    words = words_of(context, yes=context.params.get("yes"))
+    for number, launcher in enumerate(launchers):
+        tasks = [Task(f"{context.command.name}", words, place.environment(0), launcher)]
+        notes = own.with_name(f"{own.name}-{number}")
+        ends = carry_out(tasks, place, notes, folder.name, lambda _: further())
+        if told := failures(tasks, ends, notes):
+            raise ClusterError(f"{'; '.join(told)}. The same command goes on.")
 
 
 def carry_out(
@@ -249,7 +281,7 @@ def _is_finished(journal: Path, corpus: Corpus, chosen: Sequence[Dialogue]) -> b
     return False
 
 
-class _Tally:
+class Tally:
     """Counts the answers in journals that grow: what was counted is not read again.
 
     Args:

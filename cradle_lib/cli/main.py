@@ -15,6 +15,7 @@ from cradle_lib.cli.commands import (
     compare,
     construct,
     data,
+    doctor,
     exchange,
     fork,
     inspect,
@@ -61,6 +62,8 @@ app.command("bundle")(exchange.bundle)
 app.command("verify")(exchange.verify)
 app.command("leaderboard")(exchange.leaderboard)
 app.command("train")(train.train)
+app.command("doctor")(doctor.doctor)
+app.command("serve-command")(doctor.serving)
 app.command("fork")(fork.fork)
 
 

@@ -11,6 +11,8 @@ import shutil
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -98,7 +100,9 @@ class Slurm:
             additional_parameters=extra,
         )
         try:
-            jobs = executor.submit_array([_call(task, end) for task, end in tasks])
+            # It would repeat what SLURM says, which stands in the error.
+            with redirect_stderr(StringIO()):
+                jobs = executor.submit_array([_call(task, end) for task, end in tasks])
         except (FailedJobError, FailedSubmissionError, subprocess.SubprocessError) as error:
             raise ClusterError(f"SLURM refuses the tasks: {_reason(str(error))}.") from None
         return [str(job.job_id) for job in jobs]

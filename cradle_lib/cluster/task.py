@@ -14,7 +14,7 @@ from typing import Final
 
 from cradle_lib.files import replacing
 
-_START: Final = "from cradle_lib.cli import main; main()"
+_COMMAND: Final = ("-m", "cradle_lib.cli")
 _LINES: Final = 20
 
 
@@ -26,7 +26,8 @@ class Task:
         name: What messages call it, such as ``shard 3/8``.
         words: The command, without ``cradle``.
         environment: Variables that it finds set otherwise than here.
-        launcher: Words that come before it, such as those of ``accelerate launch``.
+        launcher: Words after which the module of the command is named, such as those of
+            ``accelerate launch``; without them it is Python.
     """
 
     name: str
@@ -64,20 +65,20 @@ def perform(
         launcher: Words before the command.
         end: File for the note.
     """
-    command = [*(launcher or (sys.executable, "-c", _START)), *words]
+    command = [*(launcher or (sys.executable,)), *_COMMAND, *words]
     last: deque[str] = deque(maxlen=_LINES)
     surroundings = {**os.environ, **environment}
-    process = subprocess.Popen(
+    with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, errors="replace", env=surroundings
-    )
-    try:
-        for line in process.stderr or ():
-            sys.stderr.write(line)
-            last.append(line.strip())
-        status = process.wait()
-    except BaseException:
-        process.kill()
-        raise
+    ) as process:
+        try:
+            for line in process.stderr or ():
+                sys.stderr.write(line)
+                last.append(line.strip())
+            status = process.wait()
+        except BaseException:
+            process.kill()
+            raise
     if status < 0:
         raise SystemExit(128 - status)
     told = [line.removeprefix("error:").strip() for line in last if line.startswith("error:")]

@@ -15,6 +15,17 @@ from rich.table import Table
 from rich.text import Text
 
 from cradle_lib import construction, paths
+from cradle_lib.cli.cluster import (
+    AccountOption,
+    ClusterOption,
+    GresOption,
+    PartitionOption,
+    SbatchOption,
+    Tally,
+    TimeOption,
+    one_task,
+    wanted,
+)
 from cradle_lib.cli.console import err, out
 from cradle_lib.cli.options import (
     BaseUrlOption,
@@ -82,6 +93,7 @@ def plan(
 
 @app.command()
 def write(
+    context: typer.Context,
     folder: Annotated[Path, typer.Option("--out", help="Folder for everything that is made.")],
     posts: PostsOption = None,
     plans: PlansOption = None,
@@ -117,6 +129,12 @@ def write(
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Only say what it would cost; nothing is sent.")
     ] = False,
+    cluster: ClusterOption = None,
+    gres: GresOption = None,
+    partition: PartitionOption = None,
+    account: AccountOption = None,
+    time: TimeOption = None,
+    sbatch: SbatchOption = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Agree that text is sent to a remote model.")
     ] = False,
@@ -125,7 +143,9 @@ def write(
     """Have dialogues written, judged and repaired. Stopped or killed, the same command resumes.
 
     Every plan ends accepted, rejected or failed. The exit status is 0 if all are accepted, else 1.
+    With --cluster one task asks, and what it wrote is then judged here.
     """
+    place = wanted(cluster, gres, partition, account, time, sbatch)
     found = _posts(posts)
     planned = construction.read_plans(plans) if plans else None
     planned = planned or construction.plan_dialogues(found, _kind(kind), seed=seed)
@@ -141,6 +161,9 @@ def write(
         _show_estimate(model, planned, found, batches, err if as_json else out)
     if estimate:
         return
+    if place is not None:
+        tally = Tally([folder / "journal.jsonl"])
+        one_task(context, place, folder, lambda: tally(0))
     with run_bar(writer, "dialogues", yes=yes) as bar:
         made = construction.construct(
             found,

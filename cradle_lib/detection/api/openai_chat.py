@@ -32,6 +32,7 @@ class OpenAIChat(Remote):
     client = "AsyncOpenAI"
     endpoint = "https://api.openai.com/v1"
     path = "/chat/completions"
+    listing = "/models"
 
     def headers(self) -> dict[str, Any]:
         """An account at OpenAI that the environment names is nobody else's business."""

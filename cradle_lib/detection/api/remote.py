@@ -21,11 +21,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 from urllib.parse import urlsplit
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.api.batches import MOST, Batches
+from cradle_lib.detection.api.batches import MOST, Batches, attempt
 from cradle_lib.detection.api.bounded import bounded_stream
 from cradle_lib.detection.api.dispatch import Dispatcher
 from cradle_lib.detection.api.faults import Fault, Reply, fault_of_error, fault_of_status
@@ -34,6 +34,7 @@ from cradle_lib.detection.api.parameters import Parameters
 from cradle_lib.detection.api.patience import Patience
 from cradle_lib.detection.api.proxy import find_proxy, place_of
 from cradle_lib.detection.api.replies import one_line
+from cradle_lib.detection.api.served import affinity, require_served, served_names
 from cradle_lib.detection.engine import Emit, Engine, Options, Questions
 from cradle_lib.detection.local.loading import require_packages
 from cradle_lib.detection.local.quiet import unlogged
@@ -69,6 +70,8 @@ class Remote(Engine):
     package: str
     client: str
     path: str
+    # Where a server of one's own lists what it serves; empty if there is no such place.
+    listing: ClassVar[str] = ""
 
     @classmethod
     def create(cls, model: Model, corpus: Corpus, options: Options) -> Self:
@@ -210,6 +213,9 @@ class Remote(Engine):
 
     async def _drive(self, dispatcher: Dispatcher | Batches, sessions: Iterable[Questions]) -> None:
         async with self.connect() as self._client:
+            if self.listing and self.model.base_url is not None and not self.model.remote:
+                names = await served_names(self._client, self.base + self.listing, CONNECT)
+                require_served(self.model, [self._clean(name) for name in names], self._place)
             await dispatcher.run(self._informed(sessions))
 
     def _informed(self, sessions: Iterable[Questions]) -> Iterator[Questions]:
@@ -232,7 +238,7 @@ class Remote(Engine):
                     body=self.body(prompt, sent),
                     cast_to=object,
                     # Text goes to the host that was agreed to, and not where that one points.
-                    options={"follow_redirects": False},
+                    options={"follow_redirects": False, "headers": affinity(self.model, prompt)},
                 )
         except TimeoutError:
             found = Fault("retry", f"no answer within {self.patience.deadline:g} s")
@@ -261,30 +267,15 @@ class Remote(Engine):
         )
 
     async def _attempt(self, call: Callable[[], Awaitable[Any]]) -> Any:
-        """Makes a call about a batch, again where that may help.
+        """Makes a call about a batch, again where that may help."""
 
-        Raises:
-            EngineError: If it does not help.
-        """
-        for attempt in range(1, self.patience.attempts + 1):
-            try:
-                async with asyncio.timeout(self.patience.deadline):
-                    return await call()
-            except TimeoutError:
-                fault = Fault("retry", f"no answer within {self.patience.deadline:g} s")
-            except Exception as error:
-                known = fault_of_error(self._sdk, error)
-                if known is None:
-                    raise
-                fault = known
-            if fault.kind != "retry" or attempt == self.patience.attempts:
-                break
-            pause = self.patience.base * 2.0 ** (attempt - 1)
-            await asyncio.sleep(min(pause if fault.wait is None else fault.wait, self.patience.cap))
-        raise EngineError(
-            f"{self.model.name}: the batch interface of {self._place}: "
-            f"{self._clean(fault.reason)}. What was sent is kept: run the same command again."
-        )
+        def complain(reason: str) -> EngineError:
+            return EngineError(
+                f"{self.model.name}: the batch interface of {self._place}: {self._clean(reason)}. "
+                "What was sent is kept: run the same command again."
+            )
+
+        return await attempt(call, self._sdk, self.patience, complain)
 
     @abstractmethod
     async def submit(self, asked: Mapping[str, Prompt]) -> str:

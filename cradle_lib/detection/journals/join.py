@@ -63,15 +63,14 @@ def join(
     if out.exists():
         raise JournalError(f"{paths.shown(out)}: is there already. Move it away, or use it.")
     with ExitStack() as stack:
-        for path in [out, *shards]:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            if path == out or path.exists():
-                stack.callback(lock_journal(path).release)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        for path in dict.fromkeys([out, *filter(Path.exists, shards)]):
+            stack.callback(lock_journal(path).release)
         records = [last_record(path) for path in shards]
         order = _in_order(shards, records)
-        paths_, parts = [shards[i] for i in order], [records[i] for i in order]
+        files, parts = [shards[i] for i in order], [records[i] for i in order]
         sources: list[Iterator[_Line]] = []
-        for index, (path, record) in enumerate(zip(paths_, parts, strict=True)):
+        for index, (path, record) in enumerate(zip(files, parts, strict=True)):
             own = enumerate(record.dialogues or ())
             places = {name: index + len(parts) * place for place, name in own}
             sources += _pieces(path, record, places, out.parent, stack)
@@ -82,7 +81,7 @@ def join(
             lines = _counted(heapq.merge(*sources), answered := [0] * len(parts))
             file.writelines(lines)
             if turns is not None:
-                _require_finished(paths_, parts, turns, answered)
+                _require_finished(files, parts, turns, answered)
             file.flush()
             os.fsync(file.fileno())
     return whole
@@ -244,7 +243,8 @@ def _pieces(
             place = others.setdefault(line.dialogue, _LAST + len(others))
         together.append((place, line.turn, number, raw))
         if len(together) == _TOGETHER:
-            file = stack.enter_context(tempfile.TemporaryFile(dir=folder))
+            file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # the stack closes it
+            stack.callback(file.close)
             together.sort()
             file.writelines(b"%d %d %d %b" % each for each in together)
             pieces.append(_read_back(file))
@@ -293,7 +293,7 @@ def _answers(path: Path, record: Record) -> Iterator[tuple[Prediction, bytes]]:
 
     def remembered(file: BinaryIO) -> Iterator[bytes]:
         nonlocal raw
-        for raw in whole_lines(file, path):
+        for raw in whole_lines(file, path):  # noqa: UP028  # the name outlives the loop
             yield raw
 
     with open_journal(path) as file:

@@ -8,15 +8,10 @@ from ipaddress import ip_address
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import unquote, urlsplit
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from cradle_lib.detection.engine import engine_names, find_engine
+from cradle_lib.detection.models.shape import Shape
 from cradle_lib.errors import EngineError
 
 # `own` is what a user brings without an entry: a function, or a model named by a spec.
@@ -136,10 +131,12 @@ class Caching(_Strict):
     Attributes:
         minimum: Tokens that a prefix must have to be cached.
         step: Only whole multiples of this many tokens are read from the cache.
+        affinity: A header that names the dialogue to a router before several servers.
     """
 
     minimum: Annotated[int, Field(ge=0)] = 0
     step: Annotated[int, Field(ge=1)] = 1
+    affinity: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,63}$")] | None = None
 
 
 class Model(_Strict):
@@ -167,6 +164,7 @@ class Model(_Strict):
         prices: What the provider charges.
         caching: How the provider's prompt cache counts.
         hardware: What it needs, in words.
+        shape: What its memory is computed from, if it is served on GPUs of one's own.
     """
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
@@ -187,6 +185,7 @@ class Model(_Strict):
     prices: Prices | None = None
     caching: Caching = Caching()
     hardware: str | None = None
+    shape: Shape | None = None
 
     @property
     def base(self) -> str:

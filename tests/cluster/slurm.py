@@ -1,0 +1,182 @@
+"""A SLURM of its own on loopback: munged, slurmctld and two slurmd in a temporary folder."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+NODES = ("n1", "n2")
+_TOOLS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "sinfo")
+_CONFIGURATION = """\
+ClusterName=test
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={port}
+SlurmUser=root
+SlurmdUser=root
+SlurmdParameters=config_overrides
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge/munge.socket
+CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool.%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.%n.pid
+SlurmctldLogFile={folder}/log/slurmctld.log
+SlurmdLogFile={folder}/log/slurmd.%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+ReturnToService=2
+KillWait=5
+SlurmdTimeout=10
+MinJobAge=300
+{nodes}
+PartitionName=main Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+def missing() -> str:
+    """Says why there can be no such cluster here; nothing if there can."""
+    absent = [tool for tool in _TOOLS if shutil.which(tool) is None]
+    if absent:
+        return f"packages slurm-wlm and munge are needed: {', '.join(absent)} not found"
+    return "" if os.geteuid() == 0 else "a cluster of several nodes on one machine needs root"
+
+
+class Cluster:
+    """A cluster that runs.
+
+    Args:
+        folder: Its configuration, states and logs.
+
+    Attributes:
+        environment: By which the tools find it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def begin(self) -> None:
+        folder = self.folder
+        folder.chmod(0o711)
+        for name in ("state", "spool.n1", "spool.n2", "log", "munge"):
+            (folder / name).mkdir()
+        ports = _free_ports(3)
+        nodes = "\n".join(
+            f"NodeName={node} NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1 Port={port} "
+            "CPUs=8 RealMemory=4000 State=UNKNOWN"
+            for node, port in zip(NODES, ports[1:], strict=True)
+        )
+        text = _CONFIGURATION.format(
+            host=socket.gethostname(), port=ports[0], folder=folder, nodes=nodes
+        )
+        (folder / "slurm.conf").write_text(text)
+        place = folder / "munge"
+        (place / "munge.key").write_bytes(secrets.token_bytes(128))
+        (place / "munge.key").chmod(0o400)
+        for path in (place, place / "munge.key"):
+            shutil.chown(path, "munge", "munge")
+        place.chmod(0o711)
+        names = {"key-file": "key", "socket": "socket", "pid-file": "pid"}
+        names |= {"log-file": "log", "seed-file": "seed"}
+        options = [f"--{option}={place}/munge.{end}" for option, end in names.items()]
+        munged = ["runuser", "-u", "munge", "--", shutil.which("munged") or "munged"]
+        self._start("munged", [*munged, "--foreground", "--force", *options])
+        self._until(lambda: (place / "munge.socket").exists())
+        self._start("slurmctld", ["slurmctld", "-D", "-i"])
+        for node in NODES:
+            self.start_node(node)
+        self._until(lambda: self.tool("sinfo", "-h", "-o", "%T %D").strip() == "idle 2")
+
+    def start_node(self, node: str) -> None:
+        self._start(node, ["slurmd", "-D", "-N", node])
+
+    def kill_node(self, node: str) -> int:
+        """Kills everything on a node at once, as if it lost its power; gives the tasks it had."""
+        slurmd = self._processes.pop(node)
+        slurmd.kill()
+        slurmd.wait()
+        tasks = 0
+        for process in _processes_with(f"SLURMD_NODENAME={node}"):
+            tasks += 1
+            with suppress(OSError):
+                keeper = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+                if (Path("/proc") / str(keeper) / "comm").read_text().startswith("slurmstepd"):
+                    os.kill(keeper, signal.SIGKILL)
+            with suppress(OSError):
+                os.kill(int(process.name), signal.SIGKILL)
+        return tasks
+
+    def tool(self, *command: str) -> str:
+        done = subprocess.run(
+            command, env=self.environment, capture_output=True, text=True, check=False
+        )
+        return done.stdout
+
+    def end(self) -> None:
+        self.tool("scancel", "--user=root")
+        for process in reversed(self._processes.values()):
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(10)
+            process.kill()
+
+    def _start(self, name: str, command: list[str]) -> None:
+        with (self.folder / "log" / f"{name}.out").open("ab") as out:
+            self._processes[name] = subprocess.Popen(
+                command, env=self.environment, stdout=out, stderr=out, start_new_session=True
+            )
+
+    def _until(self, holds: object) -> None:
+        assert callable(holds)
+        waiting = threading.Event()
+        for _ in range(200):
+            if holds():
+                return
+            waiting.wait(0.1)
+        logs = "".join(path.read_text()[-1500:] for path in (self.folder / "log").iterdir())
+        raise RuntimeError(f"the cluster did not start:\n{logs}")
+
+
+@contextmanager
+def cluster() -> Iterator[Cluster]:
+    """Starts a cluster, and ends it."""
+    # Not in pytest's folder, which the user `munge` may not enter.
+    folder = Path(tempfile.mkdtemp(prefix="slurm-"))
+    made = Cluster(folder)
+    try:
+        made.begin()
+        yield made
+    finally:
+        made.end()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _processes_with(variable: str) -> Iterator[Path]:
+    for process in Path("/proc").iterdir():
+        if process.name.isdecimal():
+            with suppress(OSError):
+                if variable.encode() in (process / "environ").read_bytes().split(b"\0"):
+                    yield process
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports

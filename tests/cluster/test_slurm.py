@@ -1,0 +1,215 @@
+"""Runs on a real SLURM of two nodes on this machine. `make test-slurm` runs them.
+
+Each is compared with the run of a single process: the same bytes but for what is measured.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cradle_lib import paths
+
+from .gated_server import GatedServer
+from .slurm import Cluster, cluster, missing
+
+pytestmark = pytest.mark.slurm
+
+START = "from cradle_lib.cli import main; main()"
+# What is measured and no property of the answers.
+MEASURED = re.compile(rb'"(?:seconds|started)": (?:"[^"]*"|[0-9.e-]+)')
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[Cluster]:
+    if why := missing():
+        if os.environ.get("CI"):
+            pytest.fail(why)
+        pytest.skip(why)
+    with cluster() as made:
+        yield made
+
+
+@pytest.fixture
+def room() -> Iterator[Path]:
+    """A folder that every user may enter, and all nodes see."""
+    with tempfile.TemporaryDirectory(prefix="run-") as folder:
+        yield Path(folder)
+
+
+BEGUN: list[subprocess.Popen[str]] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_is_left() -> Iterator[None]:
+    yield
+    for process in BEGUN:
+        process.kill()
+        process.communicate()
+
+
+def begin(slurm: Cluster | None, *arguments: str | Path) -> subprocess.Popen[str]:
+    environment = os.environ if slurm is None else slurm.environment
+    process = subprocess.Popen(
+        [sys.executable, "-c", START, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=paths.ROOT,
+        env={**environment, "COLUMNS": "200", "PYTHONPATH": str(paths.ROOT)},
+    )
+    BEGUN.append(process)
+    return process
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=170)
+    return process.returncode, out, err
+
+
+def infer(slurm: Cluster | None, *arguments: str | Path) -> tuple[int, str, str]:
+    return finish(begin(slurm, "infer", *arguments))
+
+
+def normal(journal: Path) -> bytes:
+    return MEASURED.sub(b"-", journal.read_bytes())
+
+
+def served(server: GatedServer) -> list[str]:
+    return ["--model", "openai:m", "--base-url", server.url, "--concurrency", "1"]
+
+
+@pytest.fixture(scope="module")
+def out_of_time(slurm: Cluster) -> Iterator[tuple[Path, GatedServer, subprocess.Popen[str]]]:
+    """A task that has a minute and needs longer; the others are tested meanwhile."""
+    with tempfile.TemporaryDirectory(prefix="run-") as name, GatedServer(5) as server:
+        # Not on the node that another test takes the power from.
+        options = ["--cluster", "slurm", "--shards", "2", "--time", "1"]
+        options += ["--sbatch", "nodelist=n1", "--limit", "6", "--out", name]
+        process = begin(slurm, "infer", *served(server), *options)
+        yield Path(name), server, process
+
+
+def test_eight_shards_leave_the_journal_of_one_process(
+    slurm: Cluster, room: Path, out_of_time: object
+) -> None:
+    model = "keyword"
+    limit = ["--model", model, "--limit", "24"]
+    assert infer(None, *limit, "--out", room / "one")[0] == 0
+    options = ["--cluster", "slurm", "--shards", "8", "--partition", "main"]
+    status, out, err = infer(slurm, *limit, *options, "--out", room / "many")
+    assert status == 0, err
+    journals = [room / name / "surrogate-test" / f"{model}.jsonl" for name in ("one", "many")]
+    assert normal(journals[0]) == normal(journals[1])
+    assert "Next: cradle score" in out
+    # One journal is left, and nothing beside it but its lock.
+    assert {path.name for path in journals[1].parent.glob("*")} == {
+        f"{model}.jsonl", f".{model}.jsonl.lock", f"..{model}.cluster.lock",
+    }  # fmt: skip
+
+
+def test_a_node_without_power_loses_no_answer(
+    slurm: Cluster, room: Path, out_of_time: object
+) -> None:
+    with GatedServer(7) as server:
+        limit = [*served(server), "--limit", "24"]
+        options = ["--cluster", "slurm", "--shards", "8"]
+        process = begin(slurm, "infer", *limit, *options, "--out", room / "many")
+        # Every shard is in the middle, and waits for an answer.
+        assert server.wait_for(8)
+        on_n2 = slurm.tool("squeue", "-h", "-w", "n2", "-t", "R", "-o", "%i").split()
+        assert slurm.kill_node("n2") >= len(on_n2) > 0
+        server.open()
+        status, _, err = finish(process)
+        assert status == 0, err
+        assert err.count("died (node fail), and is submitted again.") == len(on_n2)
+        assert infer(None, *limit, "--out", room / "one")[0] == 0
+    one, many = (room / name / "surrogate-test" / "openai-m.jsonl" for name in ("one", "many"))
+    assert normal(one) == normal(many)
+    slurm.start_node("n2")
+
+
+def test_a_task_out_of_time_goes_on_where_it_was(
+    slurm: Cluster,
+    room: Path,
+    out_of_time: tuple[Path, GatedServer, subprocess.Popen[str]],
+) -> None:
+    folder, server, process = out_of_time
+    # Two tasks hold a question each until SLURM ends them, and ask it again.
+    assert server.wait_for(4)
+    server.open()
+    status, _, err = finish(process)
+    assert status == 0, err
+    assert "died (timeout), and is submitted again." in err
+    assert infer(None, *served(server), "--limit", "6", "--out", room)[0] == 0
+    one, many = (base / "surrogate-test" / "openai-m.jsonl" for base in (room, folder))
+    assert normal(one) == normal(many)
+
+
+def test_a_full_scratch_folder_is_said_and_loses_nothing(slurm: Cluster, room: Path) -> None:
+    scratch = room / "scratch"
+    scratch.mkdir()
+    limit = ["--model", "keyword", "--limit", "60"]
+    options = ["--cluster", "slurm", "--shards", "4", "--out", scratch]
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=160k", "none", scratch], check=True)
+    try:
+        status, _, err = infer(slurm, *limit, *options)
+        assert status == 2
+        assert "no room is left" in err or "No space left" in err or "make room" in err
+        assert "Traceback" not in err
+        subprocess.run(["mount", "-o", "remount,size=4m", scratch], check=True)
+        status, _, err = infer(slurm, *limit, *options)
+        assert status == 0, err
+        assert infer(None, *limit, "--out", room / "one")[0] == 0
+        one, many = (base / "surrogate-test" / "keyword.jsonl" for base in (room / "one", scratch))
+        assert normal(one) == normal(many)
+    finally:
+        subprocess.run(["umount", "-l", scratch], check=True)
+
+
+def test_what_slurm_refuses_is_said_in_one_line(slurm: Cluster, room: Path) -> None:
+    options = ["--model", "keyword", "--limit", "2", "--cluster", "slurm", "--shards", "2"]
+    for wrong, reason in (
+        (["--partition", "nowhere"], "invalid partition"),
+        (["--gres", "gpu:1"], "Invalid generic resource"),
+    ):
+        status, _, err = infer(slurm, *options, *wrong, "--out", room)
+        assert status == 2
+        assert "SLURM refuses the tasks" in err
+        assert reason in err
+        assert err.strip().count("\n") == 0
+    gone = {**slurm.environment, "SLURM_CONF": str(room / "none.conf")}
+    status, _, err = infer(_Other(gone), *options, "--out", room)
+    assert (status, err.strip().count("\n")) == (2, 0)
+    assert "SLURM refuses the tasks" in err
+
+
+def test_a_start_takes_up_the_tasks_of_one_that_was_killed(slurm: Cluster, room: Path) -> None:
+    with GatedServer(5) as server:
+        options = [*served(server), "--limit", "6", "--cluster", "slurm", "--shards", "2"]
+        first = begin(slurm, "infer", *options, "--out", room)
+        assert server.wait_for(2)
+        first.kill()
+        first.wait()
+        before = set(slurm.tool("squeue", "-h", "-r", "-t", "R", "-o", "%i").split())
+        second = begin(slurm, "infer", *options, "--out", room)
+        line = second.stderr.readline() if second.stderr else ""
+        assert "2 tasks of an earlier start are taken up." in line
+        assert set(slurm.tool("squeue", "-h", "-r", "-t", "R", "-o", "%i").split()) == before
+        server.open()
+        status, _, err = finish(second)
+        assert status == 0, err
+
+
+class _Other(Cluster):
+    """A cluster that is not there."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self.environment = environment
