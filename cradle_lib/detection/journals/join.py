@@ -73,7 +73,8 @@ def join(
         for index, (path, record) in enumerate(zip(files, parts, strict=True)):
             own = enumerate(record.dialogues or ())
             places = {name: index + len(parts) * place for place, name in own}
-            sources += _pieces(path, record, places, out.parent, stack)
+            held = _TOGETHER // len(parts)
+            sources += _pieces(path, record, places, out.parent, stack, held)
         whole = _whole(parts, dialogues)
         with replacing(out) as part, part.open("wb") as file:
             for record in _headers(parts, whole):
@@ -231,11 +232,33 @@ def _pieces(
     places: Mapping[str, int],
     folder: Path,
     stack: ExitStack,
+    held: int,
 ) -> list[Iterator[_Line]]:
-    """Sorts a shard's lines: the last piece in memory, those before it in files without a name."""
+    """Sorts a shard's lines, in pieces that lie in files without a name; few stay in memory.
+
+    Args:
+        path: The shard.
+        record: Its record.
+        places: Place of each dialogue in the whole run.
+        folder: Where the files are.
+        stack: Closes them.
+        held: Most lines of the shard that stay in memory.
+
+    Returns:
+        The pieces, each in order.
+    """
     pieces: list[Iterator[_Line]] = []
     together: list[_Line] = []
     others: dict[str, int] = {}
+
+    def put_away() -> None:
+        file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # the stack closes it
+        stack.callback(file.close)
+        together.sort()
+        file.writelines(b"%d %d %d %b" % each for each in together)
+        together.clear()
+        pieces.append(_read_back(file))
+
     for number, (line, raw) in enumerate(_answers(path, record)):
         place = places.get(line.dialogue)
         if place is None:
@@ -243,12 +266,9 @@ def _pieces(
             place = others.setdefault(line.dialogue, _LAST + len(others))
         together.append((place, line.turn, number, raw))
         if len(together) == _TOGETHER:
-            file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # the stack closes it
-            stack.callback(file.close)
-            together.sort()
-            file.writelines(b"%d %d %d %b" % each for each in together)
-            pieces.append(_read_back(file))
-            together = []
+            put_away()
+    if len(together) > held:
+        put_away()
     return [*pieces, iter(sorted(together))]
 
 
