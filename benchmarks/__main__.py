@@ -10,6 +10,7 @@ from benchmarks import (
     bench_construction,
     bench_explorer,
     bench_inference,
+    bench_millions,
     bench_remote,
     bench_scoring,
     bench_training,
@@ -24,6 +25,8 @@ BENCHMARKS = (
     bench_inference,
     bench_ablation,
     bench_training,
+    # Last: some twenty minutes and eight gigabytes of disk.
+    bench_millions,
 )
 
 met = [benchmark.main() for benchmark in BENCHMARKS]

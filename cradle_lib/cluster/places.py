@@ -52,6 +52,9 @@ class Place(Protocol):
     def cancel(self, ids: Sequence[str]) -> None:
         """Ends tasks."""
 
+    def settle(self) -> None:
+        """Waits until nothing is left of tasks that have ended."""
+
 
 class Slurm:
     """A cluster with SLURM.
@@ -137,6 +140,9 @@ class Slurm:
         if ids:
             subprocess.run(["scancel", *ids], capture_output=True, check=False)
 
+    def settle(self) -> None:
+        """Nothing is left here of what ran elsewhere."""
+
 
 class Local:
     """This machine: a process for each task, all at once.
@@ -176,9 +182,12 @@ class Local:
         for name in ids:
             if name in self._jobs:
                 self._jobs[name].cancel()
-        for name in ids:
-            if name in self._jobs:
-                self._jobs[name]._process.wait()
+        self.settle()
+
+    def settle(self) -> None:
+        """Waits for the processes, which note their end a moment before it."""
+        for job in self._jobs.values():
+            job._process.wait()
 
 
 def _call(task: Task, end: Path) -> Any:

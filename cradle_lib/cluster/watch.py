@@ -103,6 +103,7 @@ def lead(
                 # Soon at first, so that short tasks are over soon; seldom later.
                 seconds = min(1.3 * seconds, place.slowest)
                 leader.look()
+            place.settle()
             report(leader.standing)
         except ClusterError:
             # Whoever runs goes on, and is taken up by the next start.

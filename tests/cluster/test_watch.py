@@ -45,6 +45,9 @@ class Played:
     def cancel(self, ids: Sequence[str]) -> None:
         self.cancelled += ids
 
+    def settle(self) -> None:
+        pass
+
 
 def run(place: Played, folder: Path, steps: Iterator[int] | None = None) -> list[End]:
     said: list[str] = []

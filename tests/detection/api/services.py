@@ -151,6 +151,9 @@ class Imagined:
         engine.answer_all(sessions, emit)
 
     async def _answer(self, request: httpx2.Request) -> httpx2.Response:
+        if request.method == "GET" and request.url.path.endswith("/models"):
+            # It has no list of its models, and nobody has to wait for it.
+            return httpx2.Response(404)
         self.flying += 1
         self.most_flying = max(self.most_flying, self.flying)
         self.begun.append(asyncio.get_running_loop().time())
