@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from cradle_lib import paths
 from cradle_lib.cli.console import err
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.cluster.places import Local, Place, Slurm
@@ -44,7 +45,10 @@ SbatchOption = Annotated[
 ]
 #: Options of the command that its tasks do not get.
 _OURS: Final = frozenset(
-    {"cluster", "shards", "gres", "partition", "account", "time", "sbatch", "as_json", "yes"}
+    {
+        *("cluster", "shards", "gres", "partition", "account", "time", "sbatch"),
+        *("accelerate", "as_json", "yes"),
+    }
 )
 
 
@@ -246,6 +250,7 @@ def one_task(
     """
     own = folder.absolute().parent / f".{folder.name}.cluster"
     words = words_of(context, yes=context.params.get("yes"))
+    err.print(f"Logs, as long as it runs: {paths.shown(own)}-*", markup=False)
     for number, launcher in enumerate(launchers):
         tasks = [Task(f"{context.command.name}", words, place.environment(0), launcher)]
         notes = own.with_name(f"{own.name}-{number}")

@@ -85,7 +85,7 @@ def lead(
         KeyboardInterrupt: After Ctrl-C, when the tasks have been ended.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0)
+    lock = FileLock(folder / "lock", timeout=0)
     try:
         lock.acquire()
     except Timeout:
