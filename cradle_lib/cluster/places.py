@@ -7,6 +7,7 @@ database, which not every cluster has; here ``squeue`` is asked.
 from __future__ import annotations
 
 import importlib.util
+import re
 import shutil
 import subprocess
 import time
@@ -206,6 +207,5 @@ def _require_submitit() -> None:
 
 def _reason(said: str) -> str:
     """The lines in which SLURM's tools say what is wrong."""
-    lines = [line.strip() for line in said.splitlines() if "error:" in line]
-    told = [line.partition("error:")[2].strip() for line in lines]
+    told = re.findall(r"(?:error|fatal): *(\S.*)", said)
     return "; ".join(dict.fromkeys(told)) or " ".join(said.split())[:300] or "it does not say why"
