@@ -1,9 +1,9 @@
-"""A command as many tasks: the options of a cluster, and a run in shards that becomes one."""
+"""A command as tasks elsewhere: the options that say where, and what each task is told."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -12,16 +12,11 @@ import typer
 
 from cradle_lib import paths
 from cradle_lib.cli.console import err
-from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.cluster.places import Local, Place, Slurm
 from cradle_lib.cluster.task import End, Task
 from cradle_lib.cluster.watch import Standing, failures, lead
-from cradle_lib.corpus import Corpus, Dialogue
-from cradle_lib.detection import Outcome, Progress, load_predictions
-from cradle_lib.detection.asking import require_consent
-from cradle_lib.detection.journals.join import divide, join
-from cradle_lib.detection.models.model import Model
-from cradle_lib.errors import ClusterError, JournalError
+from cradle_lib.detection.models.hosting import seen_gpus
+from cradle_lib.errors import ClusterError
 
 ClusterOption = Annotated[
     str | None,
@@ -79,24 +74,25 @@ class Wanted:
         """GPUs of a task."""
         return _gpus(self.options.get("gres", ""))
 
-    def environment(self, number: int) -> dict[str, str]:
-        """Gives what a task finds set otherwise: on this machine, which GPUs it may see."""
+    def environment(self, number: int) -> dict[str, str | None]:
+        """Gives what a task finds set otherwise: on this machine, which GPUs it may see.
+
+        Raises:
+            ClusterError: If there are fewer than it needs.
+        """
         if self.kind == "slurm":
             return {}
-        import os
-
         before = os.environ.get("CUDA_VISIBLE_DEVICES")
-        each = self.gpus
-        if not each:
+        if not self.gpus:
             # The local executor hides the GPUs unless it is told otherwise.
-            return {"CUDA_VISIBLE_DEVICES": before or ",".join(map(str, range(_visible())))}
-        seen = before.split(",") if before else list(map(str, range(_visible())))
-        if len(seen) < each:
+            return {"CUDA_VISIBLE_DEVICES": before}
+        seen = [name for name in before.split(",") if name] if before is not None else _visible()
+        if len(seen) < self.gpus:
             raise ClusterError(
-                f"--gres gpu:{each}: this machine shows {len(seen)} GPUs. `cradle doctor` says "
-                "what it sees."
+                f"--gres gpu:{self.gpus}: this machine shows {len(seen)} GPUs. `cradle doctor` "
+                "says what it sees."
             )
-        own = [seen[(number * each + place) % len(seen)] for place in range(each)]
+        own = [seen[(number * self.gpus + place) % len(seen)] for place in range(self.gpus)]
         return {"CUDA_VISIBLE_DEVICES": ",".join(own)}
 
 
@@ -157,78 +153,6 @@ def words_of(context: typer.Context, **changed: Any) -> tuple[str, ...]:
     return tuple(words)
 
 
-def infer_shards(
-    context: typer.Context,
-    place: Wanted,
-    shards: int,
-    entry: Model,
-    corpus: Corpus,
-    chosen: Sequence[Dialogue],
-    journal: Path,
-    bar: RunBar,
-    max_cost: float | None,
-) -> None:
-    """Runs a model as one task for each shard, and joins the shards.
-
-    Args:
-        context: That of ``cradle infer``.
-        place: Where.
-        shards: How many.
-        entry: The model.
-        corpus: The corpus.
-        chosen: The dialogues that the run is over.
-        journal: Where the one journal goes. One that is there is gone on with.
-        bar: Shows how far it is.
-        max_cost: Most dollars for all shards together.
-
-    Raises:
-        CradleError: If tasks can't run, or some of them failed; what was answered is kept.
-    """
-    total = sum(len(dialogue.user_turns) for dialogue in chosen)
-    names = [f"{journal.stem}.shard-{index}-of-{shards}.jsonl" for index in range(shards)]
-    files = [journal.with_name(name) for name in names]
-    if journal.exists():
-        if _is_finished(journal, corpus, chosen):
-            bar.show(Progress(total, total, total))
-            return
-        divide(journal, files, [dialogue.id for dialogue in chosen])
-    if entry.remote:
-        require_consent(entry, f"{len(chosen)} dialogues of {corpus.name}", bar.agree)
-    folder = journal.with_name(f".{journal.stem}.cluster")
-    tasks = [
-        Task(
-            f"shard {index}/{shards}",
-            words_of(
-                context,
-                shard=f"{index}/{shards}",
-                folder=file.absolute(),
-                yes=entry.remote,
-                max_cost=None if max_cost is None else max_cost / shards,
-            ),
-            place.environment(index),
-        )
-        for index, file in enumerate(files)
-    ]
-    tally = Tally(files)
-    stored = min(sum(map(tally, range(shards))), total)
-
-    def show(standing: Standing) -> None:
-        done = min(sum(map(tally, range(shards))), total)
-        bar.show(Progress(done, total, stored), str(standing))
-
-    show(Standing(0, shards, 0, 0))
-    ends = carry_out(tasks, place, folder, journal.stem, tally, show)
-    if told := failures(tasks, ends, folder):
-        raise ClusterError(
-            f"{'; '.join(told)}. What was answered is kept: the same command goes on."
-        )
-    turns = {dialogue.id: len(dialogue.user_turns) for dialogue in chosen}
-    join(files, journal, dialogues=len(corpus), turns=turns)
-    for file in files:
-        file.unlink()
-        file.with_name(f".{file.name}.lock").unlink(missing_ok=True)
-
-
 def one_task(
     context: typer.Context,
     place: Wanted,
@@ -277,48 +201,11 @@ def carry_out(
     return lead(tasks, where, folder, further=further, report=report, notice=notice)
 
 
-def _is_finished(journal: Path, corpus: Corpus, chosen: Sequence[Dialogue]) -> bool:
-    with suppress(JournalError):
-        made = load_predictions(journal, corpus, partial=True)
-        covered = {dialogue.id for dialogue in made.corpus}
-        complete = covered >= {dialogue.id for dialogue in chosen}
-        return complete and not made.outcome_counts[Outcome.FAILED]
-    return False
-
-
-class Tally:
-    """Counts the answers in journals that grow: what was counted is not read again.
-
-    Args:
-        files: The journals, which need not exist yet.
-    """
-
-    def __init__(self, files: Sequence[Path]) -> None:
-        self._files = files
-        self._read, self._counts = [0] * len(files), [0] * len(files)
-
-    def __call__(self, number: int) -> int:
-        """Counts the answers of one, those that failed left out."""
-        with suppress(OSError), self._files[number].open("rb") as file:
-            file.seek(self._read[number])
-            for line in file:
-                if not line.endswith(b"\n"):
-                    break
-                self._read[number] += len(line)
-                answer = not line.startswith(b'{"record"') and b'"outcome": "failed"' not in line
-                self._counts[number] += answer
-        return self._counts[number]
-
-
 def _gpus(gres: str) -> int:
     """Reads ``gpu:2`` and ``gpu:a100:2``; 0 if no GPU is asked for."""
     kind, *rest = gres.split(":")
     return (int(rest[-1]) if rest and rest[-1].isdecimal() else 1) if kind == "gpu" else 0
 
 
-def _visible() -> int:
-    try:
-        import torch
-    except ImportError:
-        return 0
-    return torch.cuda.device_count()
+def _visible() -> list[str]:
+    return list(map(str, range(len(seen_gpus()))))

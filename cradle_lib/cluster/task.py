@@ -25,14 +25,14 @@ class Task:
     Attributes:
         name: What messages call it, such as ``shard 3/8``.
         words: The command, without ``cradle``.
-        environment: Variables that it finds set otherwise than here.
+        environment: Variables that it finds otherwise than here; ``None`` for one that is not set.
         launcher: Words after which the module of the command is named, such as those of
             ``accelerate launch``; without them it is Python.
     """
 
     name: str
     words: tuple[str, ...]
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str | None] = field(default_factory=dict)
     launcher: tuple[str, ...] = ()
 
 
@@ -51,7 +51,7 @@ class End:
 
 def perform(
     words: Sequence[str],
-    environment: Mapping[str, str],
+    environment: Mapping[str, str | None],
     launcher: Sequence[str],
     end: str,
 ) -> None:
@@ -67,7 +67,8 @@ def perform(
     """
     command = [*(launcher or (sys.executable,)), *_COMMAND, *words]
     last: deque[str] = deque(maxlen=_LINES)
-    surroundings = {**os.environ, **environment}
+    changed = {**os.environ, **environment}
+    surroundings = {name: value for name, value in changed.items() if value is not None}
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, errors="replace", env=surroundings
     ) as process:

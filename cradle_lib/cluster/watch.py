@@ -192,11 +192,12 @@ class _Leader:
         come = self._further(number)
         self._tries[number] = 1 if come > self._come[number] else self._tries[number] + 1
         self._come[number] = max(come, self._come[number])
-        full = self._is_full()
+        full, cancelled = self._is_full(), state.startswith("CANCELLED")
         how = f"{self._tasks[number].name} died ({state.lower().replace('_', ' ')}"
         how += f"; no room is left in {paths.shown(self._folder.parent)})" if full else ")"
-        if full or self._tries[number] >= TRIES:
-            times = "" if full else f" {TRIES} times in a row, without an answer in between"
+        if full or cancelled or self._tries[number] >= TRIES:
+            often = f" {TRIES} times in a row, without getting further in between"
+            times = "" if full or cancelled else often
             self.ends[number] = End(3, f"{how}{times}. What was answered is kept")
             self.open.discard(number)
             return False

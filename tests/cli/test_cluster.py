@@ -11,8 +11,9 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from cradle_lib.cli.cluster import Tally, Wanted, wanted, words_of
+from cradle_lib.cli.cluster import Wanted, wanted, words_of
 from cradle_lib.cli.main import app
+from cradle_lib.cli.shards import Tally
 from cradle_lib.errors import ClusterError, CradleError
 
 MEASURED = re.compile(rb'"(?:seconds|started)": (?:"[^"]*"|[0-9.e-]+)')
@@ -40,6 +41,17 @@ def test_processes_leave_the_journal_of_one_and_are_gone_on_with(tmp_path: Path)
     # Finished: nothing is started, and nothing changes.
     assert invoke(*KEYWORD, tmp_path, "--cluster", "local", "--shards", "2").exit_code == 0
     assert (tmp_path / "surrogate-test" / "keyword.jsonl").read_bytes() == before
+
+
+def test_the_journal_of_another_run_is_not_taken_to_pieces(tmp_path: Path) -> None:
+    assert invoke(*KEYWORD, tmp_path, "--history", "gold").exit_code == 0
+    [journal] = (tmp_path / "surrogate-test").glob("*.jsonl")
+    before = journal.read_bytes()
+    options = ["--limit", "5", "--cluster", "local", "--shards", "2"]
+    refused = invoke("infer", "--model", "keyword", "--out", journal, *options)
+    assert isinstance(refused.exception, CradleError)
+    assert "belongs to another run, with another history" in str(refused.exception)
+    assert journal.read_bytes() == before
 
 
 def test_shards_made_by_hand_are_joined(tmp_path: Path) -> None:

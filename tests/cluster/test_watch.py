@@ -77,7 +77,7 @@ def test_who_gets_no_further_is_given_up_and_who_does_is_not(tmp_path: Path) -> 
     ends = run(place, tmp_path)
     assert place.submitted.count("shard 0/2") == TRIES
     [told] = failures(TASKS, ends, tmp_path / "c")
-    assert "shard 0/2 died (failed) 3 times in a row, without an answer in between" in told
+    assert "shard 0/2 died (failed) 3 times in a row, without getting further in between" in told
     # What is needed to find out why is kept.
     assert (tmp_path / "c").exists()
     # One more answer every time: as often as it takes.
@@ -85,6 +85,13 @@ def test_who_gets_no_further_is_given_up_and_who_does_is_not(tmp_path: Path) -> 
     ends = run(place, tmp_path, iter(range(1000)))
     assert place.submitted.count("shard 0/2") == 21
     assert [end.status for end in ends] == [0, 0]
+
+
+def test_who_was_cancelled_stays_cancelled(tmp_path: Path) -> None:
+    place = Played({"shard 0/2": ["CANCELLED"], "shard 1/2": [0]})
+    ends = run(place, tmp_path)
+    assert place.submitted.count("shard 0/2") == 1
+    assert "shard 0/2 died (cancelled)" in ends[0].said
 
 
 def test_who_says_why_it_can_not_go_on_is_believed(tmp_path: Path) -> None:
@@ -179,7 +186,7 @@ def test_a_task_notes_how_its_command_ended(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     end = tmp_path / "end.json"
-    perform(["score", "no-such.jsonl"], {}, (), str(end))
+    perform(["score", "no-such.jsonl"], {"NO_SUCH": None, "COLUMNS": "80"}, (), str(end))
     found = read_end(end)
     assert found is not None
     assert found.status == 2

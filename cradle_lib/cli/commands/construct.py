@@ -21,7 +21,6 @@ from cradle_lib.cli.cluster import (
     GresOption,
     PartitionOption,
     SbatchOption,
-    Tally,
     TimeOption,
     one_task,
     wanted,
@@ -36,6 +35,7 @@ from cradle_lib.cli.options import (
     decoding_settings,
 )
 from cradle_lib.cli.run_bar import run_bar
+from cradle_lib.cli.shards import Tally
 from cradle_lib.construction import Construction, Kind, Posts
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import Model, Options

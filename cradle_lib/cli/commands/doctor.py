@@ -13,7 +13,11 @@ from cradle_lib.cli.console import err, out
 from cradle_lib.cli.options import JsonOption
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import find_model, load_registry, resolve
-from cradle_lib.detection.local.wave.self_test import compare_engines, require_device
+from cradle_lib.detection.local.wave.self_test import (
+    SECONDS,
+    compare_engines,
+    require_device,
+)
 from cradle_lib.detection.models.hosting import (
     GIGABYTE,
     constraint,
@@ -35,7 +39,7 @@ def doctor(
     model: Annotated[str, typer.Option(help="With --engine: a model of this machine.")] = _MODEL,
     seconds: Annotated[
         float, typer.Option(min=0, help="With --engine: how long the reference engine may take.")
-    ] = 75.0,
+    ] = SECONDS,
     as_json: JsonOption = False,
 ) -> None:
     """Say which models fit on the GPUs of this machine and why others do not; or test an engine.

@@ -23,7 +23,6 @@ from cradle_lib.cli.cluster import (
     SbatchOption,
     ShardsOption,
     TimeOption,
-    infer_shards,
     wanted,
 )
 from cradle_lib.cli.console import err, out
@@ -48,6 +47,7 @@ from cradle_lib.cli.options import (
     parse_history,
 )
 from cradle_lib.cli.run_bar import run_bar
+from cradle_lib.cli.shards import infer_shards
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import (
     OUTCOMES,
@@ -138,7 +138,18 @@ def infer(
         try:
             if place is not None and shards is not None:
                 chosen = choose_dialogues(loaded, limit, sample)
-                infer_shards(context, place, shards, entry, loaded, chosen, journal, bar, max_cost)
+                infer_shards(
+                    context,
+                    place,
+                    shards,
+                    entry,
+                    loaded,
+                    chosen_history,
+                    chosen,
+                    journal,
+                    bar,
+                    max_cost,
+                )
             else:
                 detection.run(
                     entry,
