@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, read_journal, run
 from cradle_lib.detection.journals import join as module
@@ -16,6 +17,7 @@ from cradle_lib.detection.journals.join import divide, join
 from cradle_lib.errors import JournalError
 
 from ..dialogues import make_corpus
+from ..local.tiny_models import make_model, make_weights
 
 SHARDS = 3
 MEASURED = re.compile(rb'"(?:seconds|started)": (?:"[^"]*"|[0-9.e-]+)')
@@ -32,11 +34,11 @@ def normal(path: Path) -> bytes:
     return MEASURED.sub(b"-", path.read_bytes())
 
 
-def make_shards(folder: Path, corpus: Corpus = CORPUS, **options: Any) -> list[Path]:
+def make_shards(folder: Path, model: Model = KEYWORD, **options: Any) -> list[Path]:
     files = []
     for index in range(SHARDS):
         files.append(folder / f"k.shard-{index}-of-{SHARDS}.jsonl")
-        run(KEYWORD, corpus, out=files[-1], shard=f"{index}/{SHARDS}", **options)
+        run(model, CORPUS, out=files[-1], shard=f"{index}/{SHARDS}", **options)
     return files
 
 
@@ -63,6 +65,21 @@ def test_joined_shards_are_the_bytes_of_one_process(
     divide(joined, shards, [dialogue.id for dialogue in CORPUS.dialogues[:limit]])
     assert [normal(path) for path in shards] == before
     assert not joined.exists()
+
+
+def test_an_engine_that_leads_many_dialogues_writes_the_same_lines_in_its_own_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "short.txt").write_text("Label.\n{history}\n{current_turn}\n")
+    monkeypatch.setattr(paths, "PROMPTS", tmp_path)
+    model = make_model(make_weights(tmp_path / "weights"), "wave")
+    run(model, CORPUS, out=tmp_path / "one.jsonl")
+    shards = make_shards(tmp_path, model=model)
+    join(shards, tmp_path / "k.jsonl", dialogues=len(CORPUS), turns=turns_of(CORPUS))
+    one, joined = (normal(tmp_path / name).splitlines() for name in ("one.jsonl", "k.jsonl"))
+    assert one != joined
+    assert one[0] == joined[0]
+    assert sorted(one) == sorted(joined)
 
 
 def test_every_line_that_was_paid_for_is_kept(tmp_path: Path) -> None:
