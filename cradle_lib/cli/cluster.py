@@ -178,27 +178,24 @@ def one_task(
     for number, launcher in enumerate(launchers):
         tasks = [Task(f"{context.command.name}", words, place.environment(0), launcher)]
         notes = own.with_name(f"{own.name}-{number}")
-        ends = carry_out(tasks, place, notes, folder.name, lambda _: further())
+        ends = carry_out(tasks, place.place(notes, folder.name), notes, lambda _: further())
         if told := failures(tasks, ends, notes):
             raise ClusterError(f"{'; '.join(told)}. The same command goes on.")
 
 
 def carry_out(
     tasks: Sequence[Task],
-    place: Wanted,
+    place: Place,
     folder: Path,
-    name: str,
     further: Callable[[int], int],
     report: Callable[[Standing], None] = lambda _: None,
 ) -> list[End]:
     """Leads tasks to their end, with what there is to say on standard error."""
-    folder = folder.absolute()
 
     def notice(sentence: str) -> None:
         err.print(sentence, markup=False)
 
-    where = place.place(folder, name)
-    return lead(tasks, where, folder, further=further, report=report, notice=notice)
+    return lead(tasks, place, folder, further=further, report=report, notice=notice)
 
 
 def _gpus(gres: str) -> int:

@@ -55,15 +55,18 @@ def infer_shards(
     total = sum(len(dialogue.user_turns) for dialogue in chosen)
     names = [f"{journal.stem}.shard-{index}-of-{shards}.jsonl" for index in range(shards)]
     files = [journal.with_name(name) for name in names]
-    if journal.exists():
-        if _is_finished(journal, corpus, chosen):
-            bar.show(Progress(total, total, total))
-            return
-        _require_same(last_record(journal), entry, corpus, history, journal)
-        divide(journal, files, [dialogue.id for dialogue in chosen])
+    if journal.exists() and _is_finished(journal, corpus, chosen):
+        bar.show(Progress(total, total, total))
+        return
+    # What can be refused is refused before a journal is taken to pieces.
+    folder = journal.absolute().with_name(f".{journal.stem}.cluster")
+    where = place.place(folder, journal.stem)
+    surroundings = [place.environment(index) for index in range(shards)]
     if entry.remote:
         require_consent(entry, f"{len(chosen)} dialogues of {corpus.name}", bar.agree)
-    folder = journal.with_name(f".{journal.stem}.cluster")
+    if journal.exists():
+        _require_same(last_record(journal), entry, corpus, history, journal)
+        divide(journal, files, [dialogue.id for dialogue in chosen])
     tasks = [
         Task(
             f"shard {index}/{shards}",
@@ -74,7 +77,7 @@ def infer_shards(
                 yes=entry.remote,
                 max_cost=None if max_cost is None else max_cost / shards,
             ),
-            place.environment(index),
+            surroundings[index],
         )
         for index, file in enumerate(files)
     ]
@@ -86,7 +89,7 @@ def infer_shards(
         bar.show(Progress(done, total, stored), str(standing))
 
     show(Standing(0, shards, 0, 0))
-    ends = carry_out(tasks, place, folder, journal.stem, tally, show)
+    ends = carry_out(tasks, where, folder, tally, show)
     if told := failures(tasks, ends, folder):
         raise ClusterError(
             f"{'; '.join(told)}. What was answered is kept: the same command goes on."

@@ -100,8 +100,13 @@ def test_options_that_do_not_go_together_are_said(
 def test_a_cluster_that_is_not_there_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert invoke("infer", "--model", "keyword", "--limit", "1", "--out", tmp_path).exit_code == 0
+    journal = tmp_path / "surrogate-test" / "keyword.jsonl"
+    before = journal.read_bytes()
     monkeypatch.setenv("PATH", str(tmp_path))
     refused = invoke(*KEYWORD, tmp_path, "--cluster", "slurm", "--shards", "2")
+    # What was answered before is where it was.
+    assert journal.read_bytes() == before
     assert "there is no SLURM here: sbatch, squeue, scancel not found" in str(refused.exception)
 
 

@@ -127,6 +127,10 @@ def divide(journal: Path, shards: Sequence[Path], dialogues: Sequence[str]) -> N
         for line, raw in _answers(journal, record):
             # What the run is no longer over was answered all the same, and is kept.
             files[of.get(line.dialogue, 0)].write(raw)
+        # All of them are whole before one takes its place.
+        for file in files:
+            file.flush()
+            os.fsync(file.fileno())
     journal.unlink()
 
 
@@ -189,7 +193,16 @@ def _in_order(shards: Sequence[Path], records: Sequence[Record]) -> list[int]:
             f"shard {', '.join(missing)} is missing beside {paths.shown(shards[0])}. Make it with "
             "`cradle infer --shard`, or copy it there."
         )
-    return [found[index] for index in range(count)]
+    order = [found[index] for index in range(count)]
+    lists = [records[position].dialogues or [] for position in order]
+    sizes = [len(each) for each in lists]
+    distinct = len(set[str]().union(*lists))
+    if sizes != sorted(sizes, reverse=True) or sizes[0] - sizes[-1] > 1 or distinct < sum(sizes):
+        raise JournalError(
+            f"{paths.shown(shards[0])}: its shards are over different choices of dialogues "
+            f"({', '.join(map(str, sizes))} of them). Make all with the same --limit or --sample."
+        )
+    return order
 
 
 def _whole(parts: Sequence[Record], dialogues: int) -> Record:

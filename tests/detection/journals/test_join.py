@@ -157,6 +157,11 @@ def _unfinished(shards: list[Path]) -> None:
     shards[1].write_bytes(b"".join(lines[:-1]))
 
 
+def _other_limit(shards: list[Path]) -> None:
+    shards[1].unlink()
+    run(KEYWORD, CORPUS, out=shards[1], shard="1/3", limit=5)
+
+
 def _damaged(shards: list[Path]) -> None:
     shards[1].write_bytes(shards[1].read_bytes() + b"{}\n")
 
@@ -172,6 +177,7 @@ def _damaged(shards: list[Path]) -> None:
         (_whole, r"is no shard, but a run by itself"),
         (_other_division, r"is shard 1/4, .* is 0/3. Join those of one division"),
         (_unfinished, r"shard 1/3 answers \d+ of its \d+ user turns. Finish it with"),
+        (_other_limit, r"are over different choices of dialogues \(4, 2, 3 of them\)"),
         (_damaged, r"shard-1-of-3.jsonl, line \d+: the line has missing or unknown fields"),
     ],
 )
