@@ -56,7 +56,7 @@ def test_writing_reading_and_joining_hold_no_run_in_memory(
         for step in (lambda path=path, n=answers: write(path, n), lambda path=path: read(path),
                      lambda path=path: joined(path)):  # fmt: skip
             peaks.setdefault(answers, []).append(peak(step))
-    # An answer that is held takes more than two hundred bytes; the file of a piece, which is all that
-    # there are more of, takes some forty for each of its answers.
+    # An answer that is held takes more than two hundred bytes. There are more pieces, and the file
+    # of each takes some forty for an answer.
     for short, long in zip(peaks[SHORT], peaks[LONG], strict=True):
         assert long - short < 100 * (LONG - SHORT)
