@@ -3,7 +3,8 @@
 The joined journal has the same bytes as that of a process which asks one question after the other:
 one header, and the lines in the order of the corpus, except for what is measured (``started``,
 ``seconds``, and for a service the tokens that it found in its cache). A process that leads many
-dialogues at once writes the same lines in the order in which answers came.
+dialogues at once writes the same lines in the order in which answers came; the log-probabilities
+that the wave engine stores differ in their last digits, by which dialogues advanced together.
 
 Neither way holds a run in memory: lines are sorted in pieces, and the pieces merged.
 """
