@@ -58,8 +58,8 @@ from cradle_lib.detection import (
     load_predictions,
     read_journal,
 )
+from cradle_lib.detection.journals.divide import last_record
 from cradle_lib.detection.journals.join import join as join_shards
-from cradle_lib.detection.journals.join import last_record
 from cradle_lib.detection.journals.places import journal_files
 from cradle_lib.detection.selection import choose_dialogues
 from cradle_lib.errors import ClusterError, CradleError, JournalError

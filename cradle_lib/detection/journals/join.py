@@ -1,4 +1,4 @@
-"""Shards of a run become the one journal that a single process would have written, and back.
+"""Shards of a run become the one journal that a single process would have written.
 
 The joined journal has the same bytes as that of a process which asks one question after the other:
 one header, and the lines in the order of the corpus, except for what is measured (``started``,
@@ -6,33 +6,30 @@ one header, and the lines in the order of the corpus, except for what is measure
 dialogues at once writes the same lines in the order in which answers came; the log-probabilities
 that the wave engine stores differ in their last digits, by which dialogues advanced together.
 
-Neither way holds a run in memory: lines are sorted in pieces, and the pieces merged.
+No run is held in memory: lines are sorted in pieces, and the pieces merged.
 """
 
 from __future__ import annotations
 
 import heapq
-import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from cradle_lib import paths
-from cradle_lib.detection.journals.journal import lock_journal, open_journal
-from cradle_lib.detection.journals.lines import read_lines, whole_lines
+from cradle_lib.detection.journals.divide import answers_and_lines, header_line, last_record
+from cradle_lib.detection.journals.journal import lock_journal
 from cradle_lib.detection.journals.places import parse_shard
-from cradle_lib.detection.session import Prediction
 from cradle_lib.errors import JournalError
 from cradle_lib.files import replacing
 from cradle_lib.record import Record
 
 # Lines that are sorted in memory, some fifty million bytes.
 _TOGETHER: Final = 100_000
-_HEADER: Final = b'{"record": '
 # Place of what is in no list of dialogues.
 _LAST: Final = 1 << 60
 # What says where and with which programs a part was made, and may differ between machines.
@@ -79,7 +76,7 @@ def join(
         whole = _whole(parts, dialogues)
         with replacing(out) as part, part.open("wb") as file:
             for record in _headers(parts, whole):
-                file.write(_as_line({"record": record.model_dump(), "identity": record.identity}))
+                file.write(header_line(record))
             lines = _counted(heapq.merge(*sources), answered := [0] * len(parts))
             file.writelines(lines)
             if turns is not None:
@@ -87,68 +84,6 @@ def join(
             file.flush()
             os.fsync(file.fileno())
     return whole
-
-
-def divide(journal: Path, shards: Sequence[Path], dialogues: Sequence[str]) -> None:
-    """Divides a journal into shards, which then take its place, so that they can go on.
-
-    Args:
-        journal: The journal; it is removed when the shards are written.
-        shards: The journals to write; none of them may exist.
-        dialogues: Ids of the dialogues that the run is to be over, in the order of the corpus.
-
-    Raises:
-        JournalError: If the journal can't be read or is being written, or a shard exists.
-    """
-    if there := [path for path in shards if path.exists()]:
-        raise JournalError(
-            f"{paths.shown(journal)}: is there, and so is {paths.shown(there[0])}, a part of the "
-            "same run. Move away what you don't want."
-        )
-    count = len(shards)
-    of = {name: place % count for place, name in enumerate(dialogues)}
-    with ExitStack() as stack:
-        stack.callback(lock_journal(journal).release)
-        record = last_record(journal)
-        files = [
-            stack.enter_context(stack.enter_context(replacing(path)).open("wb")) for path in shards
-        ]
-        for index, file in enumerate(files):
-            own = list(dialogues[index::count])
-            known = set(record.agreed or ())
-            part = record.model_copy(
-                update={
-                    "shard": f"{index}/{count}",
-                    "dialogues": own,
-                    "agreed": record.agreed and [name for name in own if name in known],
-                    "max_cost": record.max_cost and record.max_cost / count,
-                }
-            )
-            file.write(_as_line({"record": part.model_dump(), "identity": part.identity}))
-        for line, raw in _answers(journal, record):
-            # What the run is no longer over was answered all the same, and is kept.
-            files[of.get(line.dialogue, 0)].write(raw)
-        # All of them are whole before one takes its place.
-        for file in files:
-            file.flush()
-            os.fsync(file.fileno())
-    journal.unlink()
-
-
-def last_record(path: Path) -> Record:
-    """Reads the header that holds, and no answer.
-
-    Raises:
-        JournalError: If there is none.
-    """
-    header = None
-    with open_journal(path) as file:
-        for raw in whole_lines(file, path):
-            header = raw if raw.startswith(_HEADER) or header is None else header
-    for record in read_lines([header] if header else [], path):
-        assert isinstance(record, Record)
-        return record
-    raise JournalError(f"{paths.shown(path)}: holds no header. Make the shard again.")
 
 
 def _in_order(shards: Sequence[Path], records: Sequence[Record]) -> list[int]:
@@ -273,7 +208,7 @@ def _pieces(
         together.clear()
         pieces.append(_read_back(file))
 
-    for number, (line, raw) in enumerate(_answers(path, record)):
+    for number, (line, raw) in enumerate(answers_and_lines(path, record)):
         place = places.get(line.dialogue)
         if place is None:
             # Of dialogues that it is no longer over, or of all, if it lists none.
@@ -316,28 +251,3 @@ def _read_back(file: BinaryIO) -> Iterator[_Line]:
     for line in file:
         place, turn, number, raw = line.split(b" ", 3)
         yield int(place), int(turn), int(number), raw
-
-
-def _answers(path: Path, record: Record) -> Iterator[tuple[Prediction, bytes]]:
-    """Yields the answers that hold, and each one's own line.
-
-    Answers under other settings, which stand only where all of them failed, are left out.
-    """
-    raw = b""
-
-    def remembered(file: BinaryIO) -> Iterator[bytes]:
-        nonlocal raw
-        for raw in whole_lines(file, path):  # noqa: UP028  # the name outlives the loop
-            yield raw
-
-    with open_journal(path) as file:
-        holds = False
-        for line in read_lines(remembered(file), path):
-            if isinstance(line, Record):
-                holds = line.identity == record.identity
-            elif holds:
-                yield line, raw
-
-
-def _as_line(content: Mapping[str, Any]) -> bytes:
-    return (json.dumps(content) + "\n").encode("ascii")

@@ -13,7 +13,8 @@ from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, read_journal, run
 from cradle_lib.detection.journals import join as module
-from cradle_lib.detection.journals.join import divide, join
+from cradle_lib.detection.journals.divide import divide
+from cradle_lib.detection.journals.join import join
 from cradle_lib.errors import JournalError
 
 from ..dialogues import make_corpus
