@@ -241,9 +241,7 @@ def _chances(runs: Sequence[Predictions]) -> list[_Chances]:
     found = []
     for run in runs:
         read = [places(c, a) if c else None for c, a in zip(run.choices, run.answers, strict=False)]
-        kept = np.array(
-            [row for row, place in enumerate(read) if place is not None], dtype=np.int64
-        )
+        kept = np.flatnonzero([place is not None for place in read])
         if not len(kept):
             continue
         each = [place for place in read if place is not None]
