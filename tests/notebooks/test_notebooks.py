@@ -78,6 +78,7 @@ def test_there_is_a_notebook_for_every_section() -> None:
         "error-analysis",
         "error-cases",
         "explore",
+        "explore-annotators",
         "implied",
         "inference",
         "per-label",

@@ -28,6 +28,7 @@ OF_THE_SURROGATE = {
     "annotation-statistics",
     "annotator-confusion",
     "engine-agreement",
+    "explore-annotators",
     "speed",
 }
 PAGES = [path for path in SOURCES if path.stem not in OF_THE_SURROGATE]
