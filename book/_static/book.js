@@ -7,22 +7,22 @@ document.addEventListener("readystatechange", () => {
   }
 });
 
-// The cells of a heat map are one stop of the Tab key. An arrow key goes to the nearest cell that
-// leads anywhere in its direction; a step to the side counts three times as far.
-const DIRECTIONS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
+// The cells of a heat map are one stop of the Tab key. Left and right go from one cell that leads
+// anywhere to the next, row by row; up and down to the nearest one there.
 document.addEventListener("keydown", event => {
-  const [spot, direction] = [event.target.closest?.(".cradle-spot"), DIRECTIONS[event.key]];
-  if (!spot || !direction || event.ctrlKey || event.metaKey || event.altKey) return;
+  const spot = event.target.closest?.(".cradle-spot");
+  if (!spot || !/^Arrow/.test(event.key) || event.ctrlKey || event.metaKey || event.altKey) return;
   event.preventDefault();
-  const middle = e => [e.offsetLeft + e.offsetWidth / 2, e.offsetTop + e.offsetHeight / 2];
-  const [from, [dx, dy]] = [middle(spot), direction];
-  let [next, least] = [null, Infinity];
-  for (const other of spot.parentElement.querySelectorAll(".cradle-spot")) {
-    const [x, y] = middle(other).map((place, axis) => place - from[axis]);
-    const [ahead, aside] = [x * dx + y * dy, Math.abs(x * dy) + Math.abs(y * dx)];
-    if (ahead > 1 && ahead + 3 * aside < least) [next, least] = [other, ahead + 3 * aside];
-  }
-  if (!next) return;
+  const spots = [...spot.parentElement.querySelectorAll(".cradle-spot")];
+  const down = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const far = other => {
+    const ahead = down * (other.offsetTop - spot.offsetTop);
+    return ahead > 1 ? ahead + 3 * Math.abs(other.offsetLeft - spot.offsetLeft) : Infinity;
+  };
+  const next = down
+    ? spots.reduce((one, other) => (far(other) < far(one) ? other : one))
+    : spots[spots.indexOf(spot) + (event.key === "ArrowRight" ? 1 : -1)];
+  if (!next || (down && far(next) === Infinity)) return;
   spot.tabIndex = -1;
   next.tabIndex = 0;
   next.focus();

@@ -70,7 +70,7 @@ def over(images: str, spots: Sequence[Spot]) -> str:
     """Puts links over a picture.
 
     A heat map has hundreds: the Tab key stops at one of them, and from there arrow keys go to the
-    next one in their direction (``book.js``).
+    others (``book.js``).
 
     Args:
         images: Markup of the picture.

@@ -81,6 +81,7 @@ def test_there_is_a_notebook_for_every_section() -> None:
         "explore-annotators",
         "implied",
         "inference",
+        "leaderboard",
         "per-label",
         "results",
         "run-to-run",

@@ -29,6 +29,7 @@ OF_THE_SURROGATE = {
     "annotator-confusion",
     "engine-agreement",
     "explore-annotators",
+    "leaderboard",
     "speed",
 }
 PAGES = [path for path in SOURCES if path.stem not in OF_THE_SURROGATE]
