@@ -82,7 +82,8 @@ def over(images: str, spots: Sequence[Spot]) -> str:
     if not spots:
         return images
     links = "".join(
-        f'<a class="cradle-spot" tabindex="{0 if spot is spots[0] else -1}" href="{spot.link}" title="{spot.title}" '
+        f'<a class="cradle-spot" tabindex="{0 if spot is spots[0] else -1}" href="{spot.link}" '
+        f'title="{spot.title}" '
         f'style="left:{spot.left:.2f}%;top:{spot.top:.2f}%;'
         f'width:{spot.width:.2f}%;height:{spot.height:.2f}%"></a>'
         for spot in spots

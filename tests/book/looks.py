@@ -24,8 +24,8 @@ LOOKS = r"""() => {
   const signs = [...document.querySelectorAll('body *')].flatMap(e => ['::before', '::after']
     .map(part => getComputedStyle(e, part).content)
     .filter(text => /[\ue000-\uf8ff]/.test(text)).map(text => e.className + text));
-  const figures = [...document.images].filter(i => i.checkVisibility() && i.matches('.cradle-figure img'))
-    .map(i => [i.getAttribute('src'), i.getBoundingClientRect().width]);
+  const figures = [...document.querySelectorAll('.cradle-figure img')]
+    .filter(i => i.checkVisibility()).map(i => [i.getAttribute('src'), i.getBoundingClientRect().width]);
   const texts = document.createTreeWalker(document.querySelector('article') ?? document.body, 4);
   const small = [];
   for (let node = texts.nextNode(); node; node = texts.nextNode()) {

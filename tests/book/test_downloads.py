@@ -27,7 +27,9 @@ def files(page: Path) -> Iterator[tuple[str, list[dict[str, str]]]]:
     for name, address in FILE.findall(page.read_text("utf-8")):
         there = html.unescape(address)
         held = address.startswith(HELD)
-        data = base64.b64decode(address[len(HELD) :]) if held else (page.parent / there).read_bytes()
+        data = (
+            base64.b64decode(address[len(HELD) :]) if held else (page.parent / there).read_bytes()
+        )
         content = data.decode("utf-8")
         yield name, list(csv.DictReader(io.StringIO(content, newline="")))
 

@@ -92,9 +92,7 @@ def _with_masks(dialogue: Dialogue, masks: Sequence[int]) -> Dialogue:
     return replace(dialogue, turns=tuple(replace(turn, mask=mask) for turn, mask in turns))
 
 
-def _run(
-    corpus: Corpus, model: str, name: str, given: Mapping[str, Sequence[int]]
-) -> Predictions:
+def _run(corpus: Corpus, model: str, name: str, given: Mapping[str, Sequence[int]]) -> Predictions:
     """A run over the dialogues that somebody labelled, of what they gave to every row of them."""
     places = [place for place, dialogue in enumerate(corpus) if dialogue.id in given]
     part = corpus.subset(places, f"{corpus.name}[{len(places)}]")
