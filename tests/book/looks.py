@@ -25,7 +25,8 @@ LOOKS = r"""() => {
     .map(part => getComputedStyle(e, part).content)
     .filter(text => /[\ue000-\uf8ff]/.test(text)).map(text => e.className + text));
   const figures = [...document.querySelectorAll('.cradle-figure img')]
-    .filter(i => i.checkVisibility()).map(i => [i.getAttribute('src'), i.getBoundingClientRect().width]);
+    .filter(i => i.checkVisibility())
+    .map(i => [i.getAttribute('src'), i.getBoundingClientRect().width]);
   const texts = document.createTreeWalker(document.querySelector('article') ?? document.body, 4);
   const small = [];
   for (let node = texts.nextNode(); node; node = texts.nextNode()) {

@@ -1,8 +1,8 @@
 """Large files that a page holds are put beside it, so that it opens at once.
 
 An executed notebook holds its figures and the files that it offers, as text, so that it can be
-moved and saved as one file. On a page of the site, large ones are links: a figure is loaded when it comes
-into view, and only in the theme that is shown; a file when a reader asks for it.
+moved and saved as one file. On a page of the site, large ones are links: a figure is loaded when it
+comes into view, and only in the theme that is shown; a file when a reader asks for it.
 """
 
 from __future__ import annotations
