@@ -32,6 +32,12 @@ STICKING_OUT = """() => {
 }"""
 FACTS = """() => ({
   help: !!document.querySelector('footer .cradle-help')?.checkVisibility(),
+  header: document.querySelector('header .cradle-help-link, .bd-header-article .cradle-help-link')
+    ?.pathname.endsWith('/help.html') ?? false,
+  ways: ['tel:', 'sms:'].map(way =>
+    document.querySelectorAll(`footer .cradle-help a[href^="${way}"]`).length),
+  unnamed: [...document.querySelectorAll('.cradle-warning')].filter(w =>
+    !w.querySelector('a[href*="help.html"]')).length,
   checked: document.querySelector('footer .cradle-help .checked')?.innerText ?? '',
   purpose: document.querySelector('.cradle-purpose')?.innerText ?? '',
   corpus: document.querySelector('.cradle-banner dd')?.innerText ?? '',
@@ -192,7 +198,9 @@ def test_half_of_the_pages_weigh_less_than_half_a_megabyte(visits: list[Visit]) 
 
 
 def test_every_page_names_help_and_its_purpose(visits: list[Visit]) -> None:
-    assert [v.page for v in visits if not v.facts["help"]] == []
+    assert [v.page for v in visits if not v.facts["help"] or not v.facts["header"]] == []
+    assert [v.page for v in visits if not all(v.facts["ways"])] == []  # type: ignore[call-overload]
+    assert [v.page for v in visits if v.facts["unnamed"]] == []
     assert [v.page for v in visits if "checked on" not in str(v.facts["checked"])] == []
     assert [v.page for v in visits if "Not triage" not in str(v.facts["purpose"])] == []
 
