@@ -54,6 +54,14 @@ def test_a_command_prints_json_or_no_numbers() -> None:
     assert [name for name, source in told.items() if ":," in source] == []
 
 
+@pytest.mark.parametrize("words", [[], ["--help"]], ids=["nothing", "help"])
+def test_help_lists_every_command_and_every_exit_status(words: list[str]) -> None:
+    said = " ".join(CliRunner().invoke(app, words, env={"COLUMNS": "200"}).output.split())
+    assert all(name.split()[0] in said for name, _ in commands(typer.main.get_command(app)))  # type: ignore[arg-type]
+    for status in ("0 for success", "; 1 if a command", "; 2 for anything", "; 130 if interrupted"):
+        assert status in said
+
+
 @pytest.fixture
 def tiny(tmp_path: Path) -> Path:
     path = tmp_path / "tiny.csv"
