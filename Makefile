@@ -1,7 +1,9 @@
 # The two commands are `make book` and `make test`. Both set up what they need in .venv.
 PYTHON ?= python3
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Only files with the hashes of the lock; it lists what each of them depends on.
+LOCKED := $(PIP) --require-hashes --no-deps --requirement requirements/book.lock
 WORKERS ?= 2
 LABEL_STUDIO := $(or $(CRADLE_CACHE),.cache)/label-studio
 
@@ -68,25 +70,39 @@ clean:
 	rm -rf .venv .cache book/_build book/sections .other-corpora .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Resolves all extras together, so that no two of them can ask for different versions.
+# Resolves all extras together, so that no two of them can ask for different versions; then lists the
+# hashes of all files of what the two commands install. Torch and the libraries of its CUDA build have
+# none: which build a machine needs, and where it comes from, depends on the machine.
+COMPILE = .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-header
+SIMPLER := sed "s/python_full_version < '3\.14' and platform_python_implementation == 'CPython' and //; s/ ; sys_platform != 'emscripten' .$$/ \\\\/"
 lock:
 	rm -rf .venv-lock
 	$(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/python -m pip install --quiet '.[book,local,api,cluster,annotation,bundle,inspect,train,lab,dev]'
-	(sed -n '/^#/p' requirements.lock; .venv-lock/bin/python -m pip freeze --exclude cradle-lib \
-	  | sed 's/+cpu$$//' | sed 's/^[^=]*/\L&/; s/^\([^=]*\)_/\1-/' | sort) > requirements.lock.part
-	mv requirements.lock.part requirements.lock
+	.venv-lock/bin/python -m pip install --quiet uv
+	(sed -n '/^#/p' requirements.lock; $(COMPILE) --all-extras pyproject.toml | sed 's/ ;.*//') > lock.part
+	mv lock.part requirements.lock
+	printf 'hatchling>=1.27\neditables>=0.5\n' | $(COMPILE) --generate-hashes --constraint requirements.lock --extra book pyproject.toml - \
+	  | $(SIMPLER) > requirements/book.lock
+	$(COMPILE) --generate-hashes --constraint requirements.lock pyproject.toml \
+	  $(addprefix --extra ,book local api cluster annotation bundle inspect train dev) | $(SIMPLER) \
+	  | awk 'NR == FNR { if (/^[a-z]/) seen[$$0] } NR != FNR { \
+	    if (/^[a-z]/) kept = !($$0 in seen) && !/^(torch|triton|nvidia-|cuda-)/; if (kept) print }' \
+	    requirements/book.lock - > lock.part
+	mv lock.part requirements/dev.lock
 	rm -rf .venv-lock
 
 .venv/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed, this is %s: make PYTHON=python3.12" % sys.version.split()[0])'
+	@$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else "Python 3.11, 3.12 or 3.13 is needed, this is %s: make PYTHON=python3.12" % sys.version.split()[0])'
 	$(PYTHON) -m venv .venv
 
 # A reader of the book needs no deep-learning stack; a developer needs everything.
-.venv/.book: pyproject.toml requirements.lock | .venv/bin/python
-	$(PIP) --editable '.[book]'
+.venv/.book: pyproject.toml requirements/book.lock | .venv/bin/python
+	$(LOCKED)
+	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-.venv/.dev: pyproject.toml requirements.lock | .venv/bin/python
-	$(PIP) --editable '.[book,local,api,cluster,annotation,bundle,inspect,train,dev]'
+# All but torch is there when the second line asks for the rest.
+.venv/.dev: pyproject.toml requirements.lock requirements/book.lock requirements/dev.lock | .venv/bin/python
+	$(LOCKED) --requirement requirements/dev.lock
+	$(PIP) --constraint requirements.lock --no-build-isolation --editable '.[book,local,api,cluster,annotation,bundle,inspect,train,dev]'
 	@touch $@ .venv/.book

@@ -31,6 +31,7 @@ from .scoring.comparison.fates import label_fates as label_fates
 from .scoring.comparison.run_agreement import run_agreement as run_agreement
 from .scoring.core.conventions import Conventions as Conventions
 from .scoring.core.evaluate import evaluate as evaluate
+from .scoring.core.people import annotator_pairs as annotator_pairs
 from .scoring.core.people import annotator_runs as annotator_runs
 from .scoring.errors.confusion import annotator_confusion as annotator_confusion
 from .scoring.errors.confusion import confusion_frame as confusion_frame

@@ -20,6 +20,7 @@ def planned(active: Path | None, tmp_path: Path, *variables: str) -> str:
     """What make would do, in a folder that has no environment of its own."""
     for name in ("Makefile", "pyproject.toml", "requirements.lock"):
         shutil.copy(paths.ROOT / name, tmp_path)
+    shutil.copytree(paths.ROOT / "requirements", tmp_path / "requirements", dirs_exist_ok=True)
     (tmp_path / "tools").mkdir(exist_ok=True)
     shutil.copy(paths.ROOT / "tools/active_environment.py", tmp_path / "tools")
     env = {"PATH": os.environ["PATH"]}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterable
 from datetime import date
+from importlib.metadata import distribution
 from typing import Any
 
 import pytest
@@ -28,6 +30,70 @@ def locked() -> dict[str, Version]:
     pins = [line.split("==") for line in lines if line and not line.startswith("#")]
     assert all(len(pin) == 2 for pin in pins), "every line of the lock is an exact pin"
     return {canonicalize_name(name): Version(pinned) for name, pinned in pins}
+
+
+def hashed(name: str) -> dict[Requirement, list[str]]:
+    """The pins of a lock with hashes, and the hashes of each."""
+    text = (paths.ROOT / "requirements" / name).read_text(encoding="utf-8")
+    found: dict[Requirement, list[str]] = {}
+    for line in text.replace("\\\n", " ").splitlines():
+        pin, *hashes = line.split("--hash=")
+        found[Requirement(pin)] = [each.strip() for each in hashes]
+    return found
+
+
+def installed(extras: Iterable[str]) -> set[str]:
+    """What the project needs in this environment, by the packages' own word, without torch's."""
+    found: set[tuple[str, str]] = set()
+    wanted = [("cradle-lib", extra) for extra in ("", *extras)]
+    while wanted:
+        name, extra = wanted.pop()
+        if (name, extra) in found or name == "torch":
+            continue
+        found.add((name, extra))
+        for line in distribution(name).requires or ():
+            need = Requirement(line)
+            if need.marker is None or need.marker.evaluate({"extra": extra}):
+                wanted += [(canonicalize_name(need.name), each) for each in ("", *need.extras)]
+    return {name for name, _ in found} - {"cradle-lib"}
+
+
+def test_every_file_of_the_two_commands_has_its_hash() -> None:
+    pins, book, dev = locked(), hashed("book.lock"), hashed("dev.lock")
+    for pin, hashes in (book | dev).items():
+        assert hashes, pin
+        assert all(re.fullmatch("sha256:[0-9a-f]{64}", each) for each in hashes), pin
+        [exact] = pin.specifier
+        assert exact.operator == "=="
+        # Those of the build are no dependencies of ours.
+        assert pins.get(canonicalize_name(pin.name), Version(exact.version)) == Version(
+            exact.version
+        )
+
+    def here(lock: Iterable[Requirement]) -> set[str]:
+        return {
+            canonicalize_name(pin.name)
+            for pin in lock
+            if pin.marker is None or pin.marker.evaluate()
+        }
+
+    assert here(book) >= installed(["book"]) | {"hatchling"}
+    assert here([*book, *dev]) >= installed(set(EXTRAS) - {"lab"})
+    # What a machine needs of torch depends on the machine.
+    assert not any(re.match("torch$|triton|nvidia|cuda", name) for name in here([*book, *dev]))
+
+
+def test_the_two_commands_install_by_hash_and_nothing_but_torch_without() -> None:
+    makefile = (paths.ROOT / "Makefile").read_text(encoding="utf-8")
+    assert "LOCKED := $(PIP) --require-hashes --no-deps --requirement requirements/book.lock" in (
+        makefile
+    )
+    book = makefile[makefile.index("\n.venv/.book:") :]
+    assert book.split("\n")[2:4] == [
+        "\t$(LOCKED)",
+        "\t$(PIP) --no-deps --no-build-isolation --editable .",
+    ]
+    assert "\t$(LOCKED) --requirement requirements/dev.lock\n" in makefile
 
 
 def test_the_extras_are_the_parts_of_the_project() -> None:

@@ -6,3 +6,24 @@ document.addEventListener("readystatechange", () => {
     if (box.scrollWidth > box.clientWidth) box.classList.add("full-width");
   }
 });
+
+// The cells of a heat map are one stop of the Tab key. Left and right go from one cell that leads
+// anywhere to the next, row by row; up and down to the nearest one there.
+document.addEventListener("keydown", event => {
+  const spot = event.target.closest?.(".cradle-spot");
+  if (!spot || !/^Arrow/.test(event.key) || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  const spots = [...spot.parentElement.querySelectorAll(".cradle-spot")];
+  const down = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const far = other => {
+    const ahead = down * (other.offsetTop - spot.offsetTop);
+    return ahead > 1 ? ahead + 3 * Math.abs(other.offsetLeft - spot.offsetLeft) : Infinity;
+  };
+  const next = down
+    ? spots.reduce((one, other) => (far(other) < far(one) ? other : one))
+    : spots[spots.indexOf(spot) + (event.key === "ArrowRight" ? 1 : -1)];
+  if (!next || (down && far(next) === Infinity)) return;
+  spot.tabIndex = -1;
+  next.tabIndex = 0;
+  next.focus();
+});

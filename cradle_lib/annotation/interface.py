@@ -65,23 +65,18 @@ RULES: Final = (
 HOTKEYS: Final[Mapping[str, str]] = MappingProxyType(
     dict(zip(LABELS, "12qwerasdfzxcvtg", strict=True))
 )
-# Colours of Okabe and Ito, one for each crisis type; past is told apart by its name.
-_COLOURS: Final = dict(
-    zip(
-        ("alert", *CRISIS_TYPES),
-        (
-            "#E69F00",
-            "#56B4E9",
-            "#0072B2",
-            "#009E73",
-            "#D55E00",
-            "#CC79A7",
-            "#F0E442",
-            "#999999",
-        ),
-        strict=True,
-    )
-)
+# An alert is the only yellow; crisis types have the colours of the book's explorer. Past is told
+# apart by its name.
+_COLOURS: Final = {
+    "alert": "#f0e442",
+    "SI_passive": "#0072b2",
+    "SI_active": "#d55e00",
+    "SH": "#b402fd",
+    "DV": "#625201",
+    "CA": "#a14265",
+    "SHA": "#6992e4",
+    "RA": "#541100",
+}
 # The labels stay in view while the dialogue scrolls; times, which dialogues lack, are hidden.
 _STYLE: Final = (
     ".htx-labels{position:sticky;top:0;z-index:2;padding:.4rem 0;"

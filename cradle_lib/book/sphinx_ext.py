@@ -29,6 +29,7 @@ from cradle_lib.book.notebooks.outputs import (
     remove_orphans,
 )
 from cradle_lib.book.plan import Project
+from cradle_lib.book.site.beside import put_beside
 from cradle_lib.book.site.help_lines import HelpLines, Way, load_help_lines
 from cradle_lib.book.site.search import add_terms
 from cradle_lib.book.site.weight import lighten
@@ -95,6 +96,7 @@ def tidy_site(app: Sphinx, exception: Exception | None) -> None:
     for name in remove_orphans(out, env.found_docs, kept):
         _log.info("[book] removed %s: the book has no such page or file", name)
     place_files(Project(Path(app.srcdir).parent), out)
+    put_beside(out)
     escape_search_titles(out)
     try:
         lighten(out, {file.name for file in (Path(app.srcdir) / "_static").iterdir()})

@@ -203,13 +203,17 @@ class Layout:
                 if paper:
                     yield key, True
 
+        about = {row: record for (row, _), record in records.items()}
         across = list(lines(1))
         stubs = [self._write.column(frame[name], name) for name in self.rows]
         blank = ("",) * (len(self.columns) - 1)
         rows, groups = [], []
         for row, paper in lines(0):
             names = row[len(by_row) - len(self.rows) :]
-            first, *rest = (write(name) for write, name in zip(stubs, names, strict=True))
+            first, *rest = (
+                replace(write(name), link=self._link(about[row], column))
+                for write, column, name in zip(stubs, self.rows, names, strict=True)
+            )
             if paper:
                 first = replace(first, text=f"{first.text} {STATED_MARK}", published=True)
                 rest = [BLANK for _ in rest]

@@ -69,8 +69,8 @@ def take_spots(svg: bytes) -> tuple[bytes, tuple[Spot, ...]]:
 def over(images: str, spots: Sequence[Spot]) -> str:
     """Puts links over a picture.
 
-    By keyboard they are passed over: a heat map has hundreds, and the explorer, where they lead,
-    has the same choice as filters.
+    A heat map has hundreds: the Tab key stops at one of them, and from there arrow keys go to the
+    others (``book.js``).
 
     Args:
         images: Markup of the picture.
@@ -82,9 +82,11 @@ def over(images: str, spots: Sequence[Spot]) -> str:
     if not spots:
         return images
     links = "".join(
-        f'<a class="cradle-spot" tabindex="-1" href="{spot.link}" title="{spot.title}" '
+        f'<a class="cradle-spot" tabindex="{0 if spot is spots[0] else -1}" href="{spot.link}" '
+        f'title="{spot.title}" '
         f'style="left:{spot.left:.2f}%;top:{spot.top:.2f}%;'
         f'width:{spot.width:.2f}%;height:{spot.height:.2f}%"></a>'
         for spot in spots
     )
-    return f'<div class="cradle-map">{images}{links}</div>'
+    told = "Cells that lead to their turns: arrow keys go from one to the next"
+    return f'<div class="cradle-map" role="group" aria-label="{told}">{images}{links}</div>'

@@ -121,8 +121,8 @@ def show(
             their rows.
         published: Whether published values stand in rows under those of the frame or in columns
             beside them; by default in columns if there is one column of values, else in rows.
-        links: For a column of the frame that is shown as it is, the column with the addresses of
-            what it counts, which is not shown.
+        links: For a column of the frame that is shown as it is, or names a row, the column with
+            the addresses of what it counts, which is not shown.
         transpose: Whether the columns of the table are shown as its rows.
         notes: Sentences under the table; text between backticks is shown as code.
         name: Name of the files; made of the caption if not given.

@@ -87,6 +87,35 @@ class Verification:
         return all(finding.kind == "version" for finding in self.findings)
 
 
+def verify_folder(
+    folder: Path | str, corpus: Corpus | None = None
+) -> tuple[list[Verification], list[str]]:
+    """Derives every bundle of a folder anew.
+
+    Args:
+        folder: Its archives are ``*.zip``; others are left alone. A relative one that is not in
+            the working directory is looked for in the repository.
+        corpus: As in :func:`verify`, for all of them.
+
+    Returns:
+        What was found, by file name, and a sentence about each archive that can't be read.
+
+    Raises:
+        ExchangeError: If there is no archive.
+        CorpusError: If a corpus is not here.
+    """
+    folder = Path(folder) if Path(folder).is_dir() else paths.ROOT / folder
+    found, refused = [], []
+    for path in sorted(folder.glob("*.zip")):
+        try:
+            found.append(verify(path, corpus))
+        except ExchangeError as error:
+            refused.append(str(error))
+    if not found and not refused:
+        raise ExchangeError(f"{paths.shown(folder)}: there is no bundle (*.zip) in this folder.")
+    return found, refused
+
+
 def verify(path: Path, corpus: Corpus | None = None) -> Verification:
     """Derives a bundle anew from the corpus.
 

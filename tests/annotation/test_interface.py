@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import pytest
 
 from cradle_lib.annotation.interface import (
@@ -17,7 +18,10 @@ from cradle_lib.annotation.interface import (
     labelling_config,
     title,
 )
+from cradle_lib.display.theme import PALETTE
 from cradle_lib.labels import CRISIS_TYPES, LABELS
+
+from ..display.test_theme import VISION, lab, linear
 
 sdk = pytest.importorskip("label_studio_sdk.label_interface")
 
@@ -86,3 +90,15 @@ def test_several_labels_may_be_chosen_and_listener_turns_are_shown() -> None:
     assert control.get("choice") == "multiple"
     assert shown.get("layout") == "dialogue"
     assert shown.get("granularity") == "paragraph"
+
+
+@pytest.mark.parametrize("vision", VISION)
+def test_an_alert_has_a_colour_unlike_that_of_any_confirm(vision: str) -> None:
+    labels = ET.fromstring(labelling_config()).iter("Label")
+    colours = {label.get("alias"): label.get("background") or "" for label in labels}
+    alert, *confirms = dict.fromkeys(colours.values())
+    assert [colours[name] for name in ("alert_ongoing", "alert_past")] == [alert, alert]
+    # Those of the explorer.
+    assert confirms == list(PALETTE[: len(CRISIS_TYPES)])
+    seen = [lab(np.array(VISION[vision]) @ linear(colour)) for colour in (alert, *confirms)]
+    assert min(float(np.linalg.norm(seen[0] - other)) for other in seen[1:]) > 30

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import re
+from pathlib import Path
+
 # What of a page can be lost without a sign, is no sign at all, or can't be read.
 LOOKS = r"""() => {
   const scrolled = [...document.querySelectorAll('.cradle-scroll, .cradle-math, ' +
@@ -20,13 +24,9 @@ LOOKS = r"""() => {
   const signs = [...document.querySelectorAll('body *')].flatMap(e => ['::before', '::after']
     .map(part => getComputedStyle(e, part).content)
     .filter(text => /[\ue000-\uf8ff]/.test(text)).map(text => e.className + text));
-  const sizes = [...document.images].filter(i => i.checkVisibility() && i.src.includes('svg+xml'))
-    .flatMap(i => {
-      const svg = atob(i.src.split('base64,')[1]);
-      const box = svg.match(/viewBox="0 0 ([\d.]+)/);
-      return [...svg.matchAll(/<text[^>]*font(?:-size)?: ?(?:[a-z0-9]+ )*?([\d.]+)px/g)]
-        .map(m => m[1] * i.getBoundingClientRect().width / box[1]);
-    });
+  const figures = [...document.querySelectorAll('.cradle-figure img')]
+    .filter(i => i.checkVisibility())
+    .map(i => [i.getAttribute('src'), i.getBoundingClientRect().width]);
   const texts = document.createTreeWalker(document.querySelector('article') ?? document.body, 4);
   const small = [];
   for (let node = texts.nextNode(); node; node = texts.nextNode()) {
@@ -37,7 +37,7 @@ LOOKS = r"""() => {
   return {
     unmarked: scrolled.filter(e => !shaded(e)).map(said),
     loose: scrolled.filter(moves).map(said),
-    signs, small, least: Math.min(99, ...sizes),
+    signs, small, figures,
     captions: [...document.querySelectorAll('figcaption')]
       .filter(e => +getComputedStyle(e).fontWeight < 400).map(said),
     finding: first?.innerText ?? '',
@@ -72,3 +72,27 @@ FAINT = r"""() => {
   }
   return [...found].slice(0, 5);
 }"""
+
+_BOX = re.compile(r'viewBox="0 0 ([\d.]+)')
+_SIZE = re.compile(r"<text[^>]*font(?:-size)?: ?(?:[a-z0-9]+ )*?([\d.]+)px")
+
+
+def least_text(page: Path, figures: list[tuple[str, float]]) -> float:
+    """Finds how many pixels high the smallest text on a page's figures is shown.
+
+    Args:
+        page: The file of the page.
+        figures: The source of each figure, and how many pixels wide it is shown.
+
+    Returns:
+        99 without a text.
+    """
+    sizes = [99.0]
+    for source, width in figures:
+        held = source.partition(";base64,")[2]
+        svg = base64.b64decode(held) if held else (page.parent / source).read_bytes()
+        text = svg.decode("utf-8")
+        across = _BOX.search(text)
+        assert across is not None, source
+        sizes += [float(size) * width / float(across[1]) for size in _SIZE.findall(text)]
+    return min(sizes)

@@ -4,31 +4,40 @@ from __future__ import annotations
 
 import base64
 import csv
+import html
 import io
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser
 
 from .site import Site
 
 pytestmark = pytest.mark.xdist_group("book")
 
-FILE = re.compile(r'download="([^"]+\.csv)"[^>]*href="data:text/csv;base64,([^"]+)"')
+FILE = re.compile(r'download="([^"]+\.csv)"[^>]*href="([^"]+)"')
+HELD = "data:text/csv;base64,"
 NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|inf)")
 WORDLESS = re.compile(r"[\W_]*")
 
 
-def files(text: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    for name, held in FILE.findall(text):
-        content = base64.b64decode(held).decode("utf-8")
+def files(page: Path) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    for name, address in FILE.findall(page.read_text("utf-8")):
+        there = html.unescape(address)
+        held = address.startswith(HELD)
+        data = (
+            base64.b64decode(address[len(HELD) :]) if held else (page.parent / there).read_bytes()
+        )
+        content = data.decode("utf-8")
         yield name, list(csv.DictReader(io.StringIO(content, newline="")))
 
 
 def test_what_is_missing_in_a_file_is_empty(site: Site) -> None:
     wrong, columns = [], 0
     for page in site.pages:
-        for name, rows in files((site.folder / page).read_text("utf-8")):
+        for name, rows in files(site.folder / page):
             for column in rows[0] if rows else ():
                 known = [row[column] for row in rows if row[column]]
                 columns += any(map(NUMBER.fullmatch, known))
@@ -47,3 +56,16 @@ def test_every_table_and_heat_map_comes_with_its_numbers(site: Site) -> None:
         seen += shown
         assert len(FILE.findall(text)) >= shown, page
     assert seen > 50
+
+
+@pytest.mark.parametrize("name", ["conventions", "results"])
+def test_a_file_is_there_under_its_name(site: Site, browser: Browser, name: str) -> None:
+    page = browser.new_page()
+    page.goto(site.url(f"sections/{name}.html"))
+    for kind in ("CSV", "LaTeX", "JSON")[: 3 if name == "conventions" else 2]:
+        link = page.locator(".cradle-downloads a", has_text=kind).first
+        with page.expect_download() as download:
+            link.click()
+        assert download.value.suggested_filename == link.get_attribute("download")
+        assert download.value.path().stat().st_size > 100
+    page.close()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -14,6 +17,7 @@ from .test_pages import violations
 pytestmark = pytest.mark.xdist_group("book")
 
 EXPLORER = "sections/explore.html"
+INTO = re.compile(r"explore(?:-annotators)?\.html#")
 EVERYTHING = "document, {%s}"
 VIEWS = {
     "list": "#m=keyword,tfidf&f=gold:alert",
@@ -21,12 +25,22 @@ VIEWS = {
 }
 
 
+@dataclass(frozen=True)
+class Link:
+    """A link into an explorer: its page, the address in it, what it shows, and in which table."""
+
+    page: str
+    hash_: str
+    shown: str
+    caption: str
+
+
 class Links(HTMLParser):
-    """Collects the links into the explorer, with what they show."""
+    """Collects the links into the explorers."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.found: list[tuple[str, str, str]] = []
+        self.found: list[Link] = []
         self._open: tuple[str, str] | None = None
         self._text = ""
         self._caption = ""
@@ -37,7 +51,7 @@ class Links(HTMLParser):
         values = {name: value or "" for name, value in attributes}
         if tag == "caption":
             self._caption, self._in_caption = "", True
-        elif tag == "a" and "explore.html#" in values.get("href", ""):
+        elif tag == "a" and INTO.match(values.get("href", "")):
             self._open, self._text = (values["href"], values.get("title", "")), ""
 
     def handle_data(self, data: str) -> None:
@@ -48,8 +62,8 @@ class Links(HTMLParser):
         if tag == "caption":
             self._in_caption = False
         elif tag == "a" and self._open is not None:
-            link, title = self._open
-            self.found.append((link.partition("#")[2], title or self._text, self._caption))
+            page, _, hash_ = self._open[0].partition("#")
+            self.found.append(Link(page, f"#{hash_}", self._open[1] or self._text, self._caption))
             self._open = None
 
 
@@ -60,32 +74,53 @@ def number(shown: str) -> int | None:
 
 
 @pytest.fixture(scope="module")
-def explorer(site: Site, browser: Browser) -> Page:
-    page = browser.new_page()
-    page.goto(site.url(EXPLORER))
-    page.locator("#cradle-explorer[data-ready]").wait_for(state="attached")
-    return page
+def counted(site: Site, browser: Browser) -> Callable[[str, list[str]], list[dict[str, Any]]]:
+    """Says for addresses in an explorer what is behind them."""
+    pages: dict[str, Page] = {}
+
+    def count(name: str, hashes: list[str]) -> list[dict[str, Any]]:
+        if name not in pages:
+            pages[name] = browser.new_page()
+            pages[name].goto(site.url(f"sections/{name}"))
+            pages[name].locator("#cradle-explorer[data-ready]").wait_for(state="attached")
+        asked = "all => all.map(hash => cradleExplorer.count(hash))"
+        found: list[dict[str, Any]] = pages[name].evaluate(asked, hashes)
+        return found
+
+    return count
 
 
 @pytest.mark.parametrize(
     ("name", "least"),
-    [("confusion", 500), ("before-after", 100), ("error-analysis", 200), ("error-cases", 40)],
+    [
+        ("confusion", 500),
+        ("before-after", 100),
+        ("error-analysis", 350),
+        ("error-cases", 40),
+        ("annotator-confusion", 60),
+        ("annotation-statistics", 8),
+        ("results", 3),
+        ("inference-smollm2-135m", 1),
+    ],
 )
 def test_every_number_leads_to_exactly_as_many_turns(
-    site: Site, explorer: Page, name: str, least: int
+    site: Site,
+    counted: Callable[[str, list[str]], list[dict[str, Any]]],
+    name: str,
+    least: int,
 ) -> None:
     links = Links((site.folder / f"sections/{name}.html").read_text("utf-8")).found
-    hashes = [f"#{hash_}" for hash_, _, _ in links]
-    asked = explorer.evaluate("all => all.map(hash => cradleExplorer.count(hash))", hashes)
+    [page] = {link.page for link in links}
     checked = 0
-    for (hash_, shown, caption), behind in zip(links, asked, strict=True):
-        assert behind["unknown"] == [], hash_
-        assert behind["turns"] > 0, hash_
+    for link, behind in zip(links, counted(page, [link.hash_ for link in links]), strict=True):
+        assert behind["unknown"] == [], link
+        assert behind["turns"] > 0, link
         # Percents of the same cells stand beside those of the paper.
-        percents = "in words" in caption or "that the paper states" in caption
-        count = None if percents or "d=" in hash_ else number(shown)
+        percents = "in words" in link.caption or "that the paper states" in link.caption
+        count = None if percents or "d=" in link.hash_ else number(link.shown)
         if count is not None:
-            assert behind["pairs"] == count, (hash_, shown)
+            unit = "dialogues" if "in dialogues" in link.caption else "pairs"
+            assert behind[unit] == count, link
             checked += 1
     assert checked >= least
 
@@ -99,6 +134,36 @@ def test_a_cell_of_a_heat_map_can_be_clicked(site: Site, browser: Browser) -> No
     page.locator("#cradle-explorer[data-ready]").wait_for(state="attached")
     assert page.locator(".count").inner_text().startswith(f"{count} pairs ")
     assert 0 <= page.locator("#cradle-explorer").evaluate("e => e.getBoundingClientRect().top") < 99
+    page.close()
+
+
+def test_cells_are_one_stop_of_the_tab_key_and_arrows_go_between_them(
+    site: Site, browser: Browser
+) -> None:
+    page = browser.new_page(viewport={"width": WIDE[0], "height": WIDE[1]})
+    page.goto(site.url("sections/confusion.html"))
+    box = page.locator(".cradle-map").nth(1)
+    spots = box.locator(".cradle-spot")
+    tops = spots.evaluate_all("all => all.map(e => Math.round(e.offsetTop / 5))")
+    assert spots.evaluate_all("all => all.filter(e => e.tabIndex === 0).length") == 1
+
+    def at(key: str) -> int:
+        page.keyboard.press(key)
+        place: int = spots.evaluate_all("all => all.indexOf(document.activeElement)")
+        return place
+
+    spots.first.focus()
+    every = [*range(1, len(tops)), len(tops) - 1]
+    assert [at("ArrowRight") for _ in tops] == every
+    above = at("ArrowUp")
+    assert tops[above] < tops[-1]
+    assert tops[at("ArrowDown")] > tops[above]
+    # They stand row by row.
+    assert tops == sorted(tops)
+    title = page.evaluate("document.activeElement.title")
+    page.keyboard.press("Enter")
+    page.locator("#cradle-explorer[data-ready]").wait_for(state="attached")
+    assert page.locator(".count").inner_text().startswith(f"{number(title):,} pair")
     page.close()
 
 

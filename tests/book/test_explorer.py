@@ -20,10 +20,11 @@ from cradle_lib.detection import Predictions
 from cradle_lib.detection.parsing import OUTCOMES
 from cradle_lib.detection.session import Answer, Session
 from cradle_lib.display.explorer.explorer import Explorer, explore
-from cradle_lib.display.explorer.links import with_links
+from cradle_lib.display.explorer.links import link_to_turns, with_links
 from cradle_lib.labels import BITS, format_mask
 from cradle_lib.prompts import load_template
 from cradle_lib.scoring.errors.confusion import confusion_frame
+from cradle_lib.scoring.errors.stage_orders import stage_orders
 from cradle_lib.scoring.errors.taxonomy import KINDS, error_counts, label_pairs
 
 from ..forty_dialogues import HOSTILE, corpus, make_run, runs
@@ -131,6 +132,31 @@ def test_every_kind_of_error_is_behind_its_address(
         for row, each in zip(table.itertuples(), asked, strict=True):
             share = row.unit == "share"
             assert (each["turns"] / quiet if share else each["pairs"]) == row.value, row.quantity
+
+
+def test_every_order_of_stages_is_behind_its_address(
+    open_page: Callable[..., Page], systems: list[Predictions]
+) -> None:
+    page = open_page()
+    for run in systems:
+        frame = stage_orders(run)
+        shown = frame.rename(columns={"gold": "gold_order", "tagged": "tagged_order"})
+        found = counts(page, with_links(shown)["link"].map(hash_of).tolist())
+        assert [each["dialogues"] for each in found] == frame["value"].tolist()
+        assert frame["value"].astype(bool).sum() > 1
+
+
+def test_turns_that_an_address_names_are_those_that_are_there(
+    open_page: Callable[..., Page], systems: list[Predictions]
+) -> None:
+    rows = systems[0].to_frame().iloc[[3, 17, 40]]
+    places = [f"{row.dialogue}.{row.turn}" for row in rows.itertuples()]
+    page = open_page()
+    [found] = counts(page, [hash_of(link_to_turns(among=places))])
+    assert found["rows"] == [3, 17, 40]
+    page = open_page(hash_of(link_to_turns(among=[*places, "d0000.99", "d9999.0"])))
+    assert "d0000.99, d9999.0" in page.locator(".problem").inner_text()
+    assert "3 turns that the address names" in page.locator(".count").inner_text()
 
 
 def test_terms_about_whole_turns_count_what_the_frames_count(

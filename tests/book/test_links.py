@@ -9,7 +9,7 @@ import pytest
 
 from .site import Site
 
-EXPLORER = "sections/explore.html"
+EXPLORERS = {"sections/explore.html", "sections/explore-annotators.html"}
 pytestmark = pytest.mark.xdist_group("book")
 
 
@@ -40,7 +40,7 @@ def test_every_link_inside_the_book_leads_somewhere(site: Site) -> None:
             path = unquote(parts.path).lstrip("/") or "index.html"
             anchors = pages[path].anchors if path in pages else {"", parts.fragment}
             # What these address is no anchor: it is followed where numbers are.
-            anchors |= {unquote(parts.fragment)} if path == EXPLORER else set()
+            anchors |= {unquote(parts.fragment)} if path in EXPLORERS else set()
             if not (site.folder / path).is_file() or unquote(parts.fragment) not in anchors:
                 broken.append(f"{name} -> {target}")
     assert broken == []

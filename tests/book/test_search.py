@@ -9,6 +9,7 @@ import pytest
 from docutils import nodes
 from docutils.utils import new_document
 
+from cradle_lib import paths
 from cradle_lib.book.site.search import terms_of, words_on_figures
 from cradle_lib.errors import BookError
 from cradle_lib.labels import LABELS
@@ -43,6 +44,18 @@ def test_terms_figures_and_labels_lead_to_pages(tmp_path: Path) -> None:
     }
     others = [(page, term) for page, term, leads in found if not leads]
     assert others == [("sections/all", "Figure 13"), ("sections/all", "Figure 14")]
+
+
+def test_the_papers_index_has_every_table_and_figure_with_its_state() -> None:
+    # The paper has twelve tables and fourteen figures.
+    led = {term for _, term, _ in terms_of(paths.BOOK)}
+    assert led >= {f"Table {n}" for n in range(1, 13)} | {f"Figure {n}" for n in range(1, 15)}
+    text = (paths.BOOK / "paper-index.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1:-1] for line in text.splitlines() if line.startswith("|")][2:]
+    assert len(rows) >= 20
+    for row in rows:
+        assert len(row) == 4, row
+        assert all(cell.strip() for cell in row), row
 
 
 def test_a_book_without_terms_is_searched_by_its_words(tmp_path: Path) -> None:

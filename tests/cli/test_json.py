@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,14 +21,9 @@ from cradle_lib.detection import read_journal
 
 #: What they print is text, a place, or the progress of what they do.
 WITHOUT = {
-    "annotate collect",
     "annotate export",
-    "annotate import",
-    "bundle",
     "data fetch",
-    "export inspect",
     "fork",
-    "import inspect",
     "models fetch",
     "models serve",
     "prompts import",
@@ -51,6 +49,17 @@ def test_a_command_prints_json_or_no_numbers() -> None:
         if not any("--json" in parameter.opts for parameter in command.params)
     }
     assert silent == WITHOUT
+    # A number of anything is written with marks between its thousands.
+    told = {name: inspect.getsource(found[name].callback) for name in silent}
+    assert [name for name, source in told.items() if ":," in source] == []
+
+
+@pytest.mark.parametrize("words", [[], ["--help"]], ids=["nothing", "help"])
+def test_help_lists_every_command_and_every_exit_status(words: list[str]) -> None:
+    said = " ".join(CliRunner().invoke(app, words, env={"COLUMNS": "200"}).output.split())
+    assert all(name.split()[0] in said for name, _ in commands(typer.main.get_command(app)))  # type: ignore[arg-type]
+    for status in ("0 for success", "; 1 if a command", "; 2 for anything", "; 130 if interrupted"):
+        assert status in said
 
 
 @pytest.fixture
@@ -86,6 +95,11 @@ def test_what_is_printed_is_json_and_nothing_else(tiny: Path, tmp_path: Path) ->
     cost = cradle("estimate", "--model", "gpt-5.1", "--corpus", tiny)
     assert cost["calls"] == 6
     assert 0 < cost["dollars"]["with_caching"] <= cost["dollars"]["highest"]
+    said = tmp_path / "said"
+    said.mkdir()
+    (said / "one.txt").write_text("User: Hello.\nListener: Hi.\n", encoding="utf-8")
+    collected = cradle("annotate", "collect", said, "--out", tmp_path / "mine.csv")
+    assert (collected["dialogues"], collected["turns"]) == (1, 2)
     listed = {model["id"]: model["runs"] for model in cradle("models", "list")["models"]}
     assert "surrogate-test" in listed["smollm2-135m"]
 
@@ -108,3 +122,19 @@ def test_a_table_on_a_terminal_of_80_columns_breaks_no_word(
         assert "\u2026" not in shown
         table = [line for line in shown.splitlines() if line[:1] in "│┃┏└"]
         assert max(map(len, table)) <= 80
+
+
+def test_bash_completes_commands_and_their_options() -> None:
+    script = """
+        source <(_CRADLE_COMPLETE=source_bash cradle)
+        for words in "cradle lead" "cradle annotate ag" "cradle verify --js"; do
+          COMP_WORDS=($words); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); COMPREPLY=()
+          _cradle_completion cradle
+          echo "${COMPREPLY[@]}"
+        done
+    """
+    env = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+    done = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, check=False, env=env, cwd=paths.ROOT
+    )
+    assert done.stdout.split() == ["leaderboard", "agreement", "--json"], done.stderr

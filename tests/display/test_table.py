@@ -523,3 +523,20 @@ def test_a_column_that_is_shown_as_it_is_has_the_links_of_another_one() -> None:
     assert len(shown.grid.rows) == 1
     with pytest.raises(BookError, match="no column 'gone'"):
         show(frame, "Most", rows="system", links={"most": "gone"})
+
+
+def test_a_name_of_a_row_leads_to_what_it_counts() -> None:
+    frame = pd.DataFrame(
+        {
+            "system": ["a", "a", "b", "b"],
+            "lost": [3, 3, 0, 0],
+            "where": ["there.html#a", "there.html#a", "there.html#b", "there.html#b"],
+            "score": ["x", "y", "x", "y"],
+            "value": [0.1, 0.2, 0.3, 0.4],
+        }
+    )
+    page = show(
+        frame, "c", rows=["system", "lost"], columns="score", links={"lost": "where"}
+    )._repr_html_()
+    assert page.count("there.html") == 1
+    assert '<a href="there.html#a">3</a>' in page

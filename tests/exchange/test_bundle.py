@@ -21,7 +21,7 @@ from cradle_lib.errors import ExchangeError
 from cradle_lib.exchange.archive import read_archive, write_archive
 from cradle_lib.exchange.bundle import bundle
 from cradle_lib.exchange.leaderboard import leaderboard
-from cradle_lib.exchange.verify import verify
+from cradle_lib.exchange.verify import verify, verify_folder
 
 pytest.importorskip("rocrate")
 Lines = list[dict[str, Any]]
@@ -245,3 +245,26 @@ def test_the_commands_end_with_the_status_that_they_promise(
     assert [row["holds"] for row in json.loads(told)["rows"]].count(True) == 1
     # A file of somebody's own has to be named.
     assert isinstance(CliRunner().invoke(app, ["verify", "bundles/a.zip"]).exception, ExchangeError)
+
+
+def test_a_folder_says_what_can_be_read_of_it(made: Path, corpus: Corpus, tmp_path: Path) -> None:
+    folder = tmp_path / "bundles"
+    folder.mkdir()
+    with pytest.raises(ExchangeError, match="no bundle"):
+        verify_folder(folder, corpus)
+    shutil.copy(made, folder / "b.zip")
+    (folder / "a.zip").write_text("no archive")
+    (folder / "notes.txt").write_text("mine")
+    found, refused = verify_folder(folder, corpus)
+    assert [one.path.name for one in found] == ["b.zip"]
+    assert len(refused) == 1
+    assert "a.zip" in refused[0]
+
+
+def test_the_bundles_that_ship_are_derived_in_full() -> None:
+    found, refused = verify_folder("data/bundles")
+    assert refused == []
+    assert {one.path.stem: one.holds for one in found} == {
+        "keyword": True,
+        "smollm2-135m-tuned": True,
+    }

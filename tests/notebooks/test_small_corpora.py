@@ -28,6 +28,8 @@ OF_THE_SURROGATE = {
     "annotation-statistics",
     "annotator-confusion",
     "engine-agreement",
+    "explore-annotators",
+    "leaderboard",
     "speed",
 }
 PAGES = [path for path in SOURCES if path.stem not in OF_THE_SURROGATE]

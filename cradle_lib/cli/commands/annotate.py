@@ -49,10 +49,15 @@ _SHOWN_WARNINGS = 20
 def collect(
     folder: Annotated[Path, typer.Argument(help="Folder with a text file for each dialogue.")],
     file: Annotated[Path, typer.Option("--out", help="Corpus to write: .parquet or .csv.")],
+    as_json: JsonOption = False,
 ) -> None:
     """Turn a folder of text files into a corpus without labels."""
     corpus = read_folder(folder)
     write_release(corpus, file)
+    if as_json:
+        counts = {"dialogues": len(corpus), "turns": len(corpus.turns)}
+        typer.echo(json.dumps({**counts, "corpus": str(file)}, indent=2))
+        return
     out.print(f"{len(corpus):,} dialogues, {len(corpus.turns):,} turns: {paths.shown(file)}")
 
 
@@ -122,6 +127,7 @@ def import_(
     table: Annotated[
         Path | None, typer.Option("--out", help="Table to write; default: in the study's folder.")
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Read Label Studio's exports into one table, or refuse them."""
     target = table if table is not None else study / "annotations.parquet"
@@ -135,6 +141,10 @@ def import_(
     annotations = read_exports(exports, expected, loaded, users)
     write_annotations(annotations, target)
     found = find_warnings(annotations)
+    if as_json:
+        told = {"annotations": len(annotations.entries), "table": str(target)}
+        typer.echo(json.dumps({**told, "warnings": list(map(str, found))}, indent=2))
+        return
     for warning in found[:_SHOWN_WARNINGS]:
         err.print(f"warning: {warning}", markup=False)
     if len(found) > _SHOWN_WARNINGS:

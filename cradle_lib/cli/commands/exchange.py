@@ -21,10 +21,9 @@ from cradle_lib.cli.options import (
     parse_conventions,
 )
 from cradle_lib.corpus import load_corpus
-from cradle_lib.errors import ExchangeError
 from cradle_lib.exchange.bundle import bundle as write_bundle
 from cradle_lib.exchange.leaderboard import leaderboard as rank
-from cradle_lib.exchange.verify import Verification
+from cradle_lib.exchange.verify import Verification, verify_folder
 from cradle_lib.exchange.verify import verify as derive
 from cradle_lib.scoring.core.report import json_rows
 from cradle_lib.statistics.bootstrap import DRAWS
@@ -46,6 +45,7 @@ def bundle(
     license: Annotated[
         str | None, typer.Option(help="Address of the licence of the bundle.")
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Make one archive of a run, its scores and checksums, for others to check: an RO-Crate."""
     loaded = load_corpus(corpus, split)
@@ -59,8 +59,13 @@ def bundle(
         seed=seed,
         license=license,
     )
-    out.print(f"Bundle: {paths.shown(target)} ({target.stat().st_size:,} bytes)")
-    out.print(f"{run.over}. Others check it with `cradle verify {target.name}`.")
+    size = target.stat().st_size
+    if as_json:
+        counts = {"dialogues": len(run.corpus), "turns": len(run.masks), "bytes": size}
+        typer.echo(json.dumps({**counts, "bundle": str(target)}, indent=2))
+    else:
+        out.print(f"Bundle: {paths.shown(target)} ({size:,} bytes)")
+        out.print(f"{run.over}. Others check it with `cradle verify {target.name}`.")
     if not loaded.synthetic:
         err.print(
             "No text of a dialogue is in it, but answers may quote some: read before sharing."
@@ -103,14 +108,7 @@ def leaderboard(
     The exit status is 1 if a bundle can't be read or something in it does not match.
     """
     loaded = load_corpus(corpus, split) if corpus is not None else None
-    bundles, refused = [], []
-    for path in sorted(folder.glob("*.zip")):
-        try:
-            bundles.append(derive(path, loaded))
-        except ExchangeError as error:
-            refused.append(str(error))
-    if not bundles and not refused:
-        raise ExchangeError(f"{paths.shown(folder)}: there is no bundle (*.zip) in this folder.")
+    bundles, refused = verify_folder(folder, loaded)
     frame = rank(bundles)
     if as_json:
         typer.echo(json.dumps({"rows": json_rows(frame), "refused": refused}, indent=2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from cradle_lib import paths
 from cradle_lib.cli.console import out
-from cradle_lib.cli.options import CorpusOption, SplitOption
+from cradle_lib.cli.options import CorpusOption, JsonOption, SplitOption
 from cradle_lib.corpus import load_corpus
 from cradle_lib.exchange.inspect_log import export_log, import_log
 
@@ -35,10 +36,14 @@ def to_log(
     log: Annotated[
         Path | None, typer.Option("--out", help="Log to write; default: MODEL.eval in logs/.")
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Write a run as a log that `inspect view` opens, with one sample for each dialogue."""
     target = log or Path("logs") / f"{journal.stem}.eval"
     number = export_log(journal, load_corpus(corpus, split), target)
+    if as_json:
+        typer.echo(json.dumps({"dialogues": number, "log": str(target)}, indent=2))
+        return
     out.print(f"{number:,} dialogues: {paths.shown(target)}. It holds their text.")
     out.print(f"Open it with `inspect view --log-dir {target.parent}`.")
 
@@ -52,8 +57,12 @@ def from_log(
         Path | None,
         typer.Option("--out", help="Journal to write; default: runs/CORPUS/MODEL.jsonl."),
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Turn a log of Inspect into a journal, which is scored as any other."""
     target, number = import_log(log, load_corpus(corpus, split), journal)
+    if as_json:
+        typer.echo(json.dumps({"answers": number, "journal": str(target)}, indent=2))
+        return
     out.print(f"{number:,} answers: {paths.shown(target)}")
     out.print(f"Next: cradle score {paths.shown(target)}")

@@ -22,6 +22,8 @@ function cellOptions(counts, what) {
     ["Label", model.cells.slice(0, model.none).map(cell => [cell, cell, of(cell)])]];
 }
 
+const ORDERS_TOLD = ["neither", "alert only", "confirm only", "alert, then confirm", "both on one turn", "confirm, then alert"];
+
 function fillControls() {
   const { filter, systems } = state;
   const [a, b] = systems.map(index => model.systems[index]);
@@ -39,6 +41,11 @@ function fillControls() {
   options("both", [["", "Anything"], ...(b ? bothOptions(a, b) : [])], bothValue());
   const wrong = countTurns(found, TURN_TERMS.systems_wrong, model.systems.length + 1, turn => model.wrong[turn]);
   options("systems_wrong", [["", "Any number"], ...Array.from(wrong, (count, i) => [String(i), i === model.systems.length ? `all ${i}` : String(i), count])], value("systems_wrong"));
+  for (const [name, of] of [["gold_order", null], ["tagged_order", a]]) {
+    const orders = ordersOf(of);
+    const counts = countTurns(found, TURN_TERMS[name], ORDERS.length, turn => orders[model.turnDialogue[turn]]);
+    options(name, [["", "Any order"], ...ORDERS.map((order, i) => [order, ORDERS_TOLD[i], counts[i]])], value(name));
+  }
   for (const name of ["scenario", "timing"]) {
     const about = model.about[name];
     control(name).closest("label").hidden = !about;

@@ -2,6 +2,8 @@
 // a disk may not fetch, but it may load scripts.
 
 const root = document.getElementById("cradle-explorer");
+// What the labels are called that systems are held against.
+const GOLD = root.dataset.gold;
 const find = selector => root.querySelector(selector);
 const handed = new Map();
 

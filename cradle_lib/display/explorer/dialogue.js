@@ -41,7 +41,7 @@ function lanesOf(state, found, go) {
     box.onclick = () => go({ row });
     return box;
   };
-  const gold = lane("Gold", "gold", across.map(row => {
+  const gold = lane(GOLD, "gold", across.map(row => {
     const mask = model.rowGold[at(dialogue, row)];
     return cell(row, marksOfGold(mask), toldOfGold(mask));
   }));
@@ -51,14 +51,14 @@ function lanesOf(state, found, go) {
     return cell(row, marksOfSystem(model.systems[index], turn), toldOfSystem(model.systems[index], turn).join("; "));
   })));
   return made("table", { class: "lanes" },
-    made("caption", { class: "visually-hidden" }, `Gold labels and tags of dialogue ${model.dialogues[dialogue]}, turn by turn`),
+    made("caption", { class: "visually-hidden" }, `${GOLD} labels and tags of dialogue ${model.dialogues[dialogue]}, turn by turn`),
     made("thead", {}, made("tr", {}, made("td", {}, "Turn"), ...heads)),
     made("tbody", {}, gold, ...systems));
 }
 
 // On a phone one lane is shown at a time.
 function laneChooser(state, table) {
-  const select = made("select", {}, ...["Gold", ...state.systems.map(index => model.systems[index].name)].map((name, i) => made("option", { value: i }, name)));
+  const select = made("select", {}, ...[GOLD, ...state.systems.map(index => model.systems[index].name)].map((name, i) => made("option", { value: i }, name)));
   const show = () => table.querySelectorAll("tbody tr").forEach((row, i) => row.classList.toggle("shown", i === Number(select.value)));
   select.value = String(Math.min(laneChooser.last ?? 1, state.systems.length));
   select.onchange = () => { laneChooser.last = Number(select.value); show(); };

@@ -6,6 +6,7 @@ CSS classes: ``cradle-explorer``, and those under it; they are in ``explorer.css
 from __future__ import annotations
 
 import hashlib
+import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -41,11 +42,13 @@ class Explorer:
         corpus: All dialogues.
         runs: Runs over them or over parts of them.
         text: Whether what is said may be shown; of the surrogate it may always.
+        gold: What the labels of the corpus are called.
     """
 
     corpus: Corpus
     runs: tuple[Predictions, ...]
     text: bool
+    gold: str = "Gold"
 
     @cached_property
     def files(self) -> dict[str, str]:
@@ -83,6 +86,7 @@ class Explorer:
         return Template(_read("explorer.html")).substitute(
             folder=f"{top}{self.folder}/",
             help=f"{top}help.html",
+            gold=html.escape(self.gold),
             text="yes" if self.text else "no",
             part=packed.PART,
             notice=f'<p class="notice" role="note">{_TEXT[kind]}</p>' if _TEXT[kind] else "",
@@ -100,7 +104,9 @@ class Explorer:
         return f"Explorer of {len(self.corpus):,} dialogues and {len(self.runs)} systems"
 
 
-def explore(corpus: Corpus, runs: Sequence[Predictions], *, text: bool = False) -> Explorer:
+def explore(
+    corpus: Corpus, runs: Sequence[Predictions], *, text: bool = False, gold: str = "Gold"
+) -> Explorer:
     """Shows all dialogues of a corpus with what systems tagged, to be looked through.
 
     Args:
@@ -108,6 +114,7 @@ def explore(corpus: Corpus, runs: Sequence[Predictions], *, text: bool = False) 
         runs: Runs over them or over parts of them, each of another system.
         text: Whether the text of a corpus that is not the surrogate is put into the site, and what
             systems wrote about it: only for a site that is not published.
+        gold: What the labels of the corpus are called.
 
     Returns:
         The explorer. A notebook shows it by itself; it works on a page of the book.
@@ -123,7 +130,7 @@ def explore(corpus: Corpus, runs: Sequence[Predictions], *, text: bool = False) 
             f"two runs are called {min(twice)!r}: their tags could not be told apart. "
             "Leave one of them out, or give it another name."
         )
-    return Explorer(corpus, tuple(runs), text=text or corpus.synthetic)
+    return Explorer(corpus, tuple(runs), text=text or corpus.synthetic, gold=gold)
 
 
 def _colours() -> str:

@@ -2,7 +2,7 @@
 
 // A label is in exactly one pair of its turn: a gold label and the tag that answers it, or none.
 const PAIR_TERMS = { gold: 1, tagged: 2, category: 4 };
-const TURN_TERMS = { outcome: 8, both: 16, systems_wrong: 32, scenario: 64, timing: 128, text: 256 };
+const TURN_TERMS = { outcome: 8, both: 16, systems_wrong: 32, scenario: 64, timing: 128, text: 256, gold_order: 512, tagged_order: 1024, among: 2048 };
 
 // Values of `gold` and `tagged`: a cell, `any` label, a stage or a crisis type.
 function cellSet(values) {
@@ -25,6 +25,25 @@ function categorySet(values) {
 }
 
 const memberOf = (names, values) => Uint8Array.from(names, name => (values.includes(name) ? 1 : 0));
+
+const ORDERS = ["neither", "alert_only", "confirm_only", "alert_first", "same_turn", "confirm_first"];
+const ALERTS = 3;
+
+// In which order the stages come first in a dialogue, for masks by user turn: a place in ORDERS.
+function orderOf(dialogue, masks) {
+  const [from, to] = [model.turnStart[dialogue], model.turnStart[dialogue + 1]];
+  const first = stage => masks.subarray(from, to).findIndex(mask => mask & stage);
+  const [alert, confirm] = [first(ALERTS), first(0xffff & ~ALERTS)];
+  if (alert < 0 || confirm < 0) return (alert >= 0) + 2 * (confirm >= 0);
+  return 4 - Math.sign(confirm - alert);
+}
+
+// The same for all dialogues; those that a system was not asked about have none.
+function ordersOf(system) {
+  const asked = dialogue => !system || (lengthOf(dialogue) && system.outcome[model.turnStart[dialogue]] !== NOT_ASKED);
+  const masks = system ? system.tags : model.gold;
+  return Uint8Array.from(model.dialogues.keys(), d => (asked(d) ? orderOf(d, masks) : NOT_ASKED));
+}
 
 // Says of each user turn which terms about the whole turn it fails, as bits.
 function failures(filter, focus, matching) {
@@ -51,6 +70,15 @@ function failures(filter, focus, matching) {
   if (filter.systems_wrong) {
     const wanted = new Set(filter.systems_wrong.map(Number));
     fail(TURN_TERMS.systems_wrong, turn => wanted.has(wrong[turn]));
+  }
+  for (const [name, of] of [["gold_order", null], ["tagged_order", focus]]) {
+    if (!filter[name]) continue;
+    const [wanted, orders] = [memberOf(ORDERS, filter[name]), ordersOf(of)];
+    fail(TURN_TERMS[name], turn => wanted[orders[turnDialogue[turn]]]);
+  }
+  if (filter.among) {
+    const wanted = new Set(filter.among.map(placed));
+    fail(TURN_TERMS.among, turn => wanted.has(turn));
   }
   if (matching) fail(TURN_TERMS.text, turn => matching[turnDialogue[turn]]);
   return failed;

@@ -14,7 +14,10 @@ from cradle_lib.errors import BookError
 #: Where the explorer stands, as seen from the other executed pages.
 PAGE: Final = "explore.html"
 #: Terms of a filter; they mean the columns of the same name in the library's frames.
-TERMS: Final = ("gold", "tagged", "category", "pairing", "outcome", "scenario", "timing")
+TERMS: Final = (
+    *("gold", "tagged", "category", "pairing", "outcome", "gold_order", "tagged_order"),
+    *("scenario", "timing", "among"),
+)
 _SAME_TERM: Final = {"gold_type": "gold", "tagged_type": "tagged"}
 # What need not be said.
 _DEFAULTS: Final = {"pairing": "one-to-one"}
@@ -25,7 +28,8 @@ def link_to_turns(
     *,
     dialogue: str | None = None,
     turn: int | None = None,
-    **terms: str,
+    page: str = PAGE,
+    **terms: str | Sequence[str],
 ) -> str:
     """Gives the address of turns in the explorer.
 
@@ -33,9 +37,12 @@ def link_to_turns(
         systems: Names or ids of the systems shown; the filter is about the first one.
         dialogue: Id of the dialogue that is opened, if one is.
         turn: Its ``turn_id``.
-        **terms: The filter, by :data:`TERMS`. ``gold`` and ``tagged`` are a label, ``none``,
-            ``any`` label, a stage or a crisis type; ``category`` is a category or a kind of error,
-            ``any`` error, or ``right``; ``pairing`` is that of :func:`.confusion_frame`.
+        page: Which page has the explorer.
+        **terms: The filter, by :data:`TERMS`; several values of one are alternatives. ``gold`` and
+            ``tagged`` are a label, ``none``, ``any`` label, a stage or a crisis type; ``category``
+            is a category or a kind of error, ``any`` error, or ``right``; ``pairing`` is that of
+            :func:`.confusion_frame`, ``gold_order`` and ``tagged_order`` are orders of
+            :func:`.stage_orders`; ``among`` are user turns, each as ``DIALOGUE.TURN_ID``.
 
     Returns:
         An address relative to the executed pages.
@@ -51,29 +58,35 @@ def link_to_turns(
     parts += [f"t={turn + 1}"] if turn is not None else []
     parts += ["m=" + ",".join(map(_written, systems))] if systems else []
     parts += ["f=" + ";".join(f"{k}:{_written(v)}" for k, v in said)] if said else []
-    return f"{PAGE}#{'&'.join(parts)}"
+    return f"{page}#{'&'.join(parts)}"
 
 
-def with_links(frame: pd.DataFrame, **terms: str) -> pd.DataFrame:
+def with_links(
+    frame: pd.DataFrame, *, page: str = PAGE, **terms: str | Sequence[str]
+) -> pd.DataFrame:
     """Adds the column ``link``: the address of the turns that each row of a frame is about.
 
     Args:
         frame: With a column ``system`` and any of ``gold``, ``tagged``, ``gold_type``,
-            ``tagged_type``, ``category``, ``pairing``, ``outcome``, ``scenario``, ``timing``,
-            ``dialogue`` and ``turn``, as the frames of the library have them.
+            ``tagged_type``, ``category``, ``pairing``, ``outcome``, ``gold_order``,
+            ``tagged_order``, ``scenario``, ``timing``, ``dialogue`` and ``turn``, as the frames of
+            the library have them.
+        page: Which page has the explorer.
         **terms: What all rows share, as in :func:`link_to_turns`; they go before columns.
 
     Returns:
         A copy of the frame with the column; it is missing where a row has no system.
     """
-    links: list[Any] = [_of(record, terms) for record in frame.to_dict("records")]
+    links: list[Any] = [_of(record, page, terms) for record in frame.to_dict("records")]
     return frame.assign(link=links)
 
 
-def _of(record: Mapping[Any, Any], shared: Mapping[str, str]) -> str | None:
+def _of(
+    record: Mapping[Any, Any], page: str, shared: Mapping[str, str | Sequence[str]]
+) -> str | None:
     if missing(record.get("system")):
         return None
-    terms: dict[str, str] = {}
+    terms: dict[str, str | Sequence[str]] = {}
     for column in (*TERMS, *_SAME_TERM):
         value = record.get(column)
         if not missing(value):
@@ -84,9 +97,13 @@ def _of(record: Mapping[Any, Any], shared: Mapping[str, str]) -> str | None:
         [str(record["system"])],
         dialogue=None if missing(dialogue) else str(dialogue),
         turn=None if missing(turn) else int(turn),
+        page=page,
         **{**terms, **shared},
     )
 
 
-def _written(text: str | None) -> str:
-    return quote(str(text), safe="")
+def _written(text: str | Sequence[str]) -> str:
+    """Quotes a value, or several with commas between them."""
+    if isinstance(text, str):
+        return quote(text, safe="")
+    return ",".join(quote(each, safe="") for each in text)

@@ -28,7 +28,7 @@ function columns(found, { systems, filter }) {
   const filtered = Object.values(filter).some(values => values?.length);
   return [
     { name: "dialogue", title: "Dialogue", value: d => d },
-    { name: "strip", title: "User turns: gold, then the systems" },
+    { name: "strip", title: `User turns: ${GOLD.toLowerCase()}, then the systems` },
     ...["scenario", "timing"].filter(name => model.about[name])
       .map(name => ({ name, title: name[0].toUpperCase() + name.slice(1), value: d => aboutOf(d, name) })),
     { name: "turns", title: "User turns", value: lengthOf, down: true },
@@ -120,5 +120,5 @@ function toldOfStrip(dialogue, systems) {
   const turns = Array.from({ length: lengthOf(dialogue) }, (_, i) => model.turnStart[dialogue] + i);
   const labelled = turns.filter(turn => model.gold[turn]).length;
   const wrong = systems.map(index => `${model.systems[index].name} wrong on ${disagreements(dialogue, [index]).length}`);
-  return `Gold labels on ${labelled} turns; ${wrong.join(", ")}`;
+  return `${GOLD} labels on ${labelled} turns; ${wrong.join(", ")}`;
 }

@@ -102,7 +102,8 @@ def answers(corpus: Corpus, run: Predictions, *, words: bool) -> dict[str, Any]:
     """
     places = _places(corpus, run)
     found: dict[str, Any] = {"answers": [], "index": "", "choices": []}
-    if words:
+    # People write no answers.
+    if words and any(run.answers):
         cut = [whole(answer[:LONGEST]) for answer in run.answers]
         codes = {answer: code for code, answer in enumerate(dict.fromkeys(cut))}
         index = np.zeros(len(corpus.gold), dtype=np.uint32)

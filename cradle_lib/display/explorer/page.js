@@ -66,8 +66,9 @@ function tell() {
   const what = state.filter.category && !state.filter.category.includes("right") ? "error" : "pair of gold label and tag";
   const pairs = what === "error" ? plural(found.pairs, what) : `${n(found.pairs)} ${found.pairs === 1 ? what : "pairs of gold label and tag"}`;
   const count = `${found.byPair ? `${pairs} on ` : ""}${turns}${filtered ? `, of ${n(model.turns)} in ${n(model.dialogues.length)}` : ""}.`;
+  const only = state.filter.among ? ` Only ${plural(state.filter.among.length, "turn")} that the address names.` : "";
   const waits = state.filter.text?.length && !text.shown ? " The text is searched once it is shown." : "";
-  const told = text.wanted && !matching ? "Searching the text." : count + waits;
+  const told = text.wanted && !matching ? "Searching the text." : count + only + waits;
   if (find(".count").textContent !== told) find(".count").textContent = told;
   find(".clear").hidden = !filtered;
 }
@@ -107,7 +108,7 @@ async function drawDialogue(before, focus) {
   else if (focus === "text") script.focus({ preventScroll: true });
   else if (focus === "turn") lanes.querySelector("th.chosen button")?.focus({ preventScroll: true });
   const turn = turnOf(dialogue, row);
-  say(`${before?.dialogue !== dialogue ? `Dialogue ${model.dialogues[dialogue]}. ` : ""}Turn ${row + 1}. Gold ${toldOfGold(model.rowGold[at(dialogue, row)])}. `
+  say(`${before?.dialogue !== dialogue ? `Dialogue ${model.dialogues[dialogue]}. ` : ""}Turn ${row + 1}. ${GOLD} ${toldOfGold(model.rowGold[at(dialogue, row)])}. `
     + (turn < 0 ? "" : state.systems.map(i => `${model.systems[i].name}: ${toldOfSystem(model.systems[i], turn).join("; ")}`).join(". ")));
 }
 

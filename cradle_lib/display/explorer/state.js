@@ -1,6 +1,7 @@
 // What is shown, and its address: #d=DIALOGUE&t=TURN&m=SYSTEM,SYSTEM&f=TERM:VALUE,VALUE;TERM:VALUE&s=ORDER
+// A turn of the term `among` is DIALOGUE.TURN_ID.
 
-const TERMS = ["gold", "tagged", "category", "pairing", "outcome", "right", "wrong", "differ", "systems_wrong", "scenario", "timing", "text"];
+const TERMS = ["gold", "tagged", "category", "pairing", "outcome", "right", "wrong", "differ", "systems_wrong", "gold_order", "tagged_order", "scenario", "timing", "among", "text"];
 const listed = values => values.map(encodeURIComponent).join(",");
 const unlisted = text => text.split(",").filter(Boolean).map(decoded);
 
@@ -31,6 +32,7 @@ function parseState(hash) {
     filter[name] = filter[name].map(system).filter(i => i >= 0).map(i => model.systems[i].id);
     if (!filter[name].length) delete filter[name];
   }
+  if (filter.among) filter.among = filter.among.filter(place => placed(place) >= 0 || !unknown.push(place));
   const chosen = [...new Set(unlisted(fields.get("m") ?? "").map(system))].filter(i => i >= 0);
   const id = fields.has("d") ? decoded(fields.get("d")) : null;
   const dialogue = id === null ? -1 : model.place.get(id) ?? -1;
@@ -44,6 +46,13 @@ function parseState(hash) {
     sort: fields.get("s") ?? "",
     unknown,
   };
+}
+
+// The user turn that a value of `among` names, counted through the corpus; -1 if there is none.
+function placed(place) {
+  const cut = place.lastIndexOf(".");
+  const dialogue = model.place.get(place.slice(0, cut));
+  return dialogue === undefined ? -1 : turnOf(dialogue, Number(place.slice(cut + 1)));
 }
 
 function formatState(state) {

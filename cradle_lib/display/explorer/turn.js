@@ -95,7 +95,7 @@ function turnPanel(state, lines) {
   const turn = turnOf(dialogue, row);
   const mask = model.rowGold[at(dialogue, row)];
   const panel = made("div", { class: "turn", tabindex: 0, role: "group", "aria-label": `Turn ${row + 1}, opened` }, made("h3", {}, `Turn ${row + 1}`),
-    made("section", { class: "of-gold", "aria-label": "Gold" }, made("h4", {}, "Gold"),
+    made("section", { class: "of-gold", "aria-label": GOLD }, made("h4", {}, GOLD),
       made("p", {}, ...marksOfGold(mask), ` ${toldOfGold(mask)}. ${whyGold(dialogue, row)}`)));
   if (turn < 0) panel.append(made("p", {}, "No system is asked about this row."));
   else panel.append(...state.systems.map(index => opened(model.systems[index], dialogue, row, lines)));

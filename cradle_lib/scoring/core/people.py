@@ -9,13 +9,16 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
+from cradle_lib.annotation.pairs import pairs
 from cradle_lib.annotation.shipped import load_annotations
 from cradle_lib.annotation.table import Annotations
-from cradle_lib.corpus.dialogue import Corpus
+from cradle_lib.corpus.dialogue import Corpus, Dialogue
 from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.detection.parsing import OUTCOMES, Outcome
 from cradle_lib.errors import AnnotationError
@@ -48,29 +51,69 @@ def annotator_runs(corpus: Corpus, annotations: Annotations | None = None) -> li
             own.setdefault(entry.annotator, {})[entry.dialogue] = entry.masks
     runs = []
     for name, given in sorted(own.items()):
-        places = [place for place, dialogue in enumerate(corpus) if dialogue.id in given]
-        part = corpus.subset(places, f"{corpus.name}[{len(places)}]")
-        masks = [given[d.id][turn.turn_id] for d in part for turn in d.user_turns]
-        record = Record.create(
-            model=f"annotator-{name}",
-            name=f"Annotator {name}",
-            group="people",
-            engine=_GUIDELINES,
-            prompt=_GUIDELINES,
-            prompt_hash="",
-            decoding={},
-            corpus=corpus.name,
-            corpus_fingerprint=corpus.fingerprint,
-            dialogues=[dialogue.id for dialogue in part],
-        )
-        runs.append(
-            Predictions(
-                record=record,
-                corpus=part,
-                masks=np.array(masks, dtype=np.uint16),
-                outcomes=np.full(len(masks), OUTCOMES.index(Outcome.OK), dtype=np.uint8),
-                answers=("",) * len(masks),
-                of_turns=len(corpus.gold),
-            )
-        )
+        runs.append(_run(corpus, f"annotator-{name}", f"Annotator {name}", given))
     return runs
+
+
+def annotator_pairs(annotations: Annotations) -> tuple[Corpus, list[Predictions]]:
+    """Holds the second of each two annotators against the first, as a run against gold.
+
+    Args:
+        annotations: Everybody's; adjudicators and the senior are left out.
+
+    Returns:
+        The dialogues that two annotators labelled, with the labels of the first by name in place
+        of their own; and a run for each second annotator over the dialogues of that pair, by name,
+        then one for the dialogues' own labels if there are any: they are what was decided.
+
+    Raises:
+        AnnotationError: If a dialogue does not have two annotators, or there are none.
+    """
+    found = pairs(annotations)
+    of = {name: both for two in found for name, both in zip(two.dialogues, two.masks, strict=True)}
+    own = annotations.corpus
+    labelled = own.subset([p for p, d in enumerate(own) if d.id in of], f"{own.name}, by people")
+    corpus = replace(
+        labelled, dialogues=tuple(_with_masks(d, of[d.id][0].tolist()) for d in labelled)
+    )
+    given: dict[str, dict[str, Sequence[int]]] = {}
+    for two in found:
+        theirs = zip(two.dialogues, two.masks, strict=True)
+        given.setdefault(two.second, {}).update({d: both[1].tolist() for d, both in theirs})
+    runs = [_run(corpus, f"annotator-{n}", f"Annotator {n}", m) for n, m in sorted(given.items())]
+    if labelled.gold.any():
+        decided = {d.id: [turn.mask for turn in d.turns] for d in labelled}
+        runs.append(_run(corpus, "gold", "Gold", decided))
+    return corpus, runs
+
+
+def _with_masks(dialogue: Dialogue, masks: Sequence[int]) -> Dialogue:
+    turns = zip(dialogue.turns, masks, strict=True)
+    return replace(dialogue, turns=tuple(replace(turn, mask=mask) for turn, mask in turns))
+
+
+def _run(corpus: Corpus, model: str, name: str, given: Mapping[str, Sequence[int]]) -> Predictions:
+    """A run over the dialogues that somebody labelled, of what they gave to every row of them."""
+    places = [place for place, dialogue in enumerate(corpus) if dialogue.id in given]
+    part = corpus.subset(places, f"{corpus.name}[{len(places)}]")
+    masks = [given[d.id][turn.turn_id] for d in part for turn in d.user_turns]
+    record = Record.create(
+        model=model,
+        name=name,
+        group="people",
+        engine=_GUIDELINES,
+        prompt=_GUIDELINES,
+        prompt_hash="",
+        decoding={},
+        corpus=corpus.name,
+        corpus_fingerprint=corpus.fingerprint,
+        dialogues=[dialogue.id for dialogue in part],
+    )
+    return Predictions(
+        record=record,
+        corpus=part,
+        masks=np.array(masks, dtype=np.uint16),
+        outcomes=np.full(len(masks), OUTCOMES.index(Outcome.OK), dtype=np.uint8),
+        answers=("",) * len(masks),
+        of_turns=len(corpus.gold),
+    )

@@ -188,15 +188,16 @@ def annotator_confusion(annotations: Annotations) -> pd.DataFrame:
         - ``first``, ``second`` (str): the annotators; ``dialogues`` (int): how many they share.
         - ``one``, ``other`` (categorical): what the first and what the second gave, a name of
           :data:`CELLS`.
-        - ``count`` (int): how often the two meet, over all turns. Turns that both left without a
-          label are not counted: they are nearly all turns.
+        - ``count`` (int): how often the two meet, over all user turns; a label on another row is a
+          slip (:func:`.protocol_warnings`). Turns that both left without a label are not counted:
+          they are nearly all turns.
 
     Raises:
         AnnotationError: If a dialogue does not have two annotators, or there are none.
     """
     frames = []
     for two in pairs(annotations):
-        one, other = np.concatenate(two.masks, axis=1)
+        one, other = np.concatenate(two.masks, axis=1)[:, np.concatenate(two.asked)]
         frame = _cells(confusion(one, other), "one", "other")
         frame.loc[(frame["one"] == NONE) & (frame["other"] == NONE), "count"] = 0
         frame.insert(0, "first", two.first)

@@ -91,6 +91,9 @@ def test_answers_stand_at_their_turns_and_are_cut(corpus: Corpus, runs: list[Pre
     assert found["choices"].count(0) == len(corpus.gold) - 1
     quiet = answers(corpus, run, words=False)
     assert (quiet["answers"], quiet["index"]) == ([], "")
+    # Of people there are no answers to be shown.
+    people = answers(corpus, replace(run, answers=("",) * len(run.answers)), words=True)
+    assert (people["answers"], people["index"]) == ([], "")
 
 
 def test_an_utterance_has_a_second_text_if_a_model_was_shown_another(corpus: Corpus) -> None:

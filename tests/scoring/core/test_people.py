@@ -10,7 +10,10 @@ from cradle_lib.annotation.shipped import load_annotations
 from cradle_lib.corpus import load_corpus
 from cradle_lib.labels import BITS
 from cradle_lib.scoring.core.evaluate import evaluate
-from cradle_lib.scoring.core.people import annotator_runs
+from cradle_lib.scoring.core.people import annotator_pairs, annotator_runs
+from cradle_lib.scoring.errors.confusion import annotator_confusion, confusion_frame
+
+from ...annotation.hand_study import hand_study
 
 
 def test_each_annotator_is_scored_on_the_dialogues_they_labelled() -> None:
@@ -39,3 +42,22 @@ def test_each_annotator_is_scored_on_the_dialogues_they_labelled() -> None:
 
 def test_a_corpus_without_annotations_has_no_people() -> None:
     assert annotator_runs(load_corpus("surrogate", "dev")) == []
+
+
+def test_the_second_of_two_annotators_is_held_against_the_first() -> None:
+    corpus, runs = annotator_pairs(hand_study())
+    frame = hand_study().to_frame()
+    first = frame[frame["annotator"].isin(["A", "C"]) & (frame["role"] == "annotator")]
+    assert corpus.to_frame()["mask"].tolist() == first["mask"].tolist()
+    assert [run.record.name for run in runs] == ["Annotator B", "Annotator D"]
+    for run, name in zip(runs, "BD", strict=True):
+        own = frame[(frame["annotator"] == name) & (frame["role"] == "annotator")]
+        assert run.masks.tolist() == own.loc[own["user_turn"], "mask"].tolist()
+    decided = load_annotations(load_corpus("surrogate"))
+    cells = annotator_confusion(decided)
+    corpus, runs = annotator_pairs(decided)
+    assert [run.record.name for run in runs] == ["Annotator B", "Annotator D", "Gold"]
+    assert runs[2].masks.tolist() == load_corpus("surrogate").gold.tolist()
+    for run, (_, pair) in zip(runs, cells.groupby("second"), strict=False):
+        # Turns that both left without a label are only in the first of the two.
+        assert confusion_frame(run)["count"].tolist()[:-1] == pair["count"].tolist()[:-1]
