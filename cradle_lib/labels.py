@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Final, Literal
 
@@ -156,6 +157,7 @@ def labels_of(mask: int) -> tuple[str, ...]:
     return tuple(label for label, bit in BITS.items() if mask & bit)
 
 
+@lru_cache(maxsize=1 << 12)
 def parse(text: str) -> int:
     """Reads the ``labels`` cell of a corpus.
 
@@ -190,6 +192,7 @@ def _list_items(cell: str) -> list[str]:
     return [item.strip() for item in items]
 
 
+@cache
 def format_mask(mask: int) -> str:
     """Writes a mask the way the release does: ``a; b``, or ``none``."""
     return "; ".join(labels_of(mask)) or NONE

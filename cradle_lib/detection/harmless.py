@@ -26,7 +26,8 @@ _CONTROL: Final = re.compile(
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
-@lru_cache(maxsize=4096)
+# All turns of a split, so that reading a second run of it finds them.
+@lru_cache(maxsize=1 << 14)
 def harmless(text: str) -> str:
     """Makes the text of a turn fit for one line of a prompt.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from cradle_lib.errors import LabelError
@@ -37,6 +38,8 @@ _THINKING: Final = re.compile(r"</?think>", re.IGNORECASE)
 _WRAPPING: Final = " \t\"'`*“”‘’«»[](){}.,:!"  # noqa: RUF001
 
 
+# Most answers of a run are the same few.
+@lru_cache(maxsize=1 << 12)
 def read_answer(text: str) -> tuple[Outcome, int]:
     """Reads a model's answer.
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cradle_lib import labels, paths
+from cradle_lib import labels
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import Session, read_journal
 from cradle_lib.prompts import load_template, template_files
 from cradle_lib.published import published_label_counts
+
+from ..command import cradle
 
 TINY = [
     (0, "User: I passed my exam!", "none"),
@@ -25,35 +26,14 @@ TINY = [
 ]
 
 
-def cradle(*arguments: str | int | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", "from cradle_lib.cli import main; main()", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=paths.ROOT,
-        env={"PATH": "/usr/bin:/bin", "COLUMNS": "200", "OMP_NUM_THREADS": "1"},
-    )
-
-
 def infer(engine: str, corpus: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Runs ``cradle infer`` with an engine that the code of a test defines."""
     code = (
         "from cradle_lib.detection import Answer, Outcome\n"
-        "from cradle_lib.detection.engine import Sequential\n"
         "from cradle_lib.detection.baselines.always_none import AlwaysNone\n"
         f"AlwaysNone.reply = lambda self, prompt: {engine}\n"
-        "from cradle_lib.cli import main; main()"
     )
-    command = ["infer", "--model", "always-none", "--corpus", str(corpus)]
-    return subprocess.run(
-        [sys.executable, "-c", code, *command, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=paths.ROOT,
-        env={"PATH": "/usr/bin:/bin", "COLUMNS": "200", "OMP_NUM_THREADS": "1"},
-    )
+    return cradle("infer", "--model", "always-none", "--corpus", corpus, *arguments, code=code)
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from cradle_lib import load_corpus, paths
+from cradle_lib import load_corpus
 
+from ..command import cradle
 from ..construction.stub_writer import good, is_repair
 from ..detection.api.fault_server import FaultServer, chat
 
@@ -28,30 +28,22 @@ def posts(tmp_path: Path) -> Path:
     return tmp_path / "posts.csv"
 
 
-def cradle(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", "from cradle_lib.cli import main; main()", "construct",
-         *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=paths.ROOT,
-        env={"PATH": "/usr/bin:/bin", "COLUMNS": "200", "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+def construct(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return cradle("construct", *arguments)
 
 
 def test_a_plan_is_written_changed_by_hand_followed_and_checked(
     tmp_path: Path, posts: Path
 ) -> None:
     plans = tmp_path / "plans.csv"
-    made = cradle("plan", "--posts", posts, "--kind", "annotated", "--out", plans)
+    made = construct("plan", "--posts", posts, "--kind", "annotated", "--out", plans)
     assert made.returncode == 0, made.stderr
     frame = pd.read_csv(plans, dtype=str, keep_default_na=False)
     frame.loc[0, "scenario"] = "S6"
     frame.loc[0, "rows"] = "ULULULULULU"
     frame.to_csv(plans, index=False)
     out = tmp_path / "out"
-    written = cradle("write", "--posts", posts, "--plans", plans, "--out", out)
+    written = construct("write", "--posts", posts, "--plans", plans, "--out", out)
     assert written.returncode == 0, written.stderr
     assert "3 plans: 3 accepted, 0 rejected, 0 failed." in written.stdout
     assert "Next: cradle annotate export --corpus" in written.stdout
@@ -59,8 +51,8 @@ def test_a_plan_is_written_changed_by_hand_followed_and_checked(
     assert corpus.meta["scenario"][0] == "S6"
     assert len(corpus.dialogues[0].turns) == 11
     order = ("check", out / "corpus.parquet", "--kind", "annotated", "--plans", plans)
-    assert cradle(*order, "--posts", posts).returncode == 0
-    copy = cradle(*order, "--posts", posts, "--against", out / "corpus.parquet")
+    assert construct(*order, "--posts", posts).returncode == 0
+    copy = construct(*order, "--posts", posts, "--against", out / "corpus.parquet")
     assert copy.returncode == 1
     assert "near-duplicate" in copy.stdout
 
@@ -77,9 +69,9 @@ def test_what_is_not_accepted_is_kept_and_told(tmp_path: Path, posts: Path) -> N
     with FaultServer({"ok": reply}, seen) as server:
         order = ("write", "--posts", posts, "--out", out, "--writer", "openai:stub",
                  "--base-url", f"{server.url}/ok/v1", "--attempts", "2")  # fmt: skip
-        first = cradle(*order)
+        first = construct(*order)
         calls = len(seen)
-        again = cradle(*order)
+        again = construct(*order)
     assert (first.returncode, again.returncode) == (1, 1)
     assert "3 plans: 2 accepted, 1 rejected, 0 failed." in first.stdout
     # All is in the journal: nothing is asked a second time.
@@ -97,7 +89,7 @@ def test_errors_are_one_line_and_exit_2(tmp_path: Path, posts: Path) -> None:
         ("write", "--posts", posts, "--out", tmp_path / "o", "--plans", posts),
         ("check", tmp_path / "none.parquet"),
     ):
-        found = cradle(*arguments)
+        found = construct(*arguments)
         assert found.returncode == 2, found.stdout + found.stderr
         assert found.stderr.startswith("error: ")
         assert "Traceback" not in found.stderr

@@ -13,25 +13,18 @@ import pytest
 
 from cradle_lib import paths
 
-START = [sys.executable, "-c", "from cradle_lib.cli import main; main()"]
+from .. import command
+
 TEXT = 'turn_id,text,labels\n0,User: Hello.,none\n1,Listener: Hi.,none\n2,"User: Well, bye.",none\n'
 
 
 def environment(**more: str) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if k in ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH")}
-    return {**kept, "COLUMNS": "200", "OMP_NUM_THREADS": "1", **more}
+    return {**command.ENVIRONMENT, **kept, **more}
 
 
 def cradle(*arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*START, *map(str, arguments)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=paths.ROOT,
-        env=environment(**more),
-    )
+    return command.cradle(*arguments, environment=environment(**more))
 
 
 @pytest.fixture
@@ -97,8 +90,9 @@ def test_on_a_terminal_the_question_names_text_and_host_and_no_is_kept(
     # A real terminal, because only there is anybody asked.
     ours, theirs = pty.openpty()
     os.write(ours, b"n\n")
+    start = [sys.executable, "-c", "from cradle_lib.cli import main; main()"]
     done = subprocess.run(
-        [*START, "infer", "--model", "gpt-5.1", "--corpus", str(tiny), "--out", str(tmp_path)],
+        [*start, "infer", "--model", "gpt-5.1", "--corpus", str(tiny), "--out", str(tmp_path)],
         stdin=theirs,
         capture_output=True,
         text=True,

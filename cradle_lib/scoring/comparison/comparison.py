@@ -107,7 +107,12 @@ def compare(
         own = [evaluation.signature for evaluation in scored[level]]
         require_comparable(called, own, about=about)
         signatures[level] = replace(shared(own, about=about), draws=draws, seed=seed)
-    paired = {level: _paired(scored[level], signatures[level], permutations) for level in LEVELS}
+    # The baseline's pairs come first; labels are tested at turn level.
+    by_label = {"turn": len(runs) - 1}
+    paired = {
+        level: _paired(scored[level], signatures[level], permutations, by_label.get(level, 0))
+        for level in LEVELS
+    }
     family = _family(scored, paired)
     return Comparison(
         names=called,
@@ -118,13 +123,16 @@ def compare(
     )
 
 
-def _paired(scored: Sequence[Evaluation], signature: Signature, permutations: int) -> PairedResult:
+def _paired(
+    scored: Sequence[Evaluation], signature: Signature, permutations: int, by_label: int
+) -> PairedResult:
     found = compare_pairs(
         [e.counts for e in scored],
         draws=signature.draws,
         permutations=permutations,
         seed=signature.seed,
         zero_division=signature.zero_division,
+        by_label=by_label,
     )
     if sum(scored[0].support.values()) < ENOUGH:
         found.p[:] = np.nan

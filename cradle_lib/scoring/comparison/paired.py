@@ -31,7 +31,7 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final
@@ -92,6 +92,7 @@ def compare_pairs(
     permutations: int,
     seed: int = 0,
     zero_division: float = 0.0,
+    by_label: int | None = None,
 ) -> PairedResult:
     """Compares systems pair by pair.
 
@@ -102,6 +103,8 @@ def compare_pairs(
         permutations: Swaps behind p-values and intervals of differences; 0 for none.
         seed: Seed of both.
         zero_division: F1 of a label with neither gold labels nor tags.
+        by_label: How many pairs, from the first one on, are tested label by label too; ``None`` for
+            all. The others have NaN there, and take half of the time.
 
     Returns:
         Differences, intervals and p-values.
@@ -135,32 +138,32 @@ def compare_pairs(
         discordant[place, :2] = differs.any(axis=1).sum()
         discordant[place, 2:] = differs.sum(axis=0)
         pair = rows[:, [a, b]].astype(np.float64)
-        _, error[place] = _studentised(pair, np.zeros((len(rows), 1)), zero_division)
+        each = by_label is None or place < by_label
+        here = (place, slice(None if each else 2))
+        _, error[here] = _studentised(pair, [np.zeros((len(rows), 1))], zero_division, each)
         if permutations:
-            moved = np.concatenate(
-                [
-                    _studentised(pair, swaps, zero_division)[0]
-                    for swaps in swap_blocks(len(rows), permutations, seed)
-                ]
-            )
-            seen = _quotient(difference[place], error[place])
+            swaps = swap_blocks(len(rows), permutations, seed)
+            moved, _ = _studentised(pair, swaps, zero_division, each)
+            seen = _quotient(difference[here], error[here])
             hits = np.count_nonzero(moved >= np.abs(seen) - _ROUNDING, axis=0)
-            p[place] = _p_values(hits, permutations, seen, discordant[place])
+            p[here] = _p_values(hits, permutations, seen, discordant[here])
             # So many swaps must reach a difference that p is 0.05: none, if there are few swaps.
             enough = math.ceil(round((1 - CONFIDENCE) * (1 + permutations), 6)) - 1
             reach = np.full(len(seen), np.inf)
             if enough:
                 reach = -np.sort(-moved, axis=0)[enough - 1] + 2 * _ROUNDING
-            alike = error[place] <= _ROUNDING
-            reach = np.where(alike, np.nan, reach) * np.where(alike, 1.0, error[place])
-            low[place] = np.maximum(difference[place] - reach, -1)
-            high[place] = np.minimum(difference[place] + reach, 1)
+            alike = error[here] <= _ROUNDING
+            reach = np.where(alike, np.nan, reach) * np.where(alike, 1.0, error[here])
+            low[here] = np.maximum(difference[here] - reach, -1)
+            high[here] = np.minimum(difference[here] + reach, 1)
     return PairedResult(
         np.array(chosen), difference, low, high, error, p, discordant, own_low, own_high
     )
 
 
-def _studentised(pair: Floats, swaps: NDArray[Any], zero_division: float) -> tuple[Floats, Floats]:
+def _studentised(
+    pair: Floats, blocks: Iterable[NDArray[Any]], zero_division: float, each: bool
+) -> tuple[Floats, Floats]:
     """Swaps dialogues and measures the difference in its own standard error.
 
     Dialogues with the same counts move a score by the same amount, so that they are counted and
@@ -168,45 +171,59 @@ def _studentised(pair: Floats, swaps: NDArray[Any], zero_division: float) -> tup
 
     Args:
         pair: True positives, and gold labels plus tags. Shape (N, 2 systems, 2, L).
-        swaps: Zeros and ones, a column for each swap. Shape (N, R).
+        blocks: Zeros and ones, a column for each swap. Shape (N, R) each.
         zero_division: Value where there is neither gold label nor tag.
+        each: Whether the F1 of each label is measured too.
 
     Returns:
-        Absolute value of the studentised difference after each swap, shape (R, 2 + L); and its
-        standard error after the last one, shape (2 + L,).
+        Absolute value of the studentised difference after each swap, shape (all R, 2 + L) or
+        (all R, 2); and its standard error after the last one, shape (2 + L,) or (2,).
     """
     n, labels = len(pair), pair.shape[-1]
-    kinds, which = np.unique(pair.reshape(n, -1), axis=0, return_inverse=True)
-    kinds = kinds.reshape(-1, 2, 2, labels)
-    same = csr_array((np.ones(n), (which.ravel(), np.arange(n))))
-    moved = same @ swaps.astype(np.float64)
-    stayed = same.sum(axis=1)[:, None] - moved
-    change = kinds[:, 0] - kinds[:, 1]
-    given = np.tensordot(moved, change, axes=(0, 0))
-    total = pair.sum(axis=0)
-    sides = np.stack([total[0] - given, total[1] + given], axis=1)
-    scores = f1_scores(sides, zero_division)
-    # A dialogue with t and s moves F = 2 T / S by (2 t - F s) / S; the first system's counts
-    # against it.
-    sizes = np.concatenate([sides[:, :, 1].sum(axis=-1)[..., None], sides[:, :, 1]], axis=-1)
-    weight = ratio(np.array([-1.0, 1.0])[:, None], sizes, 0.0)
-    moves = np.stack([2 * weight, -weight * np.delete(scores, 1, axis=-1)], axis=2)
-    squares = np.empty((len(scores), 2 + labels))
-    macro = np.zeros((2, *moved.shape))
-    for column in range(1 + labels):
-        counts = kinds.sum(axis=-1) if column == 0 else kinds[..., column - 1]
-        busy = np.flatnonzero(counts.any(axis=(1, 2)))
-        by = moves[..., column].reshape(-1, 4).T
-        kept, swapped = (counts[busy][:, order].reshape(-1, 4) @ by for order in ([0, 1], [1, 0]))
-        squares[:, 1 + column if column else 0] = (
-            stayed[busy] * kept**2 + moved[busy] * swapped**2
-        ).sum(axis=0)
-        if column:
-            macro[0, busy] += kept / labels
-            macro[1, busy] += swapped / labels
-    squares[:, 1] = (stayed * macro[0] ** 2 + moved * macro[1] ** 2).sum(axis=0)
-    error = np.sqrt(squares)
-    return np.abs(_quotient(scores[:, 1] - scores[:, 0], error)), error[-1]
+    # As bytes, rows are told apart ten times as fast as number by number.
+    keys = pair.reshape(n, -1).view(f"V{pair[0].nbytes}").ravel()
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    kinds = pair[first]
+    same = csr_array((np.ones(n), (which, np.arange(n))))
+    size = same.sum(axis=1)[:, None]
+    change = (kinds[:, 0] - kinds[:, 1]).reshape(len(kinds), -1)
+    total = pair.sum(axis=0)[..., None]
+    # What a kind adds to a score as it is, and with the two systems' counts exchanged.
+    orders = np.stack([kinds, kinds[:, ::-1]])
+    one_by_one = csr_array(orders.transpose(0, 1, 4, 2, 3).reshape(2 * len(kinds), -1) / labels)
+    # Of all labels together, then of each one: the kinds that have any.
+    columns = []
+    for counts in [orders.sum(axis=-1), *(np.moveaxis(orders, -1, 0) if each else ())]:
+        busy = np.flatnonzero(counts[0].any(axis=(1, 2)))
+        columns.append((busy, counts[:, busy].reshape(-1, 4)))
+    found = []
+    for swaps in blocks:
+        moved = same @ swaps.astype(np.float64)
+        times = np.stack([size - moved, moved])
+        given = (change.T @ moved).reshape(2, labels, -1)
+        sides = np.stack([total[0] - given, total[1] + given])
+        scores = f1_scores(np.moveaxis(sides, -1, 1), zero_division)
+        # A dialogue with t and s moves F = 2 T / S by (2 t - F s) / S; the first system's counts
+        # against it.
+        sizes = np.concatenate([sides[:, 1].sum(axis=1)[:, None], sides[:, 1]], axis=1)
+        weight = ratio(np.array([-1.0, 1.0])[:, None, None], sizes, 0.0)
+        own = np.delete(np.moveaxis(scores, -1, 1), 1, axis=1)
+        # A row of four for each column: shape (1 + L, 4, R).
+        by = np.stack([2 * weight, -weight * own], axis=1).transpose(2, 0, 1, 3)
+        by = by.reshape(1 + labels, 4, -1)
+        moves: list[tuple[Any, Floats]] = [
+            (busy, counts @ by[column]) for column, (busy, counts) in enumerate(columns)
+        ]
+        together: Any = one_by_one @ by[1:].reshape(4 * labels, -1)
+        moves.insert(1, (slice(None), together))
+        squares = []
+        for busy, move in moves:
+            part = times[:, busy]
+            squares.append((move.reshape(part.shape) ** 2 * part).sum(axis=(0, 1)))
+        error = np.sqrt(squares).T
+        difference = scores[1, :, : error.shape[1]] - scores[0, :, : error.shape[1]]
+        found.append(np.abs(_quotient(difference, error)))
+    return np.concatenate(found), error[-1]
 
 
 def _p_values(

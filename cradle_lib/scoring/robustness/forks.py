@@ -65,19 +65,21 @@ def places(forks: Sequence[Fork], answer: str) -> Floats | None:
     return np.array(found) if not left else None
 
 
-def chance(by_place: Floats, mask: int) -> float:
-    """Computes how likely an answer was to have a label of a kind.
+def chance(by_place: Floats, mask: int) -> Floats:
+    """Computes how likely answers were to have a label of a kind.
 
     Args:
-        by_place: As :func:`places` gives it. Shape (places, 16).
+        by_place: As :func:`places` gives it, with zeros for places that an answer lacks. Shape
+            (..., places, 16).
         mask: The labels of this kind.
 
     Returns:
-        0 to 1.
+        0 to 1. Shape (...).
     """
     wanted = [bool(mask >> bit & 1) for bit in range(len(LABELS))]
-    each = by_place[:, wanted].sum(axis=1)
-    return float(each[0] if mask == ALL_MASK else 1 - np.prod(1 - each))
+    # Added up in one order, whatever the shape: equal answers have equal chances.
+    each = np.ascontiguousarray(by_place[..., wanted]).sum(axis=-1)
+    return np.asarray(each[..., 0] if mask == ALL_MASK else 1 - np.prod(1 - each, axis=-1))
 
 
 def _open(written: Sequence[str]) -> dict[str, str]:

@@ -31,8 +31,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from cradle_lib.errors import ScoringError
+from cradle_lib.labels import LABELS
 from cradle_lib.scoring.robustness.forks import chance, on_branches, places
 from cradle_lib.scoring.timing.occurrences import SCOPES, STAGES
 from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
@@ -73,9 +75,10 @@ class _Chances:
 
     def per_dialogue(self, values: NDArray[Any]) -> NDArray[Any]:
         """Adds up the turns of each dialogue. Shape (T, ...) to (dialogues, ...)."""
-        found = np.zeros((len(self.run.corpus), *values.shape[1:]), dtype=values.dtype)
-        np.add.at(found, self.dialogue_of, values)
-        return found
+        turns = np.arange(len(values))
+        size = (len(self.run.corpus), len(values))
+        member = csr_array((np.ones(len(values), values.dtype), (self.dialogue_of, turns)), size)
+        return np.asarray(member @ values.reshape(len(values), -1)).reshape(-1, *values.shape[1:])
 
     def shares(
         self, wanted: str, flagged: NDArray[np.bool_], **options: int
@@ -223,10 +226,7 @@ def chosen_thresholds(
                 "threshold on other dialogues than those it is scored on."
             )
         for wanted in STAGES:
-            steps = np.unique(other.by_scope[wanted])
-            flagged = other.by_scope[wanted][:, None] >= steps
-            scored = other.shares(wanted, flagged, draws=0, seed=seed)["f1"].value
-            best = steps[int(np.argmax(np.nan_to_num(scored)))]
+            best = _best_threshold(other.by_scope[wanted], other.gold[wanted])
             shares = found.shares(
                 wanted, found.by_scope[wanted][:, None] >= best, draws=draws, seed=seed
             )
@@ -246,17 +246,31 @@ def _chances(runs: Sequence[Predictions]) -> list[_Chances]:
         )
         if not len(kept):
             continue
-        by_place = [place for place in read if place is not None]
+        each = [place for place in read if place is not None]
+        by_place = np.zeros((len(each), max(map(len, each)), len(LABELS)))
+        for row, place in enumerate(each):
+            by_place[row, : len(place)] = place
         found.append(
             _Chances(
                 run,
-                {name: np.array([chance(p, m) for p in by_place]) for name, m in SCOPES.items()},
+                {name: chance(by_place, m) for name, m in SCOPES.items()},
                 {name: (run.corpus.gold[kept] & np.uint16(m)) != 0 for name, m in SCOPES.items()},
                 {name: (run.masks[kept] & np.uint16(m)) != 0 for name, m in SCOPES.items()},
                 run.corpus.dialogue_of[kept],
             )
         )
     return found
+
+
+def _best_threshold(values: Floats, positive: NDArray[np.bool_]) -> float:
+    """Finds the lowest of the thresholds with the highest F1."""
+    order = np.argsort(-values)
+    flagged = np.arange(1, len(values) + 1)
+    scores = f1(np.cumsum(positive[order]), flagged + positive.sum(), 0.0)
+    falling = values[order]
+    # Of equal chances all are flagged.
+    ends = np.flatnonzero(np.append(falling[1:] != falling[:-1], True))[::-1]
+    return float(falling[ends[np.argmax(scores[ends])]])
 
 
 def _frame(parts: Sequence[pd.DataFrame], *own: str) -> pd.DataFrame:

@@ -178,6 +178,17 @@ def test_many_systems_are_compared_as_each_pair_would_be() -> None:
             assert np.array_equal(*both, equal_nan=True)
 
 
+def test_a_pair_that_is_not_tested_by_label_has_the_same_overall_result() -> None:
+    three = systems(3, 20, 8)
+    whole = compare_pairs(three, draws=0, permutations=60, seed=2)
+    part = compare_pairs(three, draws=0, permutations=60, seed=2, by_label=1)
+    for name in ("low", "high", "error", "p"):
+        own, all_of_them = getattr(part, name), getattr(whole, name)
+        assert np.array_equal(own[0], all_of_them[0], equal_nan=True)
+        assert np.array_equal(own[1:, :2], all_of_them[1:, :2], equal_nan=True)
+        assert np.isnan(own[1:, 2:]).all()
+
+
 def test_blocks_of_swaps_give_the_same_p(monkeypatch: pytest.MonkeyPatch) -> None:
     two = systems(2, 20, 1)
     whole = compare_pairs(two, draws=0, permutations=70).p
