@@ -3,23 +3,25 @@
 Run with ``python -m benchmarks.bench_construction``. Posts are made up, dialogues are the
 surrogate's training dialogues with some words changed, so that none is a near-duplicate of
 another. The naive way to find near-duplicates compares all pairs; it is measured over a few
-hundred dialogues and grows with the square of their number.
+hundred dialogues and grows with the square of their number. All times are of the processor.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import resource
 import sys
 from dataclasses import replace
 from itertools import combinations
-from time import perf_counter, process_time
+from time import process_time
 
+from benchmarks.results import Row, keep
 from cradle_lib import load_corpus
 from cradle_lib.construction import check_dialogues, plan_dialogues
 from cradle_lib.construction.posts import Post
 from cradle_lib.construction.validators.draft import draft_of
-from cradle_lib.construction.validators.duplicates import near_duplicates, triples
+from cradle_lib.construction.validators.duplicates import THRESHOLD, near_duplicates, triples
 from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.labels import BENCH_LABELS, mask_of
 
@@ -27,7 +29,6 @@ PLANS = 100_000
 DIALOGUES = 10_000
 NAIVE = 400
 SECONDS = 20.0
-GIGABYTES = 1.0
 
 
 def posts(number: int) -> list[Post]:
@@ -60,49 +61,68 @@ def _changed(turn: Turn, rng: random.Random) -> Turn:
 
 
 def main() -> bool:
-    """Prints the table; gives whether all targets are met."""
-    met = True
-
-    def line(what: str, clock: float, processor: float, target: float = SECONDS) -> None:
-        nonlocal met
-        met &= clock < target
-        print(f"{what:58} {clock:8.2f} s {processor:8.2f} s of processor, target {target:g} s")
-
+    """Keeps the rows; gives whether all targets are met."""
+    load = os.getloadavg()[0]
     found = posts(PLANS)
-    start, used = perf_counter(), process_time()
+    used = process_time()
     plan_dialogues(found)
-    line(f"planning {PLANS:,} dialogues", perf_counter() - start, process_time() - used)
+    planning = process_time() - used
     many = dialogues(DIALOGUES)
     times = {}
     for number in (DIALOGUES // 4, DIALOGUES):
         part = many.subset(range(number), "part")
-        start, used = perf_counter(), process_time()
+        used = process_time()
         check_dialogues(part)
         times[number] = process_time() - used
-        line(f"validating {number:,} dialogues", perf_counter() - start, times[number])
-    growth = times[DIALOGUES] / times[DIALOGUES // 4]
-    print(f"four times as many dialogues take {growth:.1f} times as long")
-    met &= growth < 6
     texts = [(dialogue.id, draft_of(dialogue).text) for dialogue in many]
     used = process_time()
     list(near_duplicates(texts[:NAIVE]))
-    fast = process_time() - used
+    few = process_time() - used
     used = process_time()
     sets = [triples(text) for _, text in texts[:NAIVE]]
-    sum(len(one & other) / len(one | other) >= 0.8 for one, other in combinations(sets, 2))
+    sum(len(one & other) / len(one | other) >= THRESHOLD for one, other in combinations(sets, 2))
     naive = process_time() - used
     used = process_time()
     list(near_duplicates(texts))
     whole = process_time() - used
-    print(f"near-duplicates of {NAIVE}: all pairs take {naive / fast:.0f} times as long")
+    growth = times[DIALOGUES] / times[DIALOGUES // 4]
     pairs = naive * (DIALOGUES / NAIVE) ** 2
-    print(
-        f"near-duplicates of {DIALOGUES:,}: {whole:.1f} s; all pairs would take "
-        f"{pairs / whole:,.0f} times as long"
-    )
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(f"most memory: {memory:.2f} GB, target {GIGABYTES:g} GB")
-    return met and memory < GIGABYTES
+    rows = [
+        Row(
+            f"near-duplicates of {NAIVE:,} dialogues, against all pairs",
+            naive / few,
+            1.0,
+            note=f"{few:.2f} s of processor instead of {naive:.2f}",
+        ),
+        Row(
+            f"near-duplicates of {DIALOGUES:,}, against all pairs, calculated",
+            pairs / whole,
+            10.0,
+            note=f"{whole:.1f} s of processor instead of {pairs:,.0f}",
+        ),
+        Row(
+            f"validating {DIALOGUES:,} dialogues, near-duplicates too, against {SECONDS:g} s",
+            SECONDS / times[DIALOGUES],
+            1.0,
+            peak_mb=1000 * memory,
+            note=f"{times[DIALOGUES]:.1f} s of processor on one core",
+        ),
+        Row(
+            "validating four times as many, against six times the time",
+            6 / growth,
+            1.0,
+            note=f"{growth:.1f} times the time",
+        ),
+        Row(
+            f"planning {PLANS:,} dialogues, against {SECONDS:g} s",
+            SECONDS / planning,
+            1.0,
+            note=f"{planning:.1f} s of processor",
+        ),
+        Row("memory, against 1 GB", 1 / memory, 1.0, peak_mb=1000 * memory, note="all of it"),
+    ]
+    return keep("construction", rows, load)
 
 
 if __name__ == "__main__":

@@ -22,8 +22,9 @@ class Row:
         name: What was measured.
         ratio: The measured ratio, in the direction in which more is better.
         target: The least that it should be.
-        turns_per_second: Pace of the other contestant, or of ours where there is none.
-        peak_mb: Its peak memory in millions of bytes.
+        turns_per_second: Pace of the other contestant, or of ours where there is none; ``None``
+            where no turns are answered.
+        peak_mb: Its peak memory in millions of bytes; ``None`` where it is no matter.
         same_answers: Share of the turns that both were asked for which both said the same;
             ``None`` where nothing is compared.
         note: What the numbers were made of.
@@ -32,10 +33,10 @@ class Row:
     name: str
     ratio: float
     target: float
-    turns_per_second: float
-    peak_mb: float
-    same_answers: float | None
-    note: str
+    turns_per_second: float | None = None
+    peak_mb: float | None = None
+    same_answers: float | None = None
+    note: str = ""
 
     @property
     def met(self) -> bool:
@@ -43,13 +44,14 @@ class Row:
         return self.ratio >= self.target
 
 
-def keep(name: str, rows: Sequence[Row], load: float) -> bool:
+def keep(name: str, rows: Sequence[Row], load: float, caveat: str = "") -> bool:
     """Prints rows, and keeps them with the machine that they were measured on.
 
     Args:
         name: Of the file, without its ending.
         rows: What was measured.
         load: Processes that were running before anything was measured, on average.
+        caveat: What a reader of the numbers must know.
 
     Returns:
         Whether all targets were met.
@@ -65,7 +67,8 @@ def keep(name: str, rows: Sequence[Row], load: float) -> bool:
         "python": platform.python_version(),
         "measured": datetime.now(UTC).date().isoformat(),
     }
-    kept = {"machine": machine, "rows": [asdict(row) for row in rows]}
+    kept = {"machine": machine} | ({"caveat": caveat} if caveat else {})
+    kept["rows"] = [asdict(row) for row in rows]
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.json").write_text(json.dumps(kept, indent=1) + "\n")
     return all(row.met for row in rows)

@@ -138,7 +138,9 @@ def check_attempts(made: Construction, posts: Posts) -> pd.DataFrame:
             post = posts.by_id.get(outcome.plan.post)
             case = Case(read_draft(text), outcome.plan.kind, outcome.plan, post)
             judged.append((outcome.plan.dialogue, case, [f for f in found if f.validator != NAME]))
-    return _summary(judged, near_duplicates((n, c.draft.text) for n, c, _ in judged))
+    # Attempts without a line of a dialogue are all alike, and that is said of them already.
+    written = [(name, case.draft.text) for name, case, _ in judged if case.draft.lines]
+    return _summary(judged, near_duplicates(written))
 
 
 def _summary(

@@ -1,7 +1,8 @@
 """Constructions that can be killed at any moment; a process of its own for the tests.
 
-Reads one JSON line per start from standard input: ``url`` and ``folder``. Each start is forked
-off; its process id is printed when it begins, and its exit status when it has ended.
+Reads one JSON line per start from standard input: ``url`` and ``folder``, and perhaps ``writer``
+and the file of ``batches``. Each start is forked off; its process id is printed when it begins, and
+its exit status when it has ended.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 
 from cradle_lib import record
 from cradle_lib.construction import construct
@@ -25,11 +27,14 @@ def main() -> None:
             os.dup2(2, 1)
             try:
                 construct(
-                    writer="openai:stub",
+                    writer=order.get("writer", "openai:stub"),
                     base_url=order["url"],
                     out=order["folder"],
                     attempts=2,
-                    options=Options(concurrency=3),
+                    options=Options(
+                        concurrency=3,
+                        batches=Path(order["batches"]) if "batches" in order else None,
+                    ),
                 )
                 code = 0
             finally:

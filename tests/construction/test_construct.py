@@ -13,13 +13,15 @@ import pytest
 from cradle_lib import labels, load_corpus
 from cradle_lib.construction import Posts, construct, load_posts, plan_dialogues
 from cradle_lib.construction.posts import Post
-from cradle_lib.construction.repair import Writing, longest_request
-from cradle_lib.detection import Answer, Options, Outcome
+from cradle_lib.construction.repair import Writing, longest_request, request
+from cradle_lib.construction.writers.language_model import writer_model
+from cradle_lib.detection import Answer, Options, Outcome, read_journal
 from cradle_lib.detection.api.patience import Patience
 from cradle_lib.errors import CorpusError, EngineError, RegistryError
 
 from ..detection.api.batch_server import BatchServer
 from ..detection.api.fault_server import FaultServer, Reply, chat, error, message
+from ..detection.local.tiny_models import make_weights
 from .stub_writer import good, is_repair, mixed
 
 FEW = replace(load_posts(), items=load_posts().items[:6] + load_posts().items[-2:])
@@ -147,6 +149,43 @@ def test_batches_write_the_same_dialogues_as_calls(tmp_path: Path, sdk: str) -> 
         assert 1 <= len(batches.batches) <= 3
     assert one.to_frame().equals(other.to_frame())
     assert one.corpus.fingerprint == other.corpus.fingerprint
+
+
+def test_weights_on_this_machine_write_what_generate_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    folder = make_weights(tmp_path / "tiny", context=8192)
+    model = writer_model(f"hf:{folder}", max_new_tokens=30, dtype="float32")
+    posts = replace(FEW, items=FEW.items[:2])
+    made = construct(posts, writer=model, out=tmp_path / "out", attempts=2)
+    # Random weights write no dialogue; each plan ends somewhere all the same.
+    assert made.to_frame()["status"].tolist() == ["rejected", "rejected"]
+    assert made.to_frame()["attempts"].tolist() == [2, 2]
+    record, [first, *_] = read_journal(tmp_path / "out" / "journal.jsonl")
+    assert record.decoding["max_new_tokens"] == 30
+    assert record.engine == "reference"
+    lm, tokenizer = (kind.from_pretrained(folder) for kind in (AutoModelForCausalLM, AutoTokenizer))
+    plan = made.outcomes[0].plan
+    ids = tokenizer.apply_chat_template(
+        [{"role": "user", "content": request(plan, posts.by_id[plan.post])}],
+        add_generation_prompt=True,
+        return_tensors="pt",
+        return_dict=False,
+    )
+    expected = lm.generate(ids, max_new_tokens=30, do_sample=False)[0, ids.shape[1] :]
+    assert first.answer == tokenizer.decode(expected, skip_special_tokens=True)
+    # What is finished needs no weights.
+    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", None)
+    again = construct(posts, writer=model, out=tmp_path / "out", attempts=2)
+    assert again.to_frame().equals(made.to_frame())
+
+
+def test_an_entry_made_for_labels_may_write_a_whole_dialogue() -> None:
+    decoding = writer_model("smollm2-135m-openai").decoding
+    assert decoding is not None
+    assert decoding.max_new_tokens == 1500
 
 
 def test_a_copy_of_an_accepted_dialogue_is_rejected(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A construction that is killed thirty times and taken up again gives the same corpus."""
+"""A construction that is killed and taken up again gives the same corpus, and pays once."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from cradle_lib import load_corpus
 
+from ..detection.api.batch_server import BatchServer
 from ..detection.api.fault_server import FaultServer, Reply, chat
-from .stub_writer import mixed
+from .stub_writer import good, mixed
 
 SCRIPT = Path(__file__).with_name("killed_construction.py")
 KILLS = 30
@@ -26,6 +30,31 @@ def kill(process: int) -> None:
     # A question that a dead process had sent may arrive late.
     with suppress(ProcessLookupError):
         os.kill(process, signal.SIGKILL)
+
+
+@contextmanager
+def starts(victims: list[int]) -> Iterator[Callable[[dict[str, str]], Callable[[], int]]]:
+    """Gives what begins a start, and notes its process; what that gives waits for its status."""
+    environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parents[2]), "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        [sys.executable, SCRIPT],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        stdin, stdout = process.stdin, process.stdout
+        assert stdin
+        assert stdout
+
+        def begin(order: dict[str, str]) -> Callable[[], int]:
+            stdin.write(json.dumps(order) + "\n")
+            stdin.flush()
+            victims.append(int(stdout.readline()))
+            return lambda: int(stdout.readline())
+
+        yield begin
+        stdin.close()
 
 
 def test_thirty_kills_change_nothing(tmp_path: Path) -> None:
@@ -44,31 +73,14 @@ def test_thirty_kills_change_nothing(tmp_path: Path) -> None:
             ended.wait(30)
         return chat(message={"content": mixed(seen[attempt]["messages"][0]["content"])})
 
-    environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parents[2]), "OMP_NUM_THREADS": "1"}
-    with (
-        FaultServer({"ok": reply}, seen) as server,
-        subprocess.Popen(
-            [sys.executable, SCRIPT],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        ) as process,
-    ):
-        assert process.stdin
-        assert process.stdout
+    with FaultServer({"ok": reply}, seen) as server, starts(victim) as begin:
 
         def start(folder: str) -> int:
-            assert process.stdin
-            assert process.stdout
             begun.clear()
             ended.clear()
-            order = {"url": f"{server.url}/ok/v1", "folder": str(tmp_path / folder)}
-            process.stdin.write(json.dumps(order) + "\n")
-            process.stdin.flush()
-            victim.append(int(process.stdout.readline()))
+            end = begin({"url": f"{server.url}/ok/v1", "folder": str(tmp_path / folder)})
             begun.set()
-            status = int(process.stdout.readline())
+            status = end()
             ended.set()
             return status
 
@@ -79,7 +91,6 @@ def test_thirty_kills_change_nothing(tmp_path: Path) -> None:
         assert start("killed") == 0
         asked = len(seen)
         assert start("whole") == 0
-        process.stdin.close()
     whole, torn = (tmp_path / name for name in ("whole", "killed"))
     for name in ("corpus.parquet", "rejected.jsonl", "plans.csv"):
         assert (whole / name).read_bytes() == (torn / name).read_bytes(), name
@@ -90,3 +101,40 @@ def test_thirty_kills_change_nothing(tmp_path: Path) -> None:
     # What was kept was not asked again: at most the calls in flight at each kill were lost.
     needed = len(seen) - asked
     assert needed <= asked <= needed + 3 * KILLS
+
+
+@pytest.mark.parametrize("sdk", ["openai", "anthropic"])
+def test_killed_when_its_batch_was_accepted_it_finds_the_batch_again(
+    tmp_path: Path, sdk: str
+) -> None:
+    victim: list[int] = []
+    kills = [0]
+    begun = threading.Event()
+
+    class Accepts(BatchServer):
+        def serve(self, method: str, path: str, body: bytes) -> tuple[int, Any]:
+            found = super().serve(method, path, body)
+            if method == "POST" and path.endswith("batches") and not kills[0]:
+                # It has the batch now; who sent it never hears of it.
+                begun.wait(30)
+                kills[0] += 1
+                kill(victim[-1])
+            return found
+
+    def write(prompt: str, _: int) -> str:
+        return good(json.loads(prompt)[0]["content"])
+
+    with Accepts(write) as server, starts(victim) as begin:
+        order = {"writer": f"{sdk}:stub", "folder": str(tmp_path / "made")}
+        order["url"] = f"{server.url}/v1" if sdk == "openai" else server.url
+        order["batches"] = str(tmp_path / "ids.jsonl")
+        end = begin(order)
+        begun.set()
+        assert end() == -signal.SIGKILL
+        [line] = map(json.loads, (tmp_path / "ids.jsonl").read_text().splitlines())
+        assert "batch" not in line
+        assert len(server.batches) == 1
+        assert begin(order)() == 0
+        assert len(server.batches) == 1
+        assert set(server.asked.values()) == {1}
+    assert len(load_corpus(tmp_path / "made" / "corpus.parquet")) == 60

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cradle_lib import labels, load_corpus
-from cradle_lib.construction.check import check_dialogues, contamination
-from cradle_lib.construction.plan import Event, Kind, Plan, Step
-from cradle_lib.construction.posts import Post
+from cradle_lib.construction.assemble import Construction, Outcome
+from cradle_lib.construction.check import check_attempts, check_dialogues, contamination
+from cradle_lib.construction.plan import Event, Kind, Plan, Step, plan_dialogues
+from cradle_lib.construction.posts import Post, Posts
 from cradle_lib.construction.validators.checks import VALIDATORS, check_draft
 from cradle_lib.construction.validators.draft import draft_of, read_draft, write_line
 from cradle_lib.construction.validators.duplicates import near_duplicates, similarity
@@ -192,6 +193,17 @@ def test_a_corpus_against_itself_is_all_duplicates() -> None:
     corpus = load_corpus("surrogate", "dev").subset(range(20), "part")
     table = check_dialogues(corpus, against=[corpus]).set_index("validator")
     assert table.loc["near-duplicate", "found"] == 20
+
+
+def test_attempts_without_a_line_are_no_duplicates_of_each_other() -> None:
+    posts = Posts("calm", tuple(Post(f"c{n}", "", f"Number {n}.", 0) for n in range(3)))
+    nothing = check_draft(read_draft("No."), "training", None, None)
+    made = Construction(
+        "none", tuple(Outcome(plan, None, [("No.", nothing)]) for plan in plan_dialogues(posts))
+    )
+    table = check_attempts(made, posts).set_index("validator")
+    assert table.loc["nothing written", "found"] == 3
+    assert table.loc["near-duplicate", "found"] == 0
 
 
 def test_what_two_splits_share_is_counted_by_dialogue_and_by_turn() -> None:

@@ -25,7 +25,8 @@ FOLDER = paths.SHIPPED_RUNS / "surrogate-test"
 SHIPPED = sorted(path.stem for path in FOLDER.glob("*.jsonl"))
 FREE, CONSTRAINED = "smollm2-135m", "smollm2-135m-constrained"
 TUNED, TUNED_CONSTRAINED = "smollm2-135m-tuned", "smollm2-135m-tuned-constrained"
-WHOLE = [FREE, CONSTRAINED, TUNED, TUNED_CONSTRAINED]
+PROBE = "smollm2-135m-probe"
+WHOLE = [FREE, CONSTRAINED, TUNED, TUNED_CONSTRAINED, PROBE]
 
 
 @pytest.fixture(scope="module")

@@ -67,10 +67,10 @@ def unplanned(case: Case) -> Iterator[str]:
 
 
 def _new(case: Case, known: set[str], where: str) -> Iterator[str]:
-    if not detector().may_confirm(case.draft.user_text):
-        return
     for number, line in enumerate(case.draft.lines, start=1):
-        if line.speaker == "User" and (more := _found(line.text) - known):
+        if line.speaker != "User" or not detector().may_confirm(line.text):
+            continue
+        if more := _found(line.text) - known:
             yield f"Turn {number} tells of {', '.join(sorted(more))}, which is not {where}."
             return
 
@@ -117,6 +117,10 @@ def repeated(case: Case) -> Iterator[str]:
 
 def identifying(case: Case) -> Iterator[str]:
     """Something could tell who a person is."""
+    # One search over the whole text: nearly all dialogues pass it.
+    whole = case.draft.text
+    if not any(pattern.search(whole) for pattern in (*_IDENTIFYING.values(), _NAME)):
+        return
     for number, line in enumerate(case.draft.lines, start=1):
         for what, pattern in _IDENTIFYING.items():
             if pattern.search(line.text):

@@ -37,6 +37,14 @@ _DEADLINE: Final = 900.0
 def writer_model(writer: str | Model, **settings: Any) -> Model:
     """Finds the language model that a writer's name or spec stands for.
 
+    Args:
+        writer: A name or a spec, whose limit of tokens becomes that of a dialogue if none is
+            set; or a model, which is taken as it is.
+        **settings: For a spec, as for :func:`.construct`.
+
+    Returns:
+        The model.
+
     Raises:
         RegistryError: If there is none, or it writes no text.
     """
@@ -44,11 +52,8 @@ def writer_model(writer: str | Model, **settings: Any) -> Model:
         # Its other engine is made for many short answers.
         settings["engine"] = settings.get("engine") or "reference"
     model = resolve(writer, **settings)
-    if (
-        model.decoding
-        and model.decoding.max_new_tokens < _LONGEST
-        and (settings.get("max_new_tokens") is None)
-    ):
+    named = isinstance(writer, str) and settings.get("max_new_tokens") is None
+    if named and model.decoding and model.decoding.max_new_tokens < _LONGEST:
         # An entry's own limit is that of a label.
         longer = model.decoding.model_copy(update={"max_new_tokens": _LONGEST})
         model = model.model_copy(update={"decoding": longer})

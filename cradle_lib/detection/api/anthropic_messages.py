@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
+from cradle_lib.detection.api.batches import Intent, with_token
 from cradle_lib.detection.api.faults import Fault
 from cradle_lib.detection.api.remote import Remote
 from cradle_lib.detection.api.replies import (
@@ -68,13 +69,29 @@ class AnthropicMessages(Remote):
             messages[-1] = {**messages[-1], "content": _marked(prompt.blocks, mark)}
         return {"model": self.model.weights, "messages": messages, **rest}
 
-    async def submit(self, asked: Mapping[str, Prompt]) -> str:
+    async def submit(self, asked: Mapping[str, Prompt], token: str) -> str:
         """Sends the questions as one batch."""
         requests = [
-            {"custom_id": key, "params": self.body(prompt, self._parameters.sent)}
+            {
+                "custom_id": with_token(key, token),
+                "params": self.body(prompt, self._parameters.sent),
+            }
             for key, prompt in asked.items()
         ]
         return str((await self._client.messages.batches.create(requests=requests)).id)
+
+    async def perhaps(self, intent: Intent) -> list[str]:
+        """Lists the batches of as many questions: what they carry, only their results tell.
+
+        The newest stand first.
+        """
+        found = []
+        async for batch in self._client.messages.batches.list(limit=100):
+            if batch.created_at < intent.since:
+                break
+            if sum(batch.request_counts.to_dict().values()) == intent.questions:
+                found.append(str(batch.id))
+        return found
 
     async def ended(self, batch: str) -> bool:
         """Whether a batch is finished."""

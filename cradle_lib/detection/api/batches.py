@@ -1,9 +1,10 @@
 """A provider's batch interface: all questions at once, answers within a day, half the price.
 
-Each round sends the questions that are open now as one batch. A batch's id is written down as soon
-as the provider has given it, so that a run that was stopped or killed takes up its batch again and
-does not pay twice. What the provider did not get to is a failed answer, which the next start asks
-again.
+Each round sends the questions that are open now as one batch. Before it is sent, a token that the
+batch will carry is written down, and its id as soon as the provider has given it, so that a run
+that was stopped or killed takes up its batch again and does not pay twice: a batch whose id never
+came is found among the provider's by its token. What the provider did not get to is a failed
+answer, which the next start asks again.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ import asyncio
 import hashlib
 import json
 import os
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -35,15 +39,41 @@ _LARGEST: Final = 1 << 28
 _IDS: Final = TypeAdapter(dict[str, str | list[str]])
 
 
+# How far a provider's clock may be behind this machine's.
+_CLOCKS: Final = timedelta(hours=1)
+
+
 class BatchRefusedError(EngineError):
     """A batch that the provider refused as a whole."""
+
+
+class _PerhapsSentError(Exception):
+    """A batch was sent whose id did not come, and the provider has one that may be it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A batch that is to be sent, or was.
+
+    Attributes:
+        token: What it carries, and no other.
+        questions: How many it has.
+        since: No batch that was made before this time is it.
+    """
+
+    token: str
+    questions: int
+    since: datetime
 
 
 class Provider(Protocol):
     """What an engine does for its batches, with its own SDK."""
 
-    async def submit(self, asked: Mapping[str, Prompt]) -> str:
-        """Sends questions, by their ids, as one batch; gives the batch's id."""
+    async def submit(self, asked: Mapping[str, Prompt], token: str) -> str:
+        """Sends questions, by their ids, as one batch that carries a token; gives its id."""
+
+    async def perhaps(self, intent: Intent) -> list[str]:
+        """Lists the batches that may be one that was sent, as far as their list tells."""
 
     async def ended(self, batch: str) -> bool:
         """Whether a batch is finished, in whatever way."""
@@ -120,6 +150,7 @@ class Batches:
         self._name, self._path, self._limit, self._poll = name, path, max(limit, 1), poll
         self._provider, self._attempt = provider, attempt
         self._emit, self._notice = emit, notice
+        self._others: set[str] = set()
         self._stopped = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -146,7 +177,7 @@ class Batches:
         """
         self._loop = asyncio.get_running_loop()
         open_sessions = [session for session in sessions if session.prompt is not None]
-        batch = self._open_batch()
+        batch = self._open_batch() or await self._sent_before()
         while self.error is None:
             asked = {
                 question_id(prompt): session
@@ -160,18 +191,79 @@ class Batches:
                 batch = await self._send(chosen)
             else:
                 self._notice(f"{self._name}: goes on with batch {batch}.")
-            if not await self._wait(batch):
+            if batch is None or not await self._wait(batch):
                 return
             await self._take(batch, asked)
             self._note({"done": batch})
             batch = None
 
-    async def _send(self, chosen: Mapping[str, Questions]) -> str:
+    async def _send(self, chosen: Mapping[str, Questions]) -> str | None:
+        """Sends a batch and gives its id; ``None`` if the run was stopped before it came."""
         prompts = {key: s.prompt for key, s in chosen.items() if s.prompt is not None}
-        batch: str = await self._attempt(lambda: self._provider.submit(prompts))
-        self._note({"batch": batch, "questions": sorted(prompts)})
-        self._notice(f"{self._name}: sent batch {batch} with {len(prompts):,} questions.")
+        intent = Intent(secrets.token_hex(8), len(prompts), datetime.now(UTC))
+        keys = sorted(prompts)
+        since = intent.since.isoformat()
+        self._note({"intent": intent.token, "since": since, "questions": keys})
+        tried = False
+
+        async def submit() -> str:
+            nonlocal tried
+            # The call before may have got through, and its answer not.
+            if tried and await self._perhaps(intent):
+                raise _PerhapsSentError
+            tried = True
+            return await self._provider.submit(prompts, intent.token)
+
+        batch: str | None = None
+        while batch is None and not self._stopped.is_set():
+            try:
+                batch = await self._attempt(submit)
+            except _PerhapsSentError:
+                batch = await self._adopted(intent)
+        if batch is not None:
+            self._note({"batch": batch, "intent": intent.token, "questions": keys})
+            self._notice(f"{self._name}: sent batch {batch} with {len(prompts):,} questions.")
         return batch
+
+    async def _sent_before(self) -> str | None:
+        """Finds the batch that an earlier start sent, and whose id it did not live to see."""
+        lines = self._lines()
+        line = lines[-1] if lines else {}
+        if "intent" not in line or "batch" in line:
+            return None
+        keys = line["questions"]
+        intent = Intent(line["intent"], len(keys), datetime.fromisoformat(line["since"]))
+        batch = await self._adopted(intent)
+        if batch is not None:
+            self._note({"batch": batch, "intent": intent.token, "questions": keys})
+        return batch
+
+    async def _perhaps(self, intent: Intent) -> list[str]:
+        early = replace(intent, since=intent.since - _CLOCKS)
+        known = {line["batch"] for line in self._lines() if "batch" in line} | self._others
+        return [batch for batch in await self._provider.perhaps(early) if batch not in known]
+
+    async def _adopted(self, intent: Intent) -> str | None:
+        """Finds the batch that carries a token; only its results may say that it does."""
+        try:
+            found = await self._attempt(lambda: self._perhaps(intent))
+        except EngineError as error:
+            raise EngineError(
+                f"{error} A batch may have been sent before, and can't be looked for. To send it "
+                f"again whatever the cost, delete the last line of {paths.shown(self._path)}."
+            ) from error
+        for batch in found:
+            self._notice(f"{self._name}: looks whether batch {batch} was sent by this run.")
+            if not await self._wait(batch):
+                return None
+            try:
+                answered = await self._fetch(batch)
+            except BatchRefusedError:
+                answered = {}
+            if any(token == intent.token for _, token in answered):
+                return str(batch)
+            self._others.add(batch)
+        return None
 
     async def _wait(self, batch: str) -> bool:
         """Waits for a batch; false if the run was stopped before."""
@@ -187,12 +279,8 @@ class Batches:
     async def _take(self, batch: str, asked: Mapping[str, Questions]) -> None:
         """Gives each answer to its session. What a batch does not hold, nobody answered."""
         sent = self._questions(batch)
-
-        async def fetch() -> dict[str, Answer | Fault]:
-            return {key: found async for key, found in self._provider.results(batch)}
-
         try:
-            results = await self._attempt(fetch)
+            results = {key: found for (key, _), found in (await self._fetch(batch)).items()}
         except BatchRefusedError:
             # Nothing in it was worked on: the next start sends another.
             self._note({"done": batch})
@@ -208,6 +296,15 @@ class Batches:
                 found = Answer("", outcome, found.reason)
             self._emit(session.answer(found))
 
+    async def _fetch(self, batch: str) -> dict[tuple[str, str], Answer | Fault]:
+        """Gives what came of a batch, by question and token."""
+
+        async def fetch() -> dict[tuple[str, str], Answer | Fault]:
+            return {_parted(key): found async for key, found in self._provider.results(batch)}
+
+        found: dict[tuple[str, str], Answer | Fault] = await self._attempt(fetch)
+        return found
+
     # ---- The file of ids ---------------------------------------------------------------
 
     def _lines(self) -> list[dict[str, Any]]:
@@ -219,7 +316,6 @@ class Batches:
             raise JournalError(
                 f"{paths.shown(self._path)}: can't be read ({error.strerror})"
             ) from None
-        # A last line that was torn is of a batch whose id is lost.
         whole = content[: content.rfind(b"\n") + 1]
         try:
             return [_IDS.validate_python(strict_json.loads(line)) for line in whole.splitlines()]
@@ -252,3 +348,13 @@ def question_id(prompt: Prompt) -> str:
     """Names a question within a batch: the same for the same question, and for no other."""
     place = f"{prompt.dialogue}\x1f{prompt.turn}\x1f{prompt.key}"
     return hashlib.sha256(place.encode()).hexdigest()[:32]
+
+
+def with_token(question: str, token: str) -> str:
+    """Names a question of a batch for the provider: both take letters, digits and a dash."""
+    return f"{question}-{token}"
+
+
+def _parted(name: str) -> tuple[str, str]:
+    question, _, token = name.partition("-")
+    return question, token

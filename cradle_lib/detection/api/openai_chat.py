@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
-from cradle_lib.detection.api.batches import BatchRefusedError
+from cradle_lib.detection.api.batches import BatchRefusedError, Intent, with_token
 from cradle_lib.detection.api.faults import Fault
 from cradle_lib.detection.api.remote import Remote
 from cradle_lib.detection.api.replies import (
@@ -21,6 +21,8 @@ from cradle_lib.detection.api.replies import (
 )
 from cradle_lib.detection.session import Answer, Prompt
 
+# Under which name a batch's metadata hold its token.
+_TOKEN: Final = "cradle"
 _ENDED: Final = frozenset({"completed", "failed", "expired", "cancelled"})
 
 
@@ -69,11 +71,11 @@ class OpenAIChat(Remote):
             body["prompt_cache_key"] = f"cradle-{digest[:16]}"
         return body
 
-    async def submit(self, asked: Mapping[str, Prompt]) -> str:
+    async def submit(self, asked: Mapping[str, Prompt], token: str) -> str:
         """Uploads the questions as a file, and sends the file as a batch."""
         lines = (
             {
-                "custom_id": key,
+                "custom_id": with_token(key, token),
                 "method": "POST",
                 "url": "/v1/chat/completions",
                 "body": self.body(prompt, self._parameters.sent),
@@ -83,9 +85,21 @@ class OpenAIChat(Remote):
         content = "".join(json.dumps(line) + "\n" for line in lines).encode()
         file = await self._client.files.create(file=("batch.jsonl", content), purpose="batch")
         batch = await self._client.batches.create(
-            input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h"
+            input_file_id=file.id,
+            endpoint="/v1/chat/completions",
+            completion_window="24h",
+            metadata={_TOKEN: token},
         )
         return str(batch.id)
+
+    async def perhaps(self, intent: Intent) -> list[str]:
+        """Finds the batch whose metadata hold the token; the newest stand first."""
+        async for batch in self._client.batches.list(limit=100):
+            if (batch.metadata or {}).get(_TOKEN) == intent.token:
+                return [str(batch.id)]
+            if batch.created_at < intent.since.timestamp():
+                break
+        return []
 
     async def ended(self, batch: str) -> bool:
         """Whether a batch is finished."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Final, Self
 from urllib.parse import urlsplit
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.api.batches import MOST, Batches, attempt
+from cradle_lib.detection.api.batches import MOST, Batches, Provider, attempt
 from cradle_lib.detection.api.bounded import bounded_stream
 from cradle_lib.detection.api.dispatch import Dispatcher
 from cradle_lib.detection.api.faults import Fault, Reply, fault_of_error, fault_of_status
@@ -48,7 +48,7 @@ CONNECT: Final = 10.0  # Seconds to make a connection.
 _CARRIERS: Final = ("httpx2", "aiohttp")
 
 
-class Remote(Engine):
+class Remote(Engine, Provider):
     """Drives many sessions at once against one endpoint.
 
     Args:
@@ -276,18 +276,6 @@ class Remote(Engine):
             )
 
         return await attempt(call, self._sdk, self.patience, complain)
-
-    @abstractmethod
-    async def submit(self, asked: Mapping[str, Prompt]) -> str:
-        """Sends questions, by their ids, as one batch; gives the batch's id."""
-
-    @abstractmethod
-    async def ended(self, batch: str) -> bool:
-        """Whether a batch is finished, in whatever way."""
-
-    @abstractmethod
-    def results(self, batch: str) -> AsyncIterator[tuple[str, Answer | Fault]]:
-        """Gives what came of each question of a finished batch, by its id."""
 
     def result(self, reply: object, status: int = 200) -> Answer | Fault:
         """Reads the result of one question of a batch.

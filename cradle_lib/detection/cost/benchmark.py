@@ -39,7 +39,9 @@ def benchmark_results(what: str = "inference", folder: Path | None = None) -> pd
 
     Args:
         what: ``inference`` (ways to ask one model on this machine), ``ablation`` (what each
-            mechanism of the wave engine is worth) or ``services`` (how fast questions go out).
+            mechanism of the wave engine is worth), ``services`` (how fast questions go out),
+            ``training`` (one sequence per dialogue against one per turn) or ``construction``
+            (planning and validating dialogues).
         folder: Where the file of that name lies; by default that of the project.
 
     Returns:

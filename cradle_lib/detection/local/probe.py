@@ -93,7 +93,7 @@ class Probe(LocalEngine, Sequential):
         import torch
         from transformers import DynamicCache
 
-        local = self._local
+        local, layer = self._local, self._layer
         [ids] = local.ids([prompt])
         known = common(ids[:-1], self._read)
         if self._cache is None or not known:
@@ -109,5 +109,17 @@ class Probe(LocalEngine, Sequential):
                 logits_to_keep=1,
             ).hidden_states
         self._read = ids
-        layer = round(_DEPTH * (len(states) - 1))
         return states[layer][0, -1].double().cpu().numpy(), len(ids), known
+
+    @cached_property
+    def _layer(self) -> int:
+        """Finds the layer whose states are read, and takes the layers far above it away."""
+        lm = self._local.lm
+        config = lm.config.get_text_config()
+        layer = round(_DEPTH * int(config.num_hidden_layers))
+        decoder = lm.get_decoder()
+        if hasattr(decoder, "layers") and layer + 1 < config.num_hidden_layers:
+            # The next one stays: the last layer's states come with the model's final norm.
+            decoder.layers = decoder.layers[: layer + 1]
+            config.num_hidden_layers = layer + 1
+        return layer

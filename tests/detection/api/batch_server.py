@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
@@ -19,7 +21,8 @@ class BatchServer:
     Args:
         write: Gives the answer to a prompt, and how often it was asked before.
         looks: How often a batch is looked at before it is finished.
-        faults: Makes a call fail: ``(method, path, number of call)`` to an HTTP status, or 0.
+        faults: Makes a call fail: ``(method, path, number of call)`` to an HTTP status, 0 for none,
+            -1 for a connection that is cut at once, -2 for one that is cut when all is done.
         refuse: Whether every batch is refused as a whole.
     """
 
@@ -59,8 +62,13 @@ class BatchServer:
                     self.connection.shutdown(socket.SHUT_RDWR)
                     self.close_connection = True
                     return
-                if not status:
+                if status in (0, -2):
+                    cut = status
                     status, reply = outer.serve(method, self.path, body)
+                    if cut:
+                        self.connection.shutdown(socket.SHUT_RDWR)
+                        self.close_connection = True
+                        return
                 data = reply.encode() if isinstance(reply, str) else json.dumps(reply).encode()
                 self.send_response(status)
                 kind = "application/jsonl" if isinstance(reply, str) else "application/json"
@@ -78,7 +86,11 @@ class BatchServer:
 
     def serve(self, method: str, path: str, body: bytes) -> tuple[int, Any]:
         with self._lock:
-            parts = path.strip("/").split("/")
+            parts = path.partition("?")[0].strip("/").split("/")
+            if method == "GET" and parts[-1] == "batches":
+                show = self._anthropic if "messages" in parts else self._openai
+                newest = [show(name, look=False) for name in reversed(self.batches)]
+                return 200, {"object": "list", "data": newest, "has_more": False}
             if parts == ["v1", "files"]:
                 # The part of the form that is the file.
                 text = body.decode()
@@ -97,8 +109,10 @@ class BatchServer:
             if parts[:2] == ["v1", "files"]:
                 return 200, self.files[parts[2]]
             if parts == ["v1", "batches"]:
-                lines = self.files[json.loads(body)["input_file_id"]].splitlines()
-                return 200, self._openai(self._start([json.loads(line) for line in lines]))
+                asked = json.loads(body)
+                lines = self.files[asked["input_file_id"]].splitlines()
+                started = self._start([json.loads(line) for line in lines], asked["metadata"])
+                return 200, self._openai(started)
             if parts[:2] == ["v1", "batches"]:
                 return 200, self._openai(parts[2])
             if parts == ["v1", "messages", "batches"]:
@@ -111,7 +125,7 @@ class BatchServer:
                 return 200, "\n".join(json.dumps(r) for r in self._results(parts[3])) + "\n"
             return 200, self._anthropic(parts[3])
 
-    def _start(self, requests: list[dict[str, Any]]) -> str:
+    def _start(self, requests: list[dict[str, Any]], about: object = None) -> str:
         name = f"batch_{len(self.batches)}"
         answers = []
         for request in requests:
@@ -119,20 +133,21 @@ class BatchServer:
             times = self.asked.get(prompt, 0)
             self.asked[prompt] = times + 1
             answers.append((request["custom_id"], self.write(prompt, times)))
-        self.batches[name] = {"answers": answers, "looks": 0}
+        self.batches[name] = {"answers": answers, "looks": 0, "about": about, "at": time.time()}
         return name
 
-    def _finished(self, name: str) -> bool:
-        self.batches[name]["looks"] += 1
+    def _finished(self, name: str, look: bool) -> bool:
+        self.batches[name]["looks"] += look
         return bool(self.batches[name]["looks"] > self.looks)
 
-    def _openai(self, name: str) -> dict[str, Any]:
-        done = self._finished(name)
+    def _openai(self, name: str, look: bool = True) -> dict[str, Any]:
+        done = self._finished(name, look)
         body: dict[str, Any] = {
             "id": name,
             "object": "batch",
             "endpoint": "/v1/chat/completions",
-            "created_at": 1,
+            "created_at": int(self.batches[name]["at"]),
+            "metadata": self.batches[name]["about"],
             "input_file_id": "file-0",
             "completion_window": "24h",
             "status": "completed" if done else "in_progress",
@@ -186,14 +201,16 @@ class BatchServer:
             "response": {"status_code": status, "request_id": "q", "body": body},
         }
 
-    def _anthropic(self, name: str) -> dict[str, Any]:
-        done = self._finished(name)
+    def _anthropic(self, name: str, look: bool = True) -> dict[str, Any]:
+        done = self._finished(name, look)
         counts = dict.fromkeys(("canceled", "errored", "expired", "processing", "succeeded"), 0)
+        counts["succeeded" if done else "processing"] = len(self.batches[name]["answers"])
+        made = datetime.fromtimestamp(self.batches[name]["at"], UTC)
         return {
             "id": name,
             "type": "message_batch",
-            "created_at": "2026-01-01T00:00:00Z",
-            "expires_at": "2026-01-02T00:00:00Z",
+            "created_at": made.isoformat(),
+            "expires_at": "2100-01-02T00:00:00Z",
             "request_counts": counts,
             "processing_status": "ended" if done else "in_progress",
             # A host that nobody agreed to: it must not be asked.

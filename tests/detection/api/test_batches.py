@@ -76,11 +76,67 @@ def test_a_stopped_run_takes_its_batch_up_again_and_pays_once(sdk: str, tmp_path
         assert run(sdk, server, path, stored=found, turns=1) == []
 
 
+def is_sent(method: str, where: str) -> bool:
+    return method == "POST" and where.endswith("batches")
+
+
+@pytest.mark.parametrize("sdk", SDKS)
+def test_a_batch_whose_id_did_not_come_is_looked_for_before_another_is_sent(
+    sdk: str, tmp_path: Path
+) -> None:
+    with BatchServer(lambda *_: "none") as server:
+        cut: list[int] = []
+
+        def faults(method: str, where: str, call: int) -> int:
+            if is_sent(method, where) and not cut:
+                cut.append(call)
+                return -2
+            return 0
+
+        server.faults = faults
+        assert len(run(sdk, server, tmp_path / "ids.jsonl", turns=1)) == 3
+        assert cut
+        assert len(server.batches) == 1
+        assert set(server.asked.values()) == {1}
+
+
+@pytest.mark.parametrize("sdk", SDKS)
+def test_the_batch_of_another_run_is_not_taken_for_one_s_own(sdk: str, tmp_path: Path) -> None:
+    path = tmp_path / "ids.jsonl"
+    with BatchServer(lambda *_: "none") as server:
+        server.faults = lambda method, where, _: 401 if is_sent(method, where) else 0
+        with pytest.raises(EngineError, match="key was not accepted"):
+            run(sdk, server, path, turns=1)
+        server.faults = lambda *_: 0
+        # The same questions, sent from somewhere else meanwhile.
+        assert len(run(sdk, server, tmp_path / "other.jsonl", turns=1)) == 3
+        assert len(run(sdk, server, path, turns=1)) == 3
+        assert len(server.batches) == 2
+        assert set(server.asked.values()) == {2}
+
+
+@pytest.mark.parametrize("sdk", SDKS)
+def test_a_service_that_lists_no_batches_is_asked_twice_only_if_somebody_wants_that(
+    sdk: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "ids.jsonl"
+    with BatchServer(lambda *_: "none") as server:
+        server.faults = lambda method, where, _: (
+            -2 if is_sent(method, where) else 404 if where.partition("?")[2] else 0
+        )
+        with pytest.raises(EngineError, match="HTTP 404"):
+            run(sdk, server, path, turns=1)
+        with pytest.raises(EngineError, match="delete the last line of") as caught:
+            run(sdk, server, path, turns=1)
+        assert "ids.jsonl" in str(caught.value)
+        assert len(server.batches) == 1
+
+
 @pytest.mark.parametrize("sdk", SDKS)
 @pytest.mark.parametrize("status", [500, 429, -1])
 def test_trouble_on_the_way_is_tried_again(sdk: str, status: int, tmp_path: Path) -> None:
     with BatchServer(lambda *_: "none") as server:
-        server.faults = lambda method, path, call: status if call % 3 == 1 else 0
+        server.faults = lambda method, path, call: status if call % 4 == 1 else 0
         assert len(run(sdk, server, tmp_path / "ids.jsonl", turns=1)) == 3
 
 
@@ -119,7 +175,7 @@ def test_a_torn_last_line_of_the_ids_is_dropped(
         path.write_text(spoil(path.read_text()))
         run("openai", server, path, turns=1)
         assert [set(json.loads(line)) for line in path.read_text().splitlines()] == [
-            {"batch", "questions"}, {"done"}, {"batch", "questions"}, {"done"},
+            *[{"intent", "since", "questions"}, {"batch", "intent", "questions"}, {"done"}] * 2,
         ]  # fmt: skip
 
 

@@ -56,7 +56,7 @@ def test_the_probe_is_scikit_learn_on_the_states_of_whole_prompts(tmp_path: Path
     write_split(tmp_path / "train.csv", 12, seed=1)
     write_split(tmp_path / "test.csv", 4, seed=2)
     test, train = (load_corpus(str(tmp_path / f"{name}.csv")) for name in ("test", "train"))
-    model = make_model(make_weights(tmp_path / "weights"))
+    model = make_model(make_weights(tmp_path / "weights", layers=6))
     model = model.model_copy(update={"engine": "probe", "prompt": "brief"})
     path = run(model, test, out=tmp_path, history="gold")
     predictions = load_predictions(path, test)

@@ -75,7 +75,11 @@ FAMILIES: dict[str, tuple[type[PreTrainedConfig], dict[str, Any]]] = {
 
 
 def make_weights(
-    folder: Path, chat: str | None = CHAT, context: int = 2048, family: str = "llama"
+    folder: Path,
+    chat: str | None = CHAT,
+    context: int = 2048,
+    family: str = "llama",
+    layers: int = 2,
 ) -> Path:
     torch.manual_seed(7)
     kind, special = FAMILIES[family]
@@ -83,7 +87,7 @@ def make_weights(
         vocab_size=400,
         hidden_size=32,
         intermediate_size=48,
-        num_hidden_layers=2,
+        num_hidden_layers=layers,
         num_attention_heads=4,
         num_key_value_heads=2,
         max_position_embeddings=context,

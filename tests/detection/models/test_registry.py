@@ -26,6 +26,7 @@ def test_the_default_set_is_the_baselines_and_the_embedded_model() -> None:
         "smollm2-135m-constrained": None,
         "smollm2-135m-tuned": None,
         "smollm2-135m-tuned-constrained": None,
+        "smollm2-135m-probe": None,
     }
 
 
