@@ -135,7 +135,20 @@ def timing_of(dialogues: int) -> Callable[[], object]:
     data = made_up(turns, dialogues)
     rows = Rows(data.gold, data.predicted, data.dialogue_of, np.ones(turns, dtype=np.bool_))
     scored = Signature(
-        "turn", 16, "self", "free", 1, 0, "ignore", "miss", "made-up", dialogues, 0, 0, "bench"
+        "turn",
+        16,
+        "self",
+        "free",
+        1,
+        0,
+        "ignore",
+        "miss",
+        "mean",
+        "made-up",
+        dialogues,
+        0,
+        0,
+        "bench",
     )
     rate = penalty_rate(np.bincount(data.dialogue_of))
     signature = TimingSignature(scored, WIDTHS, ERDE_TURNS, rate)

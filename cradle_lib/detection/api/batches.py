@@ -23,8 +23,7 @@ from typing import Any, Final, Protocol
 from pydantic import TypeAdapter
 
 from cradle_lib import paths, strict_json
-from cradle_lib.detection.api.faults import Fault, fault_of_error
-from cradle_lib.detection.api.patience import Patience
+from cradle_lib.detection.api.faults import Fault
 from cradle_lib.detection.engine import Emit, Questions
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prompt
@@ -80,44 +79,6 @@ class Provider(Protocol):
 
     def results(self, batch: str) -> AsyncIterator[tuple[str, Answer | Fault]]:
         """Gives what came of each question of a finished batch, by its id."""
-
-
-async def attempt(
-    call: Callable[[], Awaitable[Any]],
-    sdk: Any,
-    patience: Patience,
-    complain: Callable[[str], EngineError],
-) -> Any:
-    """Makes a call about a batch, again where that may help.
-
-    Args:
-        call: Makes it once.
-        sdk: The SDK whose errors may come.
-        patience: How often, and how long each may take.
-        complain: Makes the error of a reason.
-
-    Returns:
-        What the call brought.
-
-    Raises:
-        EngineError: If it does not help.
-    """
-    for number in range(1, patience.attempts + 1):
-        try:
-            async with asyncio.timeout(patience.deadline):
-                return await call()
-        except TimeoutError:
-            fault = Fault("retry", f"no answer within {patience.deadline:g} s")
-        except Exception as error:
-            known = fault_of_error(sdk, error)
-            if known is None:
-                raise
-            fault = known
-        if fault.kind != "retry" or number == patience.attempts:
-            break
-        pause = patience.base * 2.0 ** (number - 1)
-        await asyncio.sleep(min(pause if fault.wait is None else fault.wait, patience.cap))
-    raise complain(fault.reason)
 
 
 class Batches:

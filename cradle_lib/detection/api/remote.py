@@ -25,13 +25,13 @@ from typing import Any, ClassVar, Final, Self
 from urllib.parse import urlsplit
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.api.batches import MOST, Batches, Provider, attempt
+from cradle_lib.detection.api.batches import MOST, Batches, Provider
 from cradle_lib.detection.api.bounded import bounded_stream
 from cradle_lib.detection.api.dispatch import Dispatcher
 from cradle_lib.detection.api.faults import Fault, Reply, fault_of_error, fault_of_status
 from cradle_lib.detection.api.keys import Redactor, find_key
 from cradle_lib.detection.api.parameters import Parameters
-from cradle_lib.detection.api.patience import Patience
+from cradle_lib.detection.api.patience import Patience, attempt
 from cradle_lib.detection.api.proxy import find_proxy, place_of
 from cradle_lib.detection.api.replies import one_line
 from cradle_lib.detection.api.served import affinity, require_served, served_names
