@@ -16,7 +16,9 @@ from pathlib import Path
 import pytest
 
 from cradle_lib import paths
+from cradle_lib.detection import resolve
 
+from ..detection.local.tiny_models import make_weights
 from .gated_server import GatedServer
 from .slurm import Cluster, cluster, missing
 
@@ -97,18 +99,24 @@ def out_of_time(slurm: Cluster) -> Iterator[tuple[Path, GatedServer, subprocess.
         yield Path(name), server, process
 
 
+@pytest.mark.parametrize("small", ["keyword", "tiny"])
 def test_eight_shards_leave_the_journal_of_one_process(
-    slurm: Cluster, room: Path, out_of_time: object
+    slurm: Cluster, room: Path, out_of_time: object, small: str
 ) -> None:
-    model = "keyword"
-    limit = ["--model", model, "--limit", "24"]
-    assert infer(None, *limit, "--out", room / "one")[0] == 0
+    limit, model, expected = ["--model", "keyword", "--limit", "24"], "keyword", 0
+    if small == "tiny":
+        # A language model with random weights, none of whose answers can be read.
+        weights = f"hf:{make_weights(room / 'tiny', context=8192)}"
+        limit = ["--model", weights, "--engine", "reference", "--prompt", "brief"]
+        limit += ["--decoding", "max_new_tokens=12", "--limit", "8"]
+        model, expected = resolve(weights).id, 1
+    assert infer(None, *limit, "--out", room / "one")[0] == expected
     options = ["--cluster", "slurm", "--shards", "8", "--partition", "main"]
     status, out, err = infer(slurm, *limit, *options, "--out", room / "many")
-    assert status == 0, err
+    assert status == expected, err
     journals = [room / name / "surrogate-test" / f"{model}.jsonl" for name in ("one", "many")]
     assert normal(journals[0]) == normal(journals[1])
-    assert "Next: cradle score" in out
+    assert ("Next: cradle score" in out) == (expected == 0)
     # One journal is left, and nothing beside it but its lock.
     left = {path.name for path in journals[1].parent.iterdir()}
     assert left == {f"{model}.jsonl", f".{model}.jsonl.lock"}
