@@ -18,7 +18,7 @@ pytestmark = pytest.mark.xdist_group("book")
 
 EXPLORER = "sections/explore.html"
 INTO = re.compile(r"explore(?:-annotators)?\.html#")
-EVERYTHING = "document, {%s}"
+EVERYTHING = "document, {resultTypes: ['violations']}"
 VIEWS = {
     "list": "#m=keyword,tfidf&f=gold:alert",
     "dialogue": "#d=d0011&t=9&m=smollm2-135m-constrained,smollm2-135m,keyword",
