@@ -123,7 +123,9 @@ def compare_engines(
         wave_seconds=round(ended - between, 2),
         peak_bytes=torch.cuda.max_memory_allocated(device) if on_gpu else None,
         versions={
-            **{name: version(name) for name in ("torch", "transformers")},
+            # With its build, such as +cpu, which the package's version may lack.
+            "torch": str(torch.__version__),
+            "transformers": version("transformers"),
             "cuda": str(torch.version.cuda),
         },
     )
