@@ -36,11 +36,12 @@ help:
 book: $(if $(BOOK_BIN),,.venv/.book)
 	$(or $(BOOK_BIN),$(BIN))/jupyter-book build --warningiserror --keep-going book/
 
+# The tests of a file share what is costly: a site, a server, pages that were walked through once.
 test: .venv/.dev
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
 
 test-shipped: .venv/.dev
-	$(BIN)/python -m pytest -m shipped --numprocesses $(WORKERS) --dist loadgroup
+	$(BIN)/python -m pytest -m shipped --numprocesses $(WORKERS) --dist loadfile
 
 test-hostile: .venv/.dev
 	$(BIN)/python -m pytest -m hostile tests/hostile

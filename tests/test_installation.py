@@ -19,7 +19,7 @@ from cradle_lib.detection import find_model, load_registry, read_journal
 from cradle_lib.detection import run as run_here
 from cradle_lib.record import library_version
 
-pytestmark = [pytest.mark.shipped, pytest.mark.xdist_group("installation")]
+pytestmark = pytest.mark.shipped
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 

@@ -13,8 +13,6 @@ from .mini_book import build, make_site, notebook, write
 
 NAME = r"<img src=x onerror=alert(1)> $x_1$ [/x] {{evil}} `*_|\#\`"
 
-pytestmark = pytest.mark.xdist_group("book-sphinx")
-
 FILE = "<img src=x onerror=alert(2)> $y$ {name} [z]"
 PLAN = """
 pages:

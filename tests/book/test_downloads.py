@@ -15,8 +15,6 @@ from playwright.sync_api import Browser
 
 from .site import Site
 
-pytestmark = pytest.mark.xdist_group("book")
-
 FILE = re.compile(r'download="([^"]+\.csv)"[^>]*href="([^"]+)"')
 HELD = "data:text/csv;base64,"
 NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|inf)")

@@ -14,8 +14,6 @@ from playwright.sync_api import Browser, Page
 from .site import PHONE, WIDE, Site, set_theme
 from .test_pages import violations
 
-pytestmark = pytest.mark.xdist_group("book")
-
 EXPLORER = "sections/explore.html"
 INTO = re.compile(r"explore(?:-annotators)?\.html#")
 EVERYTHING = "document, {resultTypes: ['violations']}"

@@ -32,8 +32,6 @@ from .explorer_site import write_site
 from .site import PHONE, WIDE
 
 __all__ = ["corpus", "make_run", "runs"]
-pytestmark = pytest.mark.xdist_group("book")
-
 SAID = "alert('x')"
 
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from urllib.parse import unquote, urljoin, urlsplit
 
-import pytest
-
 from .site import Site
 
 EXPLORERS = {"sections/explore.html", "sections/explore-annotators.html"}
-pytestmark = pytest.mark.xdist_group("book")
 
 
 class Reader(HTMLParser):

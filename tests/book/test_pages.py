@@ -15,8 +15,6 @@ from playwright.sync_api import Browser, Page
 from .looks import FAINT, LOOKS, least_text
 from .site import PHONE, WIDE, Site, set_theme
 
-pytestmark = pytest.mark.xdist_group("book")
-
 # Elements that stick out to the right, unless a box around them scrolls or cuts them.
 STICKING_OUT = """() => {
   const inBox = e => {

@@ -16,9 +16,6 @@ from cradle_lib.errors import BookError
 
 from .mini_book import MODELS, PACKAGE, RUN, TABLE, WORDS, make, notebook, text_of, write
 
-# The tests start from copies of one built project: on one worker it is built once.
-pytestmark = pytest.mark.xdist_group("book-pipeline")
-
 ALL = {"words", "run-a", "run-b", "table"}
 
 

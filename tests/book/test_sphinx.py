@@ -10,9 +10,6 @@ import pytest
 
 from .mini_book import build, make_site, notebook, write
 
-# The tests share a book: on one worker it is made once.
-pytestmark = pytest.mark.xdist_group("book-sphinx")
-
 TABLE = (
     "from IPython.display import HTML\n"
     "HTML('<table><tr><th></th><th>a</th></tr><tr><th>1</th><td>2</td></tr></table>')"

@@ -75,7 +75,6 @@ def test_every_constrained_answer_parses_and_keeps_its_alternatives(
 
 
 @pytest.mark.shipped
-@pytest.mark.xdist_group("smollm2")
 @pytest.mark.parametrize("name", [FREE, TUNED])
 def test_one_generate_per_prompt_says_again_what_the_journal_holds(
     name: str, surrogate: Corpus
@@ -98,7 +97,6 @@ def test_one_generate_per_prompt_says_again_what_the_journal_holds(
 
 
 @pytest.mark.shipped
-@pytest.mark.xdist_group("smollm2")
 @pytest.mark.parametrize("name", [CONSTRAINED, TUNED_CONSTRAINED])
 def test_the_wave_engine_says_again_what_the_constrained_journal_holds(
     name: str, surrogate: Corpus, tmp_path: Path

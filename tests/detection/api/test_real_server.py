@@ -23,7 +23,7 @@ from ..dialogues import make_corpus
 from .services import KEY, SDKS, ask, make_model
 
 # One worker for all: a server for each would take half a gigabyte each.
-pytestmark = [pytest.mark.usefixtures("api"), pytest.mark.xdist_group("real-server")]
+pytestmark = pytest.mark.usefixtures("api")
 
 
 @pytest.fixture(scope="module", autouse=True)
