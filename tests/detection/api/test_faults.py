@@ -250,12 +250,12 @@ def test_the_wait_that_a_service_asks_for_is_kept_to(
 
 @pytest.mark.parametrize("engine", SDKS)
 def test_a_call_that_hangs_or_dribbles_ends_at_the_deadline(engine: str) -> None:
-    patience = Patience(attempts=2, deadline=0.3, base=0.0)
+    patience = Patience(attempts=2, deadline=1.0, base=0.0)
     with FaultServer({"hang": lambda n: None, "dribble": lambda n: DRIBBLE}) as server:
         for name in ("hang", "dribble"):
             found = ask(make_model(engine, f"{server.url}/{name}"), patience)
             assert server.calls[name] == 2
-            assert (found.outcome, found.reason) == (FAILED, "no answer within 0.3 s")
+            assert (found.outcome, found.reason) == (FAILED, "no answer within 1 s")
 
 
 PASSING = {
