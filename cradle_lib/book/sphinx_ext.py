@@ -31,7 +31,7 @@ from cradle_lib.book.notebooks.outputs import (
 from cradle_lib.book.plan import Project
 from cradle_lib.book.site.beside import put_beside
 from cradle_lib.book.site.help_lines import HelpLines, Way, load_help_lines
-from cradle_lib.book.site.search import add_terms
+from cradle_lib.book.site.search import add_terms, keep_terms
 from cradle_lib.book.site.weight import lighten
 from cradle_lib.errors import BookError, CradleError
 from cradle_lib.record import library_version
@@ -151,6 +151,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", bring_up_to_date, priority=_BEFORE_TOC)
     app.connect("env-get-outdated", all_pages_if_any_came_or_went)
     app.connect("doctree-read", add_terms)
+    app.connect("html-collect-pages", keep_terms)
     app.connect("build-finished", tidy_site)
     app.connect("html-page-context", clean_page, priority=_AFTER_THEMES)
     app.add_directive("helplines", HelpLinesDirective)

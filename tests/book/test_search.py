@@ -14,7 +14,7 @@ from cradle_lib.book.site.search import terms_of, words_on_figures
 from cradle_lib.errors import BookError
 from cradle_lib.labels import LABELS
 
-from .mini_book import write
+from .mini_book import build, make_site, notebook, write
 
 INDEX = """
 | in the paper | what | page | state |
@@ -78,3 +78,20 @@ def test_words_on_a_figure_are_words_of_its_page() -> None:
     document = new_document("page")
     document.append(nodes.raw("", image, format="html"))
     assert words_on_figures(document) == {"share", "detected", "more", "Rising", "steps"}
+
+
+def test_a_page_that_is_not_written_again_keeps_its_terms(tmp_path: Path) -> None:
+    book = make_site(tmp_path) / "book"
+    write(tmp_path / "models.yml", "always-none: {name: N, group: baseline, engine: always-none}")
+    write(tmp_path / "notebooks/pages.yml", "pages: [{page: one, notebook: one.ipynb, title: One}]")
+    pages = "chapters: [file: help, glob: sections/*]"
+    write(book / "_toc.yml", f"format: jb-book\nroot: intro\n{pages}\n")
+    write(book / "help.md", "# Help\n")
+    write(book / "search.yml", 'labels: help\npages: {help: ["988"], gone: [nowhere]}\n')
+    for word in ("first", "second"):
+        code = [f"print('the {word} word')"]
+        write(tmp_path / "notebooks/one.ipynb", notebook(code, parameters=False))
+        done = build(tmp_path)
+        assert done.returncode == 0, done.stderr
+        index = (book / "_build/html/searchindex.js").read_text()
+        assert '"988":[[' in index.replace(" ", "").partition('"indexentries":{')[2]

@@ -101,6 +101,23 @@ def add_terms(app: Sphinx, document: nodes.document) -> None:
         document.append(nodes.meta(name="keywords", content=", ".join(words)))
 
 
+def keep_terms(app: Sphinx) -> list[tuple[str, dict[str, object], str]]:
+    """Puts the terms of pages that are not written again back into the index.
+
+    Sphinx reads titles and words of such pages from the index that it made before, but no entries.
+
+    Returns:
+        Nothing: no page is made.
+    """
+    known: dict[str, list[tuple[str, str, str]]] = {}
+    for page, term, first in terms_of(Path(app.srcdir)):
+        known.setdefault(page, []).append((term, "", "main" if first else ""))
+    entries = app.env._search_index_index_entries
+    for page in (known.keys() & app.env.all_docs.keys()) - entries.keys():
+        entries[page] = known[page]
+    return []
+
+
 def words_on_figures(document: nodes.document) -> set[str]:
     """Collects the words of a page's figures, drawn or said for those who can't see them."""
     found: set[str] = set()
