@@ -44,7 +44,7 @@ test-shipped: .venv/.dev
 	$(BIN)/python -m pytest -m shipped --numprocesses $(WORKERS) --dist loadfile
 
 test-hostile: .venv/.dev
-	$(BIN)/python -m pytest -m hostile tests/hostile
+	$(BIN)/python -m pytest -m hostile tests/hostile tests/annotation
 
 test-slurm: .venv/.dev
 	$(BIN)/python -m pytest -m slurm tests/cluster

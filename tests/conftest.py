@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Each worker has a core. Threads of two workers that wait for each other on busy cores took ten
@@ -14,3 +16,13 @@ settings.register_profile(
     "cradle", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("cradle")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def unwalked() -> None:
+    """Takes what is there for good out of the collector's way.
+
+    Some libraries collect garbage at each call, which walks through every module of a worker.
+    """
+    gc.collect()
+    gc.freeze()

@@ -338,6 +338,7 @@ def _mutate(content: Any, chance: random.Random) -> Any:
     return content
 
 
+@pytest.mark.hostile
 def test_two_thousand_mutated_exports_load_whole_or_are_refused(
     exports: Make, written: Write, study: Study, corpus: Corpus, tmp_path: Path
 ) -> None:

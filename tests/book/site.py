@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 
 from filelock import FileLock
 from playwright.sync_api import Browser, Page, sync_playwright
+
+from ..loopback import Handler, Loopback
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = ("jupyter-book", "build", "--warningiserror", "--keep-going", "book/")
@@ -29,9 +30,8 @@ FLAGS = (
 )
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        """Keeps the test's output for the test."""
+class _Files(SimpleHTTPRequestHandler):
+    log_message = Handler.log_message
 
 
 @dataclass(frozen=True)
@@ -68,15 +68,8 @@ def build() -> Path:
 
 @contextmanager
 def serve(folder: Path) -> Iterator[Site]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
-    thread = Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield Site(folder, f"http://127.0.0.1:{server.server_address[1]}")
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with Loopback(partial(_Files, directory=str(folder))) as server:
+        yield Site(folder, server.url)
 
 
 def chromium() -> str | None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from cradle_lib import paths
+
+from ..loopback import Handler, Loopback
 
 PLAN = """
 pages:
@@ -46,37 +45,27 @@ disguised:
 """
 
 
-class Counting(BaseHTTPRequestHandler):
+class Counting(Handler):
     """Answers every question with ``none`` and counts them."""
 
     calls = 0
 
     def do_POST(self) -> None:
         type(self).calls += 1
-        self.rfile.read(int(self.headers["Content-Length"]))
+        self.body()
         message = {"role": "assistant", "content": "none"}
         reply = {
             "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
             "usage": {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10},
         }
-        body = json.dumps(reply).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
+        self.send_json(reply)
 
 
 @pytest.fixture
 def server() -> Iterator[str]:
     Counting.calls = 0
-    with ThreadingHTTPServer(("127.0.0.1", 0), Counting) as service:
-        threading.Thread(target=service.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{service.server_port}"
-        service.shutdown()
+    with Loopback(Counting) as service:
+        yield service.url
 
 
 @pytest.fixture

@@ -73,6 +73,8 @@ class Visit:
 AXE = "{exclude: [['tbody tr:nth-child(n+5)']]}, {%s, resultTypes: ['violations']}"
 STRUCTURE = AXE % "rules: {'color-contrast': {enabled: false}}"
 CONTRAST = AXE % "runOnly: ['color-contrast']"
+# What a page's structure says does not depend on the width; where its parts lie does.
+PLACES = AXE % "runOnly: ['target-size', 'scrollable-region-focusable', 'aria-hidden-focus']"
 # Contrast is the slow check, which every page has from FAINT: on these axe is asked too.
 ASKED_TWICE = {"intro.html", "sections/error-cases.html", "sections/explore.html", "search.html"}
 
@@ -115,7 +117,8 @@ def visits(site: Site, browser: Browser) -> list[Visit]:
                 set_theme(page, theme)
                 faint[f"{view}, {theme}"] = page.evaluate(FAINT)
                 asked = [CONTRAST] if name in ASKED_TWICE else []
-                asked += [STRUCTURE] if theme == "light" else []
+                if theme == "light":
+                    asked += [STRUCTURE if view == "wide" or name in ASKED_TWICE else PLACES]
                 seen[f"{view}, {theme}"] = [v for each in asked for v in violations(page, each)]
         found.append(
             Visit(

@@ -8,11 +8,9 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +18,8 @@ import pytest
 
 from cradle_lib.corpus.hub import REPOSITORY, pinned_revision, release_file
 from cradle_lib.corpus.release import read_release
+
+from ..loopback import Handler, Loopback
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 FETCH = "import sys, pathlib; from cradle_lib.corpus import fetch_release; " + (
@@ -34,12 +34,9 @@ def split(text: str) -> bytes:
     return buffer.getvalue()
 
 
-class Hub(BaseHTTPRequestHandler):
+class Hub(Handler):
     files: ClassVar[dict[str, bytes]] = {}
     asked: ClassVar[list[str]] = []
-
-    def log_message(self, *_: Any) -> None:
-        pass
 
     def do_HEAD(self) -> None:
         self.reply()
@@ -53,38 +50,27 @@ class Hub(BaseHTTPRequestHandler):
         if self.path.startswith(f"/api/datasets/{REPOSITORY}/revision/"):
             siblings = [{"rfilename": name} for name in self.files]
             info = {"id": REPOSITORY, "sha": SHA, "siblings": siblings}
-            self.send(200, json.dumps(info).encode(), "application/json")
+            self.reply_with(json.dumps(info).encode(), "application/json")
         elif self.path.startswith(prefix) and self.path[len(prefix) :] in self.files:
             body = self.files[self.path[len(prefix) :]]
-            self.send(200, body, "application/octet-stream")
+            self.reply_with(body, "application/octet-stream")
         else:
-            self.send(404, b"{}", "application/json")
+            self.reply_with(b"{}", "application/json", 404)
 
-    def send(self, status: int, body: bytes, kind: str) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("ETag", f'"{hashlib.sha256(body).hexdigest()}"')
-        self.send_header("X-Repo-Commit", SHA)
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(body)
+    def reply_with(self, body: bytes, kind: str, status: int = 200) -> None:
+        tag = f'"{hashlib.sha256(body).hexdigest()}"'
+        self.send(body, status, {"content-type": kind, "etag": tag, "x-repo-commit": SHA})
 
 
 @pytest.fixture
-def hub() -> Iterator[ThreadingHTTPServer]:
+def hub() -> Iterator[Loopback]:
     Hub.asked = []
     Hub.files = {
         f"data/{name}-00000-of-00001.parquet": split(name)
         for name in ("train", "validation", "test")
     }
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with Loopback(Hub) as server:
+        yield server
 
 
 def fetch(folder: Path, endpoint: str) -> subprocess.CompletedProcess[str]:
@@ -105,12 +91,9 @@ def fetch(folder: Path, endpoint: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_all_splits_arrive_and_their_revision_is_pinned(
-    hub: ThreadingHTTPServer, tmp_path: Path
-) -> None:
-    endpoint = f"http://127.0.0.1:{hub.server_port}"
+def test_all_splits_arrive_and_their_revision_is_pinned(hub: Loopback, tmp_path: Path) -> None:
     folder = tmp_path / "release"
-    first = fetch(tmp_path, endpoint)
+    first = fetch(tmp_path, hub.url)
     assert first.returncode == 0, first.stderr
     assert first.stdout.strip() == SHA == pinned_revision(folder)
     for ours, theirs in (("train", "train"), ("dev", "validation"), ("test", "test")):
@@ -123,20 +106,17 @@ def test_all_splits_arrive_and_their_revision_is_pinned(
         "train.parquet",
     ]
     Hub.asked = []
-    again = fetch(tmp_path, endpoint)
+    again = fetch(tmp_path, hub.url)
     assert again.returncode == 0, again.stderr
     assert any(path.endswith(f"/revision/{SHA}") for path in Hub.asked)
     assert not any(path.endswith("/revision/main") for path in Hub.asked)
 
 
-def test_a_damaged_file_is_refused_and_the_good_one_stays(
-    hub: ThreadingHTTPServer, tmp_path: Path
-) -> None:
-    endpoint = f"http://127.0.0.1:{hub.server_port}"
-    assert fetch(tmp_path, endpoint).returncode == 0
+def test_a_damaged_file_is_refused_and_the_good_one_stays(hub: Loopback, tmp_path: Path) -> None:
+    assert fetch(tmp_path, hub.url).returncode == 0
     Hub.files["data/test-00000-of-00001.parquet"] = split("test")[:100]
     (tmp_path / "release" / "REVISION").write_text("main")
-    second = fetch(tmp_path, endpoint)
+    second = fetch(tmp_path, hub.url)
     assert second.returncode != 0
     assert "not a complete parquet file" in second.stderr
     assert read_release(release_file("test", tmp_path / "release")).turns[0].text == "test"

@@ -8,14 +8,15 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any
+
+from ...loopback import Handler, Loopback
 
 # What a question gets: a text, an HTTP status for an error, or None for a batch that expires.
 Writer = Callable[[str, int], "str | int | None"]
 
 
-class BatchServer:
+class BatchServer(Loopback):
     """Answers batches.
 
     Args:
@@ -42,12 +43,9 @@ class BatchServer:
 
         outer = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
+        class Answering(Handler):
             def do_POST(self) -> None:
-                size = int(self.headers.get("content-length") or 0)
-                self._serve("POST", self.rfile.read(size))
+                self._serve("POST", self.body())
 
             def do_GET(self) -> None:
                 self._serve("GET", b"")
@@ -70,18 +68,10 @@ class BatchServer:
                         self.close_connection = True
                         return
                 data = reply.encode() if isinstance(reply, str) else json.dumps(reply).encode()
-                self.send_response(status)
                 kind = "application/jsonl" if isinstance(reply, str) else "application/json"
-                self.send_header("content-type", kind)
-                self.send_header("content-length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
+                self.send(data, status, {"content-type": kind})
 
-            def log_message(self, format: str, *args: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        super().__init__(Answering)
         self._lock = threading.Lock()
 
     def serve(self, method: str, path: str, body: bytes) -> tuple[int, Any]:
@@ -240,16 +230,3 @@ class BatchServer:
                 result = {"type": "errored", "error": {"type": "error", "error": inner}}
             lines.append({"custom_id": key, "result": result})
         return lines
-
-    def __enter__(self) -> Self:
-        thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"

@@ -8,8 +8,9 @@ import struct
 import threading
 from collections import Counter
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any
+
+from ...loopback import Handler, Loopback
 
 Reply = tuple[int, dict[str, str], bytes]
 # A reply that sends one more byte every hundredth of a second and never ends.
@@ -67,7 +68,7 @@ def error(status: int, **fields: Any) -> Reply:
     return as_json(body, status, **headers)
 
 
-class FaultServer:
+class FaultServer(Loopback):
     """Serves scenarios on loopback and counts the calls of each.
 
     Args:
@@ -88,14 +89,10 @@ class FaultServer:
         lock = threading.Lock()
         outer = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
+        class Faulty(Handler):
             def do_POST(self) -> None:
                 name = self.path.split("/")[1]
-                length = int(self.headers.get("content-length", 0))
-                body = json.loads(self.rfile.read(length))
+                body = json.loads(self.body())
                 with lock:
                     attempt = outer.calls[name]
                     outer.calls[name] += 1
@@ -111,38 +108,14 @@ class FaultServer:
                     self.close_connection = True
                 else:
                     status, headers, content = reply
-                    self.send_response(status)
-                    for field, value in headers.items():
-                        self.send_header(field, value)
-                    if "content-length" not in headers:
-                        self.send_header("content-length", str(len(content)))
-                    else:
-                        self.close_connection = True
-                    self.end_headers()
-                    self.wfile.write(content)
+                    # What is announced is not what is sent: nothing can follow it.
+                    self.close_connection |= "content-length" in headers
+                    self.send(content, status, headers)
                     while reply is DRIBBLE and not outer._closing.wait(0.01):
                         self.wfile.write(content)
 
-            def log_message(self, format: str, *args: Any) -> None:
-                pass
+        super().__init__(Faulty)
 
-        class Quiet(ThreadingHTTPServer):
-            daemon_threads = True
-            block_on_close = False
-
-            def handle_error(self, request: Any, client_address: Any) -> None:
-                pass
-
-        self._server = Quiet(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *error: object) -> None:
         self._closing.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        super().__exit__(*error)

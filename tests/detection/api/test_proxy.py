@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from cradle_lib.detection.api.proxy import find_proxy, host_of, proxy_of
 from cradle_lib.detection.models.model import Model
 from cradle_lib.errors import EngineError
 
+from ...loopback import Handler, Loopback
 from .fault_server import FaultServer
 from .services import GOOD, HELLO, KEY, SDKS, make_model, make_remote
 
@@ -27,7 +26,7 @@ VARIABLES = [
 ]
 
 
-class Proxy:
+class Proxy(Loopback):
     """Keeps the first line and the headers of whatever comes, and answers for everybody."""
 
     def __init__(self, engine: str) -> None:
@@ -35,35 +34,19 @@ class Proxy:
         self.headers: list[dict[str, str]] = []
         outer = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Answering(Handler):
             def do_POST(self) -> None:
                 outer.asked.append(self.requestline)
                 outer.headers.append({k.lower(): v for k, v in self.headers.items()})
-                self.rfile.read(int(self.headers["content-length"]))
+                self.body()
                 status, headers, content = GOOD[engine]()
-                self.send_response(status)
-                for field, value in headers.items():
-                    self.send_header(field, value)
-                self.send_header("content-length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
+                self.send(content, status, headers)
 
             def do_CONNECT(self) -> None:
                 outer.asked.append(self.requestline)
                 self.send_error(502)
 
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
-        self.place = f"127.0.0.1:{self._server.server_port}"
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        super().__init__(Answering)
 
 
 @pytest.fixture(params=SDKS)
@@ -73,11 +56,10 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def proxy(engine: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
-    found = Proxy(engine)
-    for name in VARIABLES:
-        monkeypatch.setenv(name, f"http://me:secret-word@{found.place}")
-    yield found
-    found.close()
+    with Proxy(engine) as found:
+        for name in VARIABLES:
+            monkeypatch.setenv(name, f"http://me:secret-word@{found.place}")
+        yield found
 
 
 def test_an_address_on_this_machine_is_asked_without_the_proxy(

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +32,7 @@ from cradle_lib.detection.models.model import Prices
 from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
 
+from ...loopback import Handler, Loopback
 from ..api.fault_server import FaultServer, as_json, chat, error
 from ..api.services import TEMPLATE, long_corpus
 
@@ -206,28 +205,13 @@ def service() -> Iterator[tuple[str, list[str]]]:
         "usage": {"prompt_tokens": 1000, "completion_tokens": 1, "total_tokens": 1001},
     }
 
-    class Handler(BaseHTTPRequestHandler):
+    class Answering(Handler):
         def do_POST(self) -> None:
-            asked.append(self.rfile.read(int(self.headers["content-length"])).decode())
-            content = json.dumps(body).encode()
-            self.send_response(200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            asked.append(self.body().decode())
+            self.send_json(body)
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1", asked
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with Loopback(Answering) as server:
+        yield f"{server.url}/v1", asked
 
 
 def test_a_run_stops_before_its_limit_and_goes_on_where_it_stopped(
