@@ -23,6 +23,8 @@ from cradle_lib.book.toc import check_toc
 from cradle_lib.errors import BookError, compose
 
 WORKERS: Final = 2
+# Fewer pages for a worker do not make up for imports that none of them may need.
+_PAGES_TO_FORK: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,7 @@ class _Run:
         self._order = TopologicalSorter({page.name: page.after for page in pages})
         self._pool: ProcessPoolExecutor | None = None
         self._running: dict[Future[Done], Job] = {}
+        self._fork = False
 
     def all(self) -> None:
         self._order.prepare()
@@ -121,6 +124,7 @@ class _Run:
                 self._pool.shutdown(cancel_futures=True)
 
     def _start_ready(self) -> None:
+        stale: list[tuple[Page, Key]] = []
         # A page that is up to date makes the next ones ready at once.
         while ready := self._order.get_ready():
             for name in ready:
@@ -132,7 +136,10 @@ class _Run:
                     self._order.done(name)
                 else:
                     self.report(f"executing {name} ({reason})")
-                    self._submit(page, key)
+                    stale.append((page, key))
+        self._fork |= len(stale) > _PAGES_TO_FORK * self.workers
+        for page, key in stale:
+            self._submit(page, key)
 
     def _submit(self, page: Page, key: Key) -> None:
         if self._pool is None:
@@ -141,7 +148,7 @@ class _Run:
                 mp_context=multiprocessing.get_context("spawn"),
                 initializer=watch_parent,
             )
-        job = Job(self.project, page, key)
+        job = Job(self.project, page, key, self._fork)
         self._running[self._pool.submit(execute, job)] = job
 
     def _finish(self, future: Future[Done]) -> None:

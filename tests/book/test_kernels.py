@@ -28,7 +28,7 @@ print(json.dumps(facts | {"env": os.environ["WORD"], "parent": os.getppid()}))
 class Manager(KernelManager):  # type: ignore[misc, unused-ignore]
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._kernel_spec = kernel_spec()
+        self._kernel_spec = kernel_spec(forked=True)
 
 
 def ask(folder: Path, word: str) -> dict[str, Any]:

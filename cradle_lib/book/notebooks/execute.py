@@ -39,11 +39,13 @@ class Job:
         project: Where everything lies.
         page: What to run.
         key: What to store in the output.
+        forked: Whether its kernel is forked from a process that has imported everything.
     """
 
     project: Project
     page: Page
     key: Key
+    forked: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,7 @@ def _run(job: Job, ran: Path) -> None:
                     # Without a name of its own, two kernels in one folder share a socket.
                     options |= {"transport": "ipc", "ip": os.path.join(sockets, "k")}
                 super().__init__(*args, **options)
-                self._kernel_spec = kernel_spec()
+                self._kernel_spec = kernel_spec(forked=job.forked)
 
         papermill.execute_notebook(
             str(job.page.notebook.path),

@@ -39,10 +39,14 @@ _PRELOADED: Final = (
 )
 
 
-def kernel_spec() -> KernelSpec:
-    """Says how a kernel of this Python is started."""
+def kernel_spec(*, forked: bool) -> KernelSpec:
+    """Says how a kernel of this Python is started.
+
+    Args:
+        forked: Whether by a fork, on a system that can.
+    """
     metadata = {}
-    if CAN_FORK:
+    if forked and CAN_FORK:
         factory = KernelProvisionerFactory.instance()
         place = EntryPoint(_NAME, f"{Forked.__module__}:{Forked.__name__}", factory.GROUP_NAME)
         factory.provisioners[_NAME] = place
