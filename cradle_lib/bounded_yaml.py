@@ -8,6 +8,8 @@ no key twice; everything else is one :class:`ValueError`.
 
 from __future__ import annotations
 
+from copy import deepcopy
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,6 +56,12 @@ def load(text: str) -> Any:
             they stand for), holds a key twice in one mapping or a value that can't be read. The
             message is one line, with the place.
     """
+    # A page asks for the registry a dozen times, and a tenth of a second is needed to read it.
+    return deepcopy(_load(text))
+
+
+@lru_cache(maxsize=8)
+def _load(text: str) -> Any:
     if len(text) > LONGEST:
         raise ValueError(f"{len(text):,} characters, expected at most {LONGEST:,}")
     try:

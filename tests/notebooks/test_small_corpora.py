@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path
     folder = tmp_path_factory.mktemp("small")
     runs = folder / "runs"
 
+    @cache
     def make(name: str) -> tuple[Path, Path]:
         path = write(name, folder)
         corpus = load_corpus(path)
