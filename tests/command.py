@@ -1,7 +1,7 @@
-"""A command in a process of its own, forked from one that has imported the library.
+"""A program in a process of its own, forked from one that has imported what it needs.
 
 Most seconds of a short command are imports. Nothing else differs from a command that a user starts;
-that it starts at all is tested where the package is installed.
+that it starts at all is tested where the package is installed, and where the whole book is built.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,38 +17,55 @@ from cradle_lib import paths
 
 ENVIRONMENT: Final = {"PATH": "/usr/bin:/bin", "COLUMNS": "200", "OMP_NUM_THREADS": "1"}
 _SERVER: Final = multiprocessing.get_context("forkserver")
-_SERVER.set_forkserver_preload(["cradle_lib.cli.main", "cradle_lib.scoring.comparison"])
-_COMMAND: Final = """
+_SERVER.set_forkserver_preload(
+    [
+        "cradle_lib.cli.main",
+        "cradle_lib.scoring.comparison",
+        "cradle_lib.book.sphinx_ext",
+        "jupyter_book.cli.main",
+        "jupyter_book.sphinx",
+        "myst_nb.sphinx_ext",
+        "sphinx.application",
+        "sphinx_book_theme",
+        "sphinxcontrib.bibtex",
+    ]
+)
+_PROCESS: Final = """
 import os, sys
 for number, file in enumerate(files, start=1):
     os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT), number)
 os.environ.clear()
 os.environ.update(environment)
 os.chdir(folder)
-sys.argv = ["cradle", *arguments]
+sys.argv = arguments
 exec(code)
-from cradle_lib.cli import main
-main()
 """
+
+
+def run(
+    code: str, arguments: Sequence[str], environment: Mapping[str, str], folder: Path
+) -> subprocess.CompletedProcess[str]:
+    """Runs code as a program with these arguments would."""
+    with tempfile.TemporaryDirectory() as made:
+        files = [Path(made, name) for name in ("out", "err")]
+        names = {
+            "files": files,
+            "environment": dict(environment),
+            "folder": folder,
+            "arguments": list(arguments),
+            "code": code,
+        }
+        process = _SERVER.Process(target=exec, args=(_PROCESS, names))
+        process.start()
+        process.join()
+        out, err = (file.read_text() for file in files)
+    assert process.exitcode is not None
+    return subprocess.CompletedProcess(names["arguments"], process.exitcode, out, err)
 
 
 def cradle(
     *arguments: str | int | Path, code: str = "", environment: Mapping[str, str] = ENVIRONMENT
 ) -> subprocess.CompletedProcess[str]:
     """Runs ``cradle`` in the project's folder, after some code if there is any."""
-    words = list(map(str, arguments))
-    with tempfile.TemporaryDirectory() as made:
-        files = [Path(made, name) for name in ("out", "err")]
-        names = {
-            "files": files,
-            "environment": dict(environment),
-            "folder": paths.ROOT,
-            "arguments": words,
-            "code": code,
-        }
-        process = _SERVER.Process(target=exec, args=(_COMMAND, names))
-        process.start()
-        process.join()
-        out, err = (file.read_text() for file in files)
-    assert process.exitcode is not None
-    return subprocess.CompletedProcess(words, process.exitcode, out, err)
+    program = f"{code}\nfrom cradle_lib.cli import main\nmain()"
+    return run(program, ["cradle", *map(str, arguments)], environment, paths.ROOT)

@@ -6,12 +6,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import dedent
 
 from cradle_lib.book.plan import Project
+
+from ..command import run
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "mini_lib"
@@ -163,11 +164,8 @@ def make_site(root: Path) -> Path:
 
 def build(root: Path, corpus: str | None = None) -> subprocess.CompletedProcess[str]:
     """Builds such a book with the one command."""
-    program = Path(sys.executable).with_name("jupyter-book")
-    command = [program, "build", "--warningiserror", "--keep-going", "book/"]
+    command = ["jupyter-book", "build", "--warningiserror", "--keep-going", "book/"]
     environment = {name: value for name, value in os.environ.items() if name != "CRADLE_CORPUS"}
     if corpus is not None:
         environment["CRADLE_CORPUS"] = corpus
-    return subprocess.run(
-        command, cwd=root, env=environment, capture_output=True, text=True, check=False
-    )
+    return run("from jupyter_book.cli.main import main\nmain()", command, environment, root)

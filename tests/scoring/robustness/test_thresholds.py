@@ -104,7 +104,7 @@ def arrays(rows: Rows, wanted: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return np.array(positive), np.array(tagged), np.array(chances)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(dialogues)
 def test_every_point_of_a_curve_is_scikit_learns(rows: Rows) -> None:
     frame = thresholds([made(rows)], draws=2)
@@ -134,7 +134,7 @@ def test_every_point_of_a_curve_is_scikit_learns(rows: Rows) -> None:
         assert lowest.get("flagged", np.nan) == pytest.approx(1, nan_ok=True) or positive.all()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(dialogues, st.sampled_from([*STAGES, "alert_ongoing", "confirm_SH_past"]))
 def test_areas_and_brier_scores_are_scikit_learns(rows: Rows, wanted: str) -> None:
     positive, _, chances = arrays(rows, wanted)
