@@ -54,6 +54,14 @@ SplitOption = Annotated[str, typer.Option(help="train, dev or test, for a corpus
 HistoryOption = Annotated[
     str, typer.Option(help="Whose tags the history shows: self (the paper's), gold, none.")
 ]
+DeviceOption = Annotated[str | None, typer.Option(help="For instance cpu or cuda:1.")]
+MaxCostOption = Annotated[
+    float | None,
+    typer.Option(min=0, help="Stop before this run, all starts together, costs more dollars."),
+]
+YesOption = Annotated[
+    bool, typer.Option("--yes", help="Agree that text is sent to a remote model.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
 LimitOption = Annotated[int | None, typer.Option(min=1, help="Only the first N dialogues.")]
 SampleOption = Annotated[

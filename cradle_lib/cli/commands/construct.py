@@ -29,9 +29,12 @@ from cradle_lib.cli.console import err, out
 from cradle_lib.cli.options import (
     BaseUrlOption,
     DecodingOption,
+    DeviceOption,
     EngineOption,
     JsonOption,
     KeyOption,
+    MaxCostOption,
+    YesOption,
     decoding_settings,
 )
 from cradle_lib.cli.run_bar import run_bar
@@ -121,11 +124,8 @@ def write(
         typer.Option("--batches", help="Use the provider's batch interface, at half the price."),
     ] = False,
     concurrency: Annotated[int, typer.Option(min=1, help="Calls at once, for a service.")] = 8,
-    device: Annotated[str | None, typer.Option(help="For instance cpu or cuda:1.")] = None,
-    max_cost: Annotated[
-        float | None,
-        typer.Option(min=0, help="Stop before this run, all starts together, costs more dollars."),
-    ] = None,
+    device: DeviceOption = None,
+    max_cost: MaxCostOption = None,
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Only say what it would cost; nothing is sent.")
     ] = False,
@@ -135,9 +135,7 @@ def write(
     account: AccountOption = None,
     time: TimeOption = None,
     sbatch: SbatchOption = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Agree that text is sent to a remote model.")
-    ] = False,
+    yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Have dialogues written, judged and repaired. Stopped or killed, the same command resumes.

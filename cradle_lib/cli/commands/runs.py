@@ -33,15 +33,18 @@ from cradle_lib.cli.options import (
     ConventionOption,
     CorpusOption,
     DecodingOption,
+    DeviceOption,
     EngineOption,
     HistoryOption,
     JsonOption,
     KeyOption,
     LimitOption,
+    MaxCostOption,
     ModelOption,
     PromptOption,
     SampleOption,
     SplitOption,
+    YesOption,
     choose_model,
     parse_conventions,
     parse_history,
@@ -89,7 +92,7 @@ def infer(
     ] = None,
     history: HistoryOption = "self",
     folder: Annotated[Path, typer.Option("--out", help="Folder for journals.")] = paths.RUNS,
-    device: Annotated[str | None, typer.Option(help="For instance cpu or cuda:1.")] = None,
+    device: DeviceOption = None,
     dtype: Annotated[
         str | None, typer.Option(help="Number format of local weights, for instance bfloat16.")
     ] = None,
@@ -102,10 +105,7 @@ def infer(
     batch: Annotated[
         int | None, typer.Option(min=1, help="Dialogues at once, for the wave engine.")
     ] = None,
-    max_cost: Annotated[
-        float | None,
-        typer.Option(min=0, help="Stop before this run, all starts together, costs more dollars."),
-    ] = None,
+    max_cost: MaxCostOption = None,
     cluster: ClusterOption = None,
     shards: ShardsOption = None,
     gres: GresOption = None,
@@ -113,9 +113,7 @@ def infer(
     account: AccountOption = None,
     time: TimeOption = None,
     sbatch: SbatchOption = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Agree that text is sent to a remote model.")
-    ] = False,
+    yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Ask a model about every user turn. Stopped or killed, the same command resumes.
