@@ -23,7 +23,7 @@ def run(
     model: Model,
     corpus: Corpus,
     *,
-    out: Path = paths.RUNS,
+    out: Path | str = paths.RUNS,
     history: History = "self",
     limit: int | None = None,
     sample: int | None = None,
@@ -68,6 +68,7 @@ def run(
     """
     chosen = choose_dialogues(corpus, limit, sample, seed, shard)
     template = load_template(model.prompt)
+    out = Path(out)
     path = out if out.suffix == ".jsonl" else journal_path(model, corpus, history, shard, out)
     ask(
         model,

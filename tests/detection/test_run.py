@@ -88,7 +88,8 @@ def test_a_run_is_a_frame_with_a_row_for_each_user_turn(
 ) -> None:
     use(monkeypatch, Answer("none"), Answer("hm"), Answer("confirm_SI_passive_ongoing"))
     known = replace(corpus, meta={"scenario": ["S1", "S2", "S1"]})
-    run_over = load_predictions(run(always_none, known, out=tmp_path), known)
+    # As a user types them: paths that are text.
+    run_over = load_predictions(str(run(always_none, known, out=str(tmp_path))), known)
     frame = run_over.to_frame()
     assert list(frame.columns) == [
         "dialogue", "turn", "position", "gold", "gold_mask", "scenario",

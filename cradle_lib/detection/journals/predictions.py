@@ -160,7 +160,7 @@ class Predictions:
 
 
 def load_predictions(
-    journals: Path | Sequence[Path], corpus: Corpus, *, partial: bool = False
+    journals: Path | str | Sequence[Path | str], corpus: Corpus, *, partial: bool = False
 ) -> Predictions:
     """Loads a run's predictions for a corpus, from one journal or from those of its shards.
 
@@ -180,8 +180,8 @@ def load_predictions(
             the corpus, or cover only a part of it and ``partial`` was not asked for (the
             message says n of N), or if shards are missing.
     """
-    named = [journals] if isinstance(journals, Path) else journals
-    files = [file for path in named for file in journal_files(path, partial=partial)]
+    named = [journals] if isinstance(journals, Path | str) else journals
+    files = [file for path in named for file in journal_files(Path(path), partial=partial)]
     record, stored = _merged(files, corpus)
     found = {(p.dialogue, p.turn): p for p in stored}
     chosen = [

@@ -45,19 +45,21 @@ class Grammar:
     Args:
         tokenizer: The model's tokenizer.
         ends: Token ids that end an answer; one of them at least.
+        none_bias: Added to the logit of ``none`` where an answer begins.
 
     Raises:
         ValueError: If the tokenizer writes a label differently after each other label, so
             that the answers are not one automaton.
     """
 
-    def __init__(self, tokenizer: Any, ends: Collection[int]) -> None:
+    def __init__(self, tokenizer: Any, ends: Collection[int], none_bias: float = 0.0) -> None:
         self._tokenizer = tokenizer
         self.first = _Node()
         self._texts: dict[int, str] = {}
         self.ends = sorted({*ends, *_line_breaks(tokenizer)})
         for text in (NONE, *LABELS):
             self.first.add(self._encode(text), text)
+        self.bias = {self._encode(NONE)[0]: none_bias}
         # Tokens of "; b" do not depend on the label before: checked, because a tokenizer may
         # merge across the join.
         self.more: dict[str, list[int]] = {}
@@ -121,6 +123,11 @@ class GrammarState:
         if not branches:
             self.finished = True
             return []
+        if self._node is self._grammar.first:
+            # What is kept is what the model says; what is written follows the settings.
+            branches = {
+                token: c + self._grammar.bias.get(token, 0) for token, c in branches.items()
+            }
         # Ending comes first: of two that are equally likely the answer ends.
         ways = ({} if end is None else {None: end}) | branches
         if sampler is None:

@@ -20,6 +20,7 @@ from cradle_lib.detection.models.model import Decoding, Model
 from cradle_lib.detection.parsing import Outcome, is_cut
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError
+from cradle_lib.labels import NONE
 
 if TYPE_CHECKING:
     import torch
@@ -260,6 +261,9 @@ def load_local(model: Model, options: Options) -> Local:
     except (OSError, ValueError, RuntimeError, ImportError, KeyError) as error:
         raise unloadable(model, source, error) from error
     lm = merged(lm, model).eval()
+    if decoding.none_bias:
+        first = tokenizer(NONE, add_special_tokens=False)["input_ids"][0]
+        lm.generation_config.sequence_bias = [[[first], decoding.none_bias]]
     if not tokenizer.chat_template:
         options.notice(
             f"{model.name} has no chat template: it is shown the plain prompt and, after it, "

@@ -17,7 +17,9 @@ from cradle_lib.errors import EngineError
 class Reference(LocalEngine, Sequential):
     """Asks one question at a time; see :class:`.LocalEngine` for its arguments."""
 
-    uses = frozenset({"max_new_tokens", "temperature", "seed", "dtype", "chat", "answer_after"})
+    uses = frozenset(
+        {"max_new_tokens", "temperature", "seed", "none_bias", "dtype", "chat", "answer_after"}
+    )
 
     def reply(self, prompt: Prompt) -> Answer:
         """Generates one answer, the whole prompt computed from scratch.

@@ -55,6 +55,9 @@ class Decoding(_Strict):
         temperature: Sampling temperature. ``None`` leaves it to the provider of a service;
             local weights are then decoded greedily.
         seed: Seed of the sampling, for local weights and services that know one.
+        none_bias: Added to the logit of ``none``'s first token, for local weights: how sure a
+            model must be before it writes a label. With ln(t / (1 - t)) it writes one that it
+            prefers to ``none`` by t to 1 - t.
         dtype: Number format of local weights, such as ``bfloat16``.
         chat: Switches of the model's chat template, such as ``enable_thinking: false``.
         answer_after: A control text after which the answer proper begins, for models
@@ -67,6 +70,7 @@ class Decoding(_Strict):
     mode: Literal["constrained"] | None = None
     temperature: Annotated[float, Field(ge=0)] | None = None
     seed: int | None = None
+    none_bias: Annotated[float, Field(allow_inf_nan=False)] | None = None
     dtype: Literal["float32", "bfloat16", "float16"] | None = None
     chat: dict[str, bool | str] = {}
     answer_after: str | None = None

@@ -69,6 +69,27 @@ def test_all_labels_at_once_can_be_written_and_then_the_answer_ends_by_itself(
 
 
 @settings(deadline=None, max_examples=100)
+@given(seed=st.integers(0, 10_000), bias=st.floats(-8, 8))
+def test_a_bias_moves_none_where_an_answer_begins_and_nowhere_else(
+    tokenizer: Any, seed: int, bias: float
+) -> None:
+    none = tokenizer.decode(encode(tokenizer, NONE)[:1])
+    chance = torch.Generator().manual_seed(seed)
+    walk = Grammar(tokenizer, {EOS}, bias).start()
+    while not walk.finished:
+        logits = torch.randn(400, generator=chance)
+        new = walk.choose(logits)
+        fork = walk.choices[-1]
+        begins = len(walk.choices) == 1
+        if begins:
+            plain = Grammar(tokenizer, {EOS}).start()
+            plain.choose(logits)
+            assert plain.choices == [fork], "what the model says is kept as it is"
+        likeliest = max(fork, key=lambda name: fork[name] + bias * (begins and name == none))
+        assert likeliest == (tokenizer.decode(new[:1]) if new else END)
+
+
+@settings(deadline=None, max_examples=100)
 @given(
     seed=st.integers(0, 10_000),
     scale=st.sampled_from([0.0, 1.0, 30.0]),

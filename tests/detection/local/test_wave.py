@@ -121,6 +121,27 @@ def test_sampled_answers_are_those_of_the_reference_engine(
     assert essence(made["wave", 1]) != essence(made["wave", 2])
 
 
+def test_a_bias_for_none_gives_the_answers_of_the_reference_engine(
+    ragged: Corpus, weights: dict[str, Path], tmp_path: Path
+) -> None:
+    made = {
+        (engine, bias): run(
+            make_model(weights["llama"], engine=engine, none_bias=bias),
+            ragged,
+            out=tmp_path / f"{engine}-{bias}",
+            options=Options(batch=3),
+        )
+        for engine in ("reference", "wave")
+        for bias in (None, 5.0, 99.0)
+    }
+    for bias in (None, 5.0, 99.0):
+        assert essence(made["wave", bias]) == essence(made["reference", bias])
+    assert essence(made["wave", None]) != essence(made["wave", 5.0])
+    tokenizer = AutoTokenizer.from_pretrained(weights["llama"])
+    first = tokenizer.decode(tokenizer(NONE, add_special_tokens=False)["input_ids"][:1])
+    assert all(line.startswith(first) for line, *_ in essence(made["wave", 99.0]).values())
+
+
 @pytest.mark.parametrize("batch", [1, 2, 7])
 def test_the_size_of_the_wave_changes_no_answer(
     ragged: Corpus, weights: dict[str, Path], tmp_path: Path, batch: int

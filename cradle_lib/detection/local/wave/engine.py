@@ -16,6 +16,7 @@ from typing import Final
 from cradle_lib.detection.engine import Emit, Questions
 from cradle_lib.detection.local.loading import Local
 from cradle_lib.detection.local.local_engine import LocalEngine
+from cradle_lib.detection.local.reference import Reference
 from cradle_lib.errors import EngineError
 
 LARGEST_WAVE: Final = 96
@@ -24,9 +25,7 @@ LARGEST_WAVE: Final = 96
 class Wave(LocalEngine):
     """Advances many dialogues at once; see :class:`.LocalEngine` for its arguments."""
 
-    uses = frozenset(
-        {"max_new_tokens", "mode", "temperature", "seed", "dtype", "chat", "answer_after"}
-    )
+    uses = Reference.uses | {"mode"}
 
     def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:
         """Asks every session's prompts until all are finished.
@@ -74,8 +73,6 @@ class Wave(LocalEngine):
                 size = max(1, size // 2) if trouble is not None else size
 
     def _one_by_one(self, local: Local, waiting: deque[Questions], emit: Emit, reason: str) -> None:
-        from cradle_lib.detection.local.reference import Reference
-
         self._options.notice(
             f"{self._model.name}: {reason} can't share a prefix; going on one dialogue at a time"
         )

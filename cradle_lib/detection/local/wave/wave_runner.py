@@ -244,4 +244,4 @@ class Runner:
 def _grammar(local: Local, ends: frozenset[int]) -> Grammar | None:
     if local.decoding.mode != "constrained":
         return None
-    return Grammar(local.tokenizer, ends)
+    return Grammar(local.tokenizer, ends, local.decoding.none_bias or 0.0)
