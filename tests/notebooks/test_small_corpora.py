@@ -63,19 +63,27 @@ def test_a_page_is_built(
 ) -> None:
     corpus, runs = made(name)
     monkeypatch.setattr(paths, "RUNS", runs)
-    values: dict[str, Any] = {
-        "corpus": str(corpus),
-        "training": "",
-        "models": MODELS,
-        "model": "keyword",
-        "draws": 50,
-    }
+    values = parameters(page, corpus, made)
     shown = [item for item in show(page, values, monkeypatch) if item is not None]
     assert len(shown) >= 2
     for item in shown:
         assert not re.search(r"\bnan\b|>nan|nan<", seen(item)), seen(item)[:400]
         if isinstance(item, Table):
             assert len(item.frame), item.caption
+
+
+def parameters(
+    page: Path, corpus: Path, made: Callable[[str], tuple[Path, Path]]
+) -> dict[str, Any]:
+    # The page that learns does so from a few dialogues, not from thousands.
+    taught = str(made("twelve ordinary dialogues")[0]) if page.stem == "your-model" else ""
+    return {
+        "corpus": str(corpus),
+        "training": taught,
+        "models": MODELS,
+        "model": "keyword",
+        "draws": 50,
+    }
 
 
 def seen(item: Any) -> str:
@@ -92,12 +100,9 @@ def sentences(
     """The notices of a page, and the notes under its tables."""
     corpus, runs = made(name)
     patch.setattr(paths, "RUNS", runs)
-    values: dict[str, Any] = {
-        "corpus": str(corpus), "training": "", "models": MODELS, "model": "keyword", "draws": 50
-    }  # fmt: skip
     [path] = [path for path in PAGES if path.stem == page]
     found: list[str] = []
-    for item in show(path, values, patch):
+    for item in show(path, parameters(path, corpus, made), patch):
         found += [item.message] if isinstance(item, Notice) else getattr(item, "notes", ())
     return found
 
