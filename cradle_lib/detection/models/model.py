@@ -55,9 +55,8 @@ class Decoding(_Strict):
         temperature: Sampling temperature. ``None`` leaves it to the provider of a service;
             local weights are then decoded greedily.
         seed: Seed of the sampling, for local weights and services that know one.
-        none_bias: Added to the logit of ``none``'s first token, for local weights: how sure a
-            model must be before it writes a label. With ln(t / (1 - t)) it writes one that it
-            prefers to ``none`` by t to 1 - t.
+        none_bias: Added to the logit of ``none``'s first token, for local weights. With
+            ln(t / (1 - t)) a label is written where it is preferred to ``none`` by t to 1 - t.
         dtype: Number format of local weights, such as ``bfloat16``.
         chat: Switches of the model's chat template, such as ``enable_thinking: false``.
         answer_after: A control text after which the answer proper begins, for models
