@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
-from benchmarks.contestants import BenchmarkRun
+from benchmarks.contestants import MODEL, BenchmarkRun
 
 #: Settings under which PyTorch's libraries compute as on a processor of that kind.
 PROCESSORS: Final[dict[str, dict[str, str]]] = {
@@ -34,6 +34,7 @@ def run_apart(
     roofline: bool = True,
     threads: int | None = None,
     processor: str = "as it is",
+    model: str = MODEL,
 ) -> BenchmarkRun:
     """Runs one contestant in a process of its own.
 
@@ -47,6 +48,7 @@ def run_apart(
         roofline: Whether to measure bare matrix products in between.
         threads: Threads of PyTorch; ``None`` for every core.
         processor: One of :data:`PROCESSORS`.
+        model: The weights.
 
     Raises:
         subprocess.CalledProcessError: If it fails; its messages have been shown.
@@ -56,6 +58,7 @@ def run_apart(
     told += ["--which", which] if which != "sample" else []
     told += ["--without", without] if without else []
     told += [] if roofline else ["--no-roofline"]
+    told += ["--model", model] if model != MODEL else []
     command = [sys.executable, "-m", "benchmarks.contestants", *told]
     # Also where another benchmark has asked for one thread.
     surroundings = {**os.environ, "OMP_NUM_THREADS": str(threads or os.cpu_count())}

@@ -1,5 +1,9 @@
 """Turn-by-turn inference: the wave engine against six other ways to ask the same model.
 
+With the paper's prompt the weights are those of SmolLM2-135M-Instruct, which llama.cpp's server
+has too. The tuned model is asked with the short prompt that it learned with, beside one generate
+per prompt, and about all dialogues.
+
 Run with ``python -m benchmarks.bench_inference``: it takes about forty-five minutes on two cores
 that do nothing else. Each contestant runs in a process of its own, one after the other; slow ones
 ask fewer dialogues, because their pace does not depend on how many there are; these are some of
@@ -14,10 +18,12 @@ import os
 import sys
 
 from benchmarks.apart import busy_neighbours, run_apart
-from benchmarks.contestants import LONG, SAMPLE, BenchmarkRun
+from benchmarks.contestants import LONG, SAMPLE, TUNED, BenchmarkRun
 from benchmarks.results import Row, keep
 
 FEW, SOME, MANY, MORE, ALL = 4, 12, SAMPLE, 120, 600
+MINUTES = 20
+WAYS, MACHINE, SIZES = "Other ways to ask", "What the machine gives", "Sizes and neighbours"
 NEIGHBOURS = 2
 
 
@@ -29,9 +35,8 @@ def same(one: BenchmarkRun, other: BenchmarkRun) -> float | None:
 
 def against(name: str, wave: BenchmarkRun, other: BenchmarkRun, target: float, note: str) -> Row:
     """Compares paces."""
-    return Row(
-        name, wave.pace / other.pace, target, other.pace, other.peak_mb, same(wave, other), note
-    )
+    measured = other.pace, other.peak_mb, same(wave, other)
+    return Row(name, wave.pace / other.pace, target, *measured, note, WAYS)
 
 
 def roofline(decoding: str, *runs: BenchmarkRun) -> Row:
@@ -55,6 +60,7 @@ def roofline(decoding: str, *runs: BenchmarkRun) -> Row:
         f"{sustained / seconds / 1e9:.0f} billion operations a second sustained in between; "
         f"{runs[0].computed:,} tokens computed"
         + (f"; first and last run of the benchmark: {each}" if len(runs) > 1 else ""),
+        MACHINE,
     )
 
 
@@ -73,12 +79,16 @@ def measure() -> list[Row]:
     rambling = f"{few}; an answer goes on to its end or to the limit, as in the paper's runs"
     stopping = f"{few}; it stops after the line that counts, as the wave does"
     once = f"{few}; the wave ran once, near the beginning"
+    brief = f"{some}; its short prompt, and answers that end by themselves"
     rounding = f"{some}; it multiplies quantized weights with rounded inputs"
     wave, appended = run_apart("wave", MANY), run_apart("wave", MANY, layout="append")
     constrained = run_apart("wave", MANY, mode="constrained")
+    short = {"layout": "brief", "model": TUNED}
+    tuned, asked = run_apart("wave", MANY, **short), run_apart("reference", SOME, **short)
     # Both fill a wave, the second one several times over. Slots grow with the longest dialogues;
     # those of most turns are in both, so that little but the number of dialogues differs.
-    more, everyone = run_apart("wave", MORE, which="longest"), run_apart("wave", ALL)
+    more = run_apart("wave", MORE, which="longest", **short)
+    everyone = run_apart("wave", ALL, **short)
     long = run_apart("wave", 1, which="joined")
     reference, plain = run_apart("reference", FEW), run_apart("reference", FEW, layout="append")
     stopped = run_apart("stopped", FEW)
@@ -89,25 +99,37 @@ def measure() -> list[Row]:
         beside = run_apart("wave", SOME, roofline=False)
     again = run_apart("wave", MANY)
     # A machine that others share may have been faster at one end of the benchmark.
-    slower, faster = sorted((wave, again), key=lambda one: one.pace)
+    slower = min(wave, again, key=lambda one: one.pace)
     drift = again.pace / wave.pace
     return [
         against("one generate per prompt, the paper's layout", slower, reference, 12, rambling),
         against("one generate per prompt, stopped like the wave", slower, stopped, 12, stopping),
         against("one generate per prompt, append-only layout", appended, plain, 20, once),
+        against("the tuned model, one generate per prompt", tuned, asked, 4, brief),
         against("a cache per dialogue, no shared prefix", slower, cached, 2.5, some),
         against("llama.cpp's server, the better of 1 and 2 threads", slower, llama, 2, rounding),
-        roofline("free", everyone),
         roofline("free", wave, again),
         roofline("constrained", constrained),
+        roofline("free, the tuned model", everyone),
+        Row(
+            f"{MINUTES} minutes to the time of the tuned model over {ALL} dialogues",
+            60 * MINUTES / everyone.seconds,
+            1.0,
+            everyone.pace,
+            everyone.peak_mb,
+            None,
+            f"{everyone.turns:,} turns in {everyone.seconds / 60:.1f} minutes",
+            SIZES,
+        ),
         Row(
             f"pace over {ALL} dialogues to pace over {MANY}",
-            everyone.pace / faster.pace,
+            everyone.pace / tuned.pace,
             0.8,
             everyone.pace,
             everyone.peak_mb,
-            same(everyone, faster),
-            f"{everyone.turns:,} and {faster.turns:,} turns",
+            same(everyone, tuned),
+            f"{everyone.turns:,} and {tuned.turns:,} turns of the tuned model",
+            SIZES,
         ),
         Row(
             f"memory over the {MORE} longest dialogues to memory over {ALL}",
@@ -117,6 +139,7 @@ def measure() -> list[Row]:
             everyone.peak_mb,
             None,
             f"{more.peak_mb:,.0f} and {everyone.peak_mb:,.0f} million bytes",
+            SIZES,
         ),
         Row(
             f"a dialogue of {LONG} user turns: share answered",
@@ -126,6 +149,7 @@ def measure() -> list[Row]:
             long.peak_mb,
             None,
             f"{long.computed:,} tokens computed",
+            SIZES,
         ),
         Row(
             f"pace beside {NEIGHBOURS} busy processes to its share of the quiet pace",
@@ -135,6 +159,7 @@ def measure() -> list[Row]:
             beside.peak_mb,
             same(beside, quiet),
             f"{some}; its share is {fair_share(NEIGHBOURS):.0%} of the machine",
+            SIZES,
         ),
         Row(
             f"the wave over {MANY} dialogues, last to first",
@@ -144,6 +169,7 @@ def measure() -> list[Row]:
             again.peak_mb,
             same(again, wave),
             "the machine's own drift during the run",
+            SIZES,
         ),
     ]
 

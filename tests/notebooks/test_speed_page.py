@@ -50,8 +50,8 @@ def test_the_page_says_how_often_an_answer_is_unusable_and_a_tag_right(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     able, *_ = [item for item in page(monkeypatch) if isinstance(item, Table)]
-    assert len(able.frame) == 2
-    for row, model in zip(able.frame.to_dict("records"), (FREE, CONSTRAINED), strict=True):
+    measured = (TUNED, FREE, CONSTRAINED)
+    for row, model in zip(able.frame.to_dict("records"), measured, strict=True):
         answers, unread, tags, right = counted(model)
         assert (row["answers"], row["unusable"]) == (answers, unread)
         assert row["share"] == pytest.approx(unread / answers)
@@ -64,7 +64,7 @@ def test_models_that_were_not_run_are_a_sentence(
     elsewhere = corpus.subset([0], "elsewhere")
     monkeypatch.setattr(cradle_lib, "load_corpus", lambda *_: elsewhere)
     told = [item.message for item in page(monkeypatch) if isinstance(item, Notice)]
-    assert told[0] == f"None of {FREE}, {CONSTRAINED} was run over elsewhere."
+    assert told[0] == f"None of {TUNED}, {FREE}, {CONSTRAINED} was run over elsewhere."
     assert told[1] == f"Nothing to calculate with: {CONSTRAINED} was not run over elsewhere."
 
 

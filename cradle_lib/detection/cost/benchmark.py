@@ -24,6 +24,7 @@ class _Row(BaseModel):
     peak_mb: float | None = None
     same_answers: float | None = None
     note: str | None = None
+    group: str | None = None
 
 
 class _Results(BaseModel):
@@ -53,6 +54,7 @@ def benchmark_results(what: str = "inference", folder: Path | None = None) -> pd
         - ``turns_per_second`` (float), ``peak_mb`` (float): pace and memory, in million bytes.
         - ``same_answers`` (float): share of answers that are equal, 0 to 1.
         - ``note`` (str): what was measured.
+        - ``group`` (str): what kind of comparison it is, where there are several in a file.
 
         What a row does not say is missing. ``attrs["machine"]`` and ``attrs["caveat"]`` describe
         the measurement in a sentence each; they may be empty.
