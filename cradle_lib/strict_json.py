@@ -28,12 +28,12 @@ def loads(text: str | bytes) -> Any:
             UTF-8, holds a key twice in one object, a whole number of more digits than Python
             reads (4,300), or lists and objects nested more than :data:`DEEPEST` deep.
     """
+    whole = text if isinstance(text, str) else text.decode("utf-8-sig")
     try:
-        content = json.loads(text, object_pairs_hook=_object)
+        content = _DECODER.decode(whole)
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
     # A quick look first: most documents have fewer brackets than the limit.
-    whole = text if isinstance(text, str) else text.decode(errors="replace")
     if whole.count("[") + whole.count("{") > DEEPEST:
         _require_shallow(content)
     return content
@@ -48,6 +48,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
         raise ValueError(f"{twice!r:.60} stands twice in an object")
     return found
+
+
+# One for all: a journal has thousands of lines, and `json.loads` would make one for each.
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_object)
 
 
 def _require_shallow(content: Any) -> None:
