@@ -22,8 +22,8 @@ def test_two_runs_are_compared_in_what_they_said_took_and_were(
 ) -> None:
     agreement, usage, records = [item for item in page(monkeypatch) if isinstance(item, Table)]
     [flips] = [row for row in agreement.grid.rows if row[0].text == "Dialogues with a flip"]
-    # 1 - 0.05^(1/40) = 7.22 %.
-    assert [str(cell) for cell in flips[1:]] == ["0", "40", "0.00 [0.00, 7.22]"]
+    # 1 - 0.05^(1/600) = 0.50 %.
+    assert [str(cell) for cell in flips[1:]] == ["0", "600", "0.00 [0.00, 0.50]"]
     wave, reference = usage.frame.to_dict("records")
     # The reference engine computes every prompt whole.
     assert wave["computed"] < reference["computed"] == reference["tokens_in"] == wave["tokens_in"]
