@@ -6,6 +6,7 @@ import sys
 
 from benchmarks import (
     bench_ablation,
+    bench_capacity,
     bench_comparison,
     bench_construction,
     bench_explorer,
@@ -23,6 +24,7 @@ BENCHMARKS = (
     bench_explorer,
     bench_remote,
     bench_inference,
+    bench_capacity,
     bench_ablation,
     bench_training,
     # Last: some twenty minutes and eight gigabytes of disk.

@@ -1,0 +1,101 @@
+"""What the tuned model needs for a whole split: time, memory, long dialogues, busy neighbours.
+
+Run with ``python -m benchmarks.bench_capacity``: it takes some thirty minutes on two cores that do
+nothing else. The model is asked with the short prompt that it learned with. Results go to
+``benchmarks/results/capacity.json``, which the book shows.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+
+from benchmarks.apart import busy_neighbours, run_apart
+from benchmarks.bench_inference import MACHINE, against, roofline, same
+from benchmarks.contestants import LONG, SAMPLE, TUNED, BenchmarkRun
+from benchmarks.results import Row, keep
+
+SOME, MANY, MORE, ALL = 12, SAMPLE, 120, 600
+MINUTES = 20
+NEIGHBOURS = 2
+
+
+def fair_share(neighbours: int) -> float:
+    """Share of the cores that is left, or an equal one where nothing is left over."""
+    cores = os.cpu_count() or 1
+    return max((cores - neighbours) / cores, 1 / (1 + neighbours))
+
+
+def measure() -> list[Row]:
+    """Runs the wave engine over samples and over all, and one generate per prompt over a few."""
+    ask = partial(run_apart, layout="brief", model=TUNED)
+    wave, reference = ask("wave", MANY), ask("reference", SOME)
+    # Both fill a wave, the second one several times over. Slots grow with the longest dialogues;
+    # those of most turns are in both, so that little but the number of dialogues differs.
+    more, everyone = ask("wave", MORE, which="longest"), ask("wave", ALL)
+    long = ask("wave", 1, which="joined")
+    quiet = ask("wave", SOME, roofline=False)
+    with busy_neighbours(NEIGHBOURS):
+        beside = ask("wave", SOME, roofline=False)
+    some = f"{SOME} of the {MANY} dialogues"
+    share = fair_share(NEIGHBOURS)
+
+    def row(name: str, ratio: float, target: float, run: BenchmarkRun, note: str) -> Row:
+        return Row(name, ratio, target, run.pace, run.peak_mb, None, note, MACHINE)
+
+    return [
+        against("one generate per prompt", wave, reference, 4, some),
+        row(
+            f"{MINUTES} minutes to the time over {ALL} dialogues",
+            60 * MINUTES / everyone.seconds,
+            1.0,
+            everyone,
+            f"{everyone.turns:,} turns in {everyone.seconds / 60:.1f} minutes",
+        ),
+        roofline("free", everyone),
+        row(
+            f"pace over {ALL} dialogues to pace over {MANY}",
+            everyone.pace / wave.pace,
+            0.8,
+            everyone,
+            f"{everyone.turns:,} and {wave.turns:,} turns; "
+            f"{same(everyone, wave):.1%} of what both were asked is answered alike",
+        ),
+        row(
+            f"memory over the {MORE} longest dialogues to memory over {ALL}",
+            more.peak_mb / everyone.peak_mb,
+            0.8,
+            everyone,
+            f"{more.peak_mb:,.0f} and {everyone.peak_mb:,.0f} million bytes",
+        ),
+        row(
+            f"a dialogue of {LONG} user turns: share answered",
+            long.turns / LONG,
+            1.0,
+            long,
+            f"{long.computed:,} tokens computed",
+        ),
+        row(
+            f"pace beside {NEIGHBOURS} busy processes to its share of the quiet pace",
+            beside.pace / (quiet.pace * share),
+            1 / 1.5,
+            beside,
+            f"{some}; its share is {share:.0%} of the machine; "
+            f"{same(beside, quiet):.1%} of the answers are the same",
+        ),
+    ]
+
+
+def main() -> bool:
+    """Measures, prints a table, and keeps it.
+
+    Returns:
+        Whether all targets were met.
+    """
+    load = os.getloadavg()[0]
+    return keep("capacity", measure(), load)
+
+
+if __name__ == "__main__":
+    sys.exit(0 if main() else 1)
