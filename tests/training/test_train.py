@@ -15,6 +15,7 @@ from peft import PeftModel
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
+from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.collect import write_release
 from cradle_lib.detection import Model, Options, load_predictions, run
@@ -23,6 +24,7 @@ from cradle_lib.detection.local.loading import load_local
 from cradle_lib.detection.local.quiet import quiet
 from cradle_lib.detection.models.specs import resolve
 from cradle_lib.detection.parsing import first_line
+from cradle_lib.display.theme import Picture
 from cradle_lib.errors import EngineError, TrainingError
 from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.training import Recipe, Trained, read_training, train_model
@@ -30,6 +32,7 @@ from cradle_lib.training.checkpoints import whole_checkpoints
 from cradle_lib.training.recipe import AdapterSettings, load_recipe, recipe_names
 
 from ..detection.local.tiny_models import make_model, make_weights
+from ..notebooks.test_notebooks import show
 from .dialogues import talks
 
 RECIPE = Recipe(
@@ -85,6 +88,17 @@ def test_each_epoch_answers_dev_and_the_best_is_kept(trained: Trained) -> None:
     assert evaluate(load_predictions(path, dev), draws=0).estimate("micro_f1").value == (
         pytest.approx(best["micro_f1"])
     )
+
+
+def test_the_page_shows_a_training_of_ones_own(
+    trained: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = {"trained": str(trained.folder), "fewer": [], "training": "", "sure": ""}
+    page = show(paths.NOTEBOOKS / "training.ipynb", values, monkeypatch)
+    loss, dev = [item for item in page if isinstance(item, Picture)]
+    assert f"over {len(trained.record.losses)} steps" in loss._repr_html_()
+    for row in trained.record.dev:
+        assert f"step {row['step']:,.0f}: {row['micro_f1']:.3f}" in dev._repr_html_()
 
 
 def test_a_merged_adapter_computes_what_peft_computes(trained: Trained) -> None:

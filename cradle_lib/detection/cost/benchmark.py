@@ -39,10 +39,10 @@ def benchmark_results(what: str = "inference", folder: Path | None = None) -> pd
     """Reads what ``make bench`` measured.
 
     Args:
-        what: ``inference`` (ways to ask one model on this machine), ``ablation`` (what each
-            mechanism of the wave engine is worth), ``services`` (how fast questions go out),
-            ``training`` (one sequence per dialogue against one per turn) or ``construction``
-            (planning and validating dialogues).
+        what: ``inference`` (ways to ask one model on this machine), ``capacity`` (what a whole
+            split takes), ``ablation`` (what each mechanism of the wave engine is worth),
+            ``services`` (how fast questions go out), ``training`` (one sequence per dialogue
+            against one per turn) or ``construction`` (planning and validating dialogues).
         folder: Where the file of that name lies; by default that of the project.
 
     Returns:

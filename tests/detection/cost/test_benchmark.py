@@ -40,7 +40,9 @@ def test_each_comparison_is_a_row_with_its_verdict(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", ["inference", "services", "ablation", "training", "construction"])
+@pytest.mark.parametrize(
+    "what", ["inference", "capacity", "services", "ablation", "training", "construction"]
+)
 def test_what_ships_is_read_whole(what: str) -> None:
     kept = json.loads((paths.BENCH_RESULTS / f"{what}.json").read_text())
     frame = benchmark_results(what)
