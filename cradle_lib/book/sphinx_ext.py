@@ -19,7 +19,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from cradle_lib.book.build import WORKERS, update
+from cradle_lib.book.build import update
 from cradle_lib.book.cache_key import digest
 from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.notebooks.outputs import (
@@ -87,14 +87,6 @@ def all_pages_if_any_came_or_went(
     return sorted(env.found_docs) if added or removed else []
 
 
-def write_side_by_side(app: Sphinx, _: BuildEnvironment) -> None:
-    """Has pages written by two processes.
-
-    They are read by one: two extensions of Jupyter Book do not say whether more may.
-    """
-    app.parallel = WORKERS
-
-
 def tidy_site(app: Sphinx, exception: Exception | None) -> None:
     """Removes what is not used, writes what pages load, and makes the search index safe."""
     if exception is not None or app.builder.format != "html":
@@ -158,7 +150,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Registers the extension with Sphinx."""
     app.connect("config-inited", bring_up_to_date, priority=_BEFORE_TOC)
     app.connect("env-get-outdated", all_pages_if_any_came_or_went)
-    app.connect("env-check-consistency", write_side_by_side)
     app.connect("doctree-read", add_terms)
     app.connect("html-collect-pages", keep_terms)
     app.connect("build-finished", tidy_site)
