@@ -17,7 +17,7 @@ from cradle_lib.display.table import Table
 from .test_notebooks import show
 
 CONSTRAINED = "smollm2-135m-tuned-constrained"
-QUIET = "flagged where no label is"
+QUIET = "Flagged where no label is"
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +48,8 @@ def test_what_a_surer_model_flags_is_counted_from_the_journal(by_odds: pd.DataFr
             seen["alarms"] += flagged and line.dialogue in quiet
         values = rows.set_index("measure")["value"]
         assert values[QUIET] == pytest.approx(seen["alarms"] / seen["quiet"])
-        assert values["recall of turns with a label"] == pytest.approx(seen["hits"] / seen["gold"])
-        assert values["precision of flagged turns"] == pytest.approx(seen["hits"] / seen["flagged"])
+        assert values["Recall of turns with a label"] == pytest.approx(seen["hits"] / seen["gold"])
+        assert values["Precision of flagged turns"] == pytest.approx(seen["hits"] / seen["flagged"])
 
 
 def test_the_entries_take_the_least_odds_that_dev_allows(by_odds: pd.DataFrame) -> None:
