@@ -98,12 +98,9 @@ def files_of(requests: list[str]) -> set[str]:
 
 @pytest.fixture(scope="module")
 def visits(site: Site, browser: Browser) -> list[Visit]:
-    """Every page, opened from its file, which forbids more than a server does.
-
-    Wide and on a phone, each in light and dark.
-    """
+    """Every page: wide in light and dark from a server, and on a phone from its file."""
     found = []
-    own = ("data:", site.folder.as_uri())
+    own = ("data:", site.address, site.folder.as_uri())
     for name in site.pages:
         page = browser.new_page(reduced_motion="reduce")
         errors: list[str] = []
@@ -112,11 +109,12 @@ def visits(site: Site, browser: Browser) -> list[Visit]:
         page.on("pageerror", lambda error, to=errors: to.append(str(error)))
         page.on("request", lambda request, to=requests: to.append(request.url))
         seen, looks, faint = {}, {}, {}
-        page.goto((site.folder / name).as_uri(), wait_until="load")
+        here = (site.folder / name).as_uri()
         # Pages of one notebook are built alike, and axe takes its time: it is asked about one.
         alike = name.startswith("sections/inference-") and name != ONE_OF_MANY
         for view, (width, height) in (("wide", WIDE), ("phone", PHONE)):
             page.set_viewport_size({"width": width, "height": height})
+            page.goto(site.url(name) if view == "wide" else here, wait_until="load")
             looks[view] = page.evaluate(LOOKS)
             looks[view]["least"] = least_text(site.folder / name, looks[view]["figures"])
             for theme in ("dark", "light"):
