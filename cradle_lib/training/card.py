@@ -112,9 +112,9 @@ talk that is none. Nobody should be judged by its tags.
 
 It was trained on one kind of English dialogue and tested on the same kind. Tags that it gave
 before are part of what it reads, so that an early mistake can cause later ones. Rare labels have
-few examples, and their scores wide intervals. Nearly every dialogue there comes to a crisis; most
-that people have do not, and in these it flags too much unless it is told to be surer: the
-decoding setting `none_bias` does that.
+few examples, and their scores wide intervals. Crises are far more common in such a corpus than
+where people talk, and there it flags too much unless it is told to be surer: the decoding setting
+`none_bias` does that.
 """
 
 
