@@ -33,10 +33,10 @@ def test_what_a_surer_model_flags_is_counted_from_the_journal(by_odds: pd.DataFr
     dev = load_corpus("surrogate", "dev")
     gold = {(d.id, t.turn_id): t.mask for d in dev for t in d.turns if t.asked}
     quiet = {d.id for d in dev if not any(t.mask for t in d.turns)}
-    journal = paths.SHIPPED_RUNS / dev.name / f"{CONSTRAINED}.jsonl"
+    _, lines = read_journal(paths.SHIPPED_RUNS / dev.name / f"{CONSTRAINED}.jsonl")
     for odds, rows in by_odds.groupby("odds"):
         seen = Counter[str]()
-        for line in read_journal(journal)[1]:
+        for line in lines:
             assert line.choices is not None
             chances = {branch: math.exp(value) for branch, value in line.choices[0].items()}
             flagged = max(chances["alert"], chances["confirm"]) > odds * chances["none"]
