@@ -26,7 +26,7 @@ help:
 	@echo "make book   build the report into book/_build/html (the first run installs what it needs)"
 	@echo "make test   run the tests"
 	@echo "make test-shipped   make the files that ship once more, and compare"
-	@echo "make test-hostile   attack with damaged files and steering texts (CRADLE_HOSTILE_CASES=20000: longer)"
+	@echo "make test-hostile   attack with damaged files, steering texts and kills (CRADLE_HOSTILE_CASES=20000: longer)"
 	@echo "make test-slurm   run in shards on a real SLURM on loopback (packages slurm-wlm and munge, root)"
 	@echo "make test-labelstudio   annotate in a real Label Studio (installs 1 GB of its own)"
 	@echo "make lint   check style, annotations and the lock"
@@ -44,7 +44,7 @@ test-shipped: .venv/.dev
 	$(BIN)/python -m pytest -m shipped --numprocesses $(WORKERS) --dist loadfile
 
 test-hostile: .venv/.dev
-	$(BIN)/python -m pytest -m hostile tests/hostile tests/annotation
+	$(BIN)/python -m pytest -m hostile
 
 test-slurm: .venv/.dev
 	$(BIN)/python -m pytest -m slurm tests/cluster

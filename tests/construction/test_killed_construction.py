@@ -23,7 +23,6 @@ from ..detection.api.fault_server import FaultServer, Reply, chat
 from .stub_writer import good, mixed
 
 SCRIPT = Path(__file__).with_name("killed_construction.py")
-KILLS = 30
 
 
 def kill(process: int) -> None:
@@ -57,7 +56,8 @@ def starts(victims: list[int]) -> Iterator[Callable[[dict[str, str]], Callable[[
         stdin.close()
 
 
-def test_thirty_kills_change_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [8, pytest.param(30, marks=pytest.mark.hostile)])
+def test_kills_change_nothing(tmp_path: Path, kills: int) -> None:
     rng = random.Random(16)
     seen: list[dict[str, Any]] = []
     victim: list[int] = []
@@ -84,7 +84,7 @@ def test_thirty_kills_change_nothing(tmp_path: Path) -> None:
             ended.set()
             return status
 
-        for _ in range(KILLS):
+        for _ in range(kills):
             fatal[0] = len(seen) + rng.randint(0, 1)
             assert start("killed") == -signal.SIGKILL
         fatal[0] = sys.maxsize
@@ -100,7 +100,7 @@ def test_thirty_kills_change_nothing(tmp_path: Path) -> None:
     assert len(rejected) > 0
     # What was kept was not asked again: at most the calls in flight at each kill were lost.
     needed = len(seen) - asked
-    assert needed <= asked <= needed + 3 * KILLS
+    assert needed <= asked <= needed + 3 * kills
 
 
 @pytest.mark.parametrize("sdk", ["openai", "anthropic"])
