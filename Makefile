@@ -44,7 +44,7 @@ test-shipped: .venv/.dev
 	$(BIN)/python -m pytest -m shipped --numprocesses $(WORKERS) --dist loadfile
 
 test-hostile: .venv/.dev
-	$(BIN)/python -m pytest -m hostile
+	$(BIN)/python -m pytest -m hostile --numprocesses $(WORKERS) --dist loadfile
 
 test-slurm: .venv/.dev
 	$(BIN)/python -m pytest -m slurm tests/cluster

@@ -99,28 +99,23 @@ def interval_coverage(*, trials: int = 250, draws: int = 400, seed: int = 0) -> 
     for gold in (4, 8, 16, 32, 64):
         tp, missed = _RIGHT * gold / _DIALOGUES, (1 - _RIGHT) * gold / _DIALOGUES
         shares = [tp, missed, missed, 1 - tp - 2 * missed]
-        held: dict[str, list[bool]] = {"percentile": [], "bca": [], "wilson": []}
-        width: dict[str, list[float]] = {name: [] for name in held}
-        for _ in range(trials):
-            seen = generator.multinomial(_DIALOGUES, shares)
-            moved = generator.multinomial(_DIALOGUES, seen / _DIALOGUES, size=draws)
-            one = np.repeat(np.eye(4), seen, axis=0)
-            ends = {
-                "percentile": np.quantile(_f1(moved), [0.025, 0.975]),
-                "bca": _bca(seen, _f1(moved)),
-                "wilson": np.array(wilson_f1(one[:, 0], one[:, 1] + one[:, 2])),
-            }
-            for name, (low, high) in ends.items():
-                held[name].append(bool(low < high and low <= _RIGHT <= high))
-                width[name].append(high - low)
+        seen = generator.multinomial(_DIALOGUES, shares, size=trials)
+        moved = generator.multinomial(_DIALOGUES, seen[:, None] / _DIALOGUES, size=(trials, draws))
+        drawn = _f1(moved)
+        kinds = np.array([np.repeat(np.arange(4), counts) for counts in seen]).T
+        ends = {
+            "percentile": np.quantile(drawn, [0.025, 0.975], axis=1),
+            "bca": np.array([_bca(*both) for both in zip(seen, drawn, strict=True)]).T,
+            "wilson": np.array(wilson_f1(kinds == 0, (kinds == 1) | (kinds == 2))),
+        }
         rows += [
             {
                 "gold": gold,
                 "method": name,
-                "value": np.mean(hits),
-                "width": np.nanmedian(width[name]),
+                "value": ((low < high) & (low <= _RIGHT) & (high >= _RIGHT)).mean(),
+                "width": np.nanmedian(high - low),
             }
-            for name, hits in held.items()
+            for name, (low, high) in ends.items()
         ]
     return pd.DataFrame(rows)
 
@@ -139,9 +134,9 @@ def _bca(seen: NDArray[np.int64], drawn: Floats) -> Floats:
     normal = NormalDist()
     bias = normal.inv_cdf(float(below))
     # Dialogues of a kind leave the same F1 behind when one of them is left out.
-    left = np.repeat(_f1(np.maximum(seen - np.eye(4, dtype=np.int64), 0)), seen)
-    spread = left.mean() - left
-    skewness = ratio((spread**3).sum(), 6 * (spread**2).sum() ** 1.5, 0.0)
+    left = _f1(np.maximum(seen - np.eye(4, dtype=np.int64), 0))
+    spread = seen @ left / seen.sum() - left
+    skewness = ratio(seen @ spread**3, 6 * (seen @ spread**2) ** 1.5, 0.0)
     shares = []
     for tail in (-_Z, _Z):
         place = bias + tail

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from jupyter_client.manager import KernelManager
 
+from cradle_lib import paths
 from cradle_lib.book.notebooks.kernels import CAN_FORK, kernel_spec
+from cradle_lib.detection import load_registry
 
 pytestmark = pytest.mark.skipif(not CAN_FORK, reason="this system has no fork")
 
@@ -20,7 +22,9 @@ before = "pandas" in sys.modules and "seaborn" in sys.modules
 import cradle_lib
 seen = getattr(cradle_lib, "left_behind", None)
 cradle_lib.left_behind = os.getpid()
+predictions = sys.modules["cradle_lib.detection.journals.predictions"]
 facts = {"before": before, "seen": seen, "pid": os.getpid(), "cwd": os.getcwd()}
+facts["runs"] = len(predictions._READ)
 print(json.dumps(facts | {"env": os.environ["WORD"], "parent": os.getppid()}))
 """
 
@@ -31,8 +35,14 @@ class Manager(KernelManager):  # type: ignore[misc, unused-ignore]
         self._kernel_spec = kernel_spec(forked=True)
 
 
-def ask(folder: Path, word: str) -> dict[str, Any]:
-    manager = Manager()
+class Reader(Manager):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._kernel_spec = kernel_spec(forked=True, reads_runs=True)
+
+
+def ask(folder: Path, word: str, manager: KernelManager | None = None) -> dict[str, Any]:
+    manager = manager or Manager()
     manager.start_kernel(cwd=str(folder), env=os.environ | {"WORD": word})
     client = manager.client()
     client.start_channels()
@@ -65,3 +75,11 @@ def test_two_kernels_know_the_imports_and_share_nothing_else(tmp_path: Path) -> 
     for facts in (one, two):
         with pytest.raises(ProcessLookupError):
             os.kill(facts["pid"], 0)
+
+
+def test_a_kernel_that_reads_runs_begins_with_them(tmp_path: Path) -> None:
+    assert ask(tmp_path, "no run")["runs"] == 0
+    folder = paths.SHIPPED_RUNS / "surrogate-test"
+    shipped = [e for e in load_registry().default if (folder / f"{e.id}.jsonl").is_file()]
+    assert shipped
+    assert ask(tmp_path, "runs", Reader())["runs"] >= len(shipped)

@@ -66,8 +66,13 @@ def paths_of(tree: TokenTree) -> list[list[int]]:
     return found
 
 
-@pytest.mark.parametrize("prompt", ["short", "split", "turn", "append", "brief"])
-@pytest.mark.parametrize("chat", TEMPLATES)
+# All layouts in one chat, and in every chat a layout that goes on and one that begins anew.
+SHOWN = [("plain", prompt) for prompt in ("short", "split", "brief")] + [
+    (chat, prompt) for chat in TEMPLATES for prompt in ("turn", "append")
+]
+
+
+@pytest.mark.parametrize(("chat", "prompt"), SHOWN)
 def test_training_shows_the_ids_that_inference_shows(
     corpus: Corpus, tmp_path: Path, chat: str, prompt: str
 ) -> None:

@@ -158,7 +158,7 @@ def _run(job: Job, ran: Path) -> None:
                     # Without a name of its own, two kernels in one folder share a socket.
                     options |= {"transport": "ipc", "ip": os.path.join(sockets, "k")}
                 super().__init__(*args, **options)
-                self._kernel_spec = kernel_spec(forked=job.forked)
+                self._kernel_spec = kernel_spec(forked=job.forked, reads_runs=bool(job.page.runs))
 
         papermill.execute_notebook(
             str(job.page.notebook.path),

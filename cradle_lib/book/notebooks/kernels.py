@@ -1,8 +1,9 @@
 """Kernels that begin with everything imported, because they are forked from a process that has.
 
-Most of a page's seconds would be imports that all notebooks share. Each worker of the build keeps
-one process that has made them and computes nothing; a kernel is a fork of it, in which nothing else
-differs from a kernel that was started anew. Systems without ``fork`` start each kernel anew.
+Most of a page's seconds would be imports that all notebooks share, and journals that many of them
+read. Each worker of the build keeps one process that has made the imports and read the journals; a
+kernel is a fork of it, in which nothing else differs from a kernel that was started anew. Systems
+without ``fork`` start each kernel anew.
 """
 
 from __future__ import annotations
@@ -24,9 +25,12 @@ from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.provisioning.factory import KernelProvisionerFactory
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
+from cradle_lib.errors import CradleError
+
 CAN_FORK: Final = hasattr(os, "fork")
 _NAME: Final = "cradle-forked"
 _MODULE: Final = "ipykernel_launcher"
+_READS_RUNS: Final = "CRADLE_PAGE_READS_RUNS"
 _INLINE: Final = "module://matplotlib_inline.backend_inline"
 _PRELOADED: Final = (
     "ipykernel.kernelapp",
@@ -39,11 +43,13 @@ _PRELOADED: Final = (
 )
 
 
-def kernel_spec(*, forked: bool) -> KernelSpec:
+def kernel_spec(*, forked: bool, reads_runs: bool = False) -> KernelSpec:
     """Says how a kernel of this Python is started.
 
     Args:
         forked: Whether by a fork, on a system that can.
+        reads_runs: Whether its notebook reads all runs over the book's corpus: then what it is
+            forked from has read them.
     """
     metadata = {}
     if forked and CAN_FORK:
@@ -56,6 +62,7 @@ def kernel_spec(*, forked: bool) -> KernelSpec:
         display_name="Python 3",
         language="python",
         metadata=metadata,
+        env={_READS_RUNS: "1"} if reads_runs else {},
     )
 
 
@@ -143,12 +150,25 @@ def _serve(channel: socket.socket) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with channel.makefile("rb") as requests:
         for line in requests:
+            request = json.loads(line)
+            if _READS_RUNS in request["env"]:
+                _read_runs()
             pid = os.fork()
             if pid == 0:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 channel.close()
-                _become_kernel(**json.loads(line))
+                _become_kernel(**request)
             channel.sendall(f"{pid}\n".encode())
+
+
+def _read_runs() -> None:
+    """Reads the book's runs; those that are in memory already are not read again."""
+    from cradle_lib import load_corpus, paths, stored_runs
+    from cradle_lib.book.corpus import BookCorpus
+
+    # What is wrong with a file is said by the page that needs it.
+    with suppress(CradleError):
+        stored_runs(load_corpus(BookCorpus.chosen(paths.ROOT).choice))
 
 
 def _become_kernel(arguments: list[str], env: dict[str, str], cwd: str) -> None:

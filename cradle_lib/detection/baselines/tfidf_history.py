@@ -8,9 +8,12 @@ model that is fine-tuned does, and answers with its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,19 +25,45 @@ from cradle_lib.detection.baselines.tfidf import (
     vectorized,
     word_pairs,
 )
+from cradle_lib.detection.engine import Emit, Questions
 from cradle_lib.detection.session import TAG, Answer, Prompt
 from cradle_lib.labels import LABELS
 from cradle_lib.prompts import load_template
 
+# Dialogues that are asked at the same time.
+_TOGETHER: Final = 1000
+
 
 class TfidfHistory(Learner):
-    """Tags each turn by its words, those before it and the tags so far; see :class:`.Learner`."""
+    """Tags each turn by its words, those before it and the tags so far; see :class:`.Learner`.
+
+    Many dialogues are asked at the same time, each about its next turn: the words of a thousand
+    texts are counted several times as fast together. An answer's seconds are its share.
+    """
+
+    def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:
+        """Asks a thousand dialogues at the same time, turn by turn."""
+        more = iter(sessions)
+        while batch := list(islice(more, _TOGETHER)):
+            while asked := [(s, p) for s in batch if (p := s.prompt) is not None]:
+                started = time.perf_counter()
+                answers = self._replies([prompt for _, prompt in asked])
+                seconds = (time.perf_counter() - started) / len(asked)
+                for (session, _), answer in zip(asked, answers, strict=True):
+                    emit(session.answer(replace(answer, seconds=seconds)))
 
     def reply(self, prompt: Prompt) -> Answer:
         """Tags the current turn, with the history and the tags that it shows."""
+        return self._replies([prompt])[0]
+
+    def _replies(self, prompts: Sequence[Prompt]) -> list[Answer]:
         current, before, linear = self._fitted
-        words = current.transform([prompt.current]), before.transform([_said_before(prompt)])
-        return linear.answer(_joined(*words, [prompt.tagged]))
+        words = (
+            current.transform([prompt.current for prompt in prompts]),
+            before.transform([_said_before(prompt) for prompt in prompts]),
+        )
+        features = _joined(*words, [prompt.tagged for prompt in prompts])
+        return [linear.answer(features[place]) for place in range(len(prompts))]
 
     @cached_property
     def _fitted(self) -> tuple[Any, Any, Linear]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.corpus.dialogue import whole
-from cradle_lib.detection.journals.journal import read_journal
+from cradle_lib.detection.journals.journal import open_journal, read_journal
 from cradle_lib.detection.journals.places import journal_files
 from cradle_lib.detection.parsing import OUTCOMES, Outcome
 from cradle_lib.detection.session import Prediction, Session
@@ -24,6 +25,9 @@ from cradle_lib.prompts import Template, load_template
 from cradle_lib.record import Record
 
 _CODES: Final = {outcome: code for code, outcome in enumerate(OUTCOMES)}
+# Journals that were read last: pages and scripts ask for the same ones again and again.
+_READ: Final[dict[tuple[bytes, str, tuple[str, ...]], tuple[Record, list[Prediction]]]] = {}
+_MOST_READ: Final = 16
 
 
 @dataclass(frozen=True)
@@ -220,7 +224,7 @@ def load_predictions(
 def _merged(files: Sequence[Path], corpus: Corpus) -> tuple[Record, list[Prediction]]:
     if not files:
         raise JournalError("no journal was named. Name at least one.")
-    parts = [read_journal(path) for path in files]
+    parts = [_read(path, corpus) for path in files]
     first = parts[0][0]
     merged: list[Prediction] = []
     for path, (record, stored) in zip(files, parts, strict=True):
@@ -229,12 +233,32 @@ def _merged(files: Sequence[Path], corpus: Corpus) -> tuple[Record, list[Predict
                 f"{paths.shown(path)}: belongs to another run than {paths.shown(files[0])}. "
                 "Only the shards of one run can be read together."
             )
-        merged += _still_true(record, stored, corpus, path)
+        merged += stored
     if len(files) > 1:
         covered = sorted({p.dialogue for p in merged})
         whole = None if len(covered) == len(corpus) else covered
         first = first.model_copy(update={"shard": None, "dialogues": whole})
     return first, merged
+
+
+def _read(path: Path, corpus: Corpus) -> tuple[Record, list[Prediction]]:
+    """Reads what is still true, from memory where the same bytes were read a moment ago."""
+    place = _content(path), corpus.fingerprint, tuple(dialogue.id for dialogue in corpus)
+    found = _READ.pop(place, None)
+    if found is None or template_of(found[0]) is None:
+        record, stored = read_journal(path)
+        found = record, _still_true(record, stored, corpus, path)
+    # A run that goes on may have written more while it was read.
+    if _content(path) == place[0]:
+        _READ[place] = found
+        while len(_READ) > _MOST_READ:
+            del _READ[next(iter(_READ))]
+    return found
+
+
+def _content(path: Path) -> bytes:
+    with open_journal(path) as file:
+        return hashlib.sha256(file.read()).digest()
 
 
 def _still_true(

@@ -16,6 +16,7 @@ from sklearn.multiclass import OneVsRestClassifier
 
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Model, load_predictions, load_registry, read_journal, run
+from cradle_lib.detection.baselines import tfidf_history
 from cradle_lib.detection.baselines.keyword import LEXICON, Keyword
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import BITS, LABELS, format_mask, labels_of
@@ -261,6 +262,18 @@ def test_tfidf_with_history_is_scikit_learns_one_vs_rest_on_three_blocks(
     masks = (expected.astype(np.int64) << np.array(used)).sum(axis=1)
     np.testing.assert_array_equal(predictions.masks, masks)
     assert predictions.masks.any()
+
+
+def test_answers_do_not_depend_on_how_many_dialogues_are_asked_together(
+    split: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = []
+    for together in (1, 2, 1000):
+        monkeypatch.setattr(tfidf_history, "_TOGETHER", together)
+        path = run(load_registry()["tfidf-history"], split, out=tmp_path / str(together))
+        answers.append([(p.key, p.answer) for p in read_journal(path)[1]])
+    assert answers[0] == answers[1] == answers[2]
+    assert len({answer for _, answer in answers[0]}) > 1
 
 
 # ---- Replay -------------------------------------------------------------------------
