@@ -19,12 +19,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any, Final
 
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.provisioning.factory import KernelProvisionerFactory
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
+from cradle_lib import paths
 from cradle_lib.errors import CradleError
 
 CAN_FORK: Final = hasattr(os, "fork")
@@ -146,13 +148,17 @@ def _serve(channel: socket.socket) -> None:
         importlib.import_module(name)
     for name in dir(cradle_lib):
         getattr(cradle_lib, name)
+    read: list[tuple[Path, int]] = []
     # A kernel that has ended is gone at once; nobody waits for it.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with channel.makefile("rb") as requests:
         for line in requests:
             request = json.loads(line)
             if _READS_RUNS in request["env"]:
-                _read_runs()
+                # What is wrong with a file is said by the page that needs it.
+                with suppress(CradleError, OSError):
+                    if read != (read := _journals()):
+                        _read_runs()
             pid = os.fork()
             if pid == 0:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -161,14 +167,19 @@ def _serve(channel: socket.socket) -> None:
             channel.sendall(f"{pid}\n".encode())
 
 
-def _read_runs() -> None:
-    """Reads the book's runs; those that are in memory already are not read again."""
-    from cradle_lib import load_corpus, paths, stored_runs
-    from cradle_lib.book.corpus import BookCorpus
+def _journals() -> list[tuple[Path, int]]:
+    """The journals that there are, as they are now."""
+    found = [p for folder in (paths.SHIPPED_RUNS, paths.RUNS) for p in folder.glob("*/*.jsonl")]
+    return [(path, path.stat().st_mtime_ns) for path in sorted(found)]
 
-    # What is wrong with a file is said by the page that needs it.
-    with suppress(CradleError):
-        stored_runs(load_corpus(BookCorpus.chosen(paths.ROOT).choice))
+
+def _read_runs() -> None:
+    """Reads the book's runs; those that are in memory already are not parsed again."""
+    from cradle_lib.book.corpus import BookCorpus
+    from cradle_lib.corpus import load_corpus
+    from cradle_lib.detection.runs import stored_runs
+
+    stored_runs(load_corpus(BookCorpus.chosen(paths.ROOT).choice))
 
 
 def _become_kernel(arguments: list[str], env: dict[str, str], cwd: str) -> None:

@@ -245,11 +245,12 @@ def _read(path: Path, corpus: Corpus) -> tuple[Record, list[Prediction]]:
     """Reads what is still true, from memory where the same bytes were read a moment ago."""
     place = _content(path), corpus.fingerprint, tuple(dialogue.id for dialogue in corpus)
     found = _READ.pop(place, None)
-    if found is None or template_of(found[0]) is None:
+    known = found is not None and template_of(found[0]) is not None
+    if found is None or not known:
         record, stored = read_journal(path)
         found = record, _still_true(record, stored, corpus, path)
     # A run that goes on may have written more while it was read.
-    if _content(path) == place[0]:
+    if known or _content(path) == place[0]:
         _READ[place] = found
         while len(_READ) > _MOST_READ:
             del _READ[next(iter(_READ))]
