@@ -25,9 +25,11 @@ from cradle_lib.prompts import Template, load_template
 from cradle_lib.record import Record
 
 _CODES: Final = {outcome: code for code, outcome in enumerate(OUTCOMES)}
-# Journals that were read last: pages and scripts ask for the same ones again and again.
-_READ: Final[dict[tuple[bytes, str, tuple[str, ...]], tuple[Record, list[Prediction]]]] = {}
+# Journals that were read last, by their bytes and the corpus: pages and scripts ask for the same
+# ones again and again. Larger ones, in bytes, are not kept.
+_READ: Final[dict[tuple[bytes | None, str, tuple[str, ...]], tuple[Record, list[Prediction]]]] = {}
 _MOST_READ: Final = 16
+_LARGEST_READ: Final = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -243,23 +245,24 @@ def _merged(files: Sequence[Path], corpus: Corpus) -> tuple[Record, list[Predict
 
 def _read(path: Path, corpus: Corpus) -> tuple[Record, list[Prediction]]:
     """Reads what is still true, from memory where the same bytes were read a moment ago."""
-    place = _content(path), corpus.fingerprint, tuple(dialogue.id for dialogue in corpus)
-    found = _READ.pop(place, None)
-    known = found is not None and template_of(found[0]) is not None
-    if found is None or not known:
+    content = _digest(path)
+    place = content, corpus.fingerprint, tuple(dialogue.id for dialogue in corpus)
+    found = _READ.get(place)
+    if found is None or template_of(found[0]) is None:
         record, stored = read_journal(path)
         found = record, _still_true(record, stored, corpus, path)
-    # A run that goes on may have written more while it was read.
-    if known or _content(path) == place[0]:
-        _READ[place] = found
-        while len(_READ) > _MOST_READ:
-            del _READ[next(iter(_READ))]
+        # A run that goes on may have written more before it was read.
+        if content is not None and _digest(path) == content:
+            _READ[place] = found
+            while len(_READ) > _MOST_READ:
+                del _READ[next(iter(_READ))]
     return found
 
 
-def _content(path: Path) -> bytes:
+def _digest(path: Path) -> bytes | None:
     with open_journal(path) as file:
-        return hashlib.sha256(file.read()).digest()
+        content = file.read(_LARGEST_READ + 1)
+    return None if len(content) > _LARGEST_READ else hashlib.sha256(content).digest()
 
 
 def _still_true(

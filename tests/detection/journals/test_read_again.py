@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,20 +66,31 @@ def test_another_corpus_is_another_question(
     assert parsed == [journal, journal]
 
 
-def test_what_grows_while_it_is_read_is_not_remembered(
+def test_the_same_texts_under_other_names_are_another_corpus(corpus: Corpus, journal: Path) -> None:
+    load_predictions(journal, corpus)
+    named = tuple(replace(dialogue, own_id=f"other-{dialogue.id}") for dialogue in corpus)
+    other = Corpus(name=corpus.name, dialogues=named)
+    assert other.fingerprint == corpus.fingerprint
+    with pytest.raises(JournalError, match="none of its answers"):
+        load_predictions(journal, other)
+
+
+def test_what_grew_before_it_was_read_is_not_taken_for_what_it_was(
     corpus: Corpus, journal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(b"".join(lines[:-1]))
+    whole = journal.read_bytes()
+    short = b"".join(whole.splitlines(keepends=True)[:-1])
+    journal.write_bytes(short)
 
-    def growing(path: Path) -> object:
-        found = read_journal(path)
-        path.write_bytes(b"".join(lines))
-        return found
+    def late(path: Path) -> object:
+        path.write_bytes(whole)
+        return read_journal(path)
 
-    monkeypatch.setattr(predictions, "read_journal", growing)
+    with monkeypatch.context() as patch:
+        patch.setattr(predictions, "read_journal", late)
+        assert len(load_predictions(journal, corpus).corpus) == len(corpus)
+    journal.write_bytes(short)
     assert len(load_predictions(journal, corpus, partial=True).corpus) < len(corpus)
-    assert len(load_predictions(journal, corpus).corpus) == len(corpus)
 
 
 def test_the_oldest_are_forgotten(
@@ -89,3 +101,15 @@ def test_the_oldest_are_forgotten(
     for part in (*parts, parts[2], parts[1], parts[0]):
         load_predictions(journal, part)
     assert len(parsed) == 4
+
+
+def test_a_large_one_is_not_kept(
+    corpus: Corpus, journal: Path, parsed: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = journal.stat().st_size
+    for largest, times in ((size - 1, 2), (size, 1)):
+        monkeypatch.setattr(predictions, "_LARGEST_READ", largest)
+        parsed.clear()
+        for _ in range(2):
+            load_predictions(journal, corpus)
+        assert len(parsed) == times
