@@ -5,6 +5,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Only files with the hashes of the lock; it lists what each of them depends on.
 LOCKED := $(PIP) --require-hashes --no-deps --requirement requirements/book.lock
 WORKERS ?= 2
+# Where it is set, each of a hundred processes would compile the library anew.
+unexport PYTHONDONTWRITEBYTECODE
 LABEL_STUDIO := $(or $(CRADLE_CACHE),.cache)/label-studio
 
 # An active environment that has the book's packages builds it; otherwise it is said why not.
