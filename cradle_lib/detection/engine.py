@@ -10,10 +10,11 @@ import hashlib
 import inspect
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol, Self
 
@@ -135,20 +136,32 @@ class Engine(ABC):
 
 
 class Sequential(Engine):
-    """An engine that asks one question at a time, dialogue by dialogue."""
+    """An engine that asks dialogue by dialogue, some of them at the same time.
+
+    Attributes:
+        together: How many; each is asked about its next turn.
+    """
+
+    together: ClassVar[int] = 1
 
     @abstractmethod
     def reply(self, prompt: Prompt) -> Answer:
         """Answers one prompt."""
 
+    def replies(self, prompts: Sequence[Prompt]) -> list[Answer]:
+        """Answers prompts of different dialogues."""
+        return [self.reply(prompt) for prompt in prompts]
+
     def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:
-        """Asks one dialogue after the other, one turn after the other; times each answer."""
-        for session in sessions:
-            while (prompt := session.prompt) is not None:
+        """Asks turn by turn; times each answer, of several the share of each."""
+        more = iter(sessions)
+        while batch := list(islice(more, self.together)):
+            while asked := [(s, p) for s in batch if (p := s.prompt) is not None]:
                 started = time.perf_counter()
-                answer = self.reply(prompt)
-                seconds = time.perf_counter() - started
-                emit(session.answer(replace(answer, seconds=seconds)))
+                answers = self.replies([prompt for _, prompt in asked])
+                seconds = (time.perf_counter() - started) / len(asked)
+                for (session, _), answer in zip(asked, answers, strict=True):
+                    emit(session.answer(replace(answer, seconds=seconds)))
 
 
 def code_of(engine: Engine) -> str | None:

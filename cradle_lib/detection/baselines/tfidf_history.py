@@ -8,12 +8,9 @@ model that is fine-tuned does, and answers with its own.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import cached_property
-from itertools import islice
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -25,38 +22,25 @@ from cradle_lib.detection.baselines.tfidf import (
     vectorized,
     word_pairs,
 )
-from cradle_lib.detection.engine import Emit, Questions
 from cradle_lib.detection.session import TAG, Answer, Prompt
 from cradle_lib.labels import LABELS
 from cradle_lib.prompts import load_template
-
-# Dialogues that are asked at the same time.
-_TOGETHER: Final = 1000
 
 
 class TfidfHistory(Learner):
     """Tags each turn by its words, those before it and the tags so far; see :class:`.Learner`.
 
-    Many dialogues are asked at the same time, each about its next turn: the words of a thousand
-    texts are counted several times as fast together. An answer's seconds are its share.
+    The words of a thousand texts are counted several times as fast together as one by one.
     """
 
-    def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:
-        """Asks a thousand dialogues at the same time, turn by turn."""
-        more = iter(sessions)
-        while batch := list(islice(more, _TOGETHER)):
-            while asked := [(s, p) for s in batch if (p := s.prompt) is not None]:
-                started = time.perf_counter()
-                answers = self._replies([prompt for _, prompt in asked])
-                seconds = (time.perf_counter() - started) / len(asked)
-                for (session, _), answer in zip(asked, answers, strict=True):
-                    emit(session.answer(replace(answer, seconds=seconds)))
+    together = 1000
 
     def reply(self, prompt: Prompt) -> Answer:
         """Tags the current turn, with the history and the tags that it shows."""
-        return self._replies([prompt])[0]
+        return self.replies([prompt])[0]
 
-    def _replies(self, prompts: Sequence[Prompt]) -> list[Answer]:
+    def replies(self, prompts: Sequence[Prompt]) -> list[Answer]:
+        """Tags the current turns of different dialogues."""
         current, before, linear = self._fitted
         words = (
             current.transform([prompt.current for prompt in prompts]),

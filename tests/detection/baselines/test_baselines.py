@@ -16,8 +16,8 @@ from sklearn.multiclass import OneVsRestClassifier
 
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Model, load_predictions, load_registry, read_journal, run
-from cradle_lib.detection.baselines import tfidf_history
 from cradle_lib.detection.baselines.keyword import LEXICON, Keyword
+from cradle_lib.detection.baselines.tfidf_history import TfidfHistory
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import BITS, LABELS, format_mask, labels_of
 from cradle_lib.record import History
@@ -269,7 +269,7 @@ def test_answers_do_not_depend_on_how_many_dialogues_are_asked_together(
 ) -> None:
     answers = []
     for together in (1, 2, 1000):
-        monkeypatch.setattr(tfidf_history, "_TOGETHER", together)
+        monkeypatch.setattr(TfidfHistory, "together", together)
         path = run(load_registry()["tfidf-history"], split, out=tmp_path / str(together))
         answers.append([(p.key, p.answer) for p in read_journal(path)[1]])
     assert answers[0] == answers[1] == answers[2]
