@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from dataclasses import replace
@@ -288,6 +289,25 @@ def test_shards_are_found_joined_and_missing_ones_named(home: Path, corpus: Corp
     run(keyword, corpus, out=home / "runs", shard="0/2")
     with pytest.raises(JournalError, match="shards of 2 and of 4"):
         load_run(keyword, corpus)
+
+
+def test_a_run_in_shards_is_finished_when_all_its_dialogues_are(home: Path, corpus: Corpus) -> None:
+    keyword = load_registry()["keyword"]
+    chosen = [dialogue.id for dialogue in corpus][:6]
+    shards = [
+        run(keyword, corpus, out=home / "runs", limit=6, shard=f"{index}/2") for index in (0, 1)
+    ]
+    complete = load_predictions(shards, corpus, partial=True)
+    assert (sorted(complete.record.dialogues or ()), complete.is_finished) == (sorted(chosen), True)
+    # Half of a run says nothing of the dialogues of the other half.
+    assert not load_predictions(shards[:1], corpus, partial=True).is_finished
+    for shard in shards:
+        header, *lines = shard.read_bytes().splitlines(keepends=True)
+        first = json.loads(lines[0])["dialogue"]
+        own = [line for line in lines if json.loads(line)["dialogue"] == first]
+        shard.write_bytes(b"".join([header, *own]))
+    begun = load_predictions(shards, corpus, partial=True)
+    assert (len(begun.corpus), begun.is_finished) == (2, False)
 
 
 def test_runs_without_an_entry_stand_after_those_of_the_default_set(

@@ -236,11 +236,24 @@ def _merged(files: Sequence[Path], corpus: Corpus) -> tuple[Record, list[Predict
                 "Only the shards of one run can be read together."
             )
         merged += stored
-    if len(files) > 1:
-        covered = sorted({p.dialogue for p in merged})
-        whole = None if len(covered) == len(corpus) else covered
-        first = first.model_copy(update={"shard": None, "dialogues": whole})
+    if len(files) > 1 or first.shard is not None:
+        first = first.model_copy(
+            update={"shard": None, "dialogues": _asked([record for record, _ in parts], corpus)}
+        )
     return first, merged
+
+
+def _asked(records: Sequence[Record], corpus: Corpus) -> list[str] | None:
+    """Which dialogues a run in parts is over; ``None``: all, or a part is not there to say it."""
+    shards = {record.shard for record in records} - {None}
+    if any(len(shards) < int(str(shard).split("/")[1]) for shard in shards):
+        return None
+    asked: set[str] = set()
+    for record in records:
+        if record.dialogues is None:
+            return None
+        asked.update(record.dialogues)
+    return None if asked.issuperset(dialogue.id for dialogue in corpus) else sorted(asked)
 
 
 def _read(path: Path, corpus: Corpus) -> tuple[Record, list[Prediction]]:
