@@ -129,14 +129,16 @@ def _find(folder: Path, source: str) -> str | None:
         re.DOTALL,
     )
     for path in sorted(folder.rglob("*.tex")):
-        if found := environment.search(_read(path)):
-            return found[1]
+        # A file of another encoding matters only if it holds the prompt.
+        if environment.search(_read(path, errors="replace")):
+            found = environment.search(_read(path))
+            return found and found[1]
     return None
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, errors: str = "strict") -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8", errors=errors)
     except (OSError, UnicodeDecodeError) as error:
         raise PromptError(f"{path}: can't be read as UTF-8 text ({error})") from error
 

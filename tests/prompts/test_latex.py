@@ -135,6 +135,20 @@ def test_what_cannot_be_imported_is_a_clear_error_and_writes_nothing(
     assert not prompts.exists()
 
 
+def test_a_file_of_another_encoding_matters_only_if_it_holds_the_prompt(
+    source: Path, prompts: Path
+) -> None:
+    (source / "a.tex").write_bytes("caf\u00e9".encode("latin-1"))
+    begin = "\\begin{filecontents*}{llm_eval_prompt.tex}\n"
+    wrapped = begin + VERBATIM + "\\end{filecontents*}\n"
+    (source / "main.tex").write_text(wrapped, encoding="utf-8")
+    import_latex(source)
+    assert load_template("paper").text == PLAIN
+    (source / "main.tex").write_bytes(wrapped.encode() + "caf\u00e9".encode("latin-1"))
+    with pytest.raises(PromptError, match=r"main\.tex: can't be read as UTF-8"):
+        import_latex(source)
+
+
 def test_a_missing_folder_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(PromptError, match="no such folder"):
         import_latex(tmp_path / "absent")

@@ -157,6 +157,8 @@ def write(
             writer, engine=engine, base_url=base_url, key=key, **settings
         )
         _show_estimate(model, planned, found, batches, err if as_json else out)
+    elif estimate:
+        (err if as_json else out).print("The phrase bank costs nothing, and sends nothing.")
     if estimate:
         return
     if place is not None:
