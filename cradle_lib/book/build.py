@@ -17,7 +17,7 @@ from typing import Final
 
 from cradle_lib.book.cache_key import Key, PageKeys, stored_state
 from cradle_lib.book.corpus import BookCorpus
-from cradle_lib.book.notebooks.execute import Done, Failure, Job, execute, failure, watch_parent
+from cradle_lib.book.notebooks.execute import Done, Job, execute, failure, watch_parent
 from cradle_lib.book.plan import Page, Project, default_models, load_plan
 from cradle_lib.book.toc import check_toc
 from cradle_lib.errors import BookError, compose
@@ -84,7 +84,7 @@ def update(
     run = _Run(project, pages, workers, report)
     run.all()
     if run.failures:
-        raise BookError("\n".join(map(str, run.failures)))
+        raise BookError("\n".join(run.failures))
     return Update(tuple(run.executed), tuple(run.fresh), removed)
 
 
@@ -103,7 +103,7 @@ class _Run:
         self.keys = PageKeys(project, pages)
         self.executed: list[str] = []
         self.fresh: list[str] = []
-        self.failures: list[Failure] = []
+        self.failures: list[str] = []
         self._order = TopologicalSorter({page.name: page.after for page in pages})
         self._pool: ProcessPoolExecutor | None = None
         self._running: dict[Future[Done], Job] = {}

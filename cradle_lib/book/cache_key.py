@@ -56,7 +56,7 @@ class Key:
 
 
 class PageKeys:
-    """Computes the keys of pages, and reads every file only once.
+    """Computes the keys of pages, and reads every input only once.
 
     Everything but runs and artefacts is read when it is made, so that an edit during a long
     build makes the next build execute the page again.

@@ -124,7 +124,8 @@ def show_usage(entry: Model, journal: Path, corpus: Corpus, history: History) ->
         return
     line = f"Cost: {dollars(usage.cost(entry.prices))} at the prices of {entry.prices.date}"
     try:
-        expected = _expected(entry, corpus, history, [(a.dialogue, a.turn) for a in answers])
+        places = [(a.dialogue, a.turn) for a in answers]
+        expected = estimate_cost(entry, corpus, history=history).over(places)
         line += f"; estimated for these turns: {dollars(expected.cost or 0)}"
     except EngineError as trouble:
         err.print(f"No estimate to compare with: {trouble}", markup=False)
@@ -142,12 +143,6 @@ def usage_json(entry: Model, journal: Path) -> dict[str, object]:
         "tokens": {"prompts": whole.prompt, **whole.kinds, "output": whole.output},
         "dollars": whole.cost(entry.prices) if entry.prices else None,
     }
-
-
-def _expected(
-    entry: Model, corpus: Corpus, history: History, places: list[tuple[str, int]]
-) -> Estimate:
-    return estimate_cost(entry, corpus, history=history).over(places)
 
 
 def _share(part: int, whole: int) -> str:

@@ -57,31 +57,8 @@ class Done:
         said: What was written to standard error while it ran, line by line.
     """
 
-    failure: Failure | None
+    failure: str | None
     said: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a page could not be made, in the four lines that a reader needs.
-
-    Attributes:
-        name: The notebook and the page.
-        cell: Number and first failing line of the cell.
-        error: Kind and message of the error.
-        traceback: The file that holds the whole story.
-    """
-
-    name: str
-    cell: str
-    error: str
-    traceback: str
-
-    def __str__(self) -> str:
-        """The four lines."""
-        return (
-            f"{self.name} failed\n  {self.cell}\n  {self.error}\n  full traceback: {self.traceback}"
-        )
 
 
 def watch_parent() -> None:
@@ -278,8 +255,8 @@ def _place(ran: Path, error: Any) -> str:
     return f"cell {number}: {line.strip()[:120]}"
 
 
-def failure(job: Job, cell: str, kind: str, message: str, story: str | None = None) -> Failure:
-    """Writes the whole story of a failure to a file, and sums it up in four lines.
+def failure(job: Job, cell: str, kind: str, message: str, story: str | None = None) -> str:
+    """Writes the whole story of a failure to a file, and sums it up for the reader.
 
     Args:
         job: What failed.
@@ -289,18 +266,16 @@ def failure(job: Job, cell: str, kind: str, message: str, story: str | None = No
         story: The traceback; by default kind and message.
 
     Returns:
-        The four lines.
+        Four lines: notebook and page, cell with its first failing line, error, where the story is.
     """
     file = _traceback(job)
     file.parent.mkdir(parents=True, exist_ok=True)
     text = _ANSI.sub("", story or f"{kind}: {message}")
     file.write_text(text.rstrip() + "\n", encoding="utf-8")
     first = (message.strip().splitlines() or [""])[0][:300]
-    return Failure(
-        name=f"{job.project.shown(job.page.notebook.path)} (page {job.page.name})",
-        cell=cell,
-        error=f"{kind}: {first}" if first else kind,
-        traceback=job.project.shown(file),
+    return (
+        f"{job.project.shown(job.page.notebook.path)} (page {job.page.name}) failed\n  {cell}\n"
+        f"  {kind}{first and f': {first}'}\n  full traceback: {job.project.shown(file)}"
     )
 
 

@@ -74,18 +74,6 @@ class Notebook:
         rows = [[cell.kind, cell.source, list(cell.tags)] for cell in self.cells]
         return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
 
-    @property
-    def code(self) -> str:
-        """All code cells as one Python source, without magics and shell lines."""
-        lines = [
-            line
-            for cell in self.cells
-            if cell.kind == "code"
-            for line in cell.source.splitlines()
-            if not line.lstrip().startswith(("%", "!"))
-        ]
-        return "\n".join(lines) + "\n"
-
     def parameter_types(self) -> dict[str, Any]:
         """Reads the names and types that the cell tagged ``parameters`` declares.
 

@@ -6,7 +6,7 @@ back to its writer. ``reject`` keeps a dialogue out of the corpus; ``flag`` coun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -122,8 +122,3 @@ def check_draft(draft: Draft, kind: Kind, plan: Plan | None, post: Post | None) 
 def rejecting(findings: Iterable[Finding]) -> list[Finding]:
     """Keeps the findings for which a dialogue is rejected."""
     return [finding for finding in findings if finding.severity == "reject"]
-
-
-def by_name() -> Mapping[str, Validator]:
-    """The validators by their names."""
-    return {validator.name: validator for validator in VALIDATORS}

@@ -19,7 +19,6 @@ from cradle_lib.labels import CONFIRM_MASK, crisis_type, labels_of
 
 #: What stands in shipped answers in the place of a forbidden detail; it is found as one.
 LEFT_OUT: Final = "[left out]"
-DETECTOR: Final = "keyword"
 FORBIDDEN: Final = Path(__file__).with_name("forbidden.txt")
 # Words in a row that are a quotation, and the share of a dialogue's that may be quoted.
 RUN: Final = 6

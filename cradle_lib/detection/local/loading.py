@@ -285,6 +285,6 @@ def _device(asked: str | None) -> str:
         return "cuda" if torch.cuda.is_available() else "cpu"
     seen = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
     seen += ["mps"] * torch.backends.mps.is_available()
-    if asked in seen or (asked == "cuda" and len(seen) > 1 and "cuda:0" in seen):
+    if asked in seen or (asked == "cuda" and "cuda:0" in seen):
         return asked
     raise EngineError(f"no device {asked!r} here. PyTorch sees: {', '.join(seen)}.")

@@ -151,7 +151,7 @@ class Model(_Strict):
         group: Kind of system.
         engine: What drives it.
         weights: Repository or folder of the weights, a name that starts with
-            ``embedded:``, the provider's name of the model, or a journal to replay.
+            ``embedded:``, or the provider's name of the model.
             ``BASE + FOLDER`` is a base with the adapter in a folder.
         revision: Commit or checksum of the weights; ``None`` if it is not pinned. With an
             adapter ``BASE + ADAPTER``: that of the base, and the digest of the adapter.

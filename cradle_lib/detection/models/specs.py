@@ -48,7 +48,7 @@ def resolve(
             none for an address on this machine or network.
         adapter: Folder of an adapter to merge into the weights of an ``hf:`` spec.
         prompt: Name of the prompt template, if it is not the entry's own.
-        **decoding: Settings of :class:`~cradle_lib.detection.models.registry.Decoding`.
+        **decoding: Settings of :class:`~cradle_lib.detection.models.model.Decoding`.
 
     Returns:
         The entry. Settings that are given replace those of an entry of the registry.

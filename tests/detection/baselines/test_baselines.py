@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.detection import Model, load_predictions, load_registry, read_journal, run
+from cradle_lib.detection import load_predictions, load_registry, read_journal, run
 from cradle_lib.detection.baselines.keyword import LEXICON, Keyword
 from cradle_lib.detection.baselines.tfidf_history import TfidfHistory
 from cradle_lib.errors import EngineError
@@ -274,22 +274,3 @@ def test_answers_do_not_depend_on_how_many_dialogues_are_asked_together(
         answers.append([(p.key, p.answer) for p in read_journal(path)[1]])
     assert answers[0] == answers[1] == answers[2]
     assert len({answer for _, answer in answers[0]}) > 1
-
-
-# ---- Replay -------------------------------------------------------------------------
-
-
-def test_replay_gives_what_was_answered(corpus: Corpus, tmp_path: Path) -> None:
-    original = run(load_registry()["keyword"], corpus, out=tmp_path)
-    replay = Model(
-        id="again", name="Again", group="baseline", engine="replay", weights=str(original)
-    )
-    path = run(replay, corpus, out=tmp_path)
-    pairs = zip(read_journal(path)[1], read_journal(original)[1], strict=True)
-    for ours, theirs in pairs:
-        assert (ours.key, ours.answer, ours.mask) == (theirs.key, theirs.answer, theirs.mask)
-    with pytest.raises(EngineError, match=r"no answer to dialogue d0000, turn 0"):
-        run(replay, make_corpus([[("User", "New.", "none")]]), out=tmp_path / "other")
-    missing = replay.model_copy(update={"weights": "runs/absent.jsonl"})
-    with pytest.raises(EngineError, match="there is no journal"):
-        run(missing, corpus, out=tmp_path)

@@ -94,7 +94,7 @@ def _affordable(local: Local, waiting: Iterable[Questions]) -> int:
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     weight = local.lm.get_input_embeddings().weight
-    # A turn of dialogue is some forty tokens, its tag included.
+    # A turn of dialogue is some sixty tokens, its tag included.
     tokens = max(_history(session) for session in waiting) + 256
     slot = 2 * config.num_hidden_layers * heads * size * tokens * weight.element_size()
     if weight.device.type == "cuda":
