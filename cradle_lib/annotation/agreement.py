@@ -59,32 +59,22 @@ from cradle_lib.labels import LABELS, crisis_type, stage
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.rates import f1, ratio
 
-MEASURES: Final = (
-    "exact_match",
-    "jaccard",
-    "kappa",
-    "f1",
-    "pabak",
-    "ac1",
-    "alpha",
-    "alpha_masi",
-    *(f"within_{window}" for window in WINDOWS if window),
-)
+_NAMES: Final = {
+    "exact_match": "Exact match",
+    "jaccard": "Jaccard",
+    "kappa": "Cohen's kappa",
+    "f1": "F1 (positive agreement)",
+    "pabak": "PABAK",
+    "ac1": "Gwet's AC1",
+    "alpha": "Krippendorff's alpha, nominal",
+    "alpha_masi": "Krippendorff's alpha, MASI",
+    "within_1": "F1 within one user turn",
+    "within_2": "F1 within two user turns",
+}
+MEASURES: Final = tuple(_NAMES)
 #: What measures and unit sets are called on a page, by their names in the frame.
 AGREEMENT_NAMES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "exact_match": "Exact match",
-        "jaccard": "Jaccard",
-        "kappa": "Cohen's kappa",
-        "f1": "F1 (positive agreement)",
-        "pabak": "PABAK",
-        "ac1": "Gwet's AC1",
-        "alpha": "Krippendorff's alpha, nominal",
-        "alpha_masi": "Krippendorff's alpha, MASI",
-        "within_1": "F1 within one user turn",
-        "within_2": "F1 within two user turns",
-        **{units: name[0].upper() + name[1:] for units, name in UNIT_NAMES.items()},
-    }
+    _NAMES | {units: name[0].upper() + name[1:] for units, name in UNIT_NAMES.items()}
 )
 #: How the rows over all labels together are called.
 ALL_LABELS: Final = "all labels"

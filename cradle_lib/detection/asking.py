@@ -7,6 +7,7 @@ rooms have questions of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from cradle_lib.detection.api.remote import Remote
 from cradle_lib.detection.baselines.function import UserFunction
 from cradle_lib.detection.cost.money import Budget, Place, usage_of
 from cradle_lib.detection.engine import Engine, Options, Questions, code_of, make_engine
-from cradle_lib.detection.journals.journal import Journal, each_line, read_answers
+from cradle_lib.detection.journals.divide import last_record
+from cradle_lib.detection.journals.journal import Journal, read_answers
 from cradle_lib.detection.models.model import Model, Prices
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Prediction
@@ -203,13 +205,9 @@ def _drive(
 
 def _begun(path: Path) -> Record | None:
     """Reads the last record; what is wrong with a journal is said where it is opened."""
-    record = None
-    try:
-        for line in each_line(path):
-            record = line if isinstance(line, Record) else record
-    except JournalError:
-        return None
-    return record
+    with suppress(JournalError):
+        return last_record(path)
+    return None
 
 
 def _as_begun(model: Model, before: Record | None) -> Model:

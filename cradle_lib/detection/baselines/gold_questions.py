@@ -8,19 +8,23 @@ from cradle_lib.corpus import Dialogue
 from cradle_lib.detection.session import Answer, Prompt, Session
 from cradle_lib.labels import format_mask
 from cradle_lib.prompts import Template
+from cradle_lib.record import History
 
 
-def gold_questions(dialogue: Dialogue, template: Template) -> Iterator[tuple[Prompt, int]]:
+def gold_questions(
+    dialogue: Dialogue, template: Template, history: History = "self"
+) -> Iterator[tuple[Prompt, int]]:
     """Asks all questions of a dialogue as they are asked when each answer is gold.
 
     Args:
         dialogue: A dialogue with gold labels.
         template: A template with the slots ``history`` and ``current_turn``.
+        history: Whose tags it shows; ``none`` shows none.
 
     Yields:
         For each user turn the question, and the mask of its gold labels.
     """
-    session = Session(dialogue, template)
+    session = Session(dialogue, template, history)
     for turn in dialogue.user_turns:
         if session.prompt is None:
             return

@@ -9,7 +9,7 @@ before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -17,12 +17,13 @@ from typing import Final
 import pandas as pd
 
 from cradle_lib.corpus import Corpus, Dialogue
+from cradle_lib.detection.baselines.gold_questions import gold_questions
 from cradle_lib.detection.cost.money import Place, Usage, total
 from cradle_lib.detection.cost.tokens import TOKENIZER, count_tokens, last_seam
 from cradle_lib.detection.models.model import Caching, Model
 from cradle_lib.detection.models.registry import find_model, load_registry
 from cradle_lib.detection.selection import choose_dialogues
-from cradle_lib.detection.session import Answer, Prompt, Session
+from cradle_lib.detection.session import Answer, Session
 from cradle_lib.labels import BITS, format_mask
 from cradle_lib.prompts import Template, load_template
 from cradle_lib.record import History
@@ -145,7 +146,7 @@ def estimate_cost(
         kept = count_tokens(template.text[: template.static]) if calls else 0
         # A prompt begins as the one before it, so that only what is new is counted.
         counted, at = _instruction(template)
-        for prompt, answer in walk(dialogue, template, history):
+        for prompt, mask in gold_questions(dialogue, template, history):
             end = max((prompt.static, *prompt.ends))
             seam = max(last_seam(prompt.text, end), at)
             counted, at = counted + count_tokens(prompt.text[at:seam]), seam
@@ -158,7 +159,7 @@ def estimate_cost(
                 fresh=whole - read - written,
                 cached=read,
                 written=written,
-                output=count_tokens(answer),
+                output=count_tokens(format_mask(mask)),
             )
             kept = prefix
     return Estimate(model, corpus.name, calls)
@@ -210,20 +211,6 @@ def estimate_costs(
         rows.append((model.name, len(found.calls), *tokens, *amounts, *about, *costs, *counted))
     frame = pd.DataFrame(rows, columns=list(_COLUMNS))
     return frame.astype({f"{kind}_price": float for kind in _PRICES})
-
-
-def walk(dialogue: Dialogue, template: Template, history: History) -> Iterator[tuple[Prompt, str]]:
-    """Leads a session through a dialogue with the gold labels as answers.
-
-    Yields:
-        Each prompt with the answer that it is then given.
-    """
-    session = Session(dialogue, template, history)
-    gold = {turn.turn_id: format_mask(turn.mask) for turn in dialogue.user_turns}
-    while (prompt := session.prompt) is not None:
-        answer = gold[prompt.turn]
-        yield prompt, answer
-        session.answer(Answer(answer))
 
 
 def longest_prompts(

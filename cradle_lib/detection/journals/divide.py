@@ -6,8 +6,9 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from itertools import tee
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from cradle_lib import paths
 from cradle_lib.detection.journals.journal import lock_journal, open_journal
@@ -87,16 +88,10 @@ def answers_and_lines(path: Path, record: Record) -> Iterator[tuple[Prediction, 
 
     Answers under other settings, which stand only where all of them failed, are left out.
     """
-    raw = b""
-
-    def remembered(file: BinaryIO) -> Iterator[bytes]:
-        nonlocal raw
-        for raw in whole_lines(file, path):  # noqa: UP028  # the name outlives the loop
-            yield raw
-
     with open_journal(path) as file:
+        raws, lines = tee(whole_lines(file, path))
         holds = False
-        for line in read_lines(remembered(file), path):
+        for raw, line in zip(raws, read_lines(lines, path), strict=True):
             if isinstance(line, Record):
                 holds = line.identity == record.identity
             elif holds:
