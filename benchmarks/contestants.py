@@ -18,19 +18,21 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from datetime import date
 from itertools import islice
 from typing import Any, Final
 
 from benchmarks.memory import peak_memory
 from cradle_lib.corpus import Dialogue, load_corpus
 from cradle_lib.detection import Options, Prediction, Session, load_registry, sample_dialogues
-from cradle_lib.detection.cost.arithmetic import Decoder, needed, workload
+from cradle_lib.detection.cost.arithmetic import needed, workload
 from cradle_lib.detection.engine import Sequential
 from cradle_lib.detection.local.loading import Local, load_local, wait_passively
 from cradle_lib.detection.local.reference import Reference
 from cradle_lib.detection.local.serving import serving
 from cradle_lib.detection.local.wave.engine import Wave
 from cradle_lib.detection.local.wave.prefix import common
+from cradle_lib.detection.models.shape import Shape
 from cradle_lib.detection.parsing import is_cut
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.prompts import load_template
@@ -115,11 +117,10 @@ class Products:
         return max(operations / seconds for operations, seconds in self._made if seconds)
 
 
-def shape(local: Local) -> Decoder:
+def shape(local: Local) -> Shape:
     """The model's shape, for counting operations."""
     config = local.lm.config
-    return Decoder(
-        name=MODEL,
+    return Shape(
         layers=config.num_hidden_layers,
         hidden=config.hidden_size,
         heads=config.num_attention_heads,
@@ -127,7 +128,8 @@ def shape(local: Local) -> Decoder:
         head_size=config.hidden_size // config.num_attention_heads,
         intermediate=config.intermediate_size,
         vocabulary=config.vocab_size,
-        bytes_each=4,
+        source=MODEL,
+        date=date.today(),
     )
 
 

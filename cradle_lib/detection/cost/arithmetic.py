@@ -29,82 +29,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date as Date  # noqa: N812 - a field is called date
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cradle_lib.detection.local.wave.engine import LARGEST_WAVE
+from cradle_lib.detection.models.shape import Shape
 from cradle_lib.errors import JournalError
 
 if TYPE_CHECKING:
     from cradle_lib.detection.session import Prediction
 
 Counts = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Decoder:
-    """The shape of a dense decoder with gated feed-forward layers and grouped queries.
-
-    Attributes:
-        name: What it is called.
-        layers: Number of layers.
-        hidden: Width of the residual stream.
-        heads: Query heads.
-        key_heads: Heads of keys and values.
-        head_size: Width of a head.
-        intermediate: Width inside the feed-forward layers.
-        vocabulary: Rows of the embedding and of the head, which are separate matrices.
-        bytes_each: Bytes of a number; 2 for bfloat16.
-    """
-
-    name: str
-    layers: int
-    hidden: int
-    heads: int
-    key_heads: int
-    head_size: int
-    intermediate: int
-    vocabulary: int
-    bytes_each: int = 2
-
-    @property
-    def linear(self) -> int:
-        """Parameters of the linear layers, without embedding, head and norms."""
-        attention = self.hidden * self.head_size * (2 * self.heads + 2 * self.key_heads)
-        return self.layers * (attention + 3 * self.hidden * self.intermediate)
-
-    @property
-    def head(self) -> int:
-        """Parameters of the head."""
-        return self.hidden * self.vocabulary
-
-    @property
-    def weight_bytes(self) -> int:
-        """Bytes of linear layers, head and embedding."""
-        return self.bytes_each * (self.linear + 2 * self.head)
-
-    @property
-    def read_bytes(self) -> int:
-        """Bytes of weights that a forward pass reads: all but the embedding."""
-        return self.bytes_each * (self.linear + self.head)
-
-    @property
-    def token_bytes(self) -> int:
-        """Bytes of one token's keys and values."""
-        return 2 * self.layers * self.key_heads * self.head_size * self.bytes_each
-
-    def operations(self, tokens: int, pairs: int, predicted: int) -> float:
-        """Counts the operations of forward passes.
-
-        Args:
-            tokens: Tokens computed.
-            pairs: Pairs of a token and one that it attends to, itself included.
-            predicted: Tokens after which the next one is asked for.
-        """
-        attention = 4 * self.layers * self.heads * self.head_size * pairs
-        return 2.0 * self.linear * tokens + attention + 2.0 * self.head * predicted
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +73,17 @@ class Machine:
         return max(compute, read / (self.bandwidth * self.bandwidth_share))
 
 
-# config.json of Qwen/Qwen3-32B; embedding and head are not tied.
-QWEN3_32B: Final = Decoder("Qwen3-32B", 64, 5120, 64, 8, 128, 25_600, 151_936)
+QWEN3_32B: Final = Shape(
+    layers=64,
+    hidden=5120,
+    heads=64,
+    key_heads=8,
+    head_size=128,
+    intermediate=25_600,
+    vocabulary=151_936,
+    source="https://huggingface.co/Qwen/Qwen3-32B/blob/main/config.json",
+    date=Date(2026, 11, 23),
+)
 # The maker's data sheet: 1,979 TFLOPS in bfloat16 with sparsity, half of it for dense matrices.
 H200: Final = Machine("one H200", rate=989e12, bandwidth=4.8e12, memory=141e9)
 
@@ -219,7 +166,7 @@ class Cost:
     seconds: float
 
 
-def one_by_one(work: Workload, decoder: Decoder, machine: Machine) -> Cost:
+def one_by_one(work: Workload, decoder: Shape, machine: Machine) -> Cost:
     """Costs the paper's way: every prompt whole, one answer at a time.
 
     The prompt's pass predicts the first token of the answer, so that an answer of m tokens takes
@@ -232,35 +179,35 @@ def one_by_one(work: Workload, decoder: Decoder, machine: Machine) -> Cost:
     prefill = decoder.operations(int(prompt.sum()), prefill_pairs, turns)
     prefill_read = float(turns * decoder.read_bytes)
     decode = decoder.operations(decoded, decode_pairs, decoded)
-    decode_read = float(decoded * decoder.read_bytes + decode_pairs * decoder.token_bytes)
+    decode_read = float(decoded * decoder.read_bytes + decode_pairs * decoder.cache_bytes(1))
     return Cost(
         tokens=int(prompt.sum()) + decoded,
         operations=prefill + decode,
         read=prefill_read + decode_read,
-        memory=decoder.weight_bytes + decoder.token_bytes * float((prompt + work.answer).max()),
+        memory=decoder.weight_bytes + decoder.cache_bytes(1) * float((prompt + work.answer).max()),
         passes=float(turns + decoded),
         seconds=machine.seconds(prefill, prefill_read) + machine.seconds(decode, decode_read),
     )
 
 
-def lanes(work: Workload, decoder: Decoder, machine: Machine, most: int = LARGEST_WAVE) -> int:
+def lanes(work: Workload, decoder: Shape, machine: Machine) -> int:
     """Finds how many dialogues can advance together.
 
     Args:
         work: The workload; every slot is as large as its longest dialogue needs.
         decoder: The model.
         machine: The machine.
-        most: No more than this many.
 
     Returns:
         The number; 1 if not even one fits, so that costs can still be told.
     """
     free = machine.memory * machine.memory_share - decoder.weight_bytes
-    free -= work.prefix * decoder.token_bytes
-    return max(1, min(most, work.dialogues, int(free // (work.longest * decoder.token_bytes))))
+    free -= work.prefix * decoder.cache_bytes(1)
+    fit = int(free // (work.longest * decoder.cache_bytes(1)))
+    return max(1, min(LARGEST_WAVE, work.dialogues, fit))
 
 
-def needed(work: Workload, decoder: Decoder) -> tuple[int, float]:
+def needed(work: Workload, decoder: Shape) -> tuple[int, float]:
     """Counts what cannot be saved: every new token of a run once, the static prefix once.
 
     Args:
@@ -280,7 +227,7 @@ def needed(work: Workload, decoder: Decoder) -> tuple[int, float]:
     return int(computed.sum()) + work.prefix, operations
 
 
-def waves(work: Workload, decoder: Decoder, machine: Machine, wave: int) -> Cost:
+def waves(work: Workload, decoder: Shape, machine: Machine, wave: int) -> Cost:
     """Costs waves: only new tokens, one copy of the prefix, ``wave`` dialogues at a time.
 
     A turn takes part in as many forward passes as its answer has tokens; each pass serves a whole
@@ -290,14 +237,14 @@ def waves(work: Workload, decoder: Decoder, machine: Machine, wave: int) -> Cost
     steps = work.answer - 1
     own = int((work.answer * (work.prompt - work.prefix) + steps * (steps + 1) // 2).sum())
     passes = int(work.answer.sum()) / wave + 1
-    read = passes * (decoder.read_bytes + work.prefix * decoder.token_bytes)
-    read += own * decoder.token_bytes
+    read = passes * (decoder.read_bytes + work.prefix * decoder.cache_bytes(1))
+    read += own * decoder.cache_bytes(1)
     slots = wave * work.longest + work.prefix
     return Cost(
         tokens=tokens,
         operations=operations,
         read=float(read),
-        memory=float(decoder.weight_bytes + slots * decoder.token_bytes),
+        memory=float(decoder.weight_bytes + slots * decoder.cache_bytes(1)),
         passes=passes,
         seconds=machine.seconds(operations, read),
     )

@@ -12,8 +12,6 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection.cost.arithmetic import (
     H200,
     QWEN3_32B,
-    Decoder,
-    Machine,
     lanes,
     one_by_one,
     waves,
@@ -25,16 +23,12 @@ from cradle_lib.detection.models.specs import resolve
 from cradle_lib.detection.runs import find_journal
 
 
-def large_model_costs(
-    corpus: Corpus, model: str, *, decoder: Decoder = QWEN3_32B, machine: Machine = H200
-) -> pd.DataFrame:
-    """Calculates what a large model would take for the questions of a run.
+def large_model_costs(corpus: Corpus, model: str) -> pd.DataFrame:
+    """Calculates what Qwen3-32B in bfloat16 on one H200 would take for the questions of a run.
 
     Args:
         corpus: The corpus of the run.
         model: A model that was run over it with the wave engine: an id in the registry, or a spec.
-        decoder: The large model, in bfloat16.
-        machine: Where it would run.
 
     Returns:
         One row for each way to ask, by ``way`` (the index, str): one prompt at a time, and in
@@ -55,10 +49,10 @@ def large_model_costs(
     if path is not None:
         files = journal_files(path, partial=True)
         work = workload([answer for file in files for answer in read_journal(file)[1]])
-        together = lanes(work, decoder, machine)
+        together = lanes(work, QWEN3_32B, H200)
         rows = {
-            "one prompt at a time": one_by_one(work, decoder, machine),
-            f"waves of {together}": waves(work, decoder, machine, together),
+            "one prompt at a time": one_by_one(work, QWEN3_32B, H200),
+            f"waves of {together}": waves(work, QWEN3_32B, H200, together),
         }
     return pd.DataFrame(
         {
@@ -74,17 +68,14 @@ def large_model_costs(
     )
 
 
-def large_model_assumptions(decoder: Decoder = QWEN3_32B, machine: Machine = H200) -> pd.DataFrame:
+def large_model_assumptions() -> pd.DataFrame:
     """Lists every number that :func:`large_model_costs` starts from.
-
-    Args:
-        decoder: The large model.
-        machine: Where it would run.
 
     Returns:
         Columns ``about`` (str: the model or the machine), ``quantity`` (str), ``value`` (float) and
         ``unit`` (str): how :func:`.show` writes it.
     """
+    decoder, machine = QWEN3_32B, H200
     one = "{:.1f}"
     shape = [
         ("Layers", decoder.layers, "count"),
@@ -94,10 +85,10 @@ def large_model_assumptions(decoder: Decoder = QWEN3_32B, machine: Machine = H20
         ("Size of a head", decoder.head_size, "count"),
         ("Intermediate size", decoder.intermediate, "count"),
         ("Vocabulary", decoder.vocabulary, "count"),
-        ("Bytes of a number", decoder.bytes_each, "count"),
-        ("Parameters (10^9), from these", decoder.weight_bytes / decoder.bytes_each / 1e9, one),
+        ("Bytes of a number", 2, "count"),
+        ("Parameters (10^9), from these", decoder.parameters / 1e9, one),
         ("Bytes of weights (10^9), from these", decoder.weight_bytes / 1e9, one),
-        ("Bytes of keys and values per token, from these", decoder.token_bytes, "count"),
+        ("Bytes of keys and values per token, from these", decoder.cache_bytes(1), "count"),
     ]
     place = [
         ("Operations per second (10^12), dense", machine.rate / 1e12, "count"),
@@ -109,7 +100,7 @@ def large_model_assumptions(decoder: Decoder = QWEN3_32B, machine: Machine = H20
     ]
     rows = [
         (about, quantity, float(value), unit)
-        for about, lines in ((decoder.name, shape), (machine.name, place))
+        for about, lines in (("Qwen3-32B", shape), (machine.name, place))
         for quantity, value, unit in lines
     ]
     return pd.DataFrame(rows, columns=["about", "quantity", "value", "unit"])

@@ -119,11 +119,40 @@ class Shape(BaseModel):
         return next(able, None)
 
     @property
+    def linear(self) -> int:
+        """Parameters of a dense model's linear layers, without embedding, head and norms."""
+        return self.layers * (self._attention + self._block)
+
+    @property
+    def head(self) -> int:
+        """Parameters of the head."""
+        return self.hidden * self.vocabulary
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes of weights that a forward pass of a dense model reads: all but the embedding."""
+        return _BYTES * (self.linear + self.head)
+
+    def operations(self, tokens: int, pairs: int, predicted: int) -> float:
+        """Counts the operations of forward passes of a dense model.
+
+        Args:
+            tokens: Tokens computed.
+            pairs: Pairs of a token and one that it attends to, itself included.
+            predicted: Tokens after which the next one is asked for.
+        """
+        attention = 4 * self.layers * self.heads * self.head_size * pairs
+        return 2.0 * self.linear * tokens + attention + 2.0 * self.head * predicted
+
+    @property
+    def _attention(self) -> int:
+        return self.hidden * self.head_size * (2 * self.heads + 2 * self.key_heads)
+
+    @property
     def _dense(self) -> int:
-        attention = self.hidden * self.head_size * (2 * self.heads + 2 * self.key_heads)
         always = self.shared_experts if self.experts else 1
-        layer = attention + always * self._block + self.hidden * self.experts
-        return self.layers * layer + (1 if self.tied else 2) * self.hidden * self.vocabulary
+        layer = self._attention + always * self._block + self.hidden * self.experts
+        return self.layers * layer + (1 if self.tied else 2) * self.head
 
     @property
     def _experts(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date as Date  # noqa: N812 - a field is called date
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from cradle_lib.detection import Outcome, Prediction
 from cradle_lib.detection.cost.arithmetic import (
     H200,
     QWEN3_32B,
-    Decoder,
     Machine,
     Workload,
     lanes,
@@ -25,14 +25,25 @@ from cradle_lib.detection.cost.arithmetic import (
     workload,
 )
 from cradle_lib.detection.local.wave.engine import LARGEST_WAVE
+from cradle_lib.detection.models.shape import Shape
 from cradle_lib.errors import JournalError
 
-TINY = Decoder("tiny", 2, 8, 4, 2, 4, 16, 50)
+TINY = Shape(
+    layers=2,
+    hidden=8,
+    heads=4,
+    key_heads=2,
+    head_size=4,
+    intermediate=16,
+    vocabulary=50,
+    source="none",
+    date=Date(2026, 1, 1),
+)
 # One operation a second and a byte a second, all of it reached.
 PLAIN = Machine("plain", 1.0, 1.0, 1e9, 1.0, 1.0, 1.0)
 
 
-def qwen(decoder: Decoder, device: str) -> Any:
+def qwen(decoder: Shape, device: str) -> Any:
     config = Qwen3Config(
         vocab_size=decoder.vocabulary,
         hidden_size=decoder.hidden,
@@ -56,7 +67,7 @@ def test_qwen3_32b_has_the_parameters_of_its_architecture_in_transformers() -> N
     assert round((QWEN3_32B.linear + 2 * QWEN3_32B.head) / 1e9, 1) == 32.8
     assert round(QWEN3_32B.linear / 1e9, 1) == 31.2
     # 2 (keys and values) x 64 layers x 8 heads x 128 x 2 bytes = 256 KiB a token.
-    assert QWEN3_32B.token_bytes == 256 * 1024
+    assert QWEN3_32B.cache_bytes(1) == 256 * 1024
 
 
 def test_operations_are_those_that_pytorch_counts() -> None:
