@@ -70,22 +70,28 @@ class Visit:
 
 
 # The rows of a table are made alike from the fifth one on, and of hundreds each takes its time.
-AXE = "{exclude: [['tbody tr:nth-child(n+5)']]}, {%s, resultTypes: ['violations']}"
-STRUCTURE = AXE % "rules: {'color-contrast': {enabled: false}}"
-CONTRAST = AXE % "runOnly: ['color-contrast']"
+ROWS = "tbody tr:nth-child(n+5)"
+# The list of pages is the same everywhere: axe reads it on the pages below.
+CONTENTS = ".bd-sidebar-primary"
+STRUCTURE = "rules: {'color-contrast': {enabled: false}}"
+CONTRAST = "runOnly: ['color-contrast']"
 # What a page's structure says does not depend on the width; where its parts lie does.
-PLACES = AXE % "runOnly: ['scrollable-region-focusable', 'aria-hidden-focus', 'region']"
+PLACES = "runOnly: ['scrollable-region-focusable', 'aria-hidden-focus', 'region']"
 # Contrast is the slow check, which every page has from FAINT: on these axe is asked too.
-ASKED_TWICE = {"intro.html", "sections/error-cases.html", "sections/explore.html", "search.html"}
+ASKED_WHOLE = {"intro.html", "sections/error-cases.html", "sections/explore.html", "search.html"}
 
 ONE_OF_MANY = "sections/inference-smollm2-135m-tuned.html"
 
 
-def violations(page: Page, question: str) -> list[str]:
+def violations(page: Page, question: str, without: list[str]) -> list[str]:
+    """What axe has against a page, but for the elements that these selectors name."""
     page.evaluate(AXE_SCRIPT)
+    asked = (
+        f"{{exclude: {[[each] for each in without]}}}, {{{question}, resultTypes: ['violations']}}"
+    )
     return [
         f"{found['id']}: {node['target']} {node['html'][:120]}"
-        for found in page.evaluate(f"axe.run({question}).then(found => found.violations)")
+        for found in page.evaluate(f"axe.run({asked}).then(found => found.violations)")
         for node in found["nodes"]
     ]
 
@@ -114,14 +120,16 @@ def visited(page: Page, site: Site, name: str, view: str) -> Visit:
     looks["least"] = least_text(file, looks["figures"])
     # Pages of one notebook are built alike, and axe takes its time: it is asked about one.
     alike = name.startswith("sections/inference-") and name != ONE_OF_MANY
+    whole = name in ASKED_WHOLE
+    without = [ROWS] if whole else [ROWS, CONTENTS]
     seen, faint = {}, {}
     for theme in ("dark", "light"):
         set_theme(page, theme)
         faint[theme] = page.evaluate(FAINT)
-        asked = [CONTRAST] if name in ASKED_TWICE else []
+        asked = [CONTRAST] if whole else []
         if theme == "light" and not alike:
-            asked += [STRUCTURE if view == "wide" or name in ASKED_TWICE else PLACES]
-        seen[theme] = [v for each in asked for v in violations(page, each)]
+            asked += [STRUCTURE if view == "wide" or whole else PLACES]
+        seen[theme] = [v for each in asked for v in violations(page, each, without)]
     visit = Visit(
         page=name,
         errors=errors,

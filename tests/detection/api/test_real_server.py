@@ -70,7 +70,7 @@ def test_a_real_server_answers_alike_through_both_sdks_at_any_concurrency(
     )
     made: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for engine in SDKS:
-        for concurrency in (1, 4, 8):
+        for concurrency in (1, 8):
             model = make_model(engine, server, temperature=0.0, max_new_tokens=4)
             out, options = tmp_path / str(concurrency), Options(concurrency=concurrency)
             path = run(model, corpus, out=out, options=options)
@@ -78,7 +78,6 @@ def test_a_real_server_answers_alike_through_both_sdks_at_any_concurrency(
             made[engine, concurrency] = lines_of(path)
     for engine in SDKS:
         first = made[engine, 1]
-        assert made[engine, 4] == first
         assert made[engine, 8] == first
         assert len(first) == 9
         # Over one or the other protocol, the model has read the same text.
