@@ -141,7 +141,7 @@ class TreeTrainer(SFTTrainer):
         """Trains from the start, or from the last whole checkpoint.
 
         Raises:
-            TrainingError: If a checkpoint can't be written, or the loss is no number.
+            TrainingError: If a file can't be written or read, or the loss is no number.
         """
         whole = whole_checkpoints(Path(str(self.args.output_dir)))
         self._first_step = 0
@@ -155,9 +155,9 @@ class TreeTrainer(SFTTrainer):
         except OSError as error:
             whole_checkpoints(Path(str(self.args.output_dir)))
             raise TrainingError(
-                f"{self.args.output_dir}: a checkpoint can't be written "
-                f"({error.strerror or error}). The last good one is kept; make room, and the "
-                "same command goes on from it."
+                f"{self.args.output_dir}: a file can't be written or read ({error}). The last "
+                "good checkpoint is kept; if the disk is full make room, and the same command "
+                "goes on from it."
             ) from error
 
 

@@ -71,11 +71,7 @@ def server() -> Iterator[str]:
 @pytest.fixture
 def place(tmp_path: Path, server: str) -> Path:
     """A checkout of one notebook and its own registry, with the library as it is."""
-    shutil.copytree(
-        paths.ROOT / "cradle_lib",
-        tmp_path / "cradle_lib",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
+    shutil.copytree(paths.ROOT / "cradle_lib", tmp_path / "cradle_lib")
     (tmp_path / "data").symlink_to(paths.DATA)
     for folder in ("notebooks", "book"):
         (tmp_path / folder).mkdir()
