@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import typer
 
@@ -18,26 +18,6 @@ from cradle_lib.cluster.watch import Standing, failures, lead
 from cradle_lib.detection.models.hosting import seen_gpus
 from cradle_lib.errors import ClusterError
 
-ClusterOption = Annotated[
-    str | None,
-    typer.Option(help="slurm: as tasks of this cluster. local: as processes of this machine."),
-]
-ShardsOption = Annotated[
-    int | None, typer.Option(min=1, help="With --cluster: into how many tasks the run is divided.")
-]
-GresOption = Annotated[
-    str | None, typer.Option(help="With --cluster: what each task needs, such as gpu:1.")
-]
-PartitionOption = Annotated[str | None, typer.Option(help="With --cluster slurm: the partition.")]
-AccountOption = Annotated[str | None, typer.Option(help="With --cluster slurm: who pays.")]
-TimeOption = Annotated[
-    str | None,
-    typer.Option(help="With --cluster slurm: the limit of a task, after which it is repeated."),
-]
-SbatchOption = Annotated[
-    list[str] | None,
-    typer.Option(help="Any other option of sbatch, such as mem=64G; may be given several times."),
-]
 #: Options of the command that its tasks do not get.
 _OURS: Final = frozenset(
     {

@@ -9,22 +9,8 @@ from pathlib import Path
 import typer
 from rich.table import Table
 
+from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out
-from cradle_lib.cli.options import (
-    BaseUrlOption,
-    CorpusOption,
-    DecodingOption,
-    EngineOption,
-    HistoryOption,
-    JsonOption,
-    KeyOption,
-    LimitOption,
-    ModelOption,
-    SampleOption,
-    SplitOption,
-    choose_model,
-    parse_history,
-)
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Model, estimate_cost
 from cradle_lib.detection.cost.estimate import Estimate
@@ -35,24 +21,24 @@ from cradle_lib.record import History
 
 
 def estimate(
-    model: ModelOption,
-    engine: EngineOption = None,
-    base_url: BaseUrlOption = None,
-    key: KeyOption = None,
-    decoding: DecodingOption = None,
-    corpus: CorpusOption = "surrogate",
-    split: SplitOption = "test",
-    limit: LimitOption = None,
-    sample: SampleOption = None,
-    history: HistoryOption = "self",
-    as_json: JsonOption = False,
+    model: opt.Model,
+    engine: opt.Engine = None,
+    base_url: opt.BaseUrl = None,
+    key: opt.Key = None,
+    decoding: opt.Decoding = None,
+    corpus: opt.Corpus = "surrogate",
+    split: opt.Split = "test",
+    limit: opt.Limit = None,
+    sample: opt.Sample = None,
+    history: opt.History = "self",
+    as_json: opt.Json = False,
 ) -> None:
     """Say what a run would use and cost. Nothing is sent, and no key is needed."""
-    entry = choose_model(model, engine, base_url, key, decoding)
+    entry = opt.choose_model(model, engine, base_url, key, decoding)
     found = estimate_cost(
         entry,
         load_corpus(corpus, split),
-        history=parse_history(history),
+        history=opt.parse_history(history),
         limit=limit,
         sample=sample,
     )

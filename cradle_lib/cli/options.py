@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, TypeVar, get_args
 
 import typer
 
-from cradle_lib import bounded_yaml
-from cradle_lib.detection import Model, resolve
+from cradle_lib import bounded_yaml, detection, record
 from cradle_lib.errors import CradleError, RegistryError, ScoringError
-from cradle_lib.record import History
 from cradle_lib.scoring.core.conventions import Conventions
 
-ModelOption = Annotated[
+Model = Annotated[
     str,
     typer.Option(
         "--model",
@@ -21,52 +20,71 @@ ModelOption = Annotated[
         "anthropic:NAME.",
     ),
 ]
-EngineOption = Annotated[
+Engine = Annotated[
     str | None, typer.Option(help="What drives the model: for weights, wave or reference.")
 ]
-BaseUrlOption = Annotated[
+BaseUrl = Annotated[
     str | None, typer.Option(help="Address of a service, if it is not the provider's own.")
 ]
-KeyOption = Annotated[
-    str | None, typer.Option(help="Environment variable that holds the service's key.")
-]
-AdapterOption = Annotated[
+Key = Annotated[str | None, typer.Option(help="Environment variable that holds the service's key.")]
+Adapter = Annotated[
     str | None, typer.Option(help="Folder of an adapter that is merged into hf: weights.")
 ]
-PromptOption = Annotated[
+Prompt = Annotated[
     str | None, typer.Option(help="Prompt template, such as append, in place of the model's own.")
 ]
-ConventionOption = Annotated[
+Convention = Annotated[
     list[str] | None,
     typer.Option(
         help="A choice that the paper leaves open, such as unparsed=none; may be given several "
         "times."
     ),
 ]
-DecodingOption = Annotated[
+Decoding = Annotated[
     list[str] | None,
     typer.Option(help="A decoding setting, such as temperature=0.7; may be given several times."),
 ]
-CorpusOption = Annotated[
+Corpus = Annotated[
     str, typer.Option("--corpus", help="surrogate, hub, or a file in the release's format.")
 ]
-SplitOption = Annotated[str, typer.Option(help="train, dev or test, for a corpus by name.")]
-HistoryOption = Annotated[
+Split = Annotated[str, typer.Option(help="train, dev or test, for a corpus by name.")]
+History = Annotated[
     str, typer.Option(help="Whose tags the history shows: self (the paper's), gold, none.")
 ]
-DeviceOption = Annotated[str | None, typer.Option(help="For instance cpu or cuda:1.")]
-MaxCostOption = Annotated[
+Device = Annotated[str | None, typer.Option(help="For instance cpu or cuda:1.")]
+MaxCost = Annotated[
     float | None,
     typer.Option(min=0, help="Stop before this run, all starts together, costs more dollars."),
 ]
-YesOption = Annotated[
-    bool, typer.Option("--yes", help="Agree that text is sent to a remote model.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
-LimitOption = Annotated[int | None, typer.Option(min=1, help="Only the first N dialogues.")]
-SampleOption = Annotated[
+Yes = Annotated[bool, typer.Option("--yes", help="Agree that text is sent to a remote model.")]
+Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
+Draws = Annotated[int, typer.Option(min=0, help="Bootstrap draws of dialogues.")]
+DrawsSeed = Annotated[int, typer.Option(help="Their seed.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Only the first N dialogues.")]
+Sample = Annotated[
     int | None, typer.Option(min=1, help="Only N dialogues, stratified by scenario and timing.")
 ]
+Cluster = Annotated[
+    str | None,
+    typer.Option(help="slurm: as tasks of this cluster. local: as processes of this machine."),
+]
+Shards = Annotated[
+    int | None, typer.Option(min=1, help="With --cluster: into how many tasks the run is divided.")
+]
+Gres = Annotated[
+    str | None, typer.Option(help="With --cluster: what each task needs, such as gpu:1.")
+]
+Partition = Annotated[str | None, typer.Option(help="With --cluster slurm: the partition.")]
+Account = Annotated[str | None, typer.Option(help="With --cluster slurm: who pays.")]
+Time = Annotated[
+    str | None,
+    typer.Option(help="With --cluster slurm: the limit of a task, after which it is repeated."),
+]
+Sbatch = Annotated[
+    list[str] | None,
+    typer.Option(help="Any other option of sbatch, such as mem=64G; may be given several times."),
+]
+_Choice = TypeVar("_Choice", bound=str)
 
 
 def choose_model(
@@ -76,22 +94,14 @@ def choose_model(
     key: str | None,
     decoding: list[str] | None,
     **more: str | None,
-) -> Model:
-    """Finds the model that a command is about, with the settings that it was given.
-
-    Raises:
-        CradleError: If there is no such model, or a setting does not fit it.
-    """
+) -> detection.Model:
+    """Finds the model that a command is about, with the settings that it was given."""
     settings = {**more, **decoding_settings(decoding)}
-    return resolve(model, engine=engine, base_url=base_url, key=key, **settings)
+    return detection.resolve(model, engine=engine, base_url=base_url, key=key, **settings)
 
 
 def decoding_settings(given: list[str] | None) -> dict[str, Any]:
-    """Reads ``name=value`` pairs into decoding settings.
-
-    Raises:
-        CradleError: If one is no such pair.
-    """
+    """Reads ``name=value`` pairs into decoding settings."""
     settings: dict[str, Any] = {}
     for setting in given or ():
         name, equals, value = setting.partition("=")
@@ -105,11 +115,7 @@ def decoding_settings(given: list[str] | None) -> dict[str, Any]:
 
 
 def parse_conventions(given: list[str] | None) -> Conventions:
-    """Reads ``name=value`` pairs into scoring conventions.
-
-    Raises:
-        CradleError: If there is no such convention, or it can't have the value.
-    """
+    """Reads ``name=value`` pairs into scoring conventions."""
     known = {field.name: field.type for field in fields(Conventions)}
     chosen: dict[str, Any] = {}
     for pair in given or ():
@@ -125,13 +131,14 @@ def parse_conventions(given: list[str] | None) -> Conventions:
     return Conventions(**chosen)
 
 
-def parse_history(name: str) -> History:
-    """Reads whose tags the history shows.
+def parse_history(name: str) -> record.History:
+    """Reads whose tags the history shows."""
+    return one_of(name, get_args(record.History), "history")
 
-    Raises:
-        CradleError: If there is no such choice.
-    """
-    for history in get_args(History):
-        if name == history:
-            return history  # type: ignore[no-any-return]  # get_args forgets what it holds
-    raise CradleError(f"no history {name!r}. Choose one of {', '.join(get_args(History))}.")
+
+def one_of(name: str, choices: Sequence[_Choice], kind: str) -> _Choice:
+    """Finds a choice by its name, or says which there are."""
+    for choice in choices:
+        if name == choice:
+            return choice
+    raise CradleError(f"no {kind} {name!r}. Choose one of {', '.join(choices)}.")

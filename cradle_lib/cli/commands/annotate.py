@@ -26,8 +26,8 @@ from cradle_lib.annotation.table import (
     write_annotations,
 )
 from cradle_lib.annotation.tasks import write_tasks
+from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out
-from cradle_lib.cli.options import CorpusOption, JsonOption, SplitOption
 from cradle_lib.corpus import load_corpus
 from cradle_lib.corpus.collect import read_folder, write_release
 from cradle_lib.errors import AnnotationError
@@ -49,7 +49,7 @@ _SHOWN_WARNINGS = 20
 def collect(
     folder: Annotated[Path, typer.Argument(help="Folder with a text file for each dialogue.")],
     file: Annotated[Path, typer.Option("--out", help="Corpus to write: .parquet or .csv.")],
-    as_json: JsonOption = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Turn a folder of text files into a corpus without labels."""
     corpus = read_folder(folder)
@@ -63,8 +63,8 @@ def collect(
 
 @app.command()
 def export(
-    corpus: CorpusOption = "surrogate",
-    split: SplitOption = "test",
+    corpus: opt.Corpus = "surrogate",
+    split: opt.Split = "test",
     study: StudyOption = _STUDY,
     team: Annotated[
         list[str] | None, typer.Option(help="Two names, such as A,B. Once for each team.")
@@ -115,8 +115,8 @@ def import_(
     exports: Annotated[
         list[Path], typer.Argument(help="JSON or JSON-MIN exports of all projects.")
     ],
-    corpus: CorpusOption = "surrogate",
-    split: SplitOption = "test",
+    corpus: opt.Corpus = "surrogate",
+    split: opt.Split = "test",
     study: StudyOption = _STUDY,
     user: Annotated[
         list[str] | None, typer.Option(help="For shared projects: Label Studio user=name.")
@@ -127,7 +127,7 @@ def import_(
     table: Annotated[
         Path | None, typer.Option("--out", help="Table to write; default: in the study's folder.")
     ] = None,
-    as_json: JsonOption = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Read Label Studio's exports into one table, or refuse them."""
     target = table if table is not None else study / "annotations.parquet"
@@ -155,15 +155,15 @@ def import_(
 @app.command()
 def agreement(
     table: TableArgument = _TABLE,
-    corpus: CorpusOption = "surrogate",
-    split: SplitOption = "test",
+    corpus: opt.Corpus = "surrogate",
+    split: opt.Split = "test",
     units: Annotated[str, typer.Option(help=f"{', '.join(UNITS)}.")] = "labelled",
-    draws: Annotated[int, typer.Option(min=0, help="Bootstrap draws of dialogues.")] = DRAWS,
-    seed: Annotated[int, typer.Option(help="Their seed.")] = 0,
-    as_json: JsonOption = False,
+    draws: opt.Draws = DRAWS,
+    seed: opt.DrawsSeed = 0,
+    as_json: opt.Json = False,
 ) -> None:
     """Measure how far the two annotators of each team agree."""
-    chosen = _units(units)
+    chosen = opt.one_of(units, UNITS, "unit set")
     annotations = read_annotations(table, load_corpus(corpus, split))
     found = agreement_frame(annotations, units=[chosen], draws=draws, seed=seed)
     if as_json:
@@ -174,13 +174,6 @@ def agreement(
     ]
     out.print(_overall(found, chosen))
     out.print(_labels(found))
-
-
-def _units(name: str) -> Units:
-    for units in UNITS:
-        if name == units:
-            return units
-    raise AnnotationError(f"no unit set {name!r}. Choose one of {', '.join(UNITS)}.")
 
 
 def _overall(found: pd.DataFrame, units: Units) -> Table:
@@ -222,12 +215,12 @@ def _labels(found: pd.DataFrame) -> Table:
 def adjudicate(
     gold: Annotated[Path, typer.Option("--out", help="Gold corpus to write: .parquet or .csv.")],
     table: TableArgument = _TABLE,
-    corpus: CorpusOption = "surrogate",
-    split: SplitOption = "test",
+    corpus: opt.Corpus = "surrogate",
+    split: opt.Split = "test",
     audit: Annotated[
         Path | None, typer.Option(help="Audit trail to write: .csv or .parquet.")
     ] = None,
-    as_json: JsonOption = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Decide every label and write the gold corpus in the release's format."""
     for written in (gold, audit):

@@ -12,14 +12,8 @@ import pandas as pd
 import typer
 from rich.table import Table
 
+from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import out
-from cradle_lib.cli.options import (
-    ConventionOption,
-    CorpusOption,
-    JsonOption,
-    SplitOption,
-    parse_conventions,
-)
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Predictions, find_model, load_predictions, load_registry
 from cradle_lib.detection.run_sets import common_dialogues
@@ -35,8 +29,8 @@ def compare(
         list[str],
         typer.Argument(help="Journals, or ids of models that were run; the first is the baseline."),
     ],
-    corpus: CorpusOption = "surrogate",
-    split: SplitOption = "test",
+    corpus: opt.Corpus = "surrogate",
+    split: opt.Split = "test",
     common: Annotated[
         bool, typer.Option(help="Compare over the dialogues that all runs cover.")
     ] = False,
@@ -44,12 +38,12 @@ def compare(
         list[str] | None,
         typer.Option(help="Part of the signature that may differ, such as history."),
     ] = None,
-    convention: ConventionOption = None,
+    convention: opt.Convention = None,
     labels: Annotated[bool, typer.Option(help="Show the F1 of each label too.")] = False,
-    draws: Annotated[int, typer.Option(min=0, help="Bootstrap draws of dialogues.")] = 10_000,
+    draws: opt.Draws = 10_000,
     permutations: Annotated[int, typer.Option(min=1, help="Swaps behind each p-value.")] = 10_000,
     seed: Annotated[int, typer.Option(help="Seed of both.")] = 0,
-    as_json: JsonOption = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Test runs against the first one, and rank them all in tie groups."""
     loaded = load_corpus(corpus, split)
@@ -59,7 +53,7 @@ def compare(
     comparison = compare_runs(
         found,
         names=_names(runs, found),
-        conventions=parse_conventions(convention),
+        conventions=opt.parse_conventions(convention),
         draws=draws,
         permutations=permutations,
         seed=seed,

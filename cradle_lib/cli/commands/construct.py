@@ -15,35 +15,16 @@ from rich.table import Table
 from rich.text import Text
 
 from cradle_lib import construction, paths
-from cradle_lib.cli.cluster import (
-    AccountOption,
-    ClusterOption,
-    GresOption,
-    PartitionOption,
-    SbatchOption,
-    TimeOption,
-    one_task,
-    wanted,
-)
+from cradle_lib.cli import options as opt
+from cradle_lib.cli.cluster import one_task, wanted
 from cradle_lib.cli.console import err, out
-from cradle_lib.cli.options import (
-    BaseUrlOption,
-    DecodingOption,
-    DeviceOption,
-    EngineOption,
-    JsonOption,
-    KeyOption,
-    MaxCostOption,
-    YesOption,
-    decoding_settings,
-)
 from cradle_lib.cli.run_bar import run_bar
 from cradle_lib.cli.shards import Tally
 from cradle_lib.construction import Construction, Kind, Posts
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import Model, Options
 from cradle_lib.detection.cost.money import dollars
-from cradle_lib.errors import CradleError, EngineError
+from cradle_lib.errors import EngineError
 from cradle_lib.scoring.core.report import json_rows
 
 app = typer.Typer(
@@ -79,7 +60,7 @@ def plan(
     posts: PostsOption = None,
     kind: KindOption = "training",
     seed: SeedOption = 0,
-    as_json: JsonOption = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Choose scenario, timing and turns for each post, before a word is written."""
     plans = construction.plan_dialogues(_posts(posts), _kind(kind), seed=seed)
@@ -112,10 +93,10 @@ def write(
         int, typer.Option(min=1, help="How often a dialogue is asked for, the first time included.")
     ] = construction.ATTEMPTS,
     against: AgainstOption = None,
-    engine: EngineOption = None,
-    base_url: BaseUrlOption = None,
-    key: KeyOption = None,
-    decoding: DecodingOption = None,
+    engine: opt.Engine = None,
+    base_url: opt.BaseUrl = None,
+    key: opt.Key = None,
+    decoding: opt.Decoding = None,
     grammar: Annotated[
         bool, typer.Option("--grammar", help="Force the form by a grammar (llama.cpp servers).")
     ] = False,
@@ -124,19 +105,19 @@ def write(
         typer.Option("--batches", help="Use the provider's batch interface, at half the price."),
     ] = False,
     concurrency: Annotated[int, typer.Option(min=1, help="Calls at once, for a service.")] = 8,
-    device: DeviceOption = None,
-    max_cost: MaxCostOption = None,
+    device: opt.Device = None,
+    max_cost: opt.MaxCost = None,
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Only say what it would cost; nothing is sent.")
     ] = False,
-    cluster: ClusterOption = None,
-    gres: GresOption = None,
-    partition: PartitionOption = None,
-    account: AccountOption = None,
-    time: TimeOption = None,
-    sbatch: SbatchOption = None,
-    yes: YesOption = False,
-    as_json: JsonOption = False,
+    cluster: opt.Cluster = None,
+    gres: opt.Gres = None,
+    partition: opt.Partition = None,
+    account: opt.Account = None,
+    time: opt.Time = None,
+    sbatch: opt.Sbatch = None,
+    yes: opt.Yes = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Have dialogues written, judged and repaired. Stopped or killed, the same command resumes.
 
@@ -149,7 +130,7 @@ def write(
     planned = planned or construction.plan_dialogues(found, _kind(kind), seed=seed)
     model: str | Model = writer
     if writer != construction.PHRASE_BANK:
-        settings = decoding_settings(decoding)
+        settings = opt.decoding_settings(decoding)
         if grammar:
             forced = construction.form_grammar(planned[0].kind)
             settings["extra"] = {**(settings.get("extra") or {}), **forced}
@@ -206,7 +187,7 @@ def check(
     words: Annotated[
         bool, typer.Option("--words", help="List every finding, with the validator's words.")
     ] = False,
-    as_json: JsonOption = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Run the validators over a corpus. The exit status is 1 if one of them rejects a dialogue."""
     loaded = load_corpus(corpus)
@@ -233,10 +214,7 @@ def _posts(path: Path | None) -> Posts:
 
 
 def _kind(name: str) -> Kind:
-    for kind in get_args(Kind):
-        if name == kind:
-            return kind  # type: ignore[no-any-return]  # get_args forgets what it holds
-    raise CradleError(f"no kind {name!r}. Choose one of {', '.join(get_args(Kind))}.")
+    return opt.one_of(name, get_args(Kind), "kind")
 
 
 def _print(frame: pd.DataFrame, title: str) -> None:

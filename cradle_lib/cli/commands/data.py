@@ -13,8 +13,8 @@ from rich.text import Text
 
 from cradle_lib import corpus as corpora
 from cradle_lib import paths
+from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import out
-from cradle_lib.cli.options import JsonOption
 
 app = typer.Typer(help="Check and fetch corpora.", no_args_is_help=True)
 
@@ -29,7 +29,7 @@ def check(
             "claims to be that split (its name says so), or has all of its counts."
         ),
     ] = None,
-    as_json: JsonOption = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Count what a corpus holds and say what is unusual about it.
 

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out
-from cradle_lib.cli.options import JsonOption
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import find_model, load_registry, resolve
 from cradle_lib.detection.local.wave.self_test import (
@@ -40,7 +40,7 @@ def doctor(
     seconds: Annotated[
         float, typer.Option(min=0, help="With --engine: how long the reference engine may take.")
     ] = SECONDS,
-    as_json: JsonOption = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Say which models fit on the GPUs of this machine and why others do not; or test an engine.
 
@@ -109,7 +109,7 @@ def serving(
     constrained: Annotated[
         bool, typer.Option("--constrained", help="Only answers that parse can be written.")
     ] = False,
-    as_json: JsonOption = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Print the command that serves a model of models.yml, and what asks it then."""
     entry = find_model(model, load_registry())

@@ -12,14 +12,8 @@ import typer
 from rich.table import Table
 
 from cradle_lib import paths
+from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out
-from cradle_lib.cli.options import (
-    ConventionOption,
-    CorpusOption,
-    JsonOption,
-    SplitOption,
-    parse_conventions,
-)
 from cradle_lib.corpus import load_corpus
 from cradle_lib.exchange.bundle import bundle as write_bundle
 from cradle_lib.exchange.leaderboard import leaderboard as rank
@@ -33,19 +27,19 @@ _SHOWN = 20
 
 def bundle(
     journal: Annotated[Path, typer.Argument(help="A finished run's journal.")],
-    corpus: CorpusOption = "surrogate",
-    split: SplitOption = "test",
+    corpus: opt.Corpus = "surrogate",
+    split: opt.Split = "test",
     file: Annotated[
         Path | None,
         typer.Option("--out", help="Archive to write; default: MODEL.CORPUS.zip, here."),
     ] = None,
-    convention: ConventionOption = None,
-    draws: Annotated[int, typer.Option(min=0, help="Bootstrap draws of dialogues.")] = DRAWS,
-    seed: Annotated[int, typer.Option(help="Their seed.")] = 0,
+    convention: opt.Convention = None,
+    draws: opt.Draws = DRAWS,
+    seed: opt.DrawsSeed = 0,
     license: Annotated[
         str | None, typer.Option(help="Address of the licence of the bundle.")
     ] = None,
-    as_json: JsonOption = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Make one archive of a run, its scores and checksums, for others to check: an RO-Crate."""
     loaded = load_corpus(corpus, split)
@@ -54,7 +48,7 @@ def bundle(
         journal,
         loaded,
         target,
-        conventions=parse_conventions(convention),
+        conventions=opt.parse_conventions(convention),
         draws=draws,
         seed=seed,
         license=license,
@@ -78,8 +72,8 @@ def verify(
         str | None,
         typer.Option(help="The corpus that the run was over; default: the one its record names."),
     ] = None,
-    split: SplitOption = "test",
-    as_json: JsonOption = False,
+    split: opt.Split = "test",
+    as_json: opt.Json = False,
 ) -> None:
     """Derive a bundle's questions and scores anew, and say what does not match.
 
@@ -100,8 +94,8 @@ def leaderboard(
     corpus: Annotated[
         str | None, typer.Option(help="The corpus of all runs; default: as each record says.")
     ] = None,
-    split: SplitOption = "test",
-    as_json: JsonOption = False,
+    split: opt.Split = "test",
+    as_json: opt.Json = False,
 ) -> None:
     """Verify every bundle of a folder, and rank the runs whose scores may be compared.
 

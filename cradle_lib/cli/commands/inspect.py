@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from cradle_lib import paths
+from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import out
-from cradle_lib.cli.options import CorpusOption, JsonOption, SplitOption
 from cradle_lib.corpus import load_corpus
 from cradle_lib.exchange.inspect_log import export_log, import_log
 
@@ -31,12 +31,12 @@ def _imports() -> None:
 @exports.command("inspect")
 def to_log(
     journal: Annotated[Path, typer.Argument(help="A run's journal.")],
-    corpus: CorpusOption = "surrogate",
-    split: SplitOption = "test",
+    corpus: opt.Corpus = "surrogate",
+    split: opt.Split = "test",
     log: Annotated[
         Path | None, typer.Option("--out", help="Log to write; default: MODEL.eval in logs/.")
     ] = None,
-    as_json: JsonOption = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Write a run as a log that `inspect view` opens, with one sample for each dialogue."""
     target = log or Path("logs") / f"{journal.stem}.eval"
@@ -51,13 +51,13 @@ def to_log(
 @imports.command("inspect")
 def from_log(
     log: Annotated[Path, typer.Argument(help="A log of cradle_lib/cradle_dialogue.")],
-    corpus: CorpusOption = "surrogate",
-    split: SplitOption = "test",
+    corpus: opt.Corpus = "surrogate",
+    split: opt.Split = "test",
     journal: Annotated[
         Path | None,
         typer.Option("--out", help="Journal to write; default: runs/CORPUS/MODEL.jsonl."),
     ] = None,
-    as_json: JsonOption = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Turn a log of Inspect into a journal, which is scored as any other."""
     target, number = import_log(log, load_corpus(corpus, split), journal)

@@ -11,8 +11,8 @@ import typer
 from rich.table import Table
 
 from cradle_lib import paths
+from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out
-from cradle_lib.cli.options import JsonOption
 from cradle_lib.detection import load_registry
 from cradle_lib.detection.journals.places import made_runs
 from cradle_lib.detection.local.serving import PORT, serving
@@ -25,7 +25,7 @@ app = typer.Typer(
 
 
 @app.command("list")
-def show(as_json: JsonOption = False) -> None:
+def show(as_json: opt.Json = False) -> None:
     """List the models of models.yml, and over which corpora each has been run.
 
     After a corpus stands the history, where it is not the paper's. A run may be unfinished.

@@ -15,40 +15,10 @@ from rich.console import Console
 from rich.table import Table
 
 from cradle_lib import detection, paths
-from cradle_lib.cli.cluster import (
-    AccountOption,
-    ClusterOption,
-    GresOption,
-    PartitionOption,
-    SbatchOption,
-    ShardsOption,
-    TimeOption,
-    wanted,
-)
+from cradle_lib.cli import options as opt
+from cradle_lib.cli.cluster import wanted
 from cradle_lib.cli.console import err, out
 from cradle_lib.cli.money import show_usage, usage_json
-from cradle_lib.cli.options import (
-    AdapterOption,
-    BaseUrlOption,
-    ConventionOption,
-    CorpusOption,
-    DecodingOption,
-    DeviceOption,
-    EngineOption,
-    HistoryOption,
-    JsonOption,
-    KeyOption,
-    LimitOption,
-    MaxCostOption,
-    ModelOption,
-    PromptOption,
-    SampleOption,
-    SplitOption,
-    YesOption,
-    choose_model,
-    parse_conventions,
-    parse_history,
-)
 from cradle_lib.cli.run_bar import run_bar
 from cradle_lib.cli.shards import infer_shards
 from cradle_lib.corpus import Corpus, load_corpus
@@ -76,23 +46,23 @@ from cradle_lib.statistics.bootstrap import Estimate
 
 def infer(
     context: typer.Context,
-    model: ModelOption,
-    engine: EngineOption = None,
-    base_url: BaseUrlOption = None,
-    key: KeyOption = None,
-    decoding: DecodingOption = None,
-    adapter: AdapterOption = None,
-    prompt: PromptOption = None,
-    corpus: CorpusOption = "surrogate",
-    split: SplitOption = "test",
-    limit: LimitOption = None,
-    sample: SampleOption = None,
+    model: opt.Model,
+    engine: opt.Engine = None,
+    base_url: opt.BaseUrl = None,
+    key: opt.Key = None,
+    decoding: opt.Decoding = None,
+    adapter: opt.Adapter = None,
+    prompt: opt.Prompt = None,
+    corpus: opt.Corpus = "surrogate",
+    split: opt.Split = "test",
+    limit: opt.Limit = None,
+    sample: opt.Sample = None,
     shard: Annotated[
         str | None, typer.Option(help="i/n: the i-th of n parts, counted from 0.")
     ] = None,
-    history: HistoryOption = "self",
+    history: opt.History = "self",
     folder: Annotated[Path, typer.Option("--out", help="Folder for journals.")] = paths.RUNS,
-    device: DeviceOption = None,
+    device: opt.Device = None,
     dtype: Annotated[
         str | None, typer.Option(help="Number format of local weights, for instance bfloat16.")
     ] = None,
@@ -105,16 +75,16 @@ def infer(
     batch: Annotated[
         int | None, typer.Option(min=1, help="Dialogues at once, for the wave engine.")
     ] = None,
-    max_cost: MaxCostOption = None,
-    cluster: ClusterOption = None,
-    shards: ShardsOption = None,
-    gres: GresOption = None,
-    partition: PartitionOption = None,
-    account: AccountOption = None,
-    time: TimeOption = None,
-    sbatch: SbatchOption = None,
-    yes: YesOption = False,
-    as_json: JsonOption = False,
+    max_cost: opt.MaxCost = None,
+    cluster: opt.Cluster = None,
+    shards: opt.Shards = None,
+    gres: opt.Gres = None,
+    partition: opt.Partition = None,
+    account: opt.Account = None,
+    time: opt.Time = None,
+    sbatch: opt.Sbatch = None,
+    yes: opt.Yes = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Ask a model about every user turn. Stopped or killed, the same command resumes.
 
@@ -124,11 +94,11 @@ def infer(
     place = wanted(cluster, gres, partition, account, time, sbatch)
     if (place is None) != (shards is None) or (place and shard):
         raise ClusterError("--cluster goes with --shards, and without --shard.")
-    entry = choose_model(
+    entry = opt.choose_model(
         model, engine, base_url, key, decoding, dtype=dtype, adapter=adapter, prompt=prompt
     )
     loaded = load_corpus(corpus, split)
-    chosen_history = parse_history(history)
+    chosen_history = opt.parse_history(history)
     journal = journal_path(entry, loaded, chosen_history, shard, folder)
     if folder.suffix == ".jsonl":
         journal = folder
@@ -197,9 +167,9 @@ def join(
     folder: Annotated[
         Path | None, typer.Option("--out", help="The one journal; by default beside the shards.")
     ] = None,
-    corpus: CorpusOption = "surrogate",
-    split: SplitOption = "test",
-    as_json: JsonOption = False,
+    corpus: opt.Corpus = "surrogate",
+    split: opt.Split = "test",
+    as_json: opt.Json = False,
 ) -> None:
     """Join the shards of a run into the one journal. The shards stay as they are."""
     loaded = load_corpus(corpus, split)
@@ -253,19 +223,19 @@ def _show_outcomes(journal: Path, to: Console) -> bool:
 
 def score(
     journals: Annotated[list[Path], typer.Argument(help="A run's journal, or all its shards.")],
-    corpus: CorpusOption = "surrogate",
-    split: SplitOption = "test",
+    corpus: opt.Corpus = "surrogate",
+    split: opt.Split = "test",
     partial: Annotated[
         bool, typer.Option(help="Score the dialogues that are complete, and say n of N.")
     ] = False,
-    convention: ConventionOption = None,
-    draws: Annotated[int, typer.Option(min=0, help="Bootstrap draws of dialogues.")] = 10_000,
-    seed: Annotated[int, typer.Option(help="Their seed.")] = 0,
-    as_json: JsonOption = False,
+    convention: opt.Convention = None,
+    draws: opt.Draws = 10_000,
+    seed: opt.DrawsSeed = 0,
+    as_json: opt.Json = False,
 ) -> None:
     """Score a run at turn and dialogue level, and with confirms only."""
     predictions = load_predictions(journals, load_corpus(corpus, split), partial=partial)
-    conventions = parse_conventions(convention)
+    conventions = opt.parse_conventions(convention)
     results = {
         level: evaluate(predictions, level=level, conventions=conventions, draws=draws, seed=seed)
         for level in LEVELS

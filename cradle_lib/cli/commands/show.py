@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from cradle_lib import paths
+from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out
-from cradle_lib.cli.options import CorpusOption, SplitOption
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import Session, read_journal
 from cradle_lib.errors import JournalError
@@ -21,8 +21,8 @@ def show(
     journal: Annotated[Path, typer.Argument(help="A run's journal.")],
     dialogue: Annotated[str, typer.Argument(help="Id of a dialogue, such as d0007.")],
     turn: Annotated[int, typer.Argument(help="turn_id of a user turn, counted from 0.")],
-    corpus: CorpusOption = "surrogate",
-    split: SplitOption = "test",
+    corpus: opt.Corpus = "surrogate",
+    split: opt.Split = "test",
 ) -> None:
     """Print the prompt of one turn, word for word, and what the model answered."""
     record, lines = read_journal(journal)

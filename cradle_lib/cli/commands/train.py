@@ -12,19 +12,9 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from cradle_lib import paths
-from cradle_lib.cli.cluster import (
-    AccountOption,
-    ClusterOption,
-    GresOption,
-    PartitionOption,
-    SbatchOption,
-    TimeOption,
-    Wanted,
-    one_task,
-    wanted,
-)
+from cradle_lib.cli import options as opt
+from cradle_lib.cli.cluster import Wanted, one_task, wanted
 from cradle_lib.cli.console import err, out
-from cradle_lib.cli.options import CorpusOption, JsonOption
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import resolve
 from cradle_lib.errors import ClusterError, CorpusError, TrainingError
@@ -40,7 +30,7 @@ def train(
         str, typer.Option(help="What to begin with: an id in models.yml, or hf:ORG/NAME.")
     ],
     folder: Annotated[Path, typer.Option("--out", help="Folder for checkpoints and the result.")],
-    corpus: CorpusOption = "surrogate",
+    corpus: opt.Corpus = "surrogate",
     dev: Annotated[
         Path | None, typer.Option(help="The dev split, for a corpus that is a file.")
     ] = None,
@@ -54,12 +44,12 @@ def train(
     shared: Annotated[
         bool, typer.Option("--shared", help="Train although splits share dialogues.")
     ] = False,
-    cluster: ClusterOption = None,
-    gres: GresOption = None,
-    partition: PartitionOption = None,
-    account: AccountOption = None,
-    time: TimeOption = None,
-    sbatch: SbatchOption = None,
+    cluster: opt.Cluster = None,
+    gres: opt.Gres = None,
+    partition: opt.Partition = None,
+    account: opt.Account = None,
+    time: opt.Time = None,
+    sbatch: opt.Sbatch = None,
     accelerate: Annotated[
         Path | None,
         typer.Option(
@@ -67,7 +57,7 @@ def train(
             "as --gres has GPUs share the batch."
         ),
     ] = None,
-    as_json: JsonOption = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Train a model on a corpus. Stopped or killed, the same command goes on.
 
