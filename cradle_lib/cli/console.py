@@ -6,9 +6,11 @@ or a service said can't steer the terminal either.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any, Final
 
+import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.measure import Measurement
 from rich.segment import Segment
@@ -73,3 +75,13 @@ _SETTINGS: Final[dict[str, Any]] = {
 }
 out: Final = Plain(**_SETTINGS)
 err: Final = Plain(stderr=True, **_SETTINGS)
+
+
+def print_json(content: object) -> None:
+    """Prints a result for programs."""
+    typer.echo(json.dumps(content, indent=2))
+
+
+def right(*headers: str) -> list[Column]:
+    """Makes columns of a table whose cells end at the right, as numbers do."""
+    return [Column(header, justify="right") for header in headers]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import typer
 from rich.table import Table
 
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.console import err, out
+from cradle_lib.cli.console import err, out, print_json, right
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Model, estimate_cost
 from cradle_lib.detection.cost.estimate import Estimate
@@ -44,12 +43,10 @@ def estimate(
     )
     usage = found.usage
     if as_json:
-        typer.echo(json.dumps(_as_json(found), indent=2))
+        print_json(_as_json(found))
         return
-    table = Table(title=f"{entry.name} on {found.corpus}: {len(found.calls):,} calls")
-    table.add_column("")
-    for column in ("tokens", "share of prompts"):
-        table.add_column(column, justify="right")
+    title = f"{entry.name} on {found.corpus}: {len(found.calls):,} calls"
+    table = Table("", *right("tokens", "share of prompts"), title=title)
     table.add_row("prompts", f"{usage.prompt:,}", "")
     for name, count in usage.kinds.items():
         table.add_row(f"  {name}", f"{count:,}", _share(count, usage.prompt))

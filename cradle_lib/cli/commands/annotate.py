@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Annotated
@@ -27,7 +26,7 @@ from cradle_lib.annotation.table import (
 )
 from cradle_lib.annotation.tasks import write_tasks
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.console import err, out
+from cradle_lib.cli.console import err, out, print_json, right
 from cradle_lib.corpus import load_corpus
 from cradle_lib.corpus.collect import read_folder, write_release
 from cradle_lib.errors import AnnotationError
@@ -56,7 +55,7 @@ def collect(
     write_release(corpus, file)
     if as_json:
         counts = {"dialogues": len(corpus), "turns": len(corpus.turns)}
-        typer.echo(json.dumps({**counts, "corpus": str(file)}, indent=2))
+        print_json({**counts, "corpus": str(file)})
         return
     out.print(f"{len(corpus):,} dialogues, {len(corpus.turns):,} turns: {paths.shown(file)}")
 
@@ -143,7 +142,7 @@ def import_(
     found = find_warnings(annotations)
     if as_json:
         told = {"annotations": len(annotations.entries), "table": str(target)}
-        typer.echo(json.dumps({**told, "warnings": list(map(str, found))}, indent=2))
+        print_json({**told, "warnings": list(map(str, found))})
         return
     for warning in found[:_SHOWN_WARNINGS]:
         err.print(f"warning: {warning}", markup=False)
@@ -167,7 +166,7 @@ def agreement(
     annotations = read_annotations(table, load_corpus(corpus, split))
     found = agreement_frame(annotations, units=[chosen], draws=draws, seed=seed)
     if as_json:
-        typer.echo(json.dumps(json_rows(found), indent=2))
+        print_json(json_rows(found))
         return
     found["group"] = [
         f"team {t}, round {r}" for t, r in zip(found["team"], found["round"], strict=True)
@@ -177,8 +176,7 @@ def agreement(
 
 
 def _overall(found: pd.DataFrame, units: Units) -> Table:
-    table = Table(title=f"Agreement on {UNIT_NAMES[units]}, with 95 % intervals")
-    table.add_column("measure")
+    table = Table("measure", title=f"Agreement on {UNIT_NAMES[units]}, with 95 % intervals")
     whole = found[found["label"] == ALL_LABELS]
     groups = whole.drop_duplicates("group")
     for name in groups["group"]:
@@ -232,11 +230,9 @@ def adjudicate(
         save_table(result.audit(), audit)
     if as_json:
         counts = {str(outcome): int(count) for outcome, count in result.counts.items()}
-        typer.echo(json.dumps({"outcomes": counts, "gold": str(gold)}, indent=2))
+        print_json({"outcomes": counts, "gold": str(gold)})
         return
-    shown = Table(title="What became of the dialogues")
-    shown.add_column("outcome")
-    shown.add_column("dialogues", justify="right")
+    shown = Table("outcome", *right("dialogues"), title="What became of the dialogues")
     for outcome, count in result.counts.items():
         shown.add_row(str(outcome), f"{count:,}")
     out.print(shown)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,10 +9,10 @@ from typing import Annotated
 
 import pandas as pd
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.console import out
+from cradle_lib.cli.console import out, print_json, right
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Predictions, find_model, load_predictions, load_registry
 from cradle_lib.detection.run_sets import common_dialogues
@@ -67,7 +66,7 @@ def compare(
             "leaderboard": json_rows(comparison.leaderboard()),
             "power": comparison.power_note,
         }
-        typer.echo(json.dumps(content, indent=2))
+        print_json(content)
         return
     differences = comparison.to_frame()
     of_labels = differences["label"].notna()
@@ -103,14 +102,13 @@ def _names(arguments: Sequence[str], found: Sequence[Predictions]) -> list[str]:
 
 
 def _show(title: str, differences: pd.DataFrame, *, level: bool = True) -> None:
-    table = Table(title=f"{title}, percent and points")
-    if level:
-        table.add_column("level")
-    table.add_column("score" if level else "label", no_wrap=True)
-    table.add_column("baseline and run", justify="right")
-    table.add_column("difference", justify="right")
-    table.add_column("adjusted p", justify="right")
-    table.add_column("verdict", no_wrap=True)
+    table = Table(
+        *(["level"] if level else []),
+        Column("score" if level else "label", no_wrap=True),
+        *right("baseline and run", "difference", "adjusted p"),
+        Column("verdict", no_wrap=True),
+        title=f"{title}, percent and points",
+    )
     for d in differences.to_dict("records"):
         bounds = f" [{100 * d['low']:+.1f}, {100 * d['high']:+.1f}]"
         value = f"{100 * d['value']:+.1f}" + ("" if math.isnan(d["low"]) else bounds)
@@ -126,11 +124,12 @@ def _show(title: str, differences: pd.DataFrame, *, level: bool = True) -> None:
 
 
 def _show_leaderboard(comparison: Comparison) -> None:
-    table = Table(title="Tie groups by turn-level micro F1")
-    table.add_column("group", justify="right")
-    table.add_column("run")
-    table.add_column("micro F1", justify="right")
-    table.add_column("places", justify="right")
+    table = Table(
+        *right("group"),
+        "run",
+        *right("micro F1", "places"),
+        title="Tie groups by turn-level micro F1",
+    )
     board = comparison.leaderboard().query("level == 'turn' and score == 'micro_f1'")
     for row in board.to_dict("records"):
         places = f"{row['best_place']}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from rich.text import Text
 from cradle_lib import construction, paths
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.cluster import one_task, wanted
-from cradle_lib.cli.console import err, out
+from cradle_lib.cli.console import err, out, print_json
 from cradle_lib.cli.run_bar import run_bar
 from cradle_lib.cli.shards import Tally
 from cradle_lib.construction import Construction, Kind, Posts
@@ -69,7 +68,7 @@ def plan(
     cells = pd.crosstab(frame["scenario"], frame["timing"]).reset_index()
     if as_json:
         content = {"plans": len(plans), "scenarios": json_rows(cells), "file": str(file)}
-        typer.echo(json.dumps(content, indent=2))
+        print_json(content)
         return
     _print(cells, f"{len(plans):,} plans")
     out.print(f"Plans: {paths.shown(file)}")
@@ -170,7 +169,7 @@ def write(
             "counts": dict(made.counts),
             "findings": json_rows(made.findings()),
         }
-        typer.echo(json.dumps(content, indent=2))
+        print_json(content)
     else:
         _show_outcomes(made, folder)
     if made.counts["accepted"] < len(made.outcomes):
@@ -200,7 +199,7 @@ def check(
     )
     if as_json:
         content = {"corpus": loaded.name, "dialogues": len(loaded), "validators": json_rows(table)}
-        typer.echo(json.dumps(content | {"findings": table.attrs["findings"]}, indent=2))
+        print_json(content | {"findings": table.attrs["findings"]})
     else:
         _print(table.drop(columns="share"), f"{loaded.name}: {len(loaded):,} dialogues")
     if words and not as_json:

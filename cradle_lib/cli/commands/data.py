@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import asdict
 from typing import Annotated
@@ -14,7 +13,7 @@ from rich.text import Text
 from cradle_lib import corpus as corpora
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.console import out
+from cradle_lib.cli.console import out, print_json, right
 
 app = typer.Typer(help="Check and fetch corpora.", no_args_is_help=True)
 
@@ -49,14 +48,13 @@ def check(
             "worth_a_look": [str(quirk) for quirk in corpora.find_quirks(corpus)],
             "compared_with_the_paper": paper,
         }
-        typer.echo(json.dumps(content, indent=2))
+        print_json(content)
         if paper and differing:
             raise typer.Exit(1)
         return
     title = Text(f"{corpus.name} ({corpus.fingerprint})")
-    table = Table(title=title, caption="Each label is counted on user turns.")
-    table.add_column("count")
-    table.add_column("found", justify="right")
+    caption = "Each label is counted on user turns."
+    table = Table("count", *right("found"), title=title, caption=caption)
     if paper:
         table.add_column("published", justify="right")
         table.add_column("")

@@ -67,11 +67,8 @@ def doctor(
         out.print(f"GPU {number}: {gpu.name}, {free:,.0f} of {memory:,.0f} GB free", markup=False)
     if not gpus:
         out.print("No GPU that PyTorch sees. Models of a few hundred million parameters run here.")
-    table = Table(
-        caption="Computed from models.yml. No model of this table was run by this project."
-    )
-    for column in ("model", "fits", "what it needs"):
-        table.add_column(column)
+    caption = "Computed from models.yml. No model of this table was run by this project."
+    table = Table("model", "fits", "what it needs", caption=caption)
     for entry, fits, why in rows:
         table.add_row(entry.id, "yes" if fits else "no", why)
     out.print(table)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from pathlib import Path
@@ -13,7 +12,7 @@ from rich.table import Table
 
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.console import err, out
+from cradle_lib.cli.console import err, out, print_json, right
 from cradle_lib.corpus import load_corpus
 from cradle_lib.exchange.bundle import bundle as write_bundle
 from cradle_lib.exchange.leaderboard import leaderboard as rank
@@ -56,7 +55,7 @@ def bundle(
     size = target.stat().st_size
     if as_json:
         counts = {"dialogues": len(run.corpus), "turns": len(run.masks), "bytes": size}
-        typer.echo(json.dumps({**counts, "bundle": str(target)}, indent=2))
+        print_json({**counts, "bundle": str(target)})
     else:
         out.print(f"Bundle: {paths.shown(target)} ({size:,} bytes)")
         out.print(f"{run.over}. Others check it with `cradle verify {target.name}`.")
@@ -82,7 +81,7 @@ def verify(
     """
     found = derive(file, load_corpus(corpus, split) if corpus is not None else None)
     if as_json:
-        typer.echo(json.dumps(_as_json(found), indent=2))
+        print_json(_as_json(found))
     else:
         _show(found)
     if not found.holds:
@@ -105,14 +104,12 @@ def leaderboard(
     bundles, refused = verify_folder(folder, loaded)
     frame = rank(bundles)
     if as_json:
-        typer.echo(json.dumps({"rows": json_rows(frame), "refused": refused}, indent=2))
+        print_json({"rows": json_rows(frame), "refused": refused})
     else:
         for conditions, rows in frame.groupby("conditions", sort=False):
-            table = Table(title=f"{rows['corpus'].iloc[0]}, F1 in percent", caption=str(conditions))
-            table.add_column("run")
-            for column in ("turn, micro", "turn, macro", "dialogue", "confirm"):
-                table.add_column(column, justify="right")
-            table.add_column("bundle")
+            scores = right("turn, micro", "turn, macro", "dialogue", "confirm")
+            title = f"{rows['corpus'].iloc[0]}, F1 in percent"
+            table = Table("run", *scores, "bundle", title=title, caption=str(conditions))
             for row in rows.to_dict("records"):
                 table.add_row(
                     row["run"],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.console import out
+from cradle_lib.cli.console import out, print_json
 from cradle_lib.corpus import load_corpus
 from cradle_lib.exchange.inspect_log import export_log, import_log
 
@@ -42,7 +41,7 @@ def to_log(
     target = log or Path("logs") / f"{journal.stem}.eval"
     number = export_log(journal, load_corpus(corpus, split), target)
     if as_json:
-        typer.echo(json.dumps({"dialogues": number, "log": str(target)}, indent=2))
+        print_json({"dialogues": number, "log": str(target)})
         return
     out.print(f"{number:,} dialogues: {paths.shown(target)}. It holds their text.")
     out.print(f"Open it with `inspect view --log-dir {target.parent}`.")
@@ -62,7 +61,7 @@ def from_log(
     """Turn a log of Inspect into a journal, which is scored as any other."""
     target, number = import_log(log, load_corpus(corpus, split), journal)
     if as_json:
-        typer.echo(json.dumps({"answers": number, "journal": str(target)}, indent=2))
+        print_json({"answers": number, "journal": str(target)})
         return
     out.print(f"{number:,} answers: {paths.shown(target)}")
     out.print(f"Next: cradle score {paths.shown(target)}")

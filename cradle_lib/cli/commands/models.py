@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from threading import Event
 from typing import Annotated, Any
@@ -12,7 +11,7 @@ from rich.table import Table
 
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.console import err, out
+from cradle_lib.cli.console import err, out, print_json
 from cradle_lib.detection import load_registry
 from cradle_lib.detection.journals.places import made_runs
 from cradle_lib.detection.local.serving import PORT, serving
@@ -47,11 +46,10 @@ def show(as_json: opt.Json = False) -> None:
         {"id": name, "runs": runs} for name, runs in made.items() if name not in registry
     ]
     if as_json:
-        typer.echo(json.dumps({"models": known, "without_entry": others}, indent=2))
+        print_json({"models": known, "without_entry": others})
         return
-    table = Table(title=paths.shown(paths.REGISTRY), caption="*: in the default book")
-    for column in ("id and name", "engine and group", "run over"):
-        table.add_column(column)
+    columns = ("id and name", "engine and group", "run over")
+    table = Table(*columns, title=paths.shown(paths.REGISTRY), caption="*: in the default book")
     for model in known:
         name = f"{model['id']}{' *' * bool(model['default'])}\n{model['name']}"
         engine = f"{model['engine']}\n{model['group']}"

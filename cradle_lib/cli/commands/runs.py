@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shlex
 from collections import Counter
@@ -17,7 +16,7 @@ from rich.table import Table
 from cradle_lib import detection, paths
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.cluster import wanted
-from cradle_lib.cli.console import err, out
+from cradle_lib.cli.console import err, out, print_json, right
 from cradle_lib.cli.money import show_usage, usage_json
 from cradle_lib.cli.run_bar import run_bar
 from cradle_lib.cli.shards import infer_shards
@@ -150,7 +149,7 @@ def infer(
         outcomes = {str(outcome): counts[str(outcome)] for outcome in OUTCOMES}
         used = usage_json(entry, journal) if entry.is_service else None
         content = {"journal": str(journal), "turns": sum(counts.values()), "outcomes": outcomes}
-        typer.echo(json.dumps(content | {"usage": used}, indent=2))
+        print_json(content | {"usage": used})
         raise typer.Exit(0 if fine else 1)
     if entry.is_service:
         show_usage(entry, journal, loaded, chosen_history)
@@ -185,7 +184,7 @@ def join(
     turns = {dialogue.id: len(dialogue.user_turns) for dialogue in loaded}
     join_shards(shards, target, dialogues=len(loaded), turns=turns)
     if as_json:
-        typer.echo(json.dumps({"journal": str(target), "shards": len(shards)}, indent=2))
+        print_json({"journal": str(target), "shards": len(shards)})
         return
     out.print(f"{len(shards)} shards. Journal: {paths.shown(target)}", markup=False)
 
@@ -241,12 +240,10 @@ def score(
         for level in LEVELS
     }
     if as_json:
-        typer.echo(json.dumps(level_scores(results), indent=2))
+        print_json(level_scores(results))
         return
-    table = Table(title=f"{predictions.record.name} on {predictions.corpus.name}, percent")
-    table.add_column("score")
-    for level in LEVELS:
-        table.add_column(level, justify="right")
+    title = f"{predictions.record.name} on {predictions.corpus.name}, percent"
+    table = Table("score", *right(*LEVELS), title=title)
     for name in OVERALL:
         cells = [_percent(results[level].estimate(name)) for level in LEVELS]
         table.add_row(name.replace("_", " "), *cells, end_section=name == "jaccard")

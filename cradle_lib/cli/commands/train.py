@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.cluster import Wanted, one_task, wanted
-from cradle_lib.cli.console import err, out
+from cradle_lib.cli.console import err, out, print_json
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import resolve
 from cradle_lib.errors import ClusterError, CorpusError, TrainingError
@@ -107,7 +106,7 @@ def train(
 def _show(trained: Trained, as_json: bool) -> None:
     record = trained.record
     if as_json:
-        typer.echo(json.dumps({"folder": str(trained.folder), **record.model_dump()}, indent=2))
+        print_json({"folder": str(trained.folder), **record.model_dump()})
         return
     if not record.dev:
         err.print("No dev split: the last checkpoint is kept.")
