@@ -7,6 +7,7 @@ or a service said can't steer the terminal either.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -80,6 +81,14 @@ err: Final = Plain(stderr=True, **_SETTINGS)
 def print_json(content: object) -> None:
     """Prints a result for programs."""
     typer.echo(json.dumps(content, indent=2))
+
+
+def percent(value: float, low: float = math.nan, high: float = math.nan) -> str:
+    """Writes a share in percent, with its interval if there is one."""
+    if math.isnan(value):
+        return "n/a"
+    interval = "" if math.isnan(low) else f" [{100 * low:.1f}, {100 * high:.1f}]"
+    return f"{100 * value:.2f}{interval}"
 
 
 def right(*headers: str) -> list[Column]:

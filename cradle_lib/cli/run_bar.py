@@ -41,17 +41,7 @@ class _Speed(ProgressColumn):
 
 
 class RunBar:
-    """How far a run has come, at which rate, for how long still, and for how much money.
-
-    Args:
-        bar: What draws it.
-        title: Name of what runs.
-        unit: What is counted, such as ``turns``.
-        yes: Whether the user has agreed already that text is sent.
-
-    Attributes:
-        started: Whether the run has begun.
-    """
+    """How far a run has come, at which rate, for how long still, and for how much money."""
 
     def __init__(self, bar: Bar, title: str, unit: str, yes: bool) -> None:
         self._bar, self._yes = bar, yes
@@ -86,16 +76,7 @@ class RunBar:
 
 @contextmanager
 def run_bar(title: str, unit: str, *, yes: bool) -> Iterator[RunBar]:
-    """Shows a bar while a run goes on.
-
-    Args:
-        title: Name of what runs.
-        unit: What is counted.
-        yes: Whether the user has agreed already that text is sent.
-
-    Yields:
-        The bar.
-    """
+    """Shows a bar while a run goes on; ``yes`` agrees beforehand that text is sent."""
     columns = (
         SpinnerColumn(),
         TextColumn(

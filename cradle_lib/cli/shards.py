@@ -36,22 +36,9 @@ def infer_shards(
     bar: RunBar,
     max_cost: float | None,
 ) -> None:
-    """Runs a model as one task for each shard, and joins the shards.
+    """Runs a model as one task for each shard, and joins the shards into one journal.
 
-    Args:
-        context: That of ``cradle infer``.
-        place: Where.
-        shards: How many.
-        entry: The model.
-        corpus: The corpus.
-        history: Whose tags the history shows.
-        chosen: The dialogues that the run is over.
-        journal: Where the one journal goes. One that is there is gone on with.
-        bar: Shows how far it is.
-        max_cost: Most dollars for all shards together.
-
-    Raises:
-        CradleError: If tasks can't run, or some of them failed; what was answered is kept.
+    A journal that is there is gone on with. If tasks fail, what was answered is kept.
     """
     total = sum(len(dialogue.user_turns) for dialogue in chosen)
     names = [f"{journal.stem}.shard-{index}-of-{shards}.jsonl" for index in range(shards)]
@@ -103,11 +90,7 @@ def infer_shards(
 
 
 class Tally:
-    """Counts the answers in journals that grow: what was counted is not read again.
-
-    Args:
-        files: The journals, which need not exist yet.
-    """
+    """Counts the answers in journals that grow: what was counted is not read again."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._files = files

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +11,7 @@ from rich.table import Table
 
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.console import err, out, print_json, right
+from cradle_lib.cli.console import err, out, percent, print_json, right
 from cradle_lib.corpus import load_corpus
 from cradle_lib.exchange.bundle import bundle as write_bundle
 from cradle_lib.exchange.leaderboard import leaderboard as rank
@@ -113,8 +112,8 @@ def leaderboard(
             for row in rows.to_dict("records"):
                 table.add_row(
                     row["run"],
-                    f"{_percent(row['turn_micro_f1'])}{_interval(row['low'], row['high'])}",
-                    *(_percent(row[f"{name}_f1"]) for name in _FURTHER),
+                    percent(row["turn_micro_f1"], row["low"], row["high"]),
+                    *(percent(row[f"{name}_f1"]) for name in _FURTHER),
                     "derived" if row["holds"] else "does not hold",
                 )
             out.print(table)
@@ -156,11 +155,3 @@ def _as_json(found: Verification) -> dict[str, object]:
         "questions_derived": found.turns,
         "findings": [{"kind": one.kind, "about": one.about} for one in found.findings],
     }
-
-
-def _percent(value: float) -> str:
-    return "n/a" if math.isnan(value) else f"{100 * value:.2f}"
-
-
-def _interval(low: float, high: float) -> str:
-    return "" if math.isnan(low) else f" [{100 * low:.1f}, {100 * high:.1f}]"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections import Counter
 from functools import partial
@@ -16,7 +15,7 @@ from rich.table import Table
 from cradle_lib import detection, paths
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.cluster import wanted
-from cradle_lib.cli.console import err, out, print_json, right
+from cradle_lib.cli.console import err, out, percent, print_json, right
 from cradle_lib.cli.money import show_usage, usage_json
 from cradle_lib.cli.run_bar import run_bar
 from cradle_lib.cli.shards import infer_shards
@@ -40,7 +39,6 @@ from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.scoring.core.gaps import NEEDED, gap
 from cradle_lib.scoring.core.report import level_scores
 from cradle_lib.scoring.core.scores import OVERALL
-from cradle_lib.statistics.bootstrap import Estimate
 
 
 def infer(
@@ -245,7 +243,7 @@ def score(
     title = f"{predictions.record.name} on {predictions.corpus.name}, percent"
     table = Table("score", *right(*LEVELS), title=title)
     for name in OVERALL:
-        cells = [_percent(results[level].estimate(name)) for level in LEVELS]
+        cells = [percent(*map(float, results[level].estimate(name))) for level in LEVELS]
         table.add_row(name.replace("_", " "), *cells, end_section=name == "jaccard")
     out.print(table, markup=False)
     turns = results["turn"]
@@ -258,12 +256,3 @@ def score(
         out.print(f"{why}: its precision, recall and F1 say nothing.", markup=False)
     for level in LEVELS:
         out.print(str(results[level].signature), markup=False)
-
-
-def _percent(estimate: Estimate) -> str:
-    value, low, high = map(float, estimate)
-    if math.isnan(value):
-        return "n/a"
-    if math.isnan(low) or math.isnan(high):
-        return f"{100 * value:.2f}"
-    return f"{100 * value:.2f} [{100 * low:.1f}, {100 * high:.1f}]"
