@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from cradle_lib import bounded_yaml
+from pydantic import RootModel
+
 from cradle_lib.book.plan import Page, Project
+from cradle_lib.book.yaml_file import read_yaml
 from cradle_lib.errors import BookError, compose
 
 
@@ -18,16 +20,10 @@ def check_toc(project: Project, pages: Sequence[Page]) -> None:
         BookError: If a page is planned and not listed, or listed under ``sections/`` and not
             planned. A ``glob:`` entry lists every page that it matches.
     """
-    try:
-        content = bounded_yaml.read(project.toc)
-    except FileNotFoundError:
-        raise BookError(compose("no table of contents", path=project.toc)) from None
-    except OSError as error:
-        raise BookError(compose(f"can't be read ({error.strerror})", path=project.toc)) from None
-    except ValueError as error:
-        raise BookError(compose(f"not YAML: {error}", path=project.toc)) from None
+    items = [*_items(read_yaml(project.toc, RootModel[Any], "no table of contents").root)]
     planned = {f"sections/{page.name}" for page in pages}
-    files, globs = _listed(content)
+    files = {str(value) for key, value in items if key in ("file", "root")}
+    globs = {str(value) for key, value in items if key == "glob"}
     listed = {name.removesuffix(".ipynb") for name in files if name.startswith("sections/")}
     covered = {name for name in planned for glob in globs if PurePosixPath(name).match(glob)}
     missing, extra = sorted(planned - listed - covered), sorted(listed - planned)
@@ -43,17 +39,11 @@ def check_toc(project: Project, pages: Sequence[Page]) -> None:
         )
 
 
-def _listed(node: Any) -> tuple[set[str], set[str]]:
-    files: set[str] = set()
-    globs: set[str] = set()
+def _items(node: Any) -> Iterator[tuple[Any, Any]]:
+    """Every key with its value, however deep it lies."""
     if isinstance(node, dict):
-        files |= {str(value) for key, value in node.items() if key in ("file", "root")}
-        globs |= {str(value) for key, value in node.items() if key == "glob"}
-        children: Sequence[Any] = list(node.values())
-    else:
-        children = node if isinstance(node, list) else []
-    for child in children:
-        more_files, more_globs = _listed(child)
-        files |= more_files
-        globs |= more_globs
-    return files, globs
+        yield from node.items()
+        node = list(node.values())
+    if isinstance(node, list):
+        for child in node:
+            yield from _items(child)
