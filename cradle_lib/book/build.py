@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from typing import Final
 
-from cradle_lib.book.cache_key import Key, PageKeys, stored_state
+from cradle_lib.book.cache_key import Ingredients, stored_state
 from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.notebooks.execute import Done, Job, execute, failure, watch_parent
 from cradle_lib.book.plan import Page, Project, default_models, load_plan
 from cradle_lib.book.toc import check_toc
 from cradle_lib.errors import BookError, compose
 
-WORKERS: Final = 2
+_WORKERS: Final = 2
 # Fewer pages for a worker do not make up for imports that none of them may need.
 _PAGES_TO_FORK: Final = 2
 
@@ -47,7 +47,6 @@ def update(
     *,
     models: Mapping[str, str] | None = None,
     corpus: BookCorpus | None = None,
-    workers: int = WORKERS,
     report: Callable[[str], None] = lambda line: None,
 ) -> Update:
     """Executes every page that is out of date, and removes those that are no longer made.
@@ -56,7 +55,6 @@ def update(
         project: Where the book lies.
         models: Models that have a page, with their entries; by default the registry's.
         corpus: The book's corpus; by default the one that the environment names.
-        workers: Notebooks that run at the same time.
         report: Receives a line for each page that is executed or removed, and what notebooks
             wrote to standard error.
 
@@ -81,7 +79,7 @@ def update(
     removed = _remove_orphans(project, pages)
     for name in removed:
         report(f"removed {name}: no page of the plan makes it")
-    run = _Run(project, pages, workers, report)
+    run = _Run(project, pages, report)
     run.all()
     if run.failures:
         raise BookError("\n".join(run.failures))
@@ -92,15 +90,11 @@ class _Run:
     """One pass over the plan."""
 
     def __init__(
-        self,
-        project: Project,
-        pages: tuple[Page, ...],
-        workers: int,
-        report: Callable[[str], None],
+        self, project: Project, pages: tuple[Page, ...], report: Callable[[str], None]
     ) -> None:
-        self.project, self.workers, self.report = project, workers, report
+        self.project, self.report = project, report
         self.pages = {page.name: page for page in pages}
-        self.keys = PageKeys(project, pages)
+        self.ingredients = Ingredients(project, pages)
         self.executed: list[str] = []
         self.fresh: list[str] = []
         self.failures: list[str] = []
@@ -124,31 +118,31 @@ class _Run:
                 self._pool.shutdown(cancel_futures=True)
 
     def _start_ready(self) -> None:
-        stale: list[tuple[Page, Key]] = []
+        stale: list[tuple[Page, dict[str, str]]] = []
         # A page that is up to date makes the next ones ready at once.
         while ready := self._order.get_ready():
             for name in ready:
                 page = self.pages[name]
-                key = self.keys.key(page)
-                reason = self.keys.stale(page, key)
+                found = self.ingredients.of(page)
+                reason = self.ingredients.stale(page, found)
                 if reason is None:
                     self.fresh.append(name)
                     self._order.done(name)
                 else:
                     self.report(f"executing {name} ({reason})")
-                    stale.append((page, key))
-        self._fork |= len(stale) > _PAGES_TO_FORK * self.workers
-        for page, key in stale:
-            self._submit(page, key)
+                    stale.append((page, found))
+        self._fork |= len(stale) > _PAGES_TO_FORK * _WORKERS
+        for page, found in stale:
+            self._submit(page, found)
 
-    def _submit(self, page: Page, key: Key) -> None:
+    def _submit(self, page: Page, ingredients: dict[str, str]) -> None:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
-                self.workers,
+                _WORKERS,
                 mp_context=multiprocessing.get_context("spawn"),
                 initializer=watch_parent,
             )
-        job = Job(self.project, page, key, self._fork)
+        job = Job(self.project, page, ingredients, self._fork)
         self._running[self._pool.submit(execute, job)] = job
 
     def _finish(self, future: Future[Done]) -> None:

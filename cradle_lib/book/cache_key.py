@@ -16,7 +16,6 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
@@ -33,45 +32,21 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:_DIGITS]
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """What a page rests on.
-
-    Attributes:
-        ingredients: Name to digest or version, for instance ``input data/published/published.csv``.
-    """
-
-    ingredients: Mapping[str, str]
-
-    @property
-    def value(self) -> str:
-        """The SHA-256 of the ingredients, in hexadecimal."""
-        canonical = json.dumps(dict(self.ingredients), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(canonical.encode()).hexdigest()
-
-    def differs(self, stored: Mapping[str, str]) -> list[str]:
-        """Names the ingredients that are new, gone or changed since they were stored."""
-        names = {*self.ingredients, *stored}
-        return sorted(n for n in names if self.ingredients.get(n) != stored.get(n))
+def key_of(ingredients: Mapping[str, str]) -> str:
+    """Gives the key: the SHA-256 of the ingredients, in hexadecimal."""
+    canonical = json.dumps(dict(ingredients), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-class PageKeys:
-    """Computes the keys of pages, and reads every input only once.
+class Ingredients:
+    """Finds what pages rest on, and reads every input only once.
 
     Everything but runs and artefacts is read when it is made, so that an edit during a long
     build makes the next build execute the page again.
     """
 
     def __init__(self, project: Project, pages: Iterable[Page]) -> None:
-        """Finds what does not come from other pages.
-
-        Args:
-            project: Where everything lies.
-            pages: All pages of the plan.
-
-        Raises:
-            BookError: If an input is missing.
-        """
+        """Finds what does not come from other pages; an input that is missing is an error."""
         self.project = project
         self.pages = {page.name: page for page in pages}
         self._digests: dict[Path, str] = {}
@@ -82,8 +57,11 @@ class PageKeys:
         }
         self._fixed = {name: self._find(page) for name, page in self.pages.items()}
 
-    def key(self, page: Page) -> Key:
-        """Computes the key of a page. The pages before it must be up to date."""
+    def of(self, page: Page) -> dict[str, str]:
+        """Maps the ingredients of a page, such as ``input data/published.csv``, to their digests.
+
+        The pages before it must be up to date.
+        """
         found = dict(self._fixed[page.name])
         for name in page.after:
             before = self.pages[name]
@@ -94,16 +72,18 @@ class PageKeys:
             # Those with other histories are made by the page that compares them.
             if ".history-" not in path:
                 found[f"run {path}"] = value
-        return Key(found)
+        return found
 
-    def stale(self, page: Page, key: Key) -> str | None:
+    def stale(self, page: Page, ingredients: Mapping[str, str]) -> str | None:
         """Says why a page must be executed, or ``None`` if it is up to date."""
         stored = stored_state(self.project.sections / f"{page.name}.ipynb")
         if stored is None:
             return "not executed yet"
-        if stored.get("key") != key.value:
-            ingredients = stored.get("ingredients")
-            changed = key.differs(ingredients if isinstance(ingredients, dict) else {})
+        if stored.get("key") != key_of(ingredients):
+            before = stored.get("ingredients")
+            before = before if isinstance(before, dict) else {}
+            names = sorted({*ingredients, *before})
+            changed = [name for name in names if ingredients.get(name) != before.get(name)]
             more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
             return f"changed: {changed[0]}{more}" if changed else "changed"
         if stored.get("artefacts") != artefacts(self.project, page.provides):
@@ -150,25 +130,15 @@ class PageKeys:
 
 
 def artefacts(project: Project, patterns: Iterable[str]) -> dict[str, str]:
-    """Finds what a page provides.
-
-    Args:
-        project: Where everything lies.
-        patterns: The page's ``provides``.
-
-    Returns:
-        Path relative to the repository to digest, of the files that exist now.
-    """
+    """Maps the files that exist now, relative to the repository, to their digests."""
     files = {file for pattern in patterns for file in _match(project.root, pattern)}
     return {project.shown(file): digest(file.read_bytes()) for file in sorted(files)}
 
 
 def stored_state(output: Path) -> dict[str, Any] | None:
-    """Reads what the pipeline stored in an executed notebook.
+    """Reads the key, ingredients and artefacts that the pipeline stored in an executed notebook.
 
-    Returns:
-        Key, ingredients and artefacts; ``None`` if the file is missing, torn, or not made
-        by the pipeline.
+    ``None`` if the file is missing, torn, or not made by the pipeline.
     """
     try:
         stored = json.loads(output.read_text(encoding="utf-8"))["metadata"][METADATA]

@@ -61,14 +61,9 @@ class BookCorpus:
         return f"{self.choice}-test" if self.choice in _FOLDERS else Path(self.choice).stem
 
     @property
-    def has_training(self) -> bool:
-        """Whether there is a train split that belongs to it."""
-        return self.choice in _FOLDERS
-
-    @property
     def training(self) -> str:
         """The corpus with a train and a dev split; empty for a single file, which has none."""
-        return self.choice if self.has_training else ""
+        return self.choice if self.choice in _FOLDERS else ""
 
     def files(self, split: str) -> tuple[str, ...]:
         """Gives the files of a split, relative to the repository or absolute; none if it lacks."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import yaml
 
-from cradle_lib.book.notebooks.notebook import Notebook
+from cradle_lib.book.notebooks.notebook import Notebook, retitle
 from cradle_lib.book.plan import Entry, Project, read_plan
 from cradle_lib.detection import resolve
 from cradle_lib.detection.baselines.function import id_of
@@ -19,7 +19,6 @@ from cradle_lib.files import replacing
 
 TEMPLATE: Final = "your-model"
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]*")
-_HEADING: Final = re.compile(r"^# .*$", re.MULTILINE)
 
 
 def fork(
@@ -107,10 +106,5 @@ def _with_page(toc: Path, name: str) -> str:
 
 def _renamed(origin: Path, name: str) -> str:
     content = json.loads(origin.read_text(encoding="utf-8"))
-    title = f"# {name.replace('-', ' ').capitalize()}"
-    for cell in content["cells"]:
-        source = "".join(cell["source"])
-        if cell["cell_type"] == "markdown" and _HEADING.search(source):
-            cell["source"] = _HEADING.sub(lambda _: title, source, count=1)
-            break
+    retitle(content["cells"], name.replace("-", " ").capitalize())
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"

@@ -183,7 +183,7 @@ def default_models(project: Project, corpus: BookCorpus) -> tuple[dict[str, str]
     for model in load_registry(project.root / "models.yml").default:
         name = model.id
         journals = (f"{folder}/{corpus.name}/{name}.jsonl" for folder in ("data/runs", "runs"))
-        teachable = corpus.has_training or not find_engine(model.engine).learns
+        teachable = bool(corpus.training) or not find_engine(model.engine).learns
         runs_here = model.kind == "baseline" and teachable
         if runs_here or any(stored_as(project.root / journal) for journal in journals):
             shown[name] = json.dumps(model.model_dump(mode="json"), sort_keys=True)

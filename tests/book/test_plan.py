@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cradle_lib.book.cache_key import PageKeys
+from cradle_lib.book.cache_key import Ingredients
 from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.notebooks.notebook import Notebook
 from cradle_lib.book.plan import Project, default_models, load_plan
@@ -65,7 +65,7 @@ def test_an_input_that_matches_no_file_is_refused(project: Project) -> None:
     (project.root / "data/one.txt").unlink()
 
     with pytest.raises(BookError, match=r"page 'words' reads 'data/one\.txt'"):
-        PageKeys(project, load_plan(project, MODELS))
+        Ingredients(project, load_plan(project, MODELS))
 
 
 @pytest.mark.parametrize(

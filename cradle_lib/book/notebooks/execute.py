@@ -17,13 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from cradle_lib.book.cache_key import METADATA, Key, artefacts
-from cradle_lib.book.notebooks.notebook import as_markdown
+from cradle_lib.book.cache_key import METADATA, artefacts, key_of
+from cradle_lib.book.notebooks.notebook import find_title, retitle
 from cradle_lib.book.plan import Page, Project
 from cradle_lib.detection.journals.places import PAGE
 
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]*m")
-_HEADING: Final = re.compile(r"^# .*$", re.MULTILINE)
 _SHOW_CODE: Final = "show-input"
 _INJECTED: Final = "injected-parameters"
 #: Tag of the cell whose output opens the page.
@@ -38,13 +37,13 @@ class Job:
     Attributes:
         project: Where everything lies.
         page: What to run.
-        key: What to store in the output.
+        ingredients: What the page rests on, which is stored in the output.
         forked: Whether its kernel is forked from a process that has imported everything.
     """
 
     project: Project
     page: Page
-    key: Key
+    ingredients: Mapping[str, str]
     forked: bool
 
 
@@ -156,12 +155,12 @@ def _tidy(text: str, job: Job) -> str:
     content = json.loads(text)
     content["metadata"].pop("papermill", None)
     content["metadata"][METADATA] = {
-        "key": job.key.value,
-        "ingredients": dict(job.key.ingredients),
+        "key": key_of(job.ingredients),
+        "ingredients": dict(job.ingredients),
         "artefacts": artefacts(job.project, job.page.provides),
     }
     if job.page.title is not None:
-        _retitle(content["cells"], job.page.title)
+        retitle(content["cells"], job.page.title)
     content["cells"] = _finding_first(content["cells"])
     injected = any(_INJECTED in _tags(cell) for cell in content["cells"])
     for number, cell in enumerate(content["cells"]):
@@ -198,17 +197,6 @@ def _is_aside(output: Mapping[str, Any]) -> bool:
     return bool(output["output_type"] == "stream" and output["name"] == "stderr")
 
 
-def _retitle(cells: list[dict[str, Any]], title: str) -> None:
-    """Puts a title in place of the first heading of the first level, or before everything."""
-    title = as_markdown(title)
-    for cell in cells:
-        source = "".join(cell["source"])
-        if cell["cell_type"] == "markdown" and _HEADING.search(source):
-            cell["source"] = _HEADING.sub(lambda _: f"# {title}", source, count=1)
-            return
-    cells.insert(0, {"cell_type": "markdown", "metadata": {}, "source": f"# {title}"})
-
-
 def _finding_first(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Moves what the cell tagged ``finding`` shows to right after the page's title.
 
@@ -219,15 +207,13 @@ def _finding_first(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if FINDING in _tags(cell):
             shown += [output for output in cell["outputs"] if not _is_aside(output)]
             cell["outputs"] = []
-    titles = (n for n, cell in enumerate(cells) if _HEADING.search("".join(cell["source"])))
-    place = next((n for n in titles if cells[n]["cell_type"] == "markdown"), None)
-    if not shown or place is None:
+    title = find_title(cells)
+    if not shown or title is None:
         return cells
-    source = "".join(cells[place]["source"])
-    end = _HEADING.search(source).end()  # type: ignore[union-attr]
+    place, heading = title
     parts: list[dict[str, Any]] = [
         {"cell_type": "markdown", "metadata": {}, "source": text.strip()}
-        for text in (source[:end], source[end:])
+        for text in (heading.string[: heading.end()], heading.string[heading.end() :])
         if text.strip()
     ]
     # A cell without code would not be rendered.

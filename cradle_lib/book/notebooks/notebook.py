@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, Union
@@ -19,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from cradle_lib.errors import BookError, compose
 
 PARAMETERS_TAG: Final = "parameters"
+_HEADING: Final = re.compile(r"^# .*$", re.MULTILINE)
 _MARKS: Final = re.compile(r"([\\`*_\[\]{}<>|$~^#&])")
 _SIMPLE: Final[Mapping[str, Any]] = {"str": str, "int": int, "float": float, "bool": bool}
 
@@ -159,3 +160,24 @@ def as_markdown(text: str) -> str:
     no markup, HTML, role, directive or substitution can begin.
     """
     return _MARKS.sub(r"\\\1", " ".join(text.split()))
+
+
+def find_title(cells: Sequence[Mapping[str, Any]]) -> tuple[int, re.Match[str]] | None:
+    """Finds the first heading of the first level: the place of its cell, and where it stands."""
+    for place, cell in enumerate(cells):
+        heading = _HEADING.search("".join(cell["source"]))
+        if heading is not None and cell["cell_type"] == "markdown":
+            return place, heading
+    return None
+
+
+def retitle(cells: list[dict[str, Any]], title: str) -> None:
+    """Puts a title in place of the notebook's own, or before everything if it has none."""
+    line = f"# {as_markdown(title)}"
+    found = find_title(cells)
+    if found is None:
+        cells.insert(0, {"cell_type": "markdown", "id": "title", "metadata": {}, "source": line})
+        return
+    place, heading = found
+    text = heading.string
+    cells[place]["source"] = f"{text[: heading.start()]}{line}{text[heading.end() :]}"
