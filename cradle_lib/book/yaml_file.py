@@ -14,19 +14,7 @@ Content = TypeVar("Content", bound=BaseModel)
 
 
 def read_yaml(path: Path, kind: type[Content], missing: str) -> Content:
-    """Reads a file of the book.
-
-    Args:
-        path: The file.
-        kind: What it holds.
-        missing: What is wrong if there is no such file.
-
-    Returns:
-        Its content.
-
-    Raises:
-        BookError: If the file is missing, is not YAML, or has a fault, which is named.
-    """
+    """Reads a file of the book, or names its fault; if there is none, in the words given."""
     try:
         return kind.model_validate(bounded_yaml.read(path))
     except FileNotFoundError:

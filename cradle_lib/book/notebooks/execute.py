@@ -35,8 +35,6 @@ class Job:
     """One execution: everything that a worker needs to know.
 
     Attributes:
-        project: Where everything lies.
-        page: What to run.
         ingredients: What the page rests on, which is stored in the output.
         forked: Whether its kernel is forked from a process that has imported everything.
     """
@@ -73,16 +71,10 @@ def watch_parent() -> None:
 
 
 def execute(job: Job) -> Done:
-    """Runs a notebook and moves the result into place.
+    """Runs a notebook and moves the result into place; if it fails, the output stays as it was.
 
     A warning or a progress bar of a library goes to standard error. It is no part of the page,
     and no fault of it.
-
-    Args:
-        job: What to run.
-
-    Returns:
-        Whether the page was made, and what was said; if it was not, the output is left as it was.
     """
     import papermill
 
@@ -244,15 +236,8 @@ def _place(ran: Path, error: Any) -> str:
 def failure(job: Job, cell: str, kind: str, message: str, story: str | None = None) -> str:
     """Writes the whole story of a failure to a file, and sums it up for the reader.
 
-    Args:
-        job: What failed.
-        cell: Where it failed.
-        kind: Class of the exception.
-        message: Its message; only the first line is kept.
-        story: The traceback; by default kind and message.
-
-    Returns:
-        Four lines: notebook and page, cell with its first failing line, error, where the story is.
+    The sum is four lines: notebook and page, cell with its first failing line, error, where the
+    story is.
     """
     file = _traceback(job)
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -47,11 +47,7 @@ class Notebook:
 
     @classmethod
     def read(cls, path: Path) -> Notebook:
-        """Reads a notebook.
-
-        Raises:
-            BookError: If the file is missing or is not a notebook of format 4.
-        """
+        """Reads a notebook; a file that is none, of format 4, is an error."""
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             cells = tuple(
@@ -76,15 +72,9 @@ class Notebook:
         return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
 
     def parameter_types(self) -> dict[str, Any]:
-        """Reads the names and types that the cell tagged ``parameters`` declares.
+        """Reads the names and types that the cells tagged ``parameters`` declare, in order.
 
-        Returns:
-            Name to type, in order; nothing if no cell is tagged.
-
-        Raises:
-            BookError: If the cell does not parse, or a parameter has no type or one that
-                is none of ``str``, ``int``, ``float``, ``bool``, ``None``, ``list[...]``,
-                ``Literal[...]`` and unions of these.
+        A cell that does not parse is an error, as is a type that a plan can't fill.
         """
         types: dict[str, Any] = {}
         for cell in self.cells:
@@ -131,14 +121,7 @@ class Notebook:
         )
 
     def check_parameters(self, values: Mapping[str, Any]) -> None:
-        """Refuses values that the notebook does not declare, or whose type is wrong.
-
-        Args:
-            values: Parameters by name, as the plan gives them.
-
-        Raises:
-            BookError: Naming the parameter, what was found and what is allowed.
-        """
+        """Refuses values that the notebook does not declare, or whose type is wrong."""
         types = self.parameter_types()
         for name, value in values.items():
             if name not in types:

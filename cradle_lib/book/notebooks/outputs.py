@@ -37,8 +37,8 @@ def claim(project: Project, corpus: BookCorpus, out: Path) -> bool:
 
     Args:
         project: Where the book lies.
-        corpus: The corpus of the book to be built, which is there.
-        out: Where the pages go: a folder within ``_build``.
+        corpus: The corpus of the book to be built, whose files exist.
+        out: Where the pages go. Outside of a folder ``_build`` nothing happens.
 
     Returns:
         Whether there were outputs of another corpus.
@@ -147,14 +147,8 @@ def remove_orphans(out: Path, pages: Collection[str], kept: Collection[str]) -> 
 def place_files(project: Project, out: Path) -> None:
     """Writes the files that executed notebooks carry into the site, and nothing else beside them.
 
-    The copy of a notebook that a page offers for download is written without them.
-
-    Args:
-        project: Where the executed notebooks are.
-        out: Where the pages are.
-
-    Raises:
-        BookError: If a file would lie elsewhere than in the folder of such files.
+    The copy of a notebook that a page offers for download is written without them. A file that
+    would lie elsewhere than in the folder of such files is an error.
     """
     wanted: dict[Path, str] = {}
     for notebook in sorted(project.sections.glob("*.ipynb")):
@@ -185,9 +179,6 @@ def escape_search_titles(out: Path) -> None:
     """Escapes the titles of the search index, which the search page takes for HTML.
 
     Sphinx reads the index again when it builds the next time, so that this may be done twice.
-
-    Args:
-        out: Where the pages are; nothing happens if it has no index.
     """
     path, (start, end) = out / "searchindex.js", _CALL
     if not path.is_file():

@@ -31,8 +31,7 @@ _NAMED: Final = re.compile(rf'="(?:\.\./)*{FOLDER}/([0-9a-f]+)/')
 def put_beside(out: Path) -> None:
     """Writes the large files of all pages beside them, and removes those that no page has.
 
-    Args:
-        out: Where the pages are. A page that Sphinx did not write again is left as it is.
+    A page that Sphinx did not write again is left as it is.
     """
     kept = set()
     for page in sorted(out.rglob("*.html")):

@@ -102,15 +102,5 @@ def _digits(number: str) -> str:
 
 
 def load_help_lines(path: Path = HELP_LINES) -> HelpLines:
-    """Reads the help lines.
-
-    Args:
-        path: The data file.
-
-    Returns:
-        The help lines.
-
-    Raises:
-        BookError: If the file is missing or malformed: no page is built without them.
-    """
+    """Reads the help lines; no page is built without them."""
     return read_yaml(path, HelpLines, "no help lines; every page needs them")

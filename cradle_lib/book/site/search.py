@@ -106,8 +106,7 @@ def keep_terms(app: Sphinx) -> list[tuple[str, dict[str, object], str]]:
 
     Sphinx reads titles and words of such pages from the index that it made before, but no entries.
 
-    Returns:
-        Nothing: no page is made.
+    It makes no page itself, which is what Sphinx asks for.
     """
     known: dict[str, list[tuple[str, str, str]]] = {}
     for page, term, first in terms_of(Path(app.srcdir)):

@@ -74,17 +74,9 @@ def lighten(out: Path, own: Collection[str]) -> None:
 
 
 def icons(script: Path, names: Collection[str]) -> str:
-    """Writes a style for icons: the shape of each as a mask, in the colour of the text.
+    """Writes a style for solid icons: the shape of each as a mask, in the colour of the text.
 
-    Args:
-        script: The icons' script, which ends with the solid ones.
-        names: Names of solid icons.
-
-    Returns:
-        CSS that asks for no other file.
-
-    Raises:
-        BookError: If there is no such icon.
+    Their script ends with the solid ones. The style asks for no other file.
     """
     solid = script.read_text(encoding="utf-8").rpartition(_SET_BEFORE)[2]
     rules = []
@@ -104,15 +96,7 @@ def icons(script: Path, names: Collection[str]) -> str:
 
 
 def pruned(style: str, words: Collection[str]) -> str:
-    """Leaves out rules whose classes or ids occur nowhere.
-
-    Args:
-        style: CSS.
-        words: Every class and id that there can be.
-
-    Returns:
-        The other rules, in their order; doing it again changes nothing.
-    """
+    """Leaves out rules whose classes or ids are none of the words; again, it changes nothing."""
     kept = []
     for head, body in _rules(_COMMENT.sub("", style)):
         head = head.strip()
