@@ -9,19 +9,16 @@ from pathlib import Path
 
 import pytest
 import typer
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from cradle_lib.cli.cluster import Wanted, wanted, words_of
-from cradle_lib.cli.main import app
 from cradle_lib.cli.shards import Tally
 from cradle_lib.errors import ClusterError, CradleError
 
+from .in_process import invoke
+
 MEASURED = re.compile(rb'"(?:seconds|started)": (?:"[^"]*"|[0-9.e-]+)')
 KEYWORD = ["infer", "--model", "keyword", "--limit", "4", "--out"]
-
-
-def invoke(*words: str | Path) -> Result:
-    return CliRunner().invoke(app, list(map(str, words)))
 
 
 def normal(folder: Path) -> bytes:

@@ -3,41 +3,35 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner, Result
 
 from cradle_lib import paths
-from cradle_lib.cli.commands.compare import compare
 from cradle_lib.cli.console import out
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import find_model, load_registry, run
 from cradle_lib.errors import CradleError
 from cradle_lib.labels import LABELS, short
 
-TURNS = [
-    ("I have been hurting myself again.", "confirm_SH_ongoing"),
-    ("The bus was late.", "none"),
-    ("I passed my exam!", "none"),
-]
+from .in_process import invoke
+
+DIALOGUE = """\
+0,User: I have been hurting myself again.,confirm_SH_ongoing
+1,User: The bus was late.,none
+2,User: I passed my exam!,none
+"""
 QUICK = ("--draws", "50", "--permutations", "99")
 
 
-def cradle(*arguments: str | Path, columns: int = 200) -> Result:
-    app = typer.Typer()
-    app.command()(compare)
-    return CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": str(columns)})
+cradle = partial(invoke, "compare")
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("corpus") / "small.csv"
-    lines = ["turn_id,text,labels"]
-    for _ in range(24):
-        lines += [f'{i},"User: {text}",{label}' for i, (text, label) in enumerate(TURNS)]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    path.write_text("turn_id,text,labels\n" + 24 * DIALOGUE, encoding="utf-8")
     return path
 
 
@@ -119,7 +113,7 @@ def test_labels_stay_in_one_piece_in_a_narrow_terminal(
 ) -> None:
     monkeypatch.setattr(out, "width", 80)
     both = (journals["always-none"], journals["keyword"], "--corpus", corpus, *QUICK)
-    shown = cradle(*both, "--labels", columns=80).stdout
+    shown = cradle(*both, "--labels").stdout
     table = shown[shown.index("F1 of each label") : shown.index("Tie groups")]
     assert all(short(label) in table for label in LABELS)
     assert "level" not in table.split("label", 2)[2].splitlines()[1]

@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from cradle_lib.cli.commands import doctor
-from cradle_lib.cli.main import app
 from cradle_lib.detection import load_registry
 from cradle_lib.detection.models import hosting
 from cradle_lib.detection.models.hosting import GIGABYTE, Gpu
 from cradle_lib.errors import EngineError, RegistryError
 
-
-def invoke(*words: str) -> Result:
-    return CliRunner().invoke(app, list(words))
+from .in_process import invoke
 
 
 def see(monkeypatch: pytest.MonkeyPatch, *gpus: Gpu) -> None:

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from cradle_lib import paths
 from cradle_lib.cli.console import out
 from cradle_lib.cli.main import app
 from cradle_lib.detection import read_journal
+
+from .in_process import invoke
 
 #: What they print is text, a place, or the progress of what they do.
 WITHOUT = {
@@ -56,28 +57,15 @@ def test_a_command_prints_json_or_no_numbers() -> None:
 
 @pytest.mark.parametrize("words", [[], ["--help"]], ids=["nothing", "help"])
 def test_help_lists_every_command_and_every_exit_status(words: list[str]) -> None:
-    said = " ".join(CliRunner().invoke(app, words, env={"COLUMNS": "200"}).output.split())
+    said = " ".join(invoke(*words).output.split())
     assert all(name.split()[0] in said for name, _ in commands(typer.main.get_command(app)))  # type: ignore[arg-type]
     for status in ("0 for success", "; 1 if a command", "; 2 for anything", "; 130 if interrupted"):
         assert status in said
 
 
-@pytest.fixture
-def tiny(tmp_path: Path) -> Path:
-    path = tmp_path / "tiny.csv"
-    lines = ["turn_id,text,labels"]
-    for _ in range(3):
-        lines += [
-            "0,User: I have been hurting myself again.,confirm_SH_ongoing",
-            "1,User: Hi.,none",
-        ]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
-
-
 def test_what_is_printed_is_json_and_nothing_else(tiny: Path, tmp_path: Path) -> None:
     def cradle(*words: str | Path) -> Any:
-        done = CliRunner().invoke(app, [*map(str, words), "--json"])
+        done = invoke(*words, "--json")
         assert done.exit_code == 0, (done.output, done.exception)
         return json.loads(done.stdout)
 
@@ -116,7 +104,7 @@ def test_a_table_on_a_terminal_of_80_columns_breaks_no_word(
         (["compare", *runs, "--labels", *few], "difference baseline insufficient adjusted"),
         (["data", "check", "surrogate"], "confirm_SI_passive_ongoing published"),
     ):
-        shown = CliRunner().invoke(app, words).stdout
+        shown = invoke(*words).stdout
         for word in whole.split():
             assert word in shown, (words, word, shown)
         assert "\u2026" not in shown

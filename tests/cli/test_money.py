@@ -15,8 +15,6 @@ from cradle_lib import paths
 
 from .. import command
 
-TEXT = 'turn_id,text,labels\n0,User: Hello.,none\n1,Listener: Hi.,none\n2,"User: Well, bye.",none\n'
-
 
 def environment(**more: str) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if k in ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH")}
@@ -27,17 +25,10 @@ def cradle(*arguments: str | Path, **more: str) -> subprocess.CompletedProcess[s
     return command.cradle(*arguments, environment=environment(**more))
 
 
-@pytest.fixture
-def tiny(tmp_path: Path) -> Path:
-    path = tmp_path / "tiny.csv"
-    path.write_text(TEXT)
-    return path
-
-
 def test_an_estimate_needs_no_key_and_names_tokenizer_price_date_and_source(tiny: Path) -> None:
     done = cradle("estimate", "--model", "gpt-5.1", "--corpus", tiny)
     assert done.returncode == 0, done.stderr
-    assert "GPT-5.1 on tiny: 2 calls" in done.stdout
+    assert "GPT-5.1 on tiny: 6 calls" in done.stdout
     assert "o200k_base (the model's own)" in done.stdout
     assert "with caching" in done.stdout
     assert "without" in done.stdout
@@ -103,6 +94,6 @@ def test_on_a_terminal_the_question_names_text_and_host_and_no_is_kept(
     os.close(theirs)
     os.close(ours)
     assert done.returncode == 2, done.stdout + done.stderr
-    assert "The text of 1 dialogues of tiny will be sent to api.openai.com" in done.stderr
+    assert "The text of 3 dialogues of tiny will be sent to api.openai.com" in done.stderr
     assert "was not agreed to" in done.stderr
     assert not list(tmp_path.rglob("*.jsonl"))

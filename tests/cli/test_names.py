@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from cradle_lib.cli.commands import compare, models
 from cradle_lib.cli.console import err, out
@@ -14,6 +14,8 @@ from cradle_lib.detection import load_registry
 from cradle_lib.detection.models import specs
 from cradle_lib.detection.models.registry import Registry
 from cradle_lib.errors import CradleError
+
+from .in_process import invoke
 
 # The package has a function of this name.
 main = import_module("cradle_lib.cli.main")
@@ -37,20 +39,12 @@ def _hostile(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def corpus(tmp_path: Path) -> Path:
-    path = tmp_path / "[red] $y$.csv"
-    lines = ["turn_id,text,labels"]
-    for _ in range(3):
-        lines += [
-            "0,User: I have been hurting myself again.,confirm_SH_ongoing",
-            "1,User: Hi.,none",
-        ]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
+def corpus(tiny: Path) -> Path:
+    return tiny.rename(tiny.with_name("[red] $y$.csv"))
 
 
 def cradle(*arguments: str | Path) -> Result:
-    done = CliRunner().invoke(main.app, list(map(str, arguments)), env={"COLUMNS": "300"})
+    done = invoke(*arguments)
     assert done.exit_code == 0, (done.output, done.exception)
     return done
 
@@ -78,11 +72,6 @@ def test_a_run_is_made_scored_and_compared(corpus: Path, tmp_path: Path) -> None
 def test_an_estimate_names_the_model() -> None:
     done = cradle("estimate", "--model", "gpt-5.1", "--sample", "2")
     assert NAME.replace(" ", "") in "".join(done.stdout.split())
-
-
-def test_the_bar_of_a_run_shows_the_name(corpus: Path, tmp_path: Path) -> None:
-    done = cradle("infer", "--model", "keyword", "--corpus", corpus, "--out", tmp_path)
-    assert "Traceback" not in done.output
 
 
 def test_an_error_is_printed_as_it_is(

@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from cradle_lib import paths
-from cradle_lib.cli.main import app
 from cradle_lib.corpus.collect import write_release
 from cradle_lib.errors import TrainingError
 
 from ..detection.local.tiny_models import make_weights
 from ..training.dialogues import talks
+from .in_process import invoke
 
 RECIPE = """
 prompt: short
@@ -39,16 +38,16 @@ def test_the_command_that_it_names_asks_the_trained_model(
     write_release(talks(3), dev)
     command = ["train", "--base", f"hf:{weights}", "--corpus", str(train), "--dev", str(dev)]
     command += ["--recipe", str(tmp_path / "mine.yml"), "--out", str(tmp_path / "out")]
-    refused = CliRunner().invoke(app, command)
+    refused = invoke(*command)
     assert isinstance(refused.exception, TrainingError)
     assert "shares 3 dialogues" in str(refused.exception)
-    done = CliRunner().invoke(app, [*command, "--shared"])
+    done = invoke(*command, "--shared")
     assert done.exit_code == 0, done.output
     (infer,) = (line for line in done.output.splitlines() if line.startswith("cradle infer"))
     words = infer.split()[1:]
     words += ["--corpus", str(dev), "--out", str(tmp_path / "runs"), "--decoding", "dtype=float32"]
     words += ["--decoding", "max_new_tokens=8"]
-    ran = CliRunner().invoke(app, words)
+    ran = invoke(*words)
     # Nobody learns to answer in four steps: every question is answered, and none can be read.
     assert ran.exit_code == 1, ran.output
     assert (tmp_path / "out" / "README.md").read_text().startswith("---\nbase_model:")
