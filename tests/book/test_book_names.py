@@ -67,14 +67,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[book.Site]:
         yield served
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if book.chromium() is None:
-        pytest.skip("no chromium on this machine: apt-get install chromium")
-    with book.browser() as opened:
-        yield opened
-
-
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     """A page on which no script of a name may run, and no picture of a name be asked for."""

@@ -16,17 +16,9 @@ from cradle_lib.book.toc import check_toc
 from cradle_lib.errors import BookError
 
 from ..detection.local.tiny_models import make_weights
-from .test_no_calls import Counting, place, python, server
+from .test_no_calls import INFER, UPDATE, Counting, place, python, server
 
 __all__ = ["place", "server"]  # fixtures
-
-INFER = "from cradle_lib.cli import main; main()"
-UPDATE = (
-    "from pathlib import Path\n"
-    "from cradle_lib.book.build import update\n"
-    "from cradle_lib.book.plan import Project\n"
-    "print(*update(Project(Path.cwd())).executed)"
-)
 
 
 @pytest.fixture

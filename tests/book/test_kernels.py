@@ -29,20 +29,9 @@ print(json.dumps(facts | {"env": os.environ["WORD"], "parent": os.getppid()}))
 """
 
 
-class Manager(KernelManager):  # type: ignore[misc, unused-ignore]
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._kernel_spec = kernel_spec(forked=True)
-
-
-class Reader(Manager):
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._kernel_spec = kernel_spec(forked=True, reads_runs=True)
-
-
-def ask(folder: Path, word: str, manager: KernelManager | None = None) -> dict[str, Any]:
-    manager = manager or Manager()
+def ask(folder: Path, word: str, *, reads_runs: bool = False) -> dict[str, Any]:
+    manager = KernelManager()
+    manager._kernel_spec = kernel_spec(forked=True, reads_runs=reads_runs)
     manager.start_kernel(cwd=str(folder), env=os.environ | {"WORD": word})
     client = manager.client()
     client.start_channels()
@@ -82,4 +71,4 @@ def test_a_kernel_that_reads_runs_begins_with_them(tmp_path: Path) -> None:
     folder = paths.SHIPPED_RUNS / "surrogate-test"
     shipped = [e for e in load_registry().default if (folder / f"{e.id}.jsonl").is_file()]
     assert shipped
-    assert ask(tmp_path, "runs", Reader())["runs"] >= len(shipped)
+    assert ask(tmp_path, "runs", reads_runs=True)["runs"] >= len(shipped)

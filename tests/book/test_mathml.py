@@ -68,9 +68,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "html"
 
 
-@pytest.mark.skipif(not (book.chromium() or book.in_ci()), reason="no chromium on this machine")
-def test_a_browser_lays_formulas_out_and_asks_nobody(pages: Path) -> None:
-    with book.serve(pages) as site, book.browser() as browser:
+def test_a_browser_lays_formulas_out_and_asks_nobody(pages: Path, browser: Browser) -> None:
+    with book.serve(pages) as site:
         page = _opened(browser, site.url("index.html"))
         assert page["elsewhere"] == []
         assert page["scripts"] == []

@@ -44,6 +44,14 @@ disguised:
   group: baseline
 """
 
+INFER = "from cradle_lib.cli import main; main()"
+UPDATE = """
+from pathlib import Path
+from cradle_lib.book.build import update
+from cradle_lib.book.plan import Project
+print(*update(Project(Path.cwd())).executed)
+"""
+
 
 class Counting(Handler):
     """Answers every question with ``none`` and counts them."""
@@ -103,18 +111,12 @@ def python(place: Path, code: str, *arguments: str) -> subprocess.CompletedProce
 def test_building_the_book_calls_no_service_and_shows_what_there_is(place: Path) -> None:
     for model in ("near", "far", "disguised"):
         command = f"infer --model {model} --corpus mine.csv --sample 5 --max-cost 0.5 --yes"
-        done = python(place, "from cradle_lib.cli import main; main()", *command.split())
+        done = python(place, INFER, *command.split())
         assert done.returncode == 0, done.stderr
     assert Counting.calls == 30
     journals = {path: path.read_bytes() for path in (place / "runs" / "mine").glob("*.jsonl")}
     assert len(journals) == 3
-    code = (
-        "from pathlib import Path\n"
-        "from cradle_lib.book.build import update\n"
-        "from cradle_lib.book.plan import Project\n"
-        "print(*update(Project(Path.cwd())).executed)"
-    )
-    built = python(place, code)
+    built = python(place, UPDATE)
     assert built.returncode == 0, built.stderr
     pages = ["inference-disguised", "inference-far", "inference-keyword", "inference-near"]
     assert sorted(built.stdout.split()) == pages

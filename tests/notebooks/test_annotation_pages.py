@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 import pandas as pd
 import pytest
 
-from cradle_lib import paths
 from cradle_lib.annotation import Annotations, labelling_config, write_annotations
 from cradle_lib.display.notice import Notice
 from cradle_lib.display.table import Table
@@ -43,7 +42,7 @@ def page(study: Annotations, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     values = written(study, tmp_path)
 
     def run(name: str) -> list[Any]:
-        found = show(paths.NOTEBOOKS / f"{name}.ipynb", values, monkeypatch)
+        found = show(name, values, monkeypatch)
         return [item for item in found if isinstance(item, Table | Picture)]
 
     return run
@@ -140,7 +139,7 @@ def test_two_who_never_differ_need_nobody_else(
 ) -> None:
     full = hand_study()
     calm = Annotations.of(full.corpus, (e for e in full.entries if e.dialogue == "d0000"))
-    found = show(paths.NOTEBOOKS / "adjudication.ipynb", written(calm, tmp_path), monkeypatch)
+    found = show("adjudication", written(calm, tmp_path), monkeypatch)
     *_, notice, _ = found
     assert isinstance(notice, Notice)
     assert "there is no trail to show" in notice.message

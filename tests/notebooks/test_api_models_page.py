@@ -14,14 +14,13 @@ from cradle_lib.detection import Answer
 from cradle_lib.display.notice import Notice
 
 from ..detection.cost.test_usage import home, write  # noqa: F401
-from .test_notebooks import SOURCES, show
+from .test_notebooks import show
 
 
 def page(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What the page of API models shows for a corpus, without prices."""
-    [path] = [path for path in SOURCES if path.stem == "api-models"]
     monkeypatch.setattr(cradle_lib, "load_corpus", lambda *_: corpus)
-    return show(path, {"models": ["keyword"]}, monkeypatch)
+    return show("api-models", {"models": ["keyword"]}, monkeypatch)
 
 
 def test_answers_are_compared_where_the_question_was_the_same(

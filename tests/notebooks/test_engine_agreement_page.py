@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cradle_lib import load_corpus, paths, run_model
+from cradle_lib import load_corpus, run_model
 from cradle_lib.display.notice import Notice
 from cradle_lib.display.table import Table
 
@@ -14,7 +14,7 @@ from .test_notebooks import show
 
 
 def page(monkeypatch: pytest.MonkeyPatch, **values: str) -> list[Any]:
-    return show(paths.NOTEBOOKS / "engine-agreement.ipynb", values, monkeypatch)
+    return show("engine-agreement", values, monkeypatch)
 
 
 def test_two_runs_are_compared_in_what_they_said_took_and_were(

@@ -60,7 +60,7 @@ def test_a_notebook_writes_every_name_as_it_is(
     monkeypatch.setattr(cradle_lib, "load_corpus", lambda *_: named[0].corpus, raising=False)
     monkeypatch.setattr(cradle_lib, "stored_runs", lambda *_: named, raising=False)
     few = {"draws": 5, "permutations": 5, "histories_of": []}
-    shown = show(paths.NOTEBOOKS / f"{page}.ipynb", few, monkeypatch)
+    shown = show(page, few, monkeypatch)
     [figure] = [item for item in shown if isinstance(item, Picture)]
     written = "".join(ElementTree.fromstring(figure.light).itertext())
     # The baseline is named in the caption only.

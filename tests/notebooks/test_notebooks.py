@@ -30,6 +30,7 @@ SOURCES = sorted(paths.NOTEBOOKS.glob("*.ipynb"))
 MODELS = ["always-none", "keyword"]
 # What a reader of a notebook knows already.
 LIBRARIES = {"pandas", "numpy", "matplotlib.pyplot", "seaborn"}
+each_notebook = pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 SMALL: dict[str, Any] = {"models": MODELS, "model": "keyword", "draws": 20, "permutations": 20}
 
 
@@ -45,8 +46,9 @@ def is_parameters(cell: Any) -> bool:
     return "parameters" in cell.metadata.get("tags", ())
 
 
-def show(path: Path, values: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def show(name: str, values: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Runs the cells of a notebook in this process, and gives what they show."""
+    path = paths.NOTEBOOKS / f"{name}.ipynb"
     shown: list[Any] = []
     monkeypatch.setattr(IPython.display, "display", lambda *objects: shown.extend(objects))
     names: dict[str, Any] = {}
@@ -97,7 +99,7 @@ def test_there_is_a_notebook_for_every_section() -> None:
     ]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+@each_notebook
 def test_a_notebook_is_a_clean_source(path: Path) -> None:
     notebook = content(path)
     nbformat.validate(notebook)
@@ -112,7 +114,7 @@ def test_a_notebook_is_a_clean_source(path: Path) -> None:
     assert title.source.startswith("# ")
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+@each_notebook
 def test_every_parameter_has_a_type_a_value_and_a_comment(path: Path) -> None:
     [cell] = [cell for cell in code_cells(path) if is_parameters(cell)]
     statements = ast.parse(cell.source).body
@@ -134,7 +136,7 @@ def stated() -> set[float]:
     return large | {abs(n) for n in shares} | {abs(n) / 100 for n in shares}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+@each_notebook
 def test_a_notebook_types_no_number_that_the_paper_states(path: Path) -> None:
     published = stated()
     for cell in code_cells(path):
@@ -147,14 +149,14 @@ def test_a_notebook_types_no_number_that_the_paper_states(path: Path) -> None:
                 assert float(number.replace(",", "")) not in published, (number, cell.source)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+@each_notebook
 def test_a_cell_is_short(path: Path) -> None:
     for cell in code_cells(path):
         if "hide-input" not in cell.metadata.get("tags", ()):
             assert len(cell.source.splitlines()) <= 15, cell.source
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+@each_notebook
 def test_no_sentence_is_true_of_the_surrogate_or_of_one_model_only(path: Path) -> None:
     # The banner knows the corpus. A sentence that says so itself may stand.
     for cell in content(path).cells:
@@ -163,7 +165,7 @@ def test_no_sentence_is_true_of_the_surrogate_or_of_one_model_only(path: Path) -
             assert not re.search(r"surrogate|[Tt]his model\b|SmolLM|Qwen3-\d", said), cell.source
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+@each_notebook
 def test_a_notebook_uses_the_librarys_list_and_well_known_libraries(path: Path) -> None:
     for cell in code_cells(path):
         for node in ast.walk(ast.parse(cell.source)):
@@ -233,7 +235,7 @@ def annotations(file: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+@each_notebook
 def test_a_notebook_runs_on_a_small_file(
     path: Path,
     file: Path,
@@ -248,7 +250,7 @@ def test_a_notebook_runs_on_a_small_file(
         "annotations": str(annotations),
         **SMALL,
     }
-    shown = show(path, values, monkeypatch)
+    shown = show(path.stem, values, monkeypatch)
     pages = [item._repr_html_() for item in shown if item is not None]
     assert len(pages) >= 2
     # The file is not the surrogate, so that no line of it may be seen.

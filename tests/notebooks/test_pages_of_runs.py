@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import cradle_lib
-from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
 from cradle_lib.display.banner import banner
@@ -27,7 +26,7 @@ def tables(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> Tables:
     def make(page: str, runs: list[Predictions]) -> list[Table]:
         monkeypatch.setattr(cradle_lib, "load_corpus", lambda *_: corpus, raising=False)
         monkeypatch.setattr(cradle_lib, "stored_runs", lambda *_: list(runs), raising=False)
-        shown: list[Any] = show(paths.NOTEBOOKS / f"{page}.ipynb", {"draws": 30}, monkeypatch)
+        shown: list[Any] = show(page, {"draws": 30}, monkeypatch)
         return [item for item in shown if isinstance(item, Table)]
 
     return make

@@ -33,7 +33,7 @@ OF_THE_SURROGATE = {
     "leaderboard",
     "speed",
 }
-PAGES = [path for path in SOURCES if path.stem not in OF_THE_SURROGATE]
+PAGES = [path.stem for path in SOURCES if path.stem not in OF_THE_SURROGATE]
 # These show one table of the corpus; the rest comes from files of their own.
 # Hardly different from others: these pages are built with the attacks.
 ALIKE = {"two dialogues of one turn", "confirms only", "every user turn labelled"}
@@ -63,16 +63,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path
         pytest.param(
             page,
             name,
-            id=f"{page.stem}-{name}",
+            id=f"{page}-{name}",
             marks=[pytest.mark.hostile] if name in ALIKE else [],
         )
         for page in PAGES
         for name in SCRIPTS
-        if page.stem not in ONE_TABLE or name in ("one dialogue", "no user turn at all")
+        if page not in ONE_TABLE or name in ("one dialogue", "no user turn at all")
     ],
 )
 def test_a_page_is_built(
-    page: Path,
+    page: str,
     name: str,
     made: Callable[[str], tuple[Path, Path]],
     monkeypatch: pytest.MonkeyPatch,
@@ -88,11 +88,9 @@ def test_a_page_is_built(
             assert len(item.frame), item.caption
 
 
-def parameters(
-    page: Path, corpus: Path, made: Callable[[str], tuple[Path, Path]]
-) -> dict[str, Any]:
+def parameters(page: str, corpus: Path, made: Callable[[str], tuple[Path, Path]]) -> dict[str, Any]:
     # The page that learns does so from a few dialogues, not from thousands.
-    taught = str(made("twelve ordinary dialogues")[0]) if page.stem == "your-model" else ""
+    taught = str(made("twelve ordinary dialogues")[0]) if page == "your-model" else ""
     return {
         "corpus": str(corpus),
         "training": taught,
@@ -116,9 +114,8 @@ def sentences(
     """The notices of a page, and the notes under its tables."""
     corpus, runs = made(name)
     patch.setattr(paths, "RUNS", runs)
-    [path] = [path for path in PAGES if path.stem == page]
     found: list[str] = []
-    for item in show(path, parameters(path, corpus, made), patch):
+    for item in show(page, parameters(page, corpus, made), patch):
         found += [item.message] if isinstance(item, Notice) else getattr(item, "notes", ())
     return found
 

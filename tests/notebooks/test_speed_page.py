@@ -43,7 +43,7 @@ def counted(model: str) -> tuple[int, int, int, int]:
 
 
 def page(monkeypatch: pytest.MonkeyPatch, **values: Any) -> list[Any]:
-    return show(paths.NOTEBOOKS / "speed.ipynb", values, monkeypatch)
+    return show("speed", values, monkeypatch)
 
 
 def test_the_page_says_how_often_an_answer_is_unusable_and_a_tag_right(

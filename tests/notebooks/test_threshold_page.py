@@ -20,9 +20,7 @@ from cradle_lib.display.theme import Picture
 from cradle_lib.labels import ALERT_MASK
 from cradle_lib.scoring.robustness.thresholds import thresholds
 
-from .test_notebooks import SOURCES, show
-
-[PAGE] = [path for path in SOURCES if path.stem == "thresholds"]
+from .test_notebooks import show
 
 
 @pytest.fixture
@@ -53,7 +51,9 @@ def stripped(run: Predictions, kept: int) -> Predictions:
 def page(run: Predictions, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(cradle_lib, "load_corpus", lambda *_: run.corpus)
     monkeypatch.setattr(cradle_lib, "stored_runs", lambda *_: [run])
-    _, *shown = [item for item in show(PAGE, {"draws": 20}, monkeypatch) if item is not None]
+    _, *shown = [
+        item for item in show("thresholds", {"draws": 20}, monkeypatch) if item is not None
+    ]
     return shown
 
 

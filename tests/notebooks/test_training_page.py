@@ -24,7 +24,7 @@ QUIET = "Flagged where no label is"
 def by_odds() -> pd.DataFrame:
     """The table of the page that has a row for each of several odds."""
     with pytest.MonkeyPatch.context() as patch:
-        page = show(paths.NOTEBOOKS / "training.ipynb", {"draws": 200}, patch)
+        page = show("training", {"draws": 200}, patch)
     [found] = [each.frame for each in page if isinstance(each, Table) and "odds" in each.frame]
     return found
 

@@ -15,7 +15,6 @@ from peft import PeftModel
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
-from cradle_lib import paths
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.corpus.collect import write_release
 from cradle_lib.detection import Model, Options, load_predictions, run
@@ -94,7 +93,7 @@ def test_the_page_shows_a_training_of_ones_own(
     trained: Trained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = {"trained": str(trained.folder), "fewer": [], "training": "", "sure": ""}
-    page = show(paths.NOTEBOOKS / "training.ipynb", values, monkeypatch)
+    page = show("training", values, monkeypatch)
     loss, dev = [item for item in page if isinstance(item, Picture)]
     assert f"over {len(trained.record.losses)} steps" in loss._repr_html_()
     for row in trained.record.dev:
