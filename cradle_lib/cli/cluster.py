@@ -171,11 +171,7 @@ def carry_out(
     report: Callable[[Standing], None] = lambda _: None,
 ) -> list[End]:
     """Leads tasks to their end, with what there is to say on standard error."""
-
-    def notice(sentence: str) -> None:
-        err.print(sentence, markup=False)
-
-    return lead(tasks, place, folder, further=further, report=report, notice=notice)
+    return lead(tasks, place, folder, further=further, report=report, notice=err.print)
 
 
 def _gpus(gres: str) -> int:

@@ -105,7 +105,7 @@ def main() -> None:
         if isinstance(end, SystemExit) and end.code != INTERRUPTED:
             raise
         command = shlex.join(["cradle", *sys.argv[1:]])
-        err.print(f"interrupted; the same command resumes: {command}", markup=False)
+        err.print(f"interrupted; the same command resumes: {command}")
         sys.exit(INTERRUPTED)
 
 

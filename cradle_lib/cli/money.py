@@ -111,7 +111,7 @@ def show_usage(entry: Model, journal: Path, corpus: Corpus, history: History) ->
         expected = estimate_cost(entry, corpus, history=history).over(places)
         line += f"; estimated for these turns: {dollars(expected.cost or 0)}"
     except EngineError as trouble:
-        err.print(f"No estimate to compare with: {trouble}", markup=False)
+        err.print(f"No estimate to compare with: {trouble}")
     out.print(f"{line}.")
     if silent := len(answers) - len(used):
         out.print(f"Not in it: {silent:,} calls of which the service did not say what they used.")

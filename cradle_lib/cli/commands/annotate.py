@@ -145,7 +145,7 @@ def import_(
         print_json({**told, "warnings": list(map(str, found))})
         return
     for warning in found[:_SHOWN_WARNINGS]:
-        err.print(f"warning: {warning}", markup=False)
+        err.print(f"warning: {warning}")
     if len(found) > _SHOWN_WARNINGS:
         err.print(f"warning: and {len(found) - _SHOWN_WARNINGS} more departures from the protocol")
     out.print(f"{len(annotations.entries):,} annotations: {paths.shown(target)}")

@@ -77,9 +77,9 @@ def compare(
             title = f"{name}\nF1 of each label at turn level, against {comparison.names[0]}"
             _show(title, differences[own & of_labels], level=False)
     _show_leaderboard(comparison)
-    out.print(comparison.power_note, markup=False)
+    out.print(comparison.power_note)
     for signature in comparison.signatures.values():
-        out.print(str(signature), markup=False)
+        out.print(str(signature))
 
 
 def _load(run: str, corpus: Corpus, *, partial: bool) -> Predictions:
@@ -120,7 +120,7 @@ def _show(title: str, differences: pd.DataFrame, *, level: bool = True) -> None:
             "" if math.isnan(d["adjusted_p"]) else f"{d['adjusted_p']:.4f}",
             d["verdict"],
         )
-    out.print(table, markup=False)
+    out.print(table)
 
 
 def _show_leaderboard(comparison: Comparison) -> None:
@@ -137,7 +137,7 @@ def _show_leaderboard(comparison: Comparison) -> None:
             places += f" to {row['worst_place']}"
         value = f"{100 * row['value']:.1f}"
         table.add_row(f"{row['tie_group']}", row["system"], value, places)
-    out.print(table, markup=False)
+    out.print(table)
 
 
 def _percent(value: float) -> str:

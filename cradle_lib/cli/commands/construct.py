@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from functools import partial
 from pathlib import Path
 from typing import Annotated, get_args
 
@@ -157,7 +156,7 @@ def write(
                 device=device,
                 concurrency=concurrency,
                 batches=folder / "batches.jsonl" if batches else None,
-                notice=partial(err.print, markup=False),
+                notice=err.print,
             ),
             progress=bar.show,
             consent=bar.agree,
@@ -221,7 +220,7 @@ def _print(frame: pd.DataFrame, title: str) -> None:
     for name, cells in frame.items():
         table.add_column(str(name), justify="right" if cells.dtype.kind in "if" else "left")
     for row in frame.itertuples(index=False):
-        table.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else str(cell)) for cell in row))
+        table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
     out.print(table)
 
 

@@ -64,10 +64,10 @@ def check(
         table.add_row(item.name, f"{item.found:,}", *compared)
     for column, values in corpus.meta.items():
         for value, count in sorted(Counter(values).items()):
-            table.add_row(Text(f"{column} {value}"), f"{count:,}", *(("", "") if paper else ()))
+            table.add_row(f"{column} {value}", f"{count:,}", *(("", "") if paper else ()))
     out.print(table)
     for quirk in corpora.find_quirks(corpus):
-        out.print(Text(f"Worth a look: {quirk}."))
+        out.print(f"Worth a look: {quirk}.")
     if not paper:
         out.print("Not compared with the paper: this is a corpus of its own.")
     elif differing:

@@ -64,7 +64,7 @@ def doctor(
         return
     for number, gpu in enumerate(gpus):
         free, memory = gpu.free / GIGABYTE, gpu.memory / GIGABYTE
-        out.print(f"GPU {number}: {gpu.name}, {free:,.0f} of {memory:,.0f} GB free", markup=False)
+        out.print(f"GPU {number}: {gpu.name}, {free:,.0f} of {memory:,.0f} GB free")
     if not gpus:
         out.print("No GPU that PyTorch sees. Models of a few hundred million parameters run here.")
     caption = "Computed from models.yml. No model of this table was run by this project."
@@ -129,5 +129,5 @@ def serving(
     if gpus is None and each is None:
         err.print("For GPUs of 80 GB, as none is seen here: --memory or --gpus say otherwise.")
     err.print("This project has no GPU: neither this command nor the model was run by it.")
-    err.print(f"Then: {shlex.join(ask)}", markup=False)
+    err.print(f"Then: {shlex.join(ask)}")
     err.print("With --prompt append, another run, only the new turns of a question are computed.")

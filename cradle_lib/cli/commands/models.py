@@ -58,7 +58,7 @@ def show(as_json: opt.Json = False) -> None:
         table.add_row(other["id"], "no entry", "\n".join(other["runs"]))
     out.print(table)
     for fault in registry.faults.values():
-        err.print(f"Can't be used: {fault}", markup=False)
+        err.print(f"Can't be used: {fault}")
 
 
 @app.command()

@@ -20,7 +20,7 @@ def show() -> None:
     """List the prompt templates with their hashes."""
     for name, path in template_files().items():
         template = load_template(name, slots=None)
-        out.print(f"{name}  {template.hash}  {paths.shown(path)}", markup=False)
+        out.print(f"{name}  {template.hash}  {paths.shown(path)}")
 
 
 @app.command("show")
@@ -32,7 +32,7 @@ def text(name: Annotated[str, typer.Argument(help="Name of a template.")]) -> No
             f"no prompt template {name!r}; there are: {', '.join(template_files())}. "
             "`cradle prompts list` shows them."
         )
-    out.print(path.read_text(encoding="utf-8"), markup=False, highlight=False, soft_wrap=True)
+    out.print(path.read_text(encoding="utf-8"))
 
 
 @app.command("import")
@@ -42,5 +42,5 @@ def from_latex(
 ) -> None:
     """Turn the paper's LaTeX prompt files, for those who have them, into templates."""
     for path in import_latex(folder, name):
-        out.print(f"Imported {path.stem}: {paths.shown(path)}", markup=False)
+        out.print(f"Imported {path.stem}: {paths.shown(path)}")
     out.print("Choose one with `prompt:` in models.yml. Git ignores them.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -129,8 +128,7 @@ def infer(
                         device_map=device_map,
                         concurrency=concurrency,
                         batch=batch,
-                        # It may quote a service, whose words are no markup.
-                        notice=partial(err.print, markup=False),
+                        notice=err.print,
                     ),
                     progress=bar.show,
                     consent=bar.agree,
@@ -184,7 +182,7 @@ def join(
     if as_json:
         print_json({"journal": str(target), "shards": len(shards)})
         return
-    out.print(f"{len(shards)} shards. Journal: {paths.shown(target)}", markup=False)
+    out.print(f"{len(shards)} shards. Journal: {paths.shown(target)}")
 
 
 def _show_next(journal: Path, corpus: Corpus, shard: str | None, *, whole: bool) -> None:
@@ -194,20 +192,20 @@ def _show_next(journal: Path, corpus: Corpus, shard: str | None, *, whole: bool)
         when = f", when all {shard.partition('/')[2]} shards are made"
     words = ["cradle", "score", paths.shown(journal), *corpus_options(corpus)]
     words += [] if whole else ["--partial"]
-    out.print(f"Next{when}: {shlex.join(words)}", markup=False)
+    out.print(f"Next{when}: {shlex.join(words)}")
 
 
 def _show_outcomes(journal: Path, to: Console) -> bool:
     """Prints what became of the questions in a journal; gives whether that is a success."""
     answers = read_journal(journal)[1]
     counts = Counter(prediction.outcome for prediction in answers)
-    to.print(f"Journal: {paths.shown(journal)}", markup=False)
+    to.print(f"Journal: {paths.shown(journal)}")
     told = ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in OUTCOMES)
     to.print(f"{len(answers):,} user turns: {told}.")
     reasons = Counter(p.reason for p in answers if p.outcome is Outcome.FAILED and p.reason)
     if reasons:
         [(reason, number)] = reasons.most_common(1)
-        err.print(f"Failed {number:,} times: {reason}", markup=False)
+        err.print(f"Failed {number:,} times: {reason}")
     if counts[Outcome.FAILED]:
         err.print("The same command asks the questions that failed again.")
     if answers and not counts[Outcome.OK]:
@@ -245,7 +243,7 @@ def score(
     for name in OVERALL:
         cells = [percent(*map(float, results[level].estimate(name))) for level in LEVELS]
         table.add_row(name.replace("_", " "), *cells, end_section=name == "jaccard")
-    out.print(table, markup=False)
+    out.print(table)
     turns = results["turn"]
     unusable = {name: n for name, n in turns.outcomes.items() if n and name != "ok"}
     out.print(
@@ -253,6 +251,6 @@ def score(
     )
     missing = (gap(predictions.corpus, need) for need in dict.fromkeys(NEEDED.values()))
     for why in dict.fromkeys(sentence for sentence in missing if sentence):
-        out.print(f"{why}: its precision, recall and F1 say nothing.", markup=False)
+        out.print(f"{why}: its precision, recall and F1 say nothing.")
     for level in LEVELS:
-        out.print(str(results[level].signature), markup=False)
+        out.print(str(results[level].signature))

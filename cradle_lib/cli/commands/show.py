@@ -51,8 +51,7 @@ def show(
         out.print(text)
     err.print(
         f"--- {record.name} answered ({answer.outcome}, tagged {format_mask(answer.mask)}; gold "
-        f"{format_mask(gold)}):",
-        markup=False,
+        f"{format_mask(gold)}):"
     )
     for text in answer.answer.split("\n"):
         out.print(text)

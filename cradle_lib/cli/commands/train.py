@@ -98,7 +98,7 @@ def train(
             test=splits[1],
             shared=shared,
             progress=show,
-            notice=lambda sentence: err.print(sentence, markup=False),
+            notice=err.print,
         )
     _show(trained, as_json)
 
