@@ -33,10 +33,13 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
 
 
-def test_outputs_of_another_corpus_or_content_or_of_nobody_are_removed(project: Project) -> None:
-    mine = BookCorpus(str(project.root / "mine.csv"))
-    other = BookCorpus(str(project.root / "other.csv"))
+def corpora(project: Project) -> list[BookCorpus]:
     write(project.root / "other.csv", "two")
+    return [BookCorpus(str(project.root / name)) for name in ("mine.csv", "other.csv")]
+
+
+def test_outputs_of_another_corpus_or_content_or_of_nobody_are_removed(project: Project) -> None:
+    mine, other = corpora(project)
     html = project.root / "book/_build/html"
     page, latex = html / "page.html", project.root / "book/_build/latex/book.tex"
 
@@ -64,8 +67,7 @@ def test_outputs_of_another_corpus_or_content_or_of_nobody_are_removed(project: 
 
 
 def test_what_was_made_of_one_corpus_comes_back_with_it(project: Project) -> None:
-    write(project.root / "other.csv", "two")
-    mine, other = (BookCorpus(str(project.root / name)) for name in ("mine.csv", "other.csv"))
+    mine, other = corpora(project)
     html = project.root / "book/_build/html"
     page = html / "results.html"
     shared = executed(project, "shared", notebook="x")
@@ -98,8 +100,7 @@ def test_what_was_made_of_one_corpus_comes_back_with_it(project: Project) -> Non
 
 
 def test_what_was_not_put_aside_whole_does_not_come_back(project: Project) -> None:
-    write(project.root / "other.csv", "two")
-    mine, other = (BookCorpus(str(project.root / name)) for name in ("mine.csv", "other.csv"))
+    mine, other = corpora(project)
     html = project.root / "book/_build/html"
     claim(project, mine, html)
     write(html / "page.html", "mine")
