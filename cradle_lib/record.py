@@ -215,6 +215,12 @@ class Record(BaseModel):
             name: value for name in _IF_SET if (value := getattr(self, name)) is not None
         }
 
+    def differences(self, other: Record) -> list[tuple[str, Any, Any]]:
+        """Names the settings that differ, each with the value here and there."""
+        here, there = self.settings, other.settings
+        pairs = [(name, here.get(name), there.get(name)) for name in here | there]
+        return [(name, one, two) for name, one, two in pairs if one != two]
+
     @property
     def identity(self) -> str:
         """Sixteen hexadecimal digits over :attr:`settings`."""

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any
-
-from cradle_lib.detection.api.faults import Fault, fault_of_error
-from cradle_lib.errors import EngineError
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,41 +85,3 @@ def span(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
-
-
-async def attempt(
-    call: Callable[[], Awaitable[Any]],
-    sdk: Any,
-    patience: Patience,
-    complain: Callable[[str], EngineError],
-) -> Any:
-    """Makes a call about a batch, again where that may help.
-
-    Args:
-        call: Makes it once.
-        sdk: The SDK whose errors may come.
-        patience: How often, and how long each may take.
-        complain: Makes the error of a reason.
-
-    Returns:
-        What the call brought.
-
-    Raises:
-        EngineError: If it does not help.
-    """
-    for number in range(1, patience.attempts + 1):
-        try:
-            async with asyncio.timeout(patience.deadline):
-                return await call()
-        except TimeoutError:
-            fault = Fault("retry", f"no answer within {patience.deadline:g} s")
-        except Exception as error:
-            known = fault_of_error(sdk, error)
-            if known is None:
-                raise
-            fault = known
-        if fault.kind != "retry" or number == patience.attempts:
-            break
-        pause = patience.base * 2.0 ** (number - 1)
-        await asyncio.sleep(min(pause if fault.wait is None else fault.wait, patience.cap))
-    raise complain(fault.reason)

@@ -31,7 +31,7 @@ from cradle_lib.detection.api.dispatch import Dispatcher
 from cradle_lib.detection.api.faults import Fault, Reply, fault_of_error, fault_of_status
 from cradle_lib.detection.api.keys import Redactor, find_key
 from cradle_lib.detection.api.parameters import Parameters
-from cradle_lib.detection.api.patience import Patience, attempt
+from cradle_lib.detection.api.patience import Patience
 from cradle_lib.detection.api.proxy import find_proxy, place_of
 from cradle_lib.detection.api.replies import one_line
 from cradle_lib.detection.api.served import affinity, require_served, served_names
@@ -267,15 +267,31 @@ class Remote(Engine, Provider):
         )
 
     async def _attempt(self, call: Callable[[], Awaitable[Any]]) -> Any:
-        """Makes a call about a batch, again where that may help."""
+        """Makes a call about a batch, again where that may help.
 
-        def complain(reason: str) -> EngineError:
-            return EngineError(
-                f"{self.model.name}: the batch interface of {self._place}: {self._clean(reason)}. "
-                "What was sent is kept: run the same command again."
-            )
-
-        return await attempt(call, self._sdk, self.patience, complain)
+        Raises:
+            EngineError: If it does not help.
+        """
+        patience = self.patience
+        for number in range(1, patience.attempts + 1):
+            try:
+                async with asyncio.timeout(patience.deadline):
+                    return await call()
+            except TimeoutError:
+                fault = Fault("retry", f"no answer within {patience.deadline:g} s")
+            except Exception as error:
+                known = fault_of_error(self._sdk, error)
+                if known is None:
+                    raise
+                fault = known
+            if fault.kind != "retry" or number == patience.attempts:
+                break
+            pause = patience.base * 2.0 ** (number - 1)
+            await asyncio.sleep(min(pause if fault.wait is None else fault.wait, patience.cap))
+        raise EngineError(
+            f"{self.model.name}: the batch interface of {self._place}: "
+            f"{self._clean(fault.reason)}. What was sent is kept: run the same command again."
+        )
 
     def result(self, reply: object, status: int = 200) -> Answer | Fault:
         """Reads the result of one question of a batch.

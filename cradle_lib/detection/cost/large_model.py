@@ -18,9 +18,7 @@ from cradle_lib.detection.cost.arithmetic import (
     workload,
 )
 from cradle_lib.detection.journals.journal import read_journal
-from cradle_lib.detection.journals.places import journal_files
-from cradle_lib.detection.models.specs import resolve
-from cradle_lib.detection.runs import find_journal
+from cradle_lib.detection.journals.stored_answers import run_files
 
 
 def large_model_costs(corpus: Corpus, model: str) -> pd.DataFrame:
@@ -44,10 +42,8 @@ def large_model_costs(corpus: Corpus, model: str) -> pd.DataFrame:
     Raises:
         CradleError: If there is no such model, or its journal does not count tokens.
     """
-    path = find_journal(resolve(model), corpus)
     rows = {}
-    if path is not None:
-        files = journal_files(path, partial=True)
+    if files := run_files(model, corpus):
         work = workload([answer for file in files for answer in read_journal(file)[1]])
         together = lanes(work, QWEN3_32B, H200)
         rows = {

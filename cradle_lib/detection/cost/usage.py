@@ -8,9 +8,8 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection.cost.estimate import estimate_cost
 from cradle_lib.detection.cost.money import Usage, told, total
 from cradle_lib.detection.journals.journal import read_answers
-from cradle_lib.detection.journals.places import journal_files
+from cradle_lib.detection.journals.stored_answers import run_files
 from cradle_lib.detection.models.specs import resolve
-from cradle_lib.detection.runs import find_journal
 from cradle_lib.record import History
 
 
@@ -40,8 +39,7 @@ def run_usage(model: str, corpus: Corpus, history: History = "self") -> pd.DataF
         CradleError: If there is no such model, or tokens can't be counted on this machine.
     """
     entry = resolve(model)
-    path = find_journal(entry, corpus, history)
-    files = journal_files(path, partial=True) if path else []
+    files = run_files(model, corpus, history)
     answers = [answer for file in files for answer in read_answers(file)[1]]
     used = told(answers)
     rows: list[tuple[str, int, int, Usage]] = []

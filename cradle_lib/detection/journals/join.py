@@ -96,11 +96,9 @@ def _in_order(shards: Sequence[Path], records: Sequence[Record]) -> list[int]:
             raise JournalError(f"{paths.shown(path)}: is no shard, but a run by itself.")
         index, count = parse_shard(record.shard)
         if record.identity != first.identity:
-            here, there = record.settings, first.settings
             other = "; ".join(
-                f"{name} is {here.get(name)!r:.80}, there {there.get(name)!r:.80}"
-                for name in here | there
-                if here.get(name) != there.get(name)
+                f"{name} is {here!r:.80}, there {there!r:.80}"
+                for name, here, there in record.differences(first)
             )
             raise JournalError(
                 f"{paths.shown(path)}: belongs to another run than {paths.shown(shards[0])}: "

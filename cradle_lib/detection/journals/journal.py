@@ -252,10 +252,9 @@ def _require_void(stored: Sequence[Prediction], before: Record, now: Record, pat
     """Refuses other settings, unless every question before them failed."""
     if all(prediction.outcome is Outcome.FAILED for prediction in stored):
         return
-    there, here = before.settings, now.settings
-    differing = [name for name in there | here if there.get(name) != here.get(name)]
     details = "; ".join(
-        f"{n} is {there.get(n)!r} there and {here.get(n)!r} here" for n in differing
+        f"{name} is {there!r} there and {here!r} here"
+        for name, there, here in before.differences(now)
     )
     raise OtherRunError(
         f"{paths.shown(path)}: this journal belongs to another run: {details}. "

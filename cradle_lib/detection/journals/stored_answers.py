@@ -56,7 +56,7 @@ def stored_answers(
     """
     rows: list[dict[str, Any]] = []
     for name in models:
-        for file in _files(name, corpus, history):
+        for file in run_files(name, corpus, history):
             record, answers = read_journal(file)
             rows += [
                 {
@@ -97,12 +97,19 @@ def stored_records(
     records = {
         name: read_journal(files[0])[0].to_frame().set_index("field")["content"]
         for name in models
-        if (files := _files(name, corpus, history))
+        if (files := run_files(name, corpus, history))
     }
     return pd.DataFrame(records).rename_axis("field")
 
 
-def _files(name: str, corpus: Corpus, history: History) -> list[Path]:
+def run_files(name: str, corpus: Corpus, history: History = "self") -> list[Path]:
+    """Lists the journals of a run, of its shards so far or of none.
+
+    Args:
+        name: Id in the registry, a spec, or the path of a journal.
+        corpus: The corpus that it was over.
+        history: Whose tags it saw.
+    """
     if name.endswith(".jsonl"):
         return [file for file in [paths.ROOT / name] if file.exists()]
     path = find_journal(resolve(name), corpus, history)
