@@ -140,28 +140,33 @@ def write(
         (err if as_json else out).print("The phrase bank costs nothing, and sends nothing.")
     if estimate:
         return
+    others = [load_corpus(name) for name in against or ()]
     if place is not None:
         tally = Tally([folder / "journal.jsonl"])
         one_task(context, place, folder, lambda: tally(0))
-    with run_bar(writer, "dialogues", yes=yes) as bar:
-        made = construction.construct(
-            found,
-            writer=model,
-            plans=planned,
-            seed=seed,
-            attempts=attempts,
-            against=[load_corpus(name) for name in against or ()],
-            out=folder,
-            options=Options(
-                device=device,
-                concurrency=concurrency,
-                batches=folder / "batches.jsonl" if batches else None,
-                notice=err.print,
-            ),
-            progress=bar.show,
-            consent=bar.agree,
-            max_cost=max_cost,
-        )
+    if place is not None and model != construction.PHRASE_BANK:
+        # Nothing is asked from here: what failed there would be asked again without a GPU.
+        made = construction.load_construction(folder, found, others)
+    else:
+        with run_bar(writer, "dialogues", yes=yes) as bar:
+            made = construction.construct(
+                found,
+                writer=model,
+                plans=planned,
+                seed=seed,
+                attempts=attempts,
+                against=others,
+                out=folder,
+                options=Options(
+                    device=device,
+                    concurrency=concurrency,
+                    batches=folder / "batches.jsonl" if batches else None,
+                    notice=err.print,
+                ),
+                progress=bar.show,
+                consent=bar.agree,
+                max_cost=max_cost,
+            )
     if as_json:
         content = {
             "plans": len(made.outcomes),

@@ -171,7 +171,6 @@ def have_written(
             for plan, post in pairs
             for place, size in longest_request(plan, post, attempts).items()
         },
-        # A dialogue takes a model many times as long as a label.
         options=options,
         progress=progress,
         consent=consent,
