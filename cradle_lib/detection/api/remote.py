@@ -230,26 +230,34 @@ class Remote(Engine, Provider):
         clock = asyncio.get_running_loop().time
         sent, dropped = self._parameters.sent, self._parameters.dropped
         started = clock()
+        reply = await self._once(
+            lambda: self._client.post(
+                self._address,
+                body=self.body(prompt, sent),
+                cast_to=object,
+                # Text goes to the host that was agreed to, and not where that one points.
+                options={"follow_redirects": False, "headers": affinity(self.model, prompt)},
+            )
+        )
         found: Answer | Fault
+        if isinstance(reply, Fault):
+            found = self._judged(reply, sent)
+        else:
+            found = self._cleaned(self.read(reply))
+        return Reply(found, clock() - started, dropped)
+
+    async def _once(self, call: Callable[[], Awaitable[Any]]) -> Any:
+        """Gives what a call brings within its deadline, or why it brought nothing."""
         try:
             async with asyncio.timeout(self.patience.deadline):
-                reply = await self._client.post(
-                    self._address,
-                    body=self.body(prompt, sent),
-                    cast_to=object,
-                    # Text goes to the host that was agreed to, and not where that one points.
-                    options={"follow_redirects": False, "headers": affinity(self.model, prompt)},
-                )
+                return await call()
         except TimeoutError:
-            found = Fault("retry", f"no answer within {self.patience.deadline:g} s")
+            return Fault("retry", f"no answer within {self.patience.deadline:g} s")
         except Exception as error:
             fault = fault_of_error(self._sdk, error)
             if fault is None:
                 raise
-            found = self._judged(fault, sent)
-        else:
-            found = self._cleaned(self.read(reply))
-        return Reply(found, clock() - started, dropped)
+            return fault
 
     def _judged(self, fault: Fault, sent: dict[str, Any]) -> Fault:
         """Leaves a parameter out from now on if that was the trouble."""
@@ -274,23 +282,16 @@ class Remote(Engine, Provider):
         """
         patience = self.patience
         for number in range(1, patience.attempts + 1):
-            try:
-                async with asyncio.timeout(patience.deadline):
-                    return await call()
-            except TimeoutError:
-                fault = Fault("retry", f"no answer within {patience.deadline:g} s")
-            except Exception as error:
-                known = fault_of_error(self._sdk, error)
-                if known is None:
-                    raise
-                fault = known
-            if fault.kind != "retry" or number == patience.attempts:
+            found = await self._once(call)
+            if not isinstance(found, Fault):
+                return found
+            if found.kind != "retry" or number == patience.attempts:
                 break
             pause = patience.base * 2.0 ** (number - 1)
-            await asyncio.sleep(min(pause if fault.wait is None else fault.wait, patience.cap))
+            await asyncio.sleep(min(pause if found.wait is None else found.wait, patience.cap))
         raise EngineError(
             f"{self.model.name}: the batch interface of {self._place}: "
-            f"{self._clean(fault.reason)}. What was sent is kept: run the same command again."
+            f"{self._clean(found.reason)}. What was sent is kept: run the same command again."
         )
 
     def result(self, reply: object, status: int = 200) -> Answer | Fault:
