@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping
+from copy import copy
 from typing import Any, Final
 
 from cradle_lib.detection.api.batches import Intent, with_token
@@ -100,6 +101,7 @@ class AnthropicMessages(Remote):
 
     async def results(self, batch: str) -> AsyncIterator[tuple[str, Answer | Fault]]:
         """Reads the results, from the address that was agreed to and no other."""
+        made = copy(self._parameters)
         content = await self._client.get(
             f"{self.base}/v1/messages/batches/{batch}/results",
             cast_to=str,
@@ -111,10 +113,10 @@ class AnthropicMessages(Remote):
             became = self._clean(str(look(result, "type")))
             found: Answer | Fault = Fault("failed", f"the batch left it {became}")
             if became == "succeeded":
-                found = self.result(look(result, "message"))
+                found = self.result(made, look(result, "message"))
             elif became == "errored":
                 kind = look(result, "error", "error", "type") or look(result, "error", "type")
-                found = self.result(look(result, "error"), _STATUS.get(str(kind), 500))
+                found = self.result(made, look(result, "error"), _STATUS.get(str(kind), 500))
             yield str(look(reply, "custom_id")), found
 
     def read(self, reply: object) -> Answer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import AsyncIterator, Mapping
+from copy import copy
 from typing import Any, Final
 
 from cradle_lib.detection.api.batches import BatchRefusedError, Intent, with_token
@@ -111,6 +112,7 @@ class OpenAIChat(Remote):
         Raises:
             EngineError: If the batch was refused as a whole.
         """
+        made = copy(self._parameters)
         found = await self._client.batches.retrieve(batch)
         files = [name for name in (found.output_file_id, found.error_file_id) if name]
         if found.status == "failed":
@@ -122,10 +124,9 @@ class OpenAIChat(Remote):
             for line in filter(str.strip, content.text.split("\n")):
                 reply = json.loads(line)
                 response = look(reply, "response") or {"status_code": 500, "body": reply}
-                yield (
-                    str(look(reply, "custom_id")),
-                    self.result(look(response, "body"), tokens(response, "status_code") or 500),
-                )
+                status = tokens(response, "status_code") or 500
+                result = self.result(made, look(response, "body"), status)
+                yield str(look(reply, "custom_id")), result
 
     def read(self, reply: object) -> Answer:
         """Reads a chat completion."""

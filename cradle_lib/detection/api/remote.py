@@ -294,14 +294,15 @@ class Remote(Engine, Provider):
             f"{self._clean(found.reason)}. What was sent is kept: run the same command again."
         )
 
-    def result(self, reply: object, status: int = 200) -> Answer | Fault:
+    def result(self, made: Parameters, reply: object, status: int = 200) -> Answer | Fault:
         """Reads the result of one question of a batch.
 
         Args:
+            made: The parameters of all its questions.
             reply: The body that a call of its own would have brought.
             status: Its HTTP status.
         """
-        sent, dropped = self._parameters.sent, self._parameters.dropped
+        sent, dropped = made.sent, made.dropped
         if status != 200:
             return self._judged(fault_of_status(status, {}, reply), sent)
         return replace(self._cleaned(self.read(reply)), dropped=dropped)

@@ -25,6 +25,7 @@ class BatchServer(Loopback):
         faults: Makes a call fail: ``(method, path, number of call)`` to an HTTP status, 0 for none,
             -1 for a connection that is cut at once, -2 for one that is cut when all is done.
         refuse: Whether every batch is refused as a whole.
+        said: The message of an error.
     """
 
     def __init__(
@@ -33,8 +34,10 @@ class BatchServer(Loopback):
         looks: int = 1,
         faults: Callable[[str, str, int], int] = lambda *_: 0,
         refuse: bool = False,
+        said: str = "planted",
     ) -> None:
         self.write, self.looks, self.faults, self.refuse = write, looks, faults, refuse
+        self.said = said
         self.files: dict[str, str] = {}
         self.batches: dict[str, dict[str, Any]] = {}
         self.asked: dict[str, int] = {}
@@ -183,7 +186,7 @@ class BatchServer(Loopback):
         }
 
     def _error(self, key: str, status: int) -> dict[str, Any]:
-        body = {"error": {"message": "planted", "type": "invalid_request_error"}}
+        body = {"error": {"message": self.said, "type": "invalid_request_error"}}
         return {
             "id": "r",
             "custom_id": key,
@@ -226,7 +229,7 @@ class BatchServer(Loopback):
                 }
                 result = {"type": "succeeded", "message": message}
             elif isinstance(found, int):
-                inner = {"type": "invalid_request_error", "message": "planted"}
+                inner = {"type": "invalid_request_error", "message": self.said}
                 result = {"type": "errored", "error": {"type": "error", "error": inner}}
             lines.append({"custom_id": key, "result": result})
         return lines

@@ -31,9 +31,11 @@ def run(
     dialogues: int = 3,
     turns: int = 2,
     concurrency: int = 100,
+    **decoding: float,
 ) -> list[Prediction]:
     found: list[Prediction] = []
-    engine = make_remote(make_model(sdk, server.url), FAST, concurrency, batches=path)
+    model = make_model(sdk, server.url, **decoding)
+    engine = make_remote(model, FAST, concurrency, batches=path)
     engine.answer_all(sessions(long_corpus(dialogues, turns), stored), found.append)
     return found
 
@@ -151,6 +153,17 @@ def test_what_a_batch_leaves_fails_and_is_asked_again(sdk: str, tmp_path: Path) 
         assert sorted(p.outcome for p in first) == ["failed", "failed", "ok"]
         again = run(sdk, server, path, stored=first, turns=1)
         assert [p.outcome for p in again] == ["ok", "ok"]
+
+
+@pytest.mark.parametrize("sdk", SDKS)
+def test_all_questions_of_a_parameter_that_is_not_taken_are_asked_again_without_it(
+    sdk: str, tmp_path: Path
+) -> None:
+    said = "temperature is deprecated for this model."
+    with BatchServer(lambda _, times: "none" if times else 400, said=said) as server:
+        found = run(sdk, server, tmp_path / "ids.jsonl", turns=1, temperature=0.0)
+        assert [(p.outcome, p.dropped) for p in found] == [(Outcome.OK, ("temperature",))] * 3
+        assert len(server.batches) == 2
 
 
 def test_a_batch_that_is_refused_stops_the_run_and_is_not_waited_for_again(tmp_path: Path) -> None:
