@@ -19,7 +19,7 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.detection.api.replies import believed, finished, refused
+from cradle_lib.detection.api.replies import finished
 from cradle_lib.detection.journals.lines import to_line
 from cradle_lib.detection.session import Answer, Session
 from cradle_lib.exchange.inspect_lines import ANSWERS, aligned, read_answers
@@ -107,21 +107,24 @@ def turn_by_turn() -> Solver:
 
 
 def _answer(output: ModelOutput) -> Answer:
-    text, usage = output.completion, output.usage
+    usage = output.usage
     counts: dict[str, int | None] = {}
     if usage is not None:
         read, written = usage.input_tokens_cache_read or 0, usage.input_tokens_cache_write or 0
-        counts = believed(
-            text,
-            tokens_in=usage.input_tokens + read + written,
-            tokens_cached=read,
-            tokens_written=written,
-            tokens_out=usage.output_tokens,
-        )
-    cut = "cut at its limit of tokens" if output.stop_reason in _CUT else None
-    answer = finished(text, cut=cut, served=output.model, **counts)
-    answer = replace(answer, seconds=output.time or 0.0)
-    return refused(answer, "content filter") if output.stop_reason == "content_filter" else answer
+        counts = {
+            "tokens_in": usage.input_tokens + read + written,
+            "tokens_cached": read,
+            "tokens_written": written,
+            "tokens_out": usage.output_tokens,
+        }
+    answer = finished(
+        output.completion,
+        cut="cut at its limit of tokens" if output.stop_reason in _CUT else None,
+        declined="content filter" if output.stop_reason == "content_filter" else None,
+        served=output.model,
+        **counts,
+    )
+    return replace(answer, seconds=output.time or 0.0)
 
 
 @metric

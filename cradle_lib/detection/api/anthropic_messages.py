@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Mapping
-from copy import copy
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
-from cradle_lib.detection.api.batches import Intent, with_token
-from cradle_lib.detection.api.faults import Fault
+from cradle_lib.detection.api.faults import Fault, fault_of_status
 from cradle_lib.detection.api.remote import Remote
-from cradle_lib.detection.api.replies import (
-    believed,
-    finished,
-    look,
-    refused,
-    text_of,
-    tokens,
-    unreadable,
-)
+from cradle_lib.detection.api.replies import finished, look, text_of, tokens, unreadable
 from cradle_lib.detection.session import Answer, Prompt
 
 # The version that still knows a temperature, which the paper sets to 0; the SDK's own
@@ -52,45 +42,34 @@ class AnthropicMessages(Remote):
         beginnings they have seen, and some of them join blocks with a line break, which
         would change the text: they get no blocks.
         """
-        settings: dict[str, Any] = {
+        return {
             "max_tokens": self.decoding.max_new_tokens,
             "temperature": self.decoding.temperature,
             "seed": self.decoding.seed,
             "cache_control": {"type": "ephemeral"} if self.model.base_url is None else None,
         }
-        told = {name: value for name, value in settings.items() if value is not None}
-        return told | self.decoding.extra
 
-    def body(self, prompt: Prompt, settings: dict[str, Any]) -> dict[str, Any]:
+    def body(self, prompt: Prompt) -> dict[str, Any]:
         """Makes the body of a call, with the marks of the cache where they belong."""
-        rest = dict(settings)
+        rest = dict(self._parameters.sent)
         mark = rest.pop("cache_control", None)
         messages: list[dict[str, Any]] = list(prompt.messages)
         if mark is not None:
             messages[-1] = {**messages[-1], "content": _marked(prompt.blocks, mark)}
         return {"model": self.model.weights, "messages": messages, **rest}
 
-    async def submit(self, asked: Mapping[str, Prompt], token: str) -> str:
+    async def submit(self, bodies: Mapping[str, dict[str, Any]], token: str) -> str:
         """Sends the questions as one batch."""
-        requests = [
-            {
-                "custom_id": with_token(key, token),
-                "params": self.body(prompt, self._parameters.sent),
-            }
-            for key, prompt in asked.items()
-        ]
+        requests = [{"custom_id": name, "params": body} for name, body in bodies.items()]
         return str((await self._client.messages.batches.create(requests=requests)).id)
 
-    async def perhaps(self, intent: Intent) -> list[str]:
-        """Lists the batches of as many questions: what they carry, only their results tell.
-
-        The newest stand first.
-        """
+    async def perhaps(self, token: str, questions: int, since: datetime) -> list[str]:
+        """Lists the batches of as many questions: what they carry, only their results tell."""
         found = []
         async for batch in self._client.messages.batches.list(limit=100):
-            if batch.created_at < intent.since:
+            if batch.created_at < since:
                 break
-            if sum(batch.request_counts.to_dict().values()) == intent.questions:
+            if sum(batch.request_counts.to_dict().values()) == questions:
                 found.append(str(batch.id))
         return found
 
@@ -99,25 +78,21 @@ class AnthropicMessages(Remote):
         found = await self._client.messages.batches.retrieve(batch)
         return bool(found.processing_status == "ended")
 
-    async def results(self, batch: str) -> AsyncIterator[tuple[str, Answer | Fault]]:
+    async def contents(self, batch: str) -> list[str]:
         """Reads the results, from the address that was agreed to and no other."""
-        made = copy(self._parameters)
-        content = await self._client.get(
-            f"{self.base}/v1/messages/batches/{batch}/results",
-            cast_to=str,
-            options={"follow_redirects": False},
-        )
-        for line in filter(str.strip, content.split("\n")):
-            reply = json.loads(line)
-            result = look(reply, "result")
-            became = self._clean(str(look(result, "type")))
-            found: Answer | Fault = Fault("failed", f"the batch left it {became}")
-            if became == "succeeded":
-                found = self.result(made, look(result, "message"))
-            elif became == "errored":
-                kind = look(result, "error", "error", "type") or look(result, "error", "type")
-                found = self.result(made, look(result, "error"), _STATUS.get(str(kind), 500))
-            yield str(look(reply, "custom_id")), found
+        return [await self._get(f"{self.base}/v1/messages/batches/{batch}/results", str)]
+
+    def result(self, line: object) -> object:
+        """Takes the message, or the error as that of a call of its own."""
+        found = look(line, "result")
+        became = look(found, "type")
+        if became == "succeeded":
+            return look(found, "message")
+        if became == "errored":
+            error = look(found, "error")
+            kind = look(error, "error", "type") or look(error, "type")
+            return fault_of_status(_STATUS.get(str(kind), 500), {}, error)
+        return Fault("failed", f"the batch left it {became}")
 
     def read(self, reply: object) -> Answer:
         """Reads a message; prompt tokens are counted with those read from or written to a cache."""
@@ -127,25 +102,19 @@ class AnthropicMessages(Remote):
         fresh = tokens(reply, "usage", "input_tokens")
         cached = tokens(reply, "usage", "cache_read_input_tokens")
         written = tokens(reply, "usage", "cache_creation_input_tokens")
-        wrote = text_of(content)
-        counts = believed(
-            wrote,
+        ended = str(look(reply, "stop_reason"))
+        explained = look(reply, "stop_details", "explanation") or "declined"
+        cut, served = _CUT.get(ended), look(reply, "model")
+        return finished(
+            text_of(content),
+            cut=cut and cut.format(self.decoding.max_new_tokens),
+            declined=explained if ended == "refusal" else None,
+            served=served if isinstance(served, str) else None,
             tokens_in=None if fresh is None else fresh + (cached or 0) + (written or 0),
             tokens_cached=cached,
             tokens_written=written,
             tokens_out=tokens(reply, "usage", "output_tokens"),
         )
-        ended = str(look(reply, "stop_reason"))
-        cut, served = _CUT.get(ended), look(reply, "model")
-        answer = finished(
-            wrote,
-            cut=cut and cut.format(self.decoding.max_new_tokens),
-            served=served if isinstance(served, str) else None,
-            **counts,
-        )
-        if ended == "refusal":
-            return refused(answer, look(reply, "stop_details", "explanation") or "declined")
-        return answer
 
 
 def _marked(blocks: list[str], mark: dict[str, str]) -> list[dict[str, Any]]:

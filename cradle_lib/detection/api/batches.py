@@ -14,30 +14,30 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any, Final, Protocol
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import TypeAdapter
 
 from cradle_lib import paths, strict_json
 from cradle_lib.detection.api.faults import Fault
+from cradle_lib.detection.api.replies import look
 from cradle_lib.detection.engine import Emit, Questions
-from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError, JournalError
 from cradle_lib.files import read_bounded, replacing
 
+if TYPE_CHECKING:
+    from cradle_lib.detection.api.remote import Remote
+
 # Fewer than either provider takes; a batch that is too large is refused as a whole.
 MOST: Final = 10_000
-_POLL: Final = 30.0
 # The file of ids: 32 letters a question.
 _LARGEST: Final = 1 << 28
 _IDS: Final = TypeAdapter(dict[str, str | list[str]])
-
-
 # How far a provider's clock may be behind this machine's.
 _CLOCKS: Final = timedelta(hours=1)
 
@@ -46,71 +46,25 @@ class BatchRefusedError(EngineError):
     """A batch that the provider refused as a whole."""
 
 
-class _PerhapsSentError(Exception):
-    """A batch was sent whose id did not come, and the provider has one that may be it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Intent:
-    """A batch that is to be sent, or was.
-
-    Attributes:
-        token: What it carries, and no other.
-        questions: How many it has.
-        since: No batch that was made before this time is it.
-    """
-
-    token: str
-    questions: int
-    since: datetime
-
-
-class Provider(Protocol):
-    """What an engine does for its batches, with its own SDK."""
-
-    async def submit(self, asked: Mapping[str, Prompt], token: str) -> str:
-        """Sends questions, by their ids, as one batch that carries a token; gives its id."""
-
-    async def perhaps(self, intent: Intent) -> list[str]:
-        """Lists the batches that may be one that was sent, as far as their list tells."""
-
-    async def ended(self, batch: str) -> bool:
-        """Whether a batch is finished, in whatever way."""
-
-    def results(self, batch: str) -> AsyncIterator[tuple[str, Answer | Fault]]:
-        """Gives what came of each question of a finished batch, by its id."""
-
-
 class Batches:
     """Leads one start of a run through batches; stands in the place of the dispatcher.
 
+    A file keeps their ids, one JSON object a line: the token and the questions of the batch that is
+    to be sent, its id when it came, and the id again when its answers are taken. So the last line
+    says what an earlier start left open.
+
     Args:
-        name: The model's name, as sentences have it.
-        path: File that keeps the ids of batches, one JSON object a line.
-        limit: Questions in one batch at most.
-        provider: What sends and fetches batches.
-        attempt: Makes a call, again where that may help.
+        service: What is asked.
         emit: Takes each prediction.
-        notice: Takes a sentence for the user.
-        poll: Seconds between two looks at a batch.
     """
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        path: Path,
-        limit: int,
-        provider: Provider,
-        attempt: Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]],
-        emit: Emit,
-        notice: Callable[[str], None],
-        poll: float = _POLL,
-    ) -> None:
+    def __init__(self, service: Remote, emit: Emit) -> None:
+        assert service.options.batches is not None
         self.error: EngineError | None = None
-        self._name, self._path, self._limit, self._poll = name, path, max(limit, 1), poll
-        self._provider, self._attempt = provider, attempt
-        self._emit, self._notice = emit, notice
+        self._service, self._emit, self._patience = service, emit, service.patience
+        self._path = service.options.batches
+        self._limit = max(1, min(service.options.concurrency, MOST))
+        self._lines: list[dict[str, Any]] = []
         self._others: set[str] = set()
         self._stopped = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -119,8 +73,8 @@ class Batches:
         """Ends the run: no further batch is sent. Safe from any thread."""
         if self.error is None:
             self.error = EngineError(
-                f"{self._name}: {why}. A batch that was sent goes on at the provider: "
-                "run the same command again to fetch it."
+                f"{self._service.model.name}: {why}. A batch that was sent goes on at the "
+                "provider: run the same command again to fetch it."
             )
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._stopped.set)
@@ -137,109 +91,100 @@ class Batches:
             JournalError: If the file of ids is damaged.
         """
         self._loop = asyncio.get_running_loop()
+        self._lines = self._read()
         open_sessions = [session for session in sessions if session.prompt is not None]
-        batch = self._open_batch() or await self._sent_before()
+        batch = await self._left_open()
         while self.error is None:
-            asked = {
-                question_id(prompt): session
-                for session in open_sessions
-                if (prompt := session.prompt) is not None
-            }
-            if not asked and batch is None:
-                return
-            if batch is None:
-                chosen = dict(list(asked.items())[: self._limit])
-                batch = await self._send(chosen)
-            else:
-                self._notice(f"{self._name}: goes on with batch {batch}.")
+            asked = {_question_id(s.prompt): s for s in open_sessions if s.prompt is not None}
+            if batch is not None:
+                self._say(f"goes on with batch {batch}.")
+            elif asked:
+                batch = await self._send(asked)
             if batch is None or not await self._wait(batch):
                 return
             await self._take(batch, asked)
-            self._note({"done": batch})
             batch = None
 
-    async def _send(self, chosen: Mapping[str, Questions]) -> str | None:
+    async def _left_open(self) -> str | None:
+        """Finds the batch that an earlier start sent, even if it did not live to see its id."""
+        last = self._lines[-1] if self._lines else {}
+        if "intent" not in last or "batch" in last:
+            return last.get("batch")
+        return self._sent(await self._adopted())
+
+    async def _send(self, asked: Mapping[str, Questions]) -> str | None:
         """Sends a batch and gives its id; ``None`` if the run was stopped before it came."""
-        prompts = {key: s.prompt for key, s in chosen.items() if s.prompt is not None}
-        intent = Intent(secrets.token_hex(8), len(prompts), datetime.now(UTC))
-        keys = sorted(prompts)
-        since = intent.since.isoformat()
-        self._note({"intent": intent.token, "since": since, "questions": keys})
+        chosen = islice(asked.items(), self._limit)
+        prompts = {key: s.prompt for key, s in chosen if s.prompt is not None}
+        token, since = secrets.token_hex(8), datetime.now(UTC).isoformat()
+        self._note({"intent": token, "since": since, "questions": sorted(prompts)})
+        # Both providers take letters, digits and a dash in the name of a question.
+        bodies = {f"{key}-{token}": self._service.body(prompt) for key, prompt in prompts.items()}
         tried = False
 
-        async def submit() -> str:
+        async def submit() -> str | None:
             nonlocal tried
             # The call before may have got through, and its answer not.
-            if tried and await self._perhaps(intent):
-                raise _PerhapsSentError
+            if tried and await self._perhaps():
+                return None
             tried = True
-            return await self._provider.submit(prompts, intent.token)
+            return await self._service.submit(bodies, token)
 
         batch: str | None = None
-        while batch is None and not self._stopped.is_set():
-            try:
-                batch = await self._attempt(submit)
-            except _PerhapsSentError:
-                batch = await self._adopted(intent)
-        if batch is not None:
-            self._note({"batch": batch, "intent": intent.token, "questions": keys})
-            self._notice(f"{self._name}: sent batch {batch} with {len(prompts):,} questions.")
+        while batch is None and self.error is None:
+            batch = await self._attempt(submit) or await self._adopted()
+        if self._sent(batch) is not None:
+            self._say(f"sent batch {batch} with {len(prompts):,} questions.")
         return batch
 
-    async def _sent_before(self) -> str | None:
-        """Finds the batch that an earlier start sent, and whose id it did not live to see."""
-        lines = self._lines()
-        line = lines[-1] if lines else {}
-        if "intent" not in line or "batch" in line:
-            return None
-        keys = line["questions"]
-        intent = Intent(line["intent"], len(keys), datetime.fromisoformat(line["since"]))
-        batch = await self._adopted(intent)
+    def _sent(self, batch: str | None) -> str | None:
+        """Notes the id of the batch that the last line of the file is about."""
         if batch is not None:
-            self._note({"batch": batch, "intent": intent.token, "questions": keys})
+            last = self._lines[-1]
+            self._note({"batch": batch, "intent": last["intent"], "questions": last["questions"]})
         return batch
 
-    async def _perhaps(self, intent: Intent) -> list[str]:
-        early = replace(intent, since=intent.since - _CLOCKS)
-        known = {line["batch"] for line in self._lines() if "batch" in line} | self._others
-        return [batch for batch in await self._provider.perhaps(early) if batch not in known]
+    async def _perhaps(self) -> list[str]:
+        """Lists the batches that may be the one that the last line of the file is about."""
+        last = self._lines[-1]
+        early = datetime.fromisoformat(last["since"]) - _CLOCKS
+        known = {line["batch"] for line in self._lines if "batch" in line} | self._others
+        found = await self._service.perhaps(last["intent"], len(last["questions"]), early)
+        return [batch for batch in found if batch not in known]
 
-    async def _adopted(self, intent: Intent) -> str | None:
-        """Finds the batch that carries a token; only its results may say that it does."""
+    async def _adopted(self) -> str | None:
+        """Finds the batch that carries the last token; only its results may say that it does."""
         try:
-            found = await self._attempt(lambda: self._perhaps(intent))
+            found = await self._attempt(self._perhaps)
         except EngineError as error:
             raise EngineError(
                 f"{error} A batch may have been sent before, and can't be looked for. To send it "
                 f"again whatever the cost, delete the last line of {paths.shown(self._path)}."
             ) from error
         for batch in found:
-            self._notice(f"{self._name}: looks whether batch {batch} was sent by this run.")
+            self._say(f"looks whether batch {batch} was sent by this run.")
             if not await self._wait(batch):
                 return None
-            try:
-                answered = await self._fetch(batch)
-            except BatchRefusedError:
-                answered = {}
-            if any(token == intent.token for _, token in answered):
-                return str(batch)
+            with suppress(BatchRefusedError):
+                token = self._lines[-1]["intent"]
+                if any(carried == token for _, carried in await self._fetch(batch)):
+                    return str(batch)
             self._others.add(batch)
         return None
 
     async def _wait(self, batch: str) -> bool:
         """Waits for a batch; false if the run was stopped before."""
-        while not self._stopped.is_set():
-            if await self._attempt(lambda: self._provider.ended(batch)):
+        while self.error is None:
+            if await self._attempt(lambda: self._service.ended(batch)):
                 return True
-            try:
-                await asyncio.wait_for(self._stopped.wait(), self._poll)
-            except TimeoutError:
-                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._patience.poll):
+                    await self._stopped.wait()
         return False
 
     async def _take(self, batch: str, asked: Mapping[str, Questions]) -> None:
         """Gives each answer to its session. What a batch does not hold, nobody answered."""
-        sent = self._questions(batch)
+        sent = self._lines[-1]["questions"]
         try:
             results = {key: found for (key, _), found in (await self._fetch(batch)).items()}
         except BatchRefusedError:
@@ -252,23 +197,52 @@ class Batches:
             # The question may have changed since, or be of a parameter that is now left out.
             if session is None or (isinstance(found, Fault) and found.kind == "again"):
                 continue
-            if isinstance(found, Fault):
-                outcome = Outcome.REFUSED if found.kind == "refused" else Outcome.FAILED
-                found = Answer("", outcome, found.reason)
-            self._emit(session.answer(found))
+            answer = found.answer if isinstance(found, Fault) else found
+            self._emit(session.answer(answer))
+        self._note({"done": batch})
 
     async def _fetch(self, batch: str) -> dict[tuple[str, str], Answer | Fault]:
         """Gives what came of a batch, by question and token."""
+        judge = self._service.judge()
 
         async def fetch() -> dict[tuple[str, str], Answer | Fault]:
-            return {_parted(key): found async for key, found in self._provider.results(batch)}
+            texts = await self._service.contents(batch)
+            lines = (line for text in texts for line in text.split("\n") if line.strip())
+            replies = (json.loads(line) for line in lines)
+            return {
+                _parted(str(look(reply, "custom_id"))): judge(self._service.result(reply))
+                for reply in replies
+            }
 
         found: dict[tuple[str, str], Answer | Fault] = await self._attempt(fetch)
         return found
 
+    async def _attempt(self, call: Callable[[], Awaitable[Any]]) -> Any:
+        """Makes a call about a batch, again where that may help.
+
+        Raises:
+            EngineError: If it does not help.
+        """
+        patience, service = self._patience, self._service
+        for number in range(1, patience.attempts + 1):
+            found = await service.once(call)
+            if not isinstance(found, Fault):
+                return found
+            if found.kind != "retry" or number == patience.attempts:
+                break
+            pause = patience.pause(number) if found.wait is None else found.wait
+            await asyncio.sleep(min(pause, patience.cap))
+        raise EngineError(
+            f"{service.model.name}: the batch interface of {service.place}: "
+            f"{service.clean(found.reason)}. What was sent is kept: run the same command again."
+        )
+
+    def _say(self, sentence: str) -> None:
+        self._service.options.notice(f"{self._service.model.name}: {sentence}")
+
     # ---- The file of ids ---------------------------------------------------------------
 
-    def _lines(self) -> list[dict[str, Any]]:
+    def _read(self) -> list[dict[str, Any]]:
         if not self._path.exists():
             return []
         try:
@@ -286,34 +260,20 @@ class Batches:
                 "it away to send all questions again."
             ) from None
 
-    def _open_batch(self) -> str | None:
-        lines = self._lines()
-        done = {line["done"] for line in lines if "done" in line}
-        left = [line["batch"] for line in lines if "batch" in line and line["batch"] not in done]
-        return left[-1] if left else None
-
-    def _questions(self, batch: str) -> list[str]:
-        found = (line["questions"] for line in self._lines() if line.get("batch") == batch)
-        return next(found, [])
-
-    def _note(self, line: Mapping[str, Any]) -> None:
-        # A torn last line is written over.
-        kept = b"".join((json.dumps(old) + "\n").encode() for old in self._lines())
+    def _note(self, line: dict[str, Any]) -> None:
+        self._lines.append(line)
+        # Whole: a torn last line is written over.
+        content = "".join(json.dumps(each) + "\n" for each in self._lines)
         with replacing(self._path) as part, part.open("wb") as file:
-            file.write(kept + (json.dumps(line) + "\n").encode())
+            file.write(content.encode())
             file.flush()
             os.fsync(file.fileno())
 
 
-def question_id(prompt: Prompt) -> str:
+def _question_id(prompt: Prompt) -> str:
     """Names a question within a batch: the same for the same question, and for no other."""
     place = f"{prompt.dialogue}\x1f{prompt.turn}\x1f{prompt.key}"
     return hashlib.sha256(place.encode()).hexdigest()[:32]
-
-
-def with_token(question: str, token: str) -> str:
-    """Names a question of a batch for the provider: both take letters, digits and a dash."""
-    return f"{question}-{token}"
 
 
 def _parted(name: str) -> tuple[str, str]:

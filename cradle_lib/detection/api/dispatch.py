@@ -13,20 +13,23 @@ from __future__ import annotations
 import asyncio
 import heapq
 import random
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
-from cradle_lib.detection.api.admission import Admission
-from cradle_lib.detection.api.faults import HOPELESS_HINT, Fault, Reply
-from cradle_lib.detection.api.patience import Patience, Silence, span
+from cradle_lib.detection.api.faults import HOPELESS_HINT, Fault
+from cradle_lib.detection.api.patience import Admission, Silence, span
 from cradle_lib.detection.engine import Emit, Questions
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prediction, Prompt
 from cradle_lib.errors import EngineError
 
-NOT_A_WORD: Final = "it has not replied"
+if TYPE_CHECKING:
+    from cradle_lib.detection.api.remote import Remote
+
+_NOT_A_WORD: Final = "it has not replied"
 
 
 @dataclass(slots=True)
@@ -45,41 +48,23 @@ class _Dialogue:
 
 
 class Dispatcher:
-    """Leads one start of a run.
+    """Leads one start of a run, call by call.
 
     Args:
-        name: The model's name, as sentences have it.
-        place: The service's host and port, for the same use.
-        limit: Calls that may be in flight at most.
-        patience: How long to go on with a service that does not answer.
-        call: Makes one call.
+        service: What is asked; its ``lost`` is given a failed prediction for each call that brought
+            no answer, although it may be charged, and is made again or given up.
         emit: Takes each prediction.
-        lost: Takes a failed prediction for each call that brought no answer, although it may
-            be charged, and is made again.
-        notice: Takes a sentence for the user.
     """
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        place: str,
-        limit: int,
-        patience: Patience,
-        call: Callable[[Prompt], Awaitable[Reply]],
-        emit: Emit,
-        lost: Emit,
-        notice: Callable[[str], None],
-    ) -> None:
+    def __init__(self, service: Remote, emit: Emit) -> None:
         self.error: EngineError | None = None
-        self._name, self._place = name, place
-        self._limit = max(limit, 1)
-        self._patience = patience
-        self._call, self._emit, self._lost, self._notice = call, emit, lost, notice
+        self._service, self._emit = service, emit
+        self._limit = max(service.options.concurrency, 1)
+        self._patience = service.patience
         self._admission = Admission(self._limit)
         self._random = random.Random(0)
-        self._events: asyncio.Queue[tuple[_Dialogue, Reply | Exception | None] | None]
-        self._events = asyncio.Queue()
+        # What is to be done next, by the coroutine that decides everything.
+        self._events: asyncio.Queue[Callable[[], None]] = asyncio.Queue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = self._hopeless = False
         self._trouble: Exception | None = None
@@ -87,7 +72,7 @@ class Dispatcher:
         self._ready: list[tuple[int, _Dialogue]] = []
         self._begun = 0
         self._failures = 0
-        self._reason = NOT_A_WORD
+        self._reason = _NOT_A_WORD
         self._answered = False
         # When the service was found to be away, the last time that this was news, and how often.
         self._away: tuple[float, float, int] | None = None
@@ -95,12 +80,11 @@ class Dispatcher:
     def stop(self, why: str) -> None:
         """Ends the run: calls in flight come back, no further one begins. Safe from any thread.
 
-        Args:
-            why: The first reason given is the one that is told.
+        The first reason given is the one that is told.
         """
         if self.error is None:
             self.error = EngineError(
-                f"{self._name}: {why}. The answers so far are kept: "
+                f"{self._service.model.name}: {why}. The answers so far are kept: "
                 "run the same command again to go on."
             )
         self._closed = True
@@ -118,7 +102,7 @@ class Dispatcher:
             Exception: What a call or ``emit`` raised, after the calls in flight have ended.
         """
         self._loop = asyncio.get_running_loop()
-        self._silence = Silence(self._patience, self._loop.time())
+        self._silence = Silence(self._patience, _now())
         waiting = (_Dialogue(rank, s) for rank, s in enumerate(sessions) if s.prompt is not None)
         while True:
             try:
@@ -126,10 +110,7 @@ class Dispatcher:
                 if not self._flying and (self._closed or not self._begun):
                     break
                 event = await self._event()
-                if event is None:
-                    self._watch()
-                else:
-                    self._handle(*event)
+                event()
             except Exception as error:
                 # The others end their calls and keep the answers before the error goes on.
                 self._trouble = self._trouble or error
@@ -153,51 +134,47 @@ class Dispatcher:
             self._flying[dialogue.rank] = dialogue, task
 
     async def _ask(self, dialogue: _Dialogue) -> None:
-        found: Reply | Exception
+        found: Answer | Fault | Exception
         try:
-            found = await self._call(dialogue.prompt)
+            found = await self._service.call(dialogue.prompt)
         except Exception as error:
             found = error
-        self._events.put_nowait((dialogue, found))
+        self._events.put_nowait(partial(self._handle, dialogue, found))
 
-    async def _event(self) -> tuple[_Dialogue, Reply | Exception | None] | None:
+    async def _event(self) -> Callable[[], None]:
         due = self._silence.due
         if self._ready and self._admission.shut_until > _now():
             due = min(due, self._admission.shut_until)
         with suppress(TimeoutError):
             async with asyncio.timeout_at(due):
                 return await self._events.get()
-        return None
+        return self._watch
 
     # ---- What comes back -------------------------------------------------------------
 
-    def _handle(self, dialogue: _Dialogue, reply: Reply | Exception | None) -> None:
-        if reply is None:
-            self._queue(dialogue)
-            return
+    def _handle(self, dialogue: _Dialogue, found: Answer | Fault | Exception) -> None:
         # What was given up may have come back in the same moment.
         if self._flying.pop(dialogue.rank, None) is None:
             return
-        if isinstance(reply, Exception):
-            raise reply
-        if isinstance(reply.found, Fault):
-            self._fault(dialogue, reply.found, reply)
+        if isinstance(found, Exception):
+            raise found
+        if isinstance(found, Fault):
+            self._fault(dialogue, found)
         else:
-            self._take(dialogue, reply.found, reply)
+            self._take(dialogue, found)
 
-    def _take(self, dialogue: _Dialogue, answer: Answer, reply: Reply) -> None:
+    def _take(self, dialogue: _Dialogue, answer: Answer) -> None:
         if answer.outcome is Outcome.FAILED:
             self._failures += 1
             if self._failures >= self._patience.failures:
-                self._lost(_failed(dialogue.prompt, answer.reason, reply.seconds))
+                self._lost(dialogue, answer.reason, answer.seconds)
                 self.stop(f"{self._failures} questions in a row failed ({answer.reason})")
                 return
         else:
             self._failures, self._answered, self._away = 0, True, None
-            self._reason = NOT_A_WORD
-            self._silence.heard(_now(), reply.seconds)
+            self._reason = _NOT_A_WORD
+            self._silence.heard(_now(), answer.seconds)
             self._admission.answered(dialogue.began)
-        answer = replace(answer, seconds=reply.seconds, dropped=reply.dropped)
         prediction = dialogue.session.answer(answer)
         if dialogue.session.prompt is None:
             self._begun -= 1
@@ -206,7 +183,7 @@ class Dispatcher:
             self._queue(dialogue)
         self._emit(prediction)
 
-    def _fault(self, dialogue: _Dialogue, fault: Fault, reply: Reply) -> None:
+    def _fault(self, dialogue: _Dialogue, fault: Fault) -> None:
         now = _now()
         if fault.kind == "again":
             self._queue(dialogue)
@@ -222,25 +199,24 @@ class Dispatcher:
             return
         dialogue.attempts += 1
         if fault.kind != "retry" or dialogue.attempts >= self._patience.attempts:
-            outcome = Outcome.REFUSED if fault.kind == "refused" else Outcome.FAILED
-            self._take(dialogue, Answer("", outcome, fault.reason), reply)
+            self._take(dialogue, fault.answer)
             return
         if fault.wait:
             self._reason += f"; it asks to wait {span(fault.wait)}"
             if now + fault.wait >= self._silence.end:
-                asked = f"{self._place} asks to be left alone for {span(fault.wait)}"
-                before = self._silence.lasts(now)
+                asked = f"{self._service.place} asks to be left alone for {span(fault.wait)}"
+                before = now - self._silence.since
                 already = f" and has not answered for {span(before)}" if before >= 1 else ""
                 self.stop(f"{asked}{already} ({fault.reason})")
-        pause = self._backoff(dialogue.attempts) if fault.wait is None else fault.wait
+        pause = self._pause(dialogue.attempts) if fault.wait is None else fault.wait
+        again = partial(self._queue, dialogue)
         if fault.busy and fault.wait:
             self._admission.shut(now + pause)
-            self._queue(dialogue)
+            again()
         else:
-            loop = asyncio.get_running_loop()
-            loop.call_later(pause, self._events.put_nowait, (dialogue, None))
-        if not fault.uncharged:
-            self._lost(_failed(dialogue.prompt, fault.reason, reply.seconds))
+            asyncio.get_running_loop().call_later(pause, self._events.put_nowait, again)
+        if fault.charged:
+            self._lost(dialogue, fault.reason, fault.seconds)
 
     def _is_away(self, dialogue: _Dialogue, fault: Fault, now: float) -> None:
         """Waits for a service that can't be reached: no fault of the question."""
@@ -248,27 +224,30 @@ class Dispatcher:
         # What began before the last news of it is no news.
         if dialogue.began >= news:
             news, times = now, times + 1
-            pause = self._backoff(times)
+            pause = self._pause(times)
             self._admission.shut(now + pause)
+            away = f"{self._service.place} can't be reached: {fault.reason}."
             if not self._answered and now + pause >= since + self._patience.connect:
-                self.stop(
-                    f"{self._place} can't be reached: {fault.reason}. Check that the server runs, "
-                    "the network, and base_url in models.yml"
-                )
+                where = "Check that the server runs, the network, and base_url in models.yml"
+                self.stop(f"{away} {where}")
             elif times == 1:
-                self._notice(
-                    f"{self._name}: {self._place} can't be reached: {fault.reason}. Trying again."
-                )
+                self._say(f"{away} Trying again.")
         self._away = since, news, times
         self._queue(dialogue)
 
-    def _backoff(self, times: int) -> float:
-        """Seconds before another attempt, ever longer; not all calls in step."""
-        wait = self._patience.base * 2.0 ** min(times - 1, 30) * self._random.uniform(0.75, 1.0)
-        return min(wait, self._patience.cap)
+    def _pause(self, times: int) -> float:
+        """Seconds before another attempt; not all calls in step."""
+        return self._patience.pause(times, self._random.uniform(0.75, 1.0))
 
     def _queue(self, dialogue: _Dialogue) -> None:
         heapq.heappush(self._ready, (dialogue.rank, dialogue))
+
+    def _lost(self, dialogue: _Dialogue, reason: str | None, seconds: float) -> None:
+        answer = Answer("", Outcome.FAILED, reason, seconds=seconds)
+        self._service.lost(Prediction.of(dialogue.prompt, answer, Outcome.FAILED, 0, reason))
+
+    def _say(self, sentence: str) -> None:
+        self._service.options.notice(f"{self._service.model.name}: {sentence}")
 
     # ---- Silence, and the end --------------------------------------------------------
 
@@ -278,35 +257,27 @@ class Dispatcher:
             self._abandon()
         if now < self._silence.due:
             return
-        lasts = f"no answer from {self._place} for {span(self._silence.lasts(now))}"
+        lasts = f"no answer from {self._service.place} for {span(now - self._silence.since)}"
         if now >= self._silence.end:
             self.stop(f"{lasts} ({self._reason}). Check whether the service works")
             self._abandon()
         else:
             self._silence.told()
-            self._notice(
-                f"{self._name}: {lasts}: {self._reason}. "
-                f"The run stops after {span(self._patience.silence)} without one."
-            )
+            limit = span(self._patience.silence)
+            self._say(f"{lasts}: {self._reason}. The run stops after {limit} without one.")
 
     def _abandon(self) -> None:
         flying, self._flying = self._flying, {}
         for dialogue, task in flying.values():
             task.cancel()
-            self._lost(_failed(dialogue.prompt, "given up", 0.0))
+            self._lost(dialogue, "given up", 0.0)
 
     def _wake(self) -> None:
         # There is no loop before the run begins; it is closed if everything has just ended.
         if self._loop is not None:
             with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._events.put_nowait, None)
+                self._loop.call_soon_threadsafe(self._events.put_nowait, self._watch)
 
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
-
-
-def _failed(prompt: Prompt, reason: str | None, seconds: float) -> Prediction:
-    return Prediction(
-        prompt.dialogue, prompt.turn, prompt.key, "", 0, Outcome.FAILED, reason, seconds=seconds
-    )

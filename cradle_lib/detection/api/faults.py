@@ -17,17 +17,19 @@ from typing import Final, Literal
 
 import pandas as pd
 
-from cradle_lib.detection.api.bounded import ReplyTooLargeError
-from cradle_lib.detection.api.replies import look, one_line
+from cradle_lib.detection.api.replies import ReplyTooLargeError, look, one_line
+from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer
 
 #: Longest wait in seconds that is believed: ten years, which ends a run like any longer one.
 LONGEST_WAIT: Final = 10 * 365 * 24 * 3600.0
 HOPELESS_HINT: Final = "Check the key, the model's name and the account"
-# Worth another try: the same call may succeed a moment later.
-_PASSING: Final = frozenset({408, 409, 425, 429})
 # The service is too busy: worth asking for less at once.
 _BUSY: Final = frozenset({429, 503, 529})
+# It has not worked on an answer either.
+_TURNED_AWAY: Final = _BUSY | {409, 425}
+# Worth another try, like all trouble of the server: the call may succeed a moment later.
+_PASSING: Final = _TURNED_AWAY | {408}
 # Nothing that this run asks can succeed.
 _HOPELESS: Final = {
     401: "the key was not accepted",
@@ -77,8 +79,10 @@ class Fault:
         param: The parameter that the service complains about, if it names one; an empty
             text if it found something wrong with the request and does not say where.
         unreached: Whether there was no connection at all.
-        uncharged: Whether the service surely has not worked on an answer, so that the call
-            costs nothing: it was never reached, or it turned the call away.
+        charged: Whether a call that is made again may cost something: not if the service turned
+            it away.
+        seconds: Time that the call took.
+        dropped: Parameters that it was made without.
     """
 
     kind: Literal["retry", "again", "stop", "refused", "failed"]
@@ -87,33 +91,21 @@ class Fault:
     busy: bool = False
     param: str | None = None
     unreached: bool = False
-    uncharged: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What became of one call.
-
-    Attributes:
-        found: The answer, or what went wrong.
-        seconds: Time that the call took.
-        dropped: Parameters that it was made without.
-    """
-
-    found: Answer | Fault
-    seconds: float
+    charged: bool = True
+    seconds: float = 0.0
     dropped: tuple[str, ...] = ()
+
+    @property
+    def answer(self) -> Answer:
+        """What stands for an answer if the call is not made again."""
+        outcome = Outcome.REFUSED if self.kind == "refused" else Outcome.FAILED
+        return Answer("", outcome, self.reason, seconds=self.seconds, dropped=self.dropped)
 
 
 def fault_of_error(sdk: ModuleType, error: Exception) -> Fault | None:
     """Reads an error of either SDK: both come from the same generator and share names.
 
-    Args:
-        sdk: The SDK's module.
-        error: What a call raised.
-
-    Returns:
-        What to do; ``None`` for an error that is not the service's fault.
+    ``None`` is for an error that is not the service's fault.
     """
     # As it is, or wrapped, by where the SDK was reading.
     if large := next((e for e in _chain(error) if isinstance(e, ReplyTooLargeError)), None):
@@ -148,7 +140,7 @@ def _broken(error: Exception) -> Fault:
     why = next((words for kind, words in _AWAY if any(isinstance(e, kind) for e in chain)), "")
     # Of a host with several addresses, only the errors' texts are left.
     why = why or ("nothing listens there" if "Connect call failed" in str(found) else "")
-    return Fault("retry", why or type(found).__name__, unreached=True, uncharged=True)
+    return Fault("retry", why or type(found).__name__, unreached=True)
 
 
 def fault_of_status(
@@ -156,38 +148,34 @@ def fault_of_status(
 ) -> Fault:
     """Says what an HTTP error means.
 
+    Rate limits and trouble of the server are worth a retry; keys, missing models and empty
+    accounts stop the run; a content filter is a refusal; everything else fails this question only.
+
     Args:
         status: HTTP status.
         headers: The response's headers, looked up in lower case.
         body: The response's JSON: the error itself, or something that holds it (Gemini
             sends a list).
         message: What to quote if the body says nothing.
-
-    Returns:
-        What to do. Rate limits and trouble of the server are worth a retry; keys,
-        missing models and empty accounts stop the run; a content filter is a refusal;
-        everything else fails this question only.
     """
     first = look(body, 0) if isinstance(body, list) else body
     inner = look(first, "error") or first
     said = one_line(look(inner, "message") or message)
     words = {str(look(inner, "code")), str(look(inner, "type"))}
-    reason = f"HTTP {status}: {said}"
-    if words & _NO_CREDIT:
-        return Fault("stop", f"{_HOPELESS[402]} (HTTP {status})", uncharged=True)
     meant = next((s for text, s in _SAID_OTHERWISE.items() if text in said.lower()), status)
+    if words & _NO_CREDIT:
+        meant = 402
     if meant in _HOPELESS:
-        return Fault("stop", f"{_HOPELESS[meant]} (HTTP {status})", uncharged=True)
+        return Fault("stop", f"{_HOPELESS[meant]} (HTTP {status})")
+    reason = f"HTTP {status}: {said}"
     if words & {"content_filter", "content_policy_violation"}:
         return Fault("refused", reason)
     busy = status in _BUSY
-    uncharged = busy or (400 <= status < 500 and status != 408)
     if (status in _PASSING or status >= 500) and headers.get("x-should-retry") != "false":
-        return Fault("retry", reason, asked_wait(headers), busy, uncharged=uncharged)
-    if status in (400, 422):
-        param = str(look(inner, "param") or "")
-        return Fault("failed", reason, param=param, uncharged=True)
-    return Fault("failed", reason, busy=busy, uncharged=uncharged)
+        charged = status not in _TURNED_AWAY
+        return Fault("retry", reason, asked_wait(headers), busy, charged=charged)
+    param = str(look(inner, "param") or "") if status in (400, 422) else None
+    return Fault("failed", reason, busy=busy, param=param)
 
 
 def service_faults() -> pd.DataFrame:

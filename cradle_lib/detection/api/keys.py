@@ -22,14 +22,7 @@ _SHORTEST: Final = 6
 
 
 def find_key(model: Model) -> str:
-    """Looks up a model's key.
-
-    Args:
-        model: An entry of the registry.
-
-    Returns:
-        The key: the environment's, or else the one in ``.env``. An empty text for a
-        model that needs none.
+    """Looks up a model's key in the environment, or else in ``.env``; empty if it needs none.
 
     Raises:
         EngineError: If the key is missing, or can't be one; one line, without the key.

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Mapping
-from copy import copy
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
-from cradle_lib.detection.api.batches import BatchRefusedError, Intent, with_token
-from cradle_lib.detection.api.faults import Fault
+from cradle_lib.detection.api.batches import BatchRefusedError
+from cradle_lib.detection.api.faults import fault_of_status
 from cradle_lib.detection.api.remote import Remote
-from cradle_lib.detection.api.replies import (
-    believed,
-    finished,
-    look,
-    refused,
-    text_of,
-    tokens,
-    unreadable,
-)
+from cradle_lib.detection.api.replies import finished, look, text_of, tokens, unreadable
 from cradle_lib.detection.session import Answer, Prompt
 
 # Under which name a batch's metadata hold its token.
@@ -53,18 +45,17 @@ class OpenAIChat(Remote):
         where it is cached by a common ``prompt_cache_key``, filled in by :meth:`body`.
         """
         own = self.model.base_url is None
-        settings: dict[str, Any] = {
+        return {
             "max_completion_tokens" if own else "max_tokens": self.decoding.max_new_tokens,
             "temperature": self.decoding.temperature,
             "seed": self.decoding.seed,
             "chat_template_kwargs": self.decoding.chat or None,
             "prompt_cache_key": "" if own else None,
         }
-        told = {name: value for name, value in settings.items() if value is not None}
-        return told | self.decoding.extra
 
-    def body(self, prompt: Prompt, settings: dict[str, Any]) -> dict[str, Any]:
+    def body(self, prompt: Prompt) -> dict[str, Any]:
         """Makes the body of a call; the cache key is the same for all calls of a run."""
+        settings = self._parameters.sent
         body = {"model": self.model.weights, "messages": prompt.messages, **settings}
         if "prompt_cache_key" in body:
             beginning = f"{self.model.weights}\n{prompt.text[: prompt.static]}"
@@ -72,33 +63,29 @@ class OpenAIChat(Remote):
             body["prompt_cache_key"] = f"cradle-{digest[:16]}"
         return body
 
-    async def submit(self, asked: Mapping[str, Prompt], token: str) -> str:
+    async def submit(self, bodies: Mapping[str, dict[str, Any]], token: str) -> str:
         """Uploads the questions as a file, and sends the file as a batch."""
+        where = "/v1/chat/completions"
         lines = (
-            {
-                "custom_id": with_token(key, token),
-                "method": "POST",
-                "url": "/v1/chat/completions",
-                "body": self.body(prompt, self._parameters.sent),
-            }
-            for key, prompt in asked.items()
+            {"custom_id": name, "method": "POST", "url": where, "body": body}
+            for name, body in bodies.items()
         )
         content = "".join(json.dumps(line) + "\n" for line in lines).encode()
         file = await self._client.files.create(file=("batch.jsonl", content), purpose="batch")
         batch = await self._client.batches.create(
             input_file_id=file.id,
-            endpoint="/v1/chat/completions",
+            endpoint=where,
             completion_window="24h",
             metadata={_TOKEN: token},
         )
         return str(batch.id)
 
-    async def perhaps(self, intent: Intent) -> list[str]:
-        """Finds the batch whose metadata hold the token; the newest stand first."""
+    async def perhaps(self, token: str, questions: int, since: datetime) -> list[str]:
+        """Finds the batch whose metadata hold the token."""
         async for batch in self._client.batches.list(limit=100):
-            if (batch.metadata or {}).get(_TOKEN) == intent.token:
+            if (batch.metadata or {}).get(_TOKEN) == token:
                 return [str(batch.id)]
-            if batch.created_at < intent.since.timestamp():
+            if batch.created_at < since.timestamp():
                 break
         return []
 
@@ -106,27 +93,25 @@ class OpenAIChat(Remote):
         """Whether a batch is finished."""
         return (await self._client.batches.retrieve(batch)).status in _ENDED
 
-    async def results(self, batch: str) -> AsyncIterator[tuple[str, Answer | Fault]]:
+    async def contents(self, batch: str) -> list[str]:
         """Reads the files of answers and of errors.
 
         Raises:
             EngineError: If the batch was refused as a whole.
         """
-        made = copy(self._parameters)
         found = await self._client.batches.retrieve(batch)
-        files = [name for name in (found.output_file_id, found.error_file_id) if name]
         if found.status == "failed":
             errors = (found.errors.data if found.errors else None) or ()
-            told = self._clean("; ".join(str(error.message) for error in errors))
+            told = self.clean("; ".join(str(error.message) for error in errors))
             raise BatchRefusedError(f"{self.model.name}: batch {batch} was refused: {told}")
-        for name in files:
-            content = await self._client.files.content(name)
-            for line in filter(str.strip, content.text.split("\n")):
-                reply = json.loads(line)
-                response = look(reply, "response") or {"status_code": 500, "body": reply}
-                status = tokens(response, "status_code") or 500
-                result = self.result(made, look(response, "body"), status)
-                yield str(look(reply, "custom_id")), result
+        files = [name for name in (found.output_file_id, found.error_file_id) if name]
+        return [(await self._client.files.content(name)).text for name in files]
+
+    def result(self, line: object) -> object:
+        """Takes the body of a response; one that is missing is trouble of the server."""
+        response = look(line, "response") or {"status_code": 500, "body": line}
+        status, body = tokens(response, "status_code") or 500, look(response, "body")
+        return body if status == 200 else fault_of_status(status, {}, body)
 
     def read(self, reply: object) -> Answer:
         """Reads a chat completion."""
@@ -135,26 +120,18 @@ class OpenAIChat(Remote):
         if not isinstance(message, dict):
             return unreadable(reply, "a chat completion", "choice")
         ended = str(look(choice, "finish_reason"))
-        wrote = text_of(look(message, "content"))
-        counts = believed(
-            wrote,
+        # Gemini adds a word of its own: "content_filter: PROHIBITED_CONTENT".
+        filtered = ended.startswith("content_filter")
+        return finished(
+            text_of(look(message, "content")),
+            cut=f"cut at {self.decoding.max_new_tokens} tokens" if ended == "length" else None,
+            declined=ended.replace("_", " ", 1) if filtered else look(message, "refusal"),
+            served=_served(reply),
             tokens_in=tokens(reply, "usage", "prompt_tokens"),
             tokens_cached=tokens(reply, "usage", "prompt_tokens_details", "cached_tokens"),
             tokens_written=tokens(reply, "usage", "prompt_tokens_details", "cache_write_tokens"),
             tokens_out=_tokens_out(reply),
         )
-        answer = finished(
-            wrote,
-            cut=f"cut at {self.decoding.max_new_tokens} tokens" if ended == "length" else None,
-            served=_served(reply),
-            **counts,
-        )
-        # Gemini adds a word of its own: "content_filter: PROHIBITED_CONTENT".
-        if ended.startswith("content_filter"):
-            return refused(answer, ended.replace("_", " ", 1))
-        if look(message, "refusal"):
-            return refused(answer, look(message, "refusal"))
-        return answer
 
 
 def _served(reply: object) -> str | None:

@@ -52,7 +52,7 @@ class Parameters:
                 self.sent[_OTHER_NAME[name]] = value
 
     def refused(self, sent: Mapping[str, Any], message: str, param: str | None) -> str | None:
-        """Finds out whether a refusal is about a parameter that the call can do without.
+        """Finds the parameter that a refusal is about, if the call can do without it.
 
         Args:
             sent: :attr:`sent` as it was when the call was made.
@@ -60,8 +60,7 @@ class Parameters:
             param: The parameter that it names in a field of its own, if it does.
 
         Returns:
-            The parameter's name; ``None`` if the refusal is about something else, or
-            about the second name of the token limit after the first.
+            Its name; ``None`` also for the second name of the token limit after the first.
         """
         if not _NOT_TAKEN.search(message):
             return None

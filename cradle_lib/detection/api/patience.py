@@ -1,13 +1,16 @@
-"""How long to wait for a service, and when to say that one is waiting."""
+"""What a service bears, found by trying, and how long to wait for it; times are in seconds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
+
+_FIRST: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to go on with a service that does not answer; times in seconds.
+    """How long to go on with a service that does not answer.
 
     Attributes:
         attempts: Calls for one question before it has failed.
@@ -39,44 +42,76 @@ class Patience:
         usual = cls()
         return replace(usual, deadline=deadline, silence=max(usual.silence, 2.5 * deadline))
 
+    def pause(self, attempts: int, share: float = 1.0) -> float:
+        """Before another attempt after so many: a share of a time that doubles with each."""
+        return min(self.base * 2.0 ** min(attempts - 1, 30) * share, self.cap)
+
 
 class Silence:
-    """The time since the last answer.
-
-    Args:
-        patience: How long it may last.
-        now: When it begins, in seconds of any clock.
-    """
+    """The time since the last answer, by any clock, and when to speak of it."""
 
     def __init__(self, patience: Patience, now: float) -> None:
         self._patience = patience
-        self._since = now
-        self._word = patience.word
-
-    @property
-    def end(self) -> float:
-        """When patience is over."""
-        return self._since + self._patience.silence
-
-    @property
-    def due(self) -> float:
-        """When something is to be said, or patience is over."""
-        return min(self._since + self._word, self.end)
-
-    def lasts(self, now: float) -> float:
-        """Seconds without an answer."""
-        return now - self._since
+        self.heard(now, took=0.0)
 
     def heard(self, now: float, took: float) -> None:
-        """Ends the silence, with an answer that took a time, and begins the next.
-
-        What takes up to twice as long as the last answer is no news.
-        """
-        self._since, self._word = now, max(self._patience.word, 2.0 * took)
+        """Begins the next silence: what takes up to twice as long as the last answer is no news."""
+        self.since, self._word = now, max(self._patience.word, 2.0 * took)
 
     def told(self) -> None:
         """Puts the next word off to twice the time of this one."""
         self._word *= 2
+
+    @property
+    def end(self) -> float:
+        """When patience is over."""
+        return self.since + self._patience.silence
+
+    @property
+    def due(self) -> float:
+        """When something is to be said, or patience is over."""
+        return min(self.since + self._word, self.end)
+
+
+class Admission:
+    """Decides whether another call may begin; times are those of any clock.
+
+    A run begins with one call alone, so that a wrong key costs one call and a prompt's static part
+    is in a provider's cache before others need it. Its answer admits ten, each further one one
+    more, up to the limit or the first overload. An overload halves the number; after that it grows
+    by one with each round-trip (additive increase, multiplicative decrease, as in TCP: RFC 5681).
+
+    Args:
+        limit: Calls that may be in flight at most; at least 1.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = float(max(limit, 1))
+        self._size = 1.0
+        self._opening = True
+        self._cut = float("-inf")
+        self.shut_until = float("-inf")
+
+    def admits(self, flying: int, now: float) -> bool:
+        """Whether a call may begin beside those in flight."""
+        return flying < int(self._size) and now >= self.shut_until
+
+    def answered(self, began: float) -> None:
+        """Counts an answer to a call that began at a time."""
+        # One that was in flight at the last overload says nothing about the number since.
+        if began >= self._cut:
+            steady = self._size + 1.0 / self._size
+            self._size = max(self._size + 1.0, _FIRST) if self._opening else steady
+            self._size = min(self._size, self._limit)
+
+    def overloaded(self, began: float, now: float) -> None:
+        """Counts a call that the service was too busy for; a burst of them counts once."""
+        if began >= self._cut:
+            self._size, self._opening, self._cut = max(self._size / 2, 1.0), False, now
+
+    def shut(self, until: float) -> None:
+        """Lets nobody through until a time: the service asked for it, or is away."""
+        self.shut_until = max(self.shut_until, until)
 
 
 def span(seconds: float) -> str:

@@ -21,30 +21,15 @@ def host_of(model: Model) -> str:
 
 
 def proxy_of(model: Model) -> str | None:
-    """Says through whom the text of a run goes.
-
-    Args:
-        model: An entry of the registry for a model behind an API.
-
-    Returns:
-        Host and port of the proxy, without user or password; ``None`` if there is none.
-
-    Raises:
-        EngineError: As :func:`find_proxy`.
-    """
+    """Says through whom the text of a run goes: the :func:`place_of` its proxy, or ``None``."""
     found = find_proxy(_address(model))
     return None if found is None else place_of(found)
 
 
 def find_proxy(url: str) -> str | None:
-    """Finds the environment's proxy for an address.
+    """Finds the environment's proxy for an address, with user and password if it has them.
 
-    Args:
-        url: The address that is asked.
-
-    Returns:
-        The proxy's address, with user and password if it has them; ``None`` for this machine
-        and private networks, for hosts in ``no_proxy``, and where no proxy is set.
+    There is none for this machine and private networks, and for hosts in ``no_proxy``.
 
     Raises:
         EngineError: If the proxy is of a kind that can't be used.

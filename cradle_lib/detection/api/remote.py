@@ -15,26 +15,31 @@ promise.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import importlib
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, ClassVar, Final, Self
 from urllib.parse import urlsplit
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.api.batches import MOST, Batches, Provider
-from cradle_lib.detection.api.bounded import bounded_stream
+from cradle_lib.detection.api.batches import Batches
 from cradle_lib.detection.api.dispatch import Dispatcher
-from cradle_lib.detection.api.faults import Fault, Reply, fault_of_error, fault_of_status
+from cradle_lib.detection.api.faults import Fault, fault_of_error
 from cradle_lib.detection.api.keys import Redactor, find_key
 from cradle_lib.detection.api.parameters import Parameters
 from cradle_lib.detection.api.patience import Patience
 from cradle_lib.detection.api.proxy import find_proxy, place_of
-from cradle_lib.detection.api.replies import one_line
-from cradle_lib.detection.api.served import affinity, require_served, served_names
+from cradle_lib.detection.api.replies import (
+    LARGEST_BATCH,
+    LARGEST_REPLY,
+    look,
+    one_line,
+    read_bounded,
+)
 from cradle_lib.detection.engine import Emit, Engine, Options, Questions
 from cradle_lib.detection.local.loading import require_packages
 from cradle_lib.detection.local.quiet import unlogged
@@ -48,19 +53,20 @@ CONNECT: Final = 10.0  # Seconds to make a connection.
 _CARRIERS: Final = ("httpx2", "aiohttp")
 
 
-class Remote(Engine, Provider):
+class Remote(Engine):
     """Drives many sessions at once against one endpoint.
 
     Args:
         model: An entry of the registry.
         options: Concurrency, and where to say what the user should know.
-        patience: How long to go on with a service that does not answer.
 
     Raises:
         EngineError: If the SDK is not installed, the key is not in the environment or stands in
             ``base_url``, or the environment's proxy can't be used.
 
     Attributes:
+        patience: How long to go on with a service that does not answer.
+        place: The service's host and port, and the proxy's, for sentences.
         lost: Takes a failed prediction for each call that brought no answer, although it may be
             charged, and is made again or given up. It is no answer to its question.
     """
@@ -78,12 +84,12 @@ class Remote(Engine, Provider):
         """Makes the engine; the package and the key must be there."""
         return cls(model, options)
 
-    def __init__(self, model: Model, options: Options, patience: Patience | None = None) -> None:
+    def __init__(self, model: Model, options: Options) -> None:
         require_packages(self.package, "aiohttp", extra="api", model=model)
         self.model = model
         self.decoding = model.decoding or Decoding()
-        self.patience = patience or Patience.of(options.deadline)
-        self._options = options
+        self.options = options
+        self.patience = Patience.of(options.deadline)
         self.base = (model.base_url or self.endpoint).rstrip("/")
         # Whole, so that the SDK need not put it together for every call.
         self._address = self.base + self.path
@@ -97,65 +103,64 @@ class Remote(Engine, Provider):
             )
         self._proxy = find_proxy(self.base)
         through = f" through the proxy {place_of(self._proxy)}" if self._proxy else ""
-        self._place = f"{place_of(self.base)}{through}"
+        self.place = f"{place_of(self.base)}{through}"
         self._sdk = importlib.import_module(self.package)
-        self._parameters = Parameters({})
-        self._dispatcher: Dispatcher | Batches | None = None
+        wanted = {name: value for name, value in self.settings().items() if value is not None}
+        self._parameters = Parameters(wanted | self.decoding.extra)
+        self._leader: Dispatcher | Batches | None = None
         self.lost: Emit = lambda _: None
 
+    # ---- What the two interfaces differ in -------------------------------------------
+
+    @abstractmethod
     def headers(self) -> dict[str, Any]:
         """Gives the headers that differ from the SDK's own."""
-        return {}
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
-        """Says what the registry asks for, as parameters of a call."""
+        """Says what the registry asks for, as parameters of a call; ``None`` for nothing."""
 
     @abstractmethod
-    def body(self, prompt: Prompt, settings: dict[str, Any]) -> dict[str, Any]:
-        """Makes the body of a call: the model's name, the messages, and the settings."""
+    def body(self, prompt: Prompt) -> dict[str, Any]:
+        """Makes the body of a call: the model's name, the messages, and the parameters."""
 
     @abstractmethod
     def read(self, reply: object) -> Answer:
         """Reads the reply to a call, whatever JSON, or text, it is."""
 
-    def connect(self) -> AbstractAsyncContextManager[Any]:
-        """Makes the SDK's client: without retries of its own, by the way that was agreed to."""
-        import httpx2
+    @abstractmethod
+    async def submit(self, bodies: Mapping[str, dict[str, Any]], token: str) -> str:
+        """Sends bodies, by ids that end with the token, as one batch; gives the batch's id."""
 
-        timeout = httpx2.Timeout(None, connect=CONNECT)
-        client = self._sdk.DefaultAioHttpClient(
-            timeout=timeout,
-            # Certificates may come from the environment; where requests go does not.
-            verify=httpx2.create_ssl_context(),
-            trust_env=False,
-            proxy=self._proxy,
-            event_hooks={"response": [self._bound]},
-        )
-        kind = getattr(self._sdk, self.client)
-        made: AbstractAsyncContextManager[Any] = kind(
-            api_key=self._key or "none",
-            base_url=self.base,
-            max_retries=0,
-            timeout=timeout,
-            http_client=client,
-            default_headers={"Accept-Encoding": "identity", **self.headers()},
-        )
-        return made
+    @abstractmethod
+    async def perhaps(self, token: str, questions: int, since: datetime) -> list[str]:
+        """Lists the batches that may be one of so many questions, made since a time.
 
-    async def _bound(self, response: Any) -> None:
-        response.stream = bounded_stream(response, batch=self._options.batches is not None)
+        The newest stand first; the token says which it is where the provider's list tells.
+        """
+
+    @abstractmethod
+    async def ended(self, batch: str) -> bool:
+        """Whether a batch is finished, in whatever way."""
+
+    @abstractmethod
+    async def contents(self, batch: str) -> list[str]:
+        """Gives the results of a finished batch: texts with a JSON object a line."""
+
+    @abstractmethod
+    def result(self, line: object) -> object:
+        """Takes from such an object the body that a call of its own would have brought."""
+
+    # ---- A run -----------------------------------------------------------------------
 
     def stop(self, why: str) -> None:
         """Ends the run: calls in flight come back and are written, no further one begins.
 
-        May be called from ``emit`` or any thread. :meth:`answer_all` then raises an error.
-
-        Args:
-            why: The first reason given is the one that is told.
+        May be called from ``emit`` or any thread. :meth:`answer_all` then raises an error, with
+        the first reason given.
         """
-        if self._dispatcher is not None:
-            self._dispatcher.stop(why)
+        if self._leader is not None:
+            self._leader.stop(why)
 
     def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:
         """Asks many dialogues at once, each of them one turn after the other.
@@ -166,57 +171,80 @@ class Remote(Engine, Provider):
             KeyboardInterrupt: After Ctrl-C, when the calls in flight have ended, or after a
                 second one.
         """
-        self._parameters = Parameters(self.settings())
-        self._dispatcher = dispatcher = self._leader(emit)
+        kind = Dispatcher if self.options.batches is None else Batches
+        self._leader = leader = kind(self, emit)
         # A thread of its own, because a notebook's kernel already runs an event loop.
         with unlogged(self.package, *_CARRIERS), ThreadPoolExecutor(max_workers=1) as pool:
-            future = pool.submit(asyncio.run, self._drive(dispatcher, sessions))
+            future = pool.submit(asyncio.run, self._drive(leader, sessions))
             try:
                 future.result()
             except KeyboardInterrupt:
                 try:
-                    dispatcher.stop("interrupted")
-                    self._options.notice(
+                    leader.stop("interrupted")
+                    self.options.notice(
                         "Interrupted: waiting for the calls in flight. Run the same command again "
                         "to go on. Another Ctrl-C gives these calls up."
                     )
                     wait([future])
                 except KeyboardInterrupt:
-                    dispatcher.give_up()
+                    leader.give_up()
                 raise
-        if dispatcher.error is not None:
-            raise dispatcher.error
+        if leader.error is not None:
+            raise leader.error
 
-    def _leader(self, emit: Emit) -> Dispatcher | Batches:
-        """Makes what leads this start: batches if they are asked for, or else call by call."""
-        if self._options.batches is not None:
-            return Batches(
-                name=self.model.name,
-                path=self._options.batches,
-                limit=min(self._options.concurrency, MOST),
-                provider=self,
-                attempt=self._attempt,
-                emit=emit,
-                notice=self._options.notice,
-                poll=self.patience.poll,
-            )
-        return Dispatcher(
-            name=self.model.name,
-            place=self._place,
-            limit=self._options.concurrency,
-            patience=self.patience,
-            call=self._call,
-            emit=emit,
-            lost=self.lost,
-            notice=self._options.notice,
-        )
-
-    async def _drive(self, dispatcher: Dispatcher | Batches, sessions: Iterable[Questions]) -> None:
+    async def _drive(self, leader: Dispatcher | Batches, sessions: Iterable[Questions]) -> None:
         async with self.connect() as self._client:
             if self.listing and self.model.base_url is not None and not self.model.remote:
-                names = await served_names(self._client, self.base + self.listing, CONNECT)
-                require_served(self.model, [self._clean(name) for name in names], self._place)
-            await dispatcher.run(self._informed(sessions))
+                await self._require_served()
+            await leader.run(self._informed(sessions))
+
+    def connect(self) -> Any:
+        """Makes the SDK's client: without retries of its own, by the way that was agreed to."""
+        import httpx2
+
+        limit = LARGEST_REPLY if self.options.batches is None else LARGEST_BATCH
+
+        async def bound(response: Any) -> None:
+            await read_bounded(response, limit)
+
+        timeout = httpx2.Timeout(None, connect=CONNECT)
+        client = self._sdk.DefaultAioHttpClient(
+            timeout=timeout,
+            # Certificates may come from the environment; where requests go does not.
+            verify=httpx2.create_ssl_context(),
+            trust_env=False,
+            proxy=self._proxy,
+            event_hooks={"response": [bound]},
+        )
+        return getattr(self._sdk, self.client)(
+            api_key=self._key or "none",
+            base_url=self.base,
+            max_retries=0,
+            timeout=timeout,
+            http_client=client,
+            default_headers={"Accept-Encoding": "identity", **self.headers()},
+        )
+
+    async def _require_served(self) -> None:
+        """Refuses a server of one's own that lists its models, if this one is not among them.
+
+        If it has no such list, or can't be reached, its questions say so.
+        """
+        try:
+            async with asyncio.timeout(CONNECT):
+                reply = await self._get(self.base + self.listing, object)
+        except Exception:  # Whatever an SDK makes of a server that has no such list.
+            return
+        found = look(reply, "data")
+        listed = [look(each, "id") for each in found] if isinstance(found, list) else []
+        names = [self.clean(name) for name in listed if isinstance(name, str)]
+        wanted = self.model.weights
+        if names and wanted not in names:
+            raise EngineError(
+                f"{self.place} serves {', '.join(names[:5])}, and {self.model.id} asks for "
+                f"{wanted}. Start it with --served-model-name {wanted} (`cradle serve-command`), "
+                "or ask for the model that it serves."
+            )
 
     def _informed(self, sessions: Iterable[Questions]) -> Iterator[Questions]:
         """What an earlier start learned about parameters need not be learned again."""
@@ -225,28 +253,33 @@ class Remote(Engine, Provider):
                 self._parameters.drop(stored.dropped)
             yield session
 
-    async def _call(self, prompt: Prompt) -> Reply:
-        """Makes one call."""
-        clock = asyncio.get_running_loop().time
-        sent, dropped = self._parameters.sent, self._parameters.dropped
-        started = clock()
-        reply = await self._once(
-            lambda: self._client.post(
-                self._address,
-                body=self.body(prompt, sent),
-                cast_to=object,
-                # Text goes to the host that was agreed to, and not where that one points.
-                options={"follow_redirects": False, "headers": affinity(self.model, prompt)},
-            )
-        )
-        found: Answer | Fault
-        if isinstance(reply, Fault):
-            found = self._judged(reply, sent)
-        else:
-            found = self._cleaned(self.read(reply))
-        return Reply(found, clock() - started, dropped)
+    # ---- A call ----------------------------------------------------------------------
 
-    async def _once(self, call: Callable[[], Awaitable[Any]]) -> Any:
+    async def call(self, prompt: Prompt) -> Answer | Fault:
+        """Asks one question."""
+        clock = asyncio.get_running_loop().time
+        judge, body = self.judge(), self.body(prompt)
+        started = clock()
+        # Text goes to the host that was agreed to, and not where that one points.
+        options = {"follow_redirects": False, "headers": self._affinity(prompt)}
+        reply = await self.once(
+            lambda: self._client.post(self._address, body=body, cast_to=object, options=options)
+        )
+        return replace(judge(reply), seconds=clock() - started)
+
+    def _affinity(self, prompt: Prompt) -> dict[str, str]:
+        """Names the dialogue, in a way that can't be read, to a router before several servers.
+
+        It sends what has one name to one server, in whose cache the question's beginning lies.
+        """
+        header = self.model.caching.affinity
+        name = hashlib.sha256(prompt.dialogue.encode()).hexdigest()[:16]
+        return {} if header is None else {header: name}
+
+    async def _get(self, address: str, kind: type) -> Any:
+        return await self._client.get(address, cast_to=kind, options={"follow_redirects": False})
+
+    async def once(self, call: Callable[[], Awaitable[Any]]) -> Any:
         """Gives what a call brings within its deadline, or why it brought nothing."""
         try:
             async with asyncio.timeout(self.patience.deadline):
@@ -259,69 +292,38 @@ class Remote(Engine, Provider):
                 raise
             return fault
 
-    def _judged(self, fault: Fault, sent: dict[str, Any]) -> Fault:
-        """Leaves a parameter out from now on if that was the trouble."""
-        if self._drop(sent, fault):
-            fault = replace(fault, kind="again")
-        return replace(fault, reason=self._clean(fault.reason))
+    def judge(self) -> Callable[[object], Answer | Fault]:
+        """Gives the reader of what comes of calls that are made now.
 
-    def _cleaned(self, answer: Answer) -> Answer:
-        """Takes the key out of an answer."""
-        return replace(
-            answer,
-            text=self._hide(answer.text),
-            reason=None if answer.reason is None else self._clean(answer.reason),
-            served=self._clean(answer.served) if answer.served else None,
-        )
-
-    async def _attempt(self, call: Callable[[], Awaitable[Any]]) -> Any:
-        """Makes a call about a batch, again where that may help.
-
-        Raises:
-            EngineError: If it does not help.
+        It takes out the key. A parameter that the service does not take is left out from now on,
+        and every call that was made with it is made again.
         """
-        patience = self.patience
-        for number in range(1, patience.attempts + 1):
-            found = await self._once(call)
-            if not isinstance(found, Fault):
-                return found
-            if found.kind != "retry" or number == patience.attempts:
-                break
-            pause = patience.base * 2.0 ** (number - 1)
-            await asyncio.sleep(min(pause if found.wait is None else found.wait, patience.cap))
-        raise EngineError(
-            f"{self.model.name}: the batch interface of {self._place}: "
-            f"{self._clean(found.reason)}. What was sent is kept: run the same command again."
-        )
+        sent, dropped = self._parameters.sent, self._parameters.dropped
 
-    def result(self, made: Parameters, reply: object, status: int = 200) -> Answer | Fault:
-        """Reads the result of one question of a batch.
+        def judge(reply: object) -> Answer | Fault:
+            if not isinstance(reply, Fault):
+                answer = self.read(reply)
+                return replace(
+                    answer,
+                    text=self._hide(answer.text),
+                    reason=None if answer.reason is None else self.clean(answer.reason),
+                    served=self.clean(answer.served) if answer.served else None,
+                    dropped=dropped,
+                )
+            told, name = reply.reason, None
+            if reply.param is not None:
+                name = self._parameters.refused(sent, told, reply.param)
+            if name in self._parameters.sent:
+                self._parameters.drop([name])
+                self.options.notice(
+                    f"{self.model.name} does not take {name}: its answers from here on are given "
+                    "without it, and say so."
+                )
+            kind = reply.kind if name is None else "again"
+            return replace(reply, kind=kind, reason=self.clean(told), dropped=dropped)
 
-        Args:
-            made: The parameters of all its questions.
-            reply: The body that a call of its own would have brought.
-            status: Its HTTP status.
-        """
-        sent, dropped = made.sent, made.dropped
-        if status != 200:
-            return self._judged(fault_of_status(status, {}, reply), sent)
-        return replace(self._cleaned(self.read(reply)), dropped=dropped)
+        return judge
 
-    def _drop(self, sent: dict[str, Any], fault: Fault) -> bool:
-        """Leaves out what the service does not take; false if that was not the trouble."""
-        if fault.param is None:
-            return False
-        name = self._parameters.refused(sent, fault.reason, fault.param or None)
-        if name is None:
-            return False
-        if name in self._parameters.sent:
-            self._parameters.drop([name])
-            self._options.notice(
-                f"{self.model.name} does not take {name}: its answers from here on are given "
-                "without it, and say so."
-            )
-        return True
-
-    def _clean(self, text: str) -> str:
+    def clean(self, text: str) -> str:
         """Takes the key out of a service's words, and then shortens them."""
         return printable(self._hide(one_line(text[: 10 * LONGEST_REASON]))[:LONGEST_REASON])

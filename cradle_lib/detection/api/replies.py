@@ -1,7 +1,8 @@
 """How what a service sends becomes an answer, whatever it sends.
 
-A reply is read as plain JSON: any field may be missing or of another kind than its
-documentation says, and none of that may end a run.
+A reply is read within bounds, and as plain JSON: any field may be missing or of another kind than
+its documentation says, and none of that may end a run. What has no end is given up, and is no
+answer.
 """
 
 from __future__ import annotations
@@ -11,8 +12,44 @@ from typing import Any, Final
 
 from cradle_lib.detection.parsing import Outcome, is_cut
 from cradle_lib.detection.session import Answer
+from cradle_lib.errors import EngineError
 
 LONGEST_CONTEXT: Final = 10_000_000
+#: Most bytes of the reply to one question: a hundred times the longest answer of today's models.
+LARGEST_REPLY: Final = 1 << 25
+#: Most bytes of the results of a batch of ten thousand questions.
+LARGEST_BATCH: Final = 1 << 29
+# Of a reply that comes packed although that was not asked for: it unpacks to a thousand times.
+_LARGEST_PACKED: Final = 1 << 17
+_PACKED: Final = frozenset({"gzip", "deflate"})
+
+
+class ReplyTooLargeError(EngineError):
+    """A reply that is longer than any answer, or may be."""
+
+
+async def read_bounded(response: Any, limit: int) -> None:
+    """Reads the body of a reply, of which only the head has come, as it was packed.
+
+    Raises:
+        ReplyTooLargeError: Where it becomes too long, or if it is packed in a way whose size can't
+            be bounded.
+    """
+    from httpx2 import ByteStream
+
+    coding = response.headers.get("content-encoding", "identity").strip().lower()
+    if coding != "identity":
+        if coding not in _PACKED:
+            raise ReplyTooLargeError(f"the reply is packed as {coding[:40]}")
+        limit = _LARGEST_PACKED
+    size, parts = 0, []
+    async for part in response.stream:
+        size += len(part)
+        if size > limit:
+            raise ReplyTooLargeError(f"the reply has more than {limit:,} bytes")
+        parts.append(part)
+    await response.stream.aclose()
+    response.stream = ByteStream(b"".join(parts))
 
 
 def look(value: object, *path: str | int) -> Any:
@@ -33,30 +70,6 @@ def tokens(value: object, *path: str) -> int | None:
     return found if isinstance(found, int) and not isinstance(found, bool) else None
 
 
-def believed(text: str, **counts: int | None) -> dict[str, int | None]:
-    """Gives the counts of a reply's tokens if they can be true.
-
-    Args:
-        text: What the model wrote.
-        **counts: ``tokens_in``, all tokens of the prompt; ``tokens_cached`` and
-            ``tokens_written``, parts of them; ``tokens_out``.
-
-    Returns:
-        The counts; all of them ``None``, as if nothing had been told, if one is negative or
-        greater than any model's context, if the parts are more than the prompt, or if a prompt or
-        a text has no tokens.
-    """
-    told = [count for count in counts.values() if count is not None]
-    into, out = counts["tokens_in"], counts["tokens_out"]
-    parts = (counts["tokens_cached"] or 0) + (counts["tokens_written"] or 0)
-    odd = (
-        any(not 0 <= count <= LONGEST_CONTEXT for count in told)
-        or (into is not None and into < max(parts, 1))
-        or (out == 0 and text != "")
-    )
-    return dict.fromkeys(counts) if odd else counts
-
-
 def text_of(content: object) -> str:
     """Reads a message's text, which may be one text or a list of blocks."""
     if not isinstance(content, list):
@@ -71,15 +84,9 @@ def one_line(text: object) -> str:
 
 
 def unreadable(reply: object, expected: str, part: str) -> Answer:
-    """Makes the answer for a reply that is not what was asked for, although its status is 200.
+    """Makes the answer for a reply of status 200 that is not ``expected``, or lacks a ``part``.
 
-    Args:
-        reply: What came.
-        expected: What a good reply would have been.
-        part: What a good reply holds.
-
-    Returns:
-        A failed answer; an error that the reply holds is quoted.
+    It has failed, with what the reply says of an error in its reason.
     """
     if not isinstance(reply, dict):
         return Answer("", Outcome.FAILED, f"the answer is not JSON of {expected}")
@@ -88,25 +95,40 @@ def unreadable(reply: object, expected: str, part: str) -> Answer:
     return Answer("", Outcome.FAILED, f"the answer holds no {part}{quoted}")
 
 
-def finished(text: str, *, cut: str | None, **counts: int | str | None) -> Answer:
-    """Makes the answer of a call that ended in the ordinary way.
+def finished(
+    text: str,
+    *,
+    cut: str | None,
+    declined: object = None,
+    served: str | None = None,
+    **counts: int | None,
+) -> Answer:
+    """Makes the answer of a call that brought one.
 
     Args:
-        text: What the model wrote.
+        text: What the model wrote. If it is empty, or cut within the line that counts, the answer
+            is unparsed.
         cut: What ended it, if it did not end by itself, such as ``cut at 256 tokens``.
-        **counts: Further fields of the answer.
-
-    Returns:
-        The answer; unparsed, with its reason, if it is empty or cut within the line
-        that counts.
+        declined: What the provider says about a refusal, if it is one.
+        served: As in :class:`.Answer`.
+        **counts: ``tokens_in``, all tokens of the prompt; ``tokens_cached`` and
+            ``tokens_written``, parts of them; ``tokens_out``. They are kept if they can be true:
+            none is, as if nothing had been told, if one is negative or greater than any model's
+            context, if the parts are more than the prompt, or if a prompt or a text has no tokens.
     """
-    reason = None if text.strip() else "empty answer"
-    if cut is not None and is_cut(text):
-        reason = cut
-    outcome = None if reason is None else Outcome.UNPARSED
-    return replace(Answer(text, outcome, reason), **counts)  # type: ignore[arg-type]
-
-
-def refused(answer: Answer, reason: object) -> Answer:
-    """Marks an answer as refused and keeps what the provider said about it."""
-    return replace(answer, outcome=Outcome.REFUSED, reason=one_line(reason))
+    told = {name: count for name, count in counts.items() if count is not None}
+    parts = told.get("tokens_cached", 0) + told.get("tokens_written", 0)
+    odd = (
+        any(not 0 <= count <= LONGEST_CONTEXT for count in told.values())
+        or ("tokens_in" in told and told["tokens_in"] < max(parts, 1))
+        or (told.get("tokens_out") == 0 and text != "")
+    )
+    outcome, reason = None, None
+    if declined:
+        outcome, reason = Outcome.REFUSED, one_line(declined)
+    elif cut is not None and is_cut(text):
+        outcome, reason = Outcome.UNPARSED, cut
+    elif not text.strip():
+        outcome, reason = Outcome.UNPARSED, "empty answer"
+    answer = Answer(text, outcome, reason, served=served)
+    return answer if odd else replace(answer, **told)  # type: ignore[arg-type]

@@ -22,7 +22,6 @@ from hypothesis import strategies as st
 
 from cradle_lib.detection import Outcome, Prediction, Session
 from cradle_lib.detection.api.anthropic_messages import AnthropicMessages
-from cradle_lib.detection.api.bounded import LARGEST_REPLY
 from cradle_lib.detection.api.faults import (
     LONGEST_WAIT,
     asked_wait,
@@ -31,6 +30,7 @@ from cradle_lib.detection.api.faults import (
 )
 from cradle_lib.detection.api.openai_chat import OpenAIChat
 from cradle_lib.detection.api.patience import Patience
+from cradle_lib.detection.api.replies import LARGEST_REPLY
 from cradle_lib.errors import EngineError
 
 from .fault_server import DRIBBLE, FaultServer, Reply, as_json, chat, error, message

@@ -62,7 +62,7 @@ def test_all_four_engines_send_the_same_messages(
     for engine in SDKS:
         for url in (None, NOWHERE):
             remote = make_remote(make_model(engine, url))
-            (only,) = remote.body(prompt, remote.settings())["messages"]
+            (only,) = remote.body(prompt)["messages"]
             (theirs,) = prompt.messages
             assert only["role"] == theirs["role"]
             assert joined(only["content"]) == theirs["content"] == prompt.text
