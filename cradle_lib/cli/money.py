@@ -12,7 +12,6 @@ from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out, print_json, right
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Model, estimate_cost
-from cradle_lib.detection.cost.estimate import Estimate
 from cradle_lib.detection.cost.money import dollars, told, total
 from cradle_lib.detection.journals.journal import read_answers
 from cradle_lib.errors import EngineError
@@ -43,7 +42,18 @@ def estimate(
     )
     usage = found.usage
     if as_json:
-        print_json(_as_json(found))
+        answers = {"output": usage.output, "longest_output": found.longest_output}
+        costs = {"with_caching": found.cost, "without": found.uncached_cost}
+        print_json(
+            {
+                "model": found.model.id,
+                "corpus": found.corpus,
+                "calls": len(found.calls),
+                "tokens": {"prompts": usage.prompt, **usage.kinds, **answers},
+                "dollars": {**costs, "highest": found.highest_cost},
+                "assumptions": list(found.assumptions),
+            }
+        )
         return
     title = f"{entry.name} on {found.corpus}: {len(found.calls):,} calls"
     table = Table("", *right("tokens", "share of prompts"), title=title)
@@ -61,23 +71,6 @@ def estimate(
         )
     for sentence in found.assumptions:
         out.print(sentence)
-
-
-def _as_json(found: Estimate) -> dict[str, object]:
-    usage = found.usage
-    answers = {"output": usage.output, "longest_output": found.longest_output}
-    return {
-        "model": found.model.id,
-        "corpus": found.corpus,
-        "calls": len(found.calls),
-        "tokens": {"prompts": usage.prompt, **usage.kinds, **answers},
-        "dollars": {
-            "with_caching": found.cost,
-            "without": found.uncached_cost,
-            "highest": found.highest_cost,
-        },
-        "assumptions": list(found.assumptions),
-    }
 
 
 def ask(question: str) -> bool:

@@ -2,9 +2,9 @@
 
 from cradle_lib.detection.api.faults import service_faults
 from cradle_lib.detection.asking import Progress
+from cradle_lib.detection.cost.arithmetic import large_model_assumptions, large_model_costs
 from cradle_lib.detection.cost.benchmark import benchmark_results
 from cradle_lib.detection.cost.estimate import estimate_cost, estimate_costs
-from cradle_lib.detection.cost.large_model import large_model_assumptions, large_model_costs
 from cradle_lib.detection.cost.usage import run_usage
 from cradle_lib.detection.engine import Engine, Options, make_engine
 from cradle_lib.detection.journals.journal import Journal, read_journal

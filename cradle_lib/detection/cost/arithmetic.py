@@ -28,19 +28,21 @@ References:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import date as Date  # noqa: N812 - a field is called date
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection.journals.journal import read_journal
+from cradle_lib.detection.journals.stored_answers import run_files
 from cradle_lib.detection.local.wave.engine import LARGEST_WAVE
 from cradle_lib.detection.models.shape import Shape
+from cradle_lib.detection.session import Prediction
 from cradle_lib.errors import JournalError
-
-if TYPE_CHECKING:
-    from cradle_lib.detection.session import Prediction
 
 Counts = NDArray[np.int64]
 
@@ -118,11 +120,8 @@ class Workload:
 def workload(predictions: Iterable[Prediction]) -> Workload:
     """Reads the token counts of a run with the wave engine.
 
-    Args:
-        predictions: The predictions; those that failed before the model was asked are left out.
-
-    Returns:
-        The workload. An answer of no tokens counts as one, because its end had to be predicted.
+    Predictions that failed before the model was asked are left out. An answer of no tokens counts
+    as one, because its end had to be predicted.
 
     Raises:
         JournalError: If a prediction does not say how many tokens were computed, or no turn
@@ -147,21 +146,12 @@ def workload(predictions: Iterable[Prediction]) -> Workload:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one way to run a workload takes.
-
-    Attributes:
-        tokens: Tokens computed, of prompts and answers.
-        operations: Operations.
-        read: Bytes read from memory.
-        memory: Bytes held at the same time: weights, keys and values.
-        passes: Forward passes.
-        seconds: Time on the machine.
-    """
+    """What one way to run a workload takes: as :func:`large_model_costs` lists it."""
 
     tokens: int
     operations: float
-    read: float
-    memory: float
+    bytes_read: float
+    bytes_held: float
     passes: float
     seconds: float
 
@@ -176,6 +166,7 @@ def one_by_one(work: Workload, decoder: Shape, machine: Machine) -> Cost:
     prefill_pairs = int((prompt * (prompt + 1) // 2).sum())
     decode_pairs = int((steps * prompt + steps * (steps + 1) // 2).sum())
     turns, decoded = len(prompt), int(steps.sum())
+    longest = (prompt + work.answer).max()
     prefill = decoder.operations(int(prompt.sum()), prefill_pairs, turns)
     prefill_read = float(turns * decoder.read_bytes)
     decode = decoder.operations(decoded, decode_pairs, decoded)
@@ -183,23 +174,17 @@ def one_by_one(work: Workload, decoder: Shape, machine: Machine) -> Cost:
     return Cost(
         tokens=int(prompt.sum()) + decoded,
         operations=prefill + decode,
-        read=prefill_read + decode_read,
-        memory=decoder.weight_bytes + decoder.cache_bytes(1) * float((prompt + work.answer).max()),
+        bytes_read=prefill_read + decode_read,
+        bytes_held=decoder.weight_bytes + decoder.cache_bytes(1) * float(longest),
         passes=float(turns + decoded),
         seconds=machine.seconds(prefill, prefill_read) + machine.seconds(decode, decode_read),
     )
 
 
 def lanes(work: Workload, decoder: Shape, machine: Machine) -> int:
-    """Finds how many dialogues can advance together.
+    """Finds how many dialogues can advance together, each in a slot for the longest.
 
-    Args:
-        work: The workload; every slot is as large as its longest dialogue needs.
-        decoder: The model.
-        machine: The machine.
-
-    Returns:
-        The number; 1 if not even one fits, so that costs can still be told.
+    The number is 1 if not even one fits, so that costs can still be told.
     """
     free = machine.memory * machine.memory_share - decoder.weight_bytes
     free -= work.prefix * decoder.cache_bytes(1)
@@ -209,10 +194,6 @@ def lanes(work: Workload, decoder: Shape, machine: Machine) -> int:
 
 def needed(work: Workload, decoder: Shape) -> tuple[int, float]:
     """Counts what cannot be saved: every new token of a run once, the static prefix once.
-
-    Args:
-        work: The workload.
-        decoder: The model.
 
     Returns:
         Tokens, and the operations that they need.
@@ -243,8 +224,83 @@ def waves(work: Workload, decoder: Shape, machine: Machine, wave: int) -> Cost:
     return Cost(
         tokens=tokens,
         operations=operations,
-        read=float(read),
-        memory=float(decoder.weight_bytes + slots * decoder.cache_bytes(1)),
+        bytes_read=float(read),
+        bytes_held=float(decoder.weight_bytes + slots * decoder.cache_bytes(1)),
         passes=passes,
         seconds=machine.seconds(operations, read),
     )
+
+
+def large_model_costs(corpus: Corpus, model: str) -> pd.DataFrame:
+    """Calculates what Qwen3-32B in bfloat16 on one H200 would take for the questions of a run.
+
+    Args:
+        corpus: The corpus of the run.
+        model: A model that was run over it with the wave engine: an id in the registry, or a spec.
+
+    Returns:
+        One row for each way to ask, by ``way`` (the index, str): one prompt at a time, and in
+        waves; no row if the run was not made.
+
+        - ``tokens`` (float): tokens computed, of prompts and answers.
+        - ``operations`` (float): multiplications and additions.
+        - ``bytes_read``, ``bytes_held`` (float): read from memory, and held there at the same time.
+        - ``passes`` (float): forward passes.
+        - ``seconds`` (float): time of arithmetic and memory alone; what a real run spends on
+          anything else comes on top.
+
+    Raises:
+        CradleError: If there is no such model, or its journal does not count tokens.
+    """
+    rows = {}
+    if files := run_files(model, corpus):
+        work = workload([answer for file in files for answer in read_journal(file)[1]])
+        together = lanes(work, QWEN3_32B, H200)
+        rows = {
+            "one prompt at a time": one_by_one(work, QWEN3_32B, H200),
+            f"waves of {together}": waves(work, QWEN3_32B, H200, together),
+        }
+    return pd.DataFrame(
+        list(rows.values()),
+        index=pd.Index(rows, name="way", dtype=object),
+        columns=[field.name for field in fields(Cost)],
+        dtype=float,
+    )
+
+
+def large_model_assumptions() -> pd.DataFrame:
+    """Lists every number that :func:`large_model_costs` starts from.
+
+    Returns:
+        Columns ``about`` (str: the model or the machine), ``quantity`` (str), ``value`` (float) and
+        ``unit`` (str): how :func:`.show` writes it.
+    """
+    decoder, machine = QWEN3_32B, H200
+    one = "{:.1f}"
+    shape = [
+        ("Layers", decoder.layers, "count"),
+        ("Hidden size", decoder.hidden, "count"),
+        ("Query heads", decoder.heads, "count"),
+        ("Key and value heads", decoder.key_heads, "count"),
+        ("Size of a head", decoder.head_size, "count"),
+        ("Intermediate size", decoder.intermediate, "count"),
+        ("Vocabulary", decoder.vocabulary, "count"),
+        ("Bytes of a number", 2, "count"),
+        ("Parameters (10^9), from these", decoder.parameters / 1e9, one),
+        ("Bytes of weights (10^9), from these", decoder.weight_bytes / 1e9, one),
+        ("Bytes of keys and values per token, from these", decoder.cache_bytes(1), "count"),
+    ]
+    place = [
+        ("Operations per second (10^12), dense", machine.rate / 1e12, "count"),
+        ("Share of them assumed to be reached (%)", machine.rate_share, "share"),
+        ("Bytes per second from memory (10^12)", machine.bandwidth / 1e12, one),
+        ("Share of them assumed to be reached (%)", machine.bandwidth_share, "share"),
+        ("Bytes of memory (10^9)", machine.memory / 1e9, "count"),
+        ("Share of it that may be filled (%)", machine.memory_share, "share"),
+    ]
+    rows = [
+        (about, quantity, float(value), unit)
+        for about, lines in (("Qwen3-32B", shape), (machine.name, place))
+        for quantity, value, unit in lines
+    ]
+    return pd.DataFrame(rows, columns=["about", "quantity", "value", "unit"])

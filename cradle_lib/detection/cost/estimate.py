@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 import pandas as pd
@@ -140,12 +139,15 @@ def estimate_cost(
     """
     template = load_template(model.prompt)
     charged = model.prices is not None and model.prices.written is not None
+    start = last_seam(template.text, template.static - 1)
+    before = count_tokens(template.text[:start])
+    instruction = count_tokens(template.text[: template.static])
     calls: dict[Place, Usage] = {}
     for dialogue in choose_dialogues(corpus, limit, sample, seed):
         # What the cache holds when the dialogue begins: the instruction, from its second use on.
-        kept = count_tokens(template.text[: template.static]) if calls else 0
+        kept = instruction if calls else 0
         # A prompt begins as the one before it, so that only what is new is counted.
-        counted, at = _instruction(template)
+        counted, at = before, start
         for prompt, mask in gold_questions(dialogue, template, history):
             end = max((prompt.static, *prompt.ends))
             seam = max(last_seam(prompt.text, end), at)
@@ -218,10 +220,7 @@ def longest_prompts(
 ) -> dict[Place, int]:
     """Gives the most UTF-8 bytes that the prompt of each user turn can have.
 
-    Args:
-        dialogues: The dialogues.
-        template: The prompt's template.
-        history: Whose tags it shows; a model's own are taken to be all labels in every turn.
+    A model's own tags in the history are taken to be all labels in every turn.
     """
     sizes = {}
     for dialogue in dialogues:
@@ -230,13 +229,6 @@ def longest_prompts(
             sizes[prompt.dialogue, prompt.turn] = len(prompt.text.encode())
             session.answer(Answer(format_mask(sum(BITS.values()))))
     return sizes
-
-
-@lru_cache(maxsize=8)
-def _instruction(template: Template) -> tuple[int, int]:
-    """Tokens of the instruction up to its last seam, and where that is."""
-    seam = last_seam(template.text, template.static - 1)
-    return count_tokens(template.text[:seam]), seam
 
 
 def _readable(kept: int, caching: Caching) -> int:

@@ -39,13 +39,7 @@ _PATTERN: Final = "|".join(
 
 
 def count_tokens(text: str) -> int:
-    """Counts the tokens of a text.
-
-    Args:
-        text: Any text; what looks like a control token is counted as ordinary text.
-
-    Returns:
-        The number of tokens under :data:`TOKENIZER`; 0 for an empty text.
+    """Counts tokens under :data:`TOKENIZER`; what looks like a control token is ordinary text.
 
     Raises:
         EngineError: If ``tiktoken`` is not installed or the vocabulary is damaged.
@@ -57,14 +51,7 @@ def last_seam(text: str, end: int) -> int:
     """Finds the last place up to ``end`` that no token reaches over, whatever stands there.
 
     The pattern always cuts between a line break and anything but white space or a slash, so
-    that what stands before and after such a place can be counted apart.
-
-    Args:
-        text: Any text.
-        end: Where to begin looking backwards.
-
-    Returns:
-        The place; 0 if there is none.
+    that what stands before and after such a place can be counted apart. It is 0 if there is none.
     """
     while (found := text.rfind("\n", 0, end)) >= 0:
         after = text[found + 1 : found + 2]

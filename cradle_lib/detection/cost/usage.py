@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pandas as pd
 
 from cradle_lib.corpus import Corpus
@@ -11,6 +13,10 @@ from cradle_lib.detection.journals.journal import read_answers
 from cradle_lib.detection.journals.stored_answers import run_files
 from cradle_lib.detection.models.specs import resolve
 from cradle_lib.record import History
+
+_COLUMNS: Final = (
+    "what", "calls", "silent", "prompt_tokens", "cached", "written", "output_tokens", "cost",
+)  # fmt: skip
 
 
 def run_usage(model: str, corpus: Corpus, history: History = "self") -> pd.DataFrame:
@@ -42,31 +48,23 @@ def run_usage(model: str, corpus: Corpus, history: History = "self") -> pd.DataF
     files = run_files(model, corpus, history)
     answers = [answer for file in files for answer in read_answers(file)[1]]
     used = told(answers)
-    rows: list[tuple[str, int, int, Usage]] = []
+
+    def row(what: str, calls: int, silent: int, usage: Usage) -> tuple[object, ...]:
+        shares = (part / max(usage.prompt, 1) for part in (usage.cached, usage.written))
+        cost = usage.cost(entry.prices) if entry.prices else float("nan")
+        return what, calls, silent, usage.prompt, *shares, usage.output, cost
+
+    rows: list[tuple[object, ...]] = []
     notes: tuple[str, ...] = ()
     if used:
-        rows.append(("run", len(used), len(answers) - len(used), total(usage for _, usage in used)))
+        silent = len(answers) - len(used)
+        rows.append(row("run", len(used), silent, total(usage for _, usage in used)))
     if used and entry.is_service:
         found = estimate_cost(entry, corpus, history=history).over(
             (a.dialogue, a.turn) for a, _ in used
         )
-        rows.append(("estimate", len(found.calls), 0, found.usage))
+        rows.append(row("estimate", len(found.calls), 0, found.usage))
         notes = found.assumptions
-    frame = pd.DataFrame(
-        {
-            "what": [what for what, *_ in rows],
-            "calls": [calls for _, calls, *_ in rows],
-            "silent": [silent for *_, silent, _ in rows],
-            "prompt_tokens": [usage.prompt for *_, usage in rows],
-            "cached": [usage.cached / usage.prompt if usage.prompt else 0.0 for *_, usage in rows],
-            "written": [
-                usage.written / usage.prompt if usage.prompt else 0.0 for *_, usage in rows
-            ],
-            "output_tokens": [usage.output for *_, usage in rows],
-            "cost": [
-                usage.cost(entry.prices) if entry.prices else float("nan") for *_, usage in rows
-            ],
-        }
-    )
+    frame = pd.DataFrame(rows, columns=list(_COLUMNS))
     frame.attrs["notes"] = list(notes)
     return frame

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date as Date  # noqa: N812 - a field is called date
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,17 @@ from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModelForCausalLM, Qwen3Config
 
-from cradle_lib.detection import Outcome, Prediction
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Journal, Outcome, Prediction
 from cradle_lib.detection.cost.arithmetic import (
     H200,
     QWEN3_32B,
     Machine,
     Workload,
     lanes,
+    large_model_assumptions,
+    large_model_costs,
     one_by_one,
     waves,
     workload,
@@ -27,6 +32,7 @@ from cradle_lib.detection.cost.arithmetic import (
 from cradle_lib.detection.local.wave.engine import LARGEST_WAVE
 from cradle_lib.detection.models.shape import Shape
 from cradle_lib.errors import JournalError
+from cradle_lib.record import Record
 
 TINY = Shape(
     layers=2,
@@ -92,11 +98,11 @@ def test_a_worked_example_one_by_one() -> None:
     # 2 x 1536 x 4 + 4 x 2 layers x 4 heads x 4 x (6 + 4) + 2 x 400 x 2.
     assert cost.operations == 12_288 + 1_280 + 1_600
     # Weights twice: 2 x 2 bytes x 1936; a token is 2 x 2 x 2 x 4 x 2 = 64 bytes: 4 of them read.
-    assert cost.read == 7_744 + 256
+    assert cost.bytes_read == 7_744 + 256
     # Both passes compute longer than they read.
     assert cost.seconds == cost.operations
     # Weights of 2 x (1536 + 800), and five tokens.
-    assert cost.memory == 4_672 + 5 * 64
+    assert cost.bytes_held == 4_672 + 5 * 64
 
 
 def test_a_worked_example_in_waves() -> None:
@@ -110,8 +116,8 @@ def test_a_worked_example_in_waves() -> None:
     assert cost.operations == 2 * 1536 * 7 + 4 * 2 * 4 * 4 * (7 + 18 + 3) + 2 * 400 * 3
     # 3 passes and the prefix's own. Own tokens read: 2 of the first prompt, 4 and 5 of the second.
     assert cost.passes == 4
-    assert cost.read == 4 * (2 * 1936 + 2 * 64) + (2 + 4 + 5) * 64
-    assert cost.memory == 4_672 + (6 + 2) * 64
+    assert cost.bytes_read == 4 * (2 * 1936 + 2 * 64) + (2 + 4 + 5) * 64
+    assert cost.bytes_held == 4_672 + (6 + 2) * 64
 
 
 def loop_one_by_one(job: Workload) -> tuple[int, int]:
@@ -164,7 +170,7 @@ def test_the_wave_is_what_fits_beside_the_weights() -> None:
     assert lanes(job, TINY, PLAIN) == LARGEST_WAVE < 100
     assert lanes(work((4, 2, 1), (6, 4, 2), dialogues=5), TINY, PLAIN) == 5
     assert lanes(job, TINY, Machine("m", 1.0, 1.0, 1.0)) == 1
-    held = waves(job, TINY, room, 3).memory
+    held = waves(job, TINY, room, 3).bytes_held
     assert held <= room.memory
 
 
@@ -193,3 +199,38 @@ def test_a_workload_is_read_from_predictions() -> None:
         workload([made(0, Outcome.OK, 30, None, 3)])
     with pytest.raises(JournalError, match="no answered turn"):
         workload([failed])
+
+
+def test_what_is_calculated_rests_on_a_journal(
+    tmp_path: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "RUNS", tmp_path)
+    monkeypatch.setattr(paths, "SHIPPED_RUNS", tmp_path / "shipped")
+    assert large_model_costs(corpus, "smollm2-135m-constrained").empty
+    record = Record.create(
+        model="smollm2-135m-constrained", name="M", group="embedded", engine="wave",
+        prompt="turn", prompt_hash="0" * 16, decoding={}, corpus=corpus.name,
+        corpus_fingerprint=corpus.fingerprint,
+    )  # fmt: skip
+    path = tmp_path / corpus.name / "smollm2-135m-constrained.jsonl"
+    with Journal.open(path, record) as journal:
+        for turn in range(4):
+            sizes = (2000 + 100 * turn, 2000 + 100 * turn - 60, 5)
+            journal.append(Prediction("d0001", turn, "", "none", 0, Outcome.OK, None, *sizes))
+    costs = large_model_costs(corpus, "smollm2-135m-constrained")
+    # One dialogue alone can't share the weights: 5 passes a turn, and as many one by one.
+    assert costs.index.tolist() == ["one prompt at a time", "waves of 1"]
+    # 2,000 to 2,300 tokens and 4 x 4 of answers; 60 new ones each and the prefix of 1,940 once.
+    assert costs["tokens"].tolist() == [8600 + 16, 4 * 60 + 16 + 1940]
+    assert costs["passes"].iloc[0] == 20
+    assert {str(kind) for kind in costs.dtypes} == {"float64"}
+
+
+def test_every_input_of_the_calculation_is_listed() -> None:
+    frame = large_model_assumptions()
+    values = dict(zip(frame["quantity"], frame["value"], strict=True))
+    # config.json of Qwen3-32B, and the data sheet of an H200.
+    assert (values["Layers"], values["Intermediate size"]) == (64, 25_600)
+    assert values["Parameters (10^9), from these"] == pytest.approx(32.8, abs=0.05)
+    assert values["Bytes of memory (10^9)"] == 141
+    assert frame["about"].nunique() == 2
