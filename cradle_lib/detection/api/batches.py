@@ -52,10 +52,6 @@ class Batches:
     A file keeps their ids, one JSON object a line: the token and the questions of the batch that is
     to be sent, its id when it came, and the id again when its answers are taken. So the last line
     says what an earlier start left open.
-
-    Args:
-        service: What is asked.
-        emit: Takes each prediction.
     """
 
     def __init__(self, service: Remote, emit: Emit) -> None:

@@ -66,7 +66,7 @@ class Dispatcher:
         # What is to be done next, by the coroutine that decides everything.
         self._events: asyncio.Queue[Callable[[], None]] = asyncio.Queue()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._closed = self._hopeless = False
+        self._closed = False
         self._trouble: Exception | None = None
         self._flying: dict[int, tuple[_Dialogue, asyncio.Task[None]]] = {}
         self._ready: list[tuple[int, _Dialogue]] = []
@@ -88,12 +88,12 @@ class Dispatcher:
                 "run the same command again to go on."
             )
         self._closed = True
-        self._wake()
+        self._wake(self._watch)
 
     def give_up(self) -> None:
         """Gives up the calls in flight, too. Safe from any thread."""
-        self._closed = self._hopeless = True
-        self._wake()
+        self._closed = True
+        self._wake(self._abandon)
 
     async def run(self, sessions: Iterable[Questions]) -> None:
         """Asks every session's prompts until all are finished, or the run is stopped.
@@ -253,8 +253,6 @@ class Dispatcher:
 
     def _watch(self) -> None:
         now = _now()
-        if self._hopeless:
-            self._abandon()
         if now < self._silence.due:
             return
         lasts = f"no answer from {self._service.place} for {span(now - self._silence.since)}"
@@ -272,11 +270,11 @@ class Dispatcher:
             task.cancel()
             self._lost(dialogue, "given up", 0.0)
 
-    def _wake(self) -> None:
+    def _wake(self, event: Callable[[], None]) -> None:
         # There is no loop before the run begins; it is closed if everything has just ended.
         if self._loop is not None:
             with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._events.put_nowait, self._watch)
+                self._loop.call_soon_threadsafe(self._events.put_nowait, event)
 
 
 def _now() -> float:

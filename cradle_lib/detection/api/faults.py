@@ -150,13 +150,8 @@ def fault_of_status(
 
     Rate limits and trouble of the server are worth a retry; keys, missing models and empty
     accounts stop the run; a content filter is a refusal; everything else fails this question only.
-
-    Args:
-        status: HTTP status.
-        headers: The response's headers, looked up in lower case.
-        body: The response's JSON: the error itself, or something that holds it (Gemini
-            sends a list).
-        message: What to quote if the body says nothing.
+    Headers are looked up in lower case. The body is the error itself, or something that holds it
+    (Gemini sends a list); the message is quoted if it says nothing.
     """
     first = look(body, 0) if isinstance(body, list) else body
     inner = look(first, "error") or first

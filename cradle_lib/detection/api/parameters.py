@@ -30,11 +30,7 @@ _NOT_TAKEN: Final = re.compile(
 
 
 class Parameters:
-    """What is sent beside the model's name and the messages.
-
-    Args:
-        wanted: The settings that the registry asks for.
-    """
+    """What is sent beside the model's name and the messages: at first, all that is wanted."""
 
     def __init__(self, wanted: Mapping[str, Any]) -> None:
         self.sent = dict(wanted)
@@ -54,13 +50,8 @@ class Parameters:
     def refused(self, sent: Mapping[str, Any], message: str, param: str | None) -> str | None:
         """Finds the parameter that a refusal is about, if the call can do without it.
 
-        Args:
-            sent: :attr:`sent` as it was when the call was made.
-            message: What the service said.
-            param: The parameter that it names in a field of its own, if it does.
-
-        Returns:
-            Its name; ``None`` also for the second name of the token limit after the first.
+        ``sent`` is what it was when the call was made; ``param`` is named in a field of its own by
+        some services. The second name of the token limit is never found after the first.
         """
         if not _NOT_TAKEN.search(message):
             return None

@@ -80,9 +80,6 @@ class Admission:
     is in a provider's cache before others need it. Its answer admits ten, each further one one
     more, up to the limit or the first overload. An overload halves the number; after that it grows
     by one with each round-trip (additive increase, multiplicative decrease, as in TCP: RFC 5681).
-
-    Args:
-        limit: Calls that may be in flight at most; at least 1.
     """
 
     def __init__(self, limit: int) -> None:

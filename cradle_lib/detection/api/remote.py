@@ -56,10 +56,6 @@ _CARRIERS: Final = ("httpx2", "aiohttp")
 class Remote(Engine):
     """Drives many sessions at once against one endpoint.
 
-    Args:
-        model: An entry of the registry.
-        options: Concurrency, and where to say what the user should know.
-
     Raises:
         EngineError: If the SDK is not installed, the key is not in the environment or stands in
             ``base_url``, or the environment's proxy can't be used.

@@ -7,7 +7,7 @@ another: what reading from a cache costs differs between models of one provider.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Final
 
 from cradle_lib.detection.models.model import Decoding, Model, Prices
@@ -55,15 +55,6 @@ class Usage:
         """The same tokens, had there been no cache."""
         return Usage(fresh=self.prompt, output=self.output)
 
-    def __add__(self, other: Usage) -> Usage:
-        """Adds two counts, kind by kind."""
-        return Usage(
-            self.fresh + other.fresh,
-            self.cached + other.cached,
-            self.written + other.written,
-            self.output + other.output,
-        )
-
     def cost(self, prices: Prices) -> float:
         """What these tokens cost, in dollars.
 
@@ -80,8 +71,9 @@ class Usage:
 
 
 def total(usages: Iterable[Usage]) -> Usage:
-    """Adds up any number of counts; zeros for none."""
-    return sum(usages, Usage())
+    """Adds up any number of counts, kind by kind; zeros for none."""
+    kinds = zip(*map(astuple, usages), strict=True)
+    return Usage(*map(sum, kinds))
 
 
 def told(predictions: Iterable[Prediction]) -> list[tuple[Prediction, Usage]]:
@@ -113,11 +105,8 @@ class Budget:
     although they reached the service. Each call in flight is taken to cost as much as the dearest
     that the run can make. What stays unknown is a call that was in flight when the machine died.
 
-    Args:
-        model: An entry of the registry.
-        limit: Most dollars for the run, all its starts together.
-        prompts: Most UTF-8 bytes of the prompt of each user turn, by dialogue and ``turn_id``.
-        spent: Answers of earlier starts.
+    The limit is for the run, all its starts together: ``spent`` holds the answers of earlier ones.
+    ``prompts`` gives the most UTF-8 bytes of the prompt of each user turn.
 
     Raises:
         EngineError: If the entry has no prices.
