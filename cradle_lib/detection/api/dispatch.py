@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from cradle_lib.detection.api.faults import HOPELESS_HINT, Fault
-from cradle_lib.detection.api.patience import Admission, Silence, span
+from cradle_lib.detection.api.patience import Admission, span
 from cradle_lib.detection.engine import Emit, Questions
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prediction, Prompt
@@ -72,7 +72,8 @@ class Dispatcher:
         self._ready: list[tuple[int, _Dialogue]] = []
         self._begun = 0
         self._failures = 0
-        self._reason = _NOT_A_WORD
+        # When the last answer came, how long after it silence is spoken of, and why it may last.
+        self._heard, self._word, self._reason = 0.0, self._patience.word, _NOT_A_WORD
         self._answered = False
         # When the service was found to be away, the last time that this was news, and how often.
         self._away: tuple[float, float, int] | None = None
@@ -102,7 +103,7 @@ class Dispatcher:
             Exception: What a call or ``emit`` raised, after the calls in flight have ended.
         """
         self._loop = asyncio.get_running_loop()
-        self._silence = Silence(self._patience, _now())
+        self._heard = _now()
         waiting = (_Dialogue(rank, s) for rank, s in enumerate(sessions) if s.prompt is not None)
         while True:
             try:
@@ -142,7 +143,7 @@ class Dispatcher:
         self._events.put_nowait(partial(self._handle, dialogue, found))
 
     async def _event(self) -> Callable[[], None]:
-        due = self._silence.due
+        due = self._due
         if self._ready and self._admission.shut_until > _now():
             due = min(due, self._admission.shut_until)
         with suppress(TimeoutError):
@@ -172,8 +173,9 @@ class Dispatcher:
                 return
         else:
             self._failures, self._answered, self._away = 0, True, None
-            self._reason = _NOT_A_WORD
-            self._silence.heard(_now(), answer.seconds)
+            # What takes up to twice as long as the last answer is no news.
+            word = max(self._patience.word, 2.0 * answer.seconds)
+            self._heard, self._word, self._reason = _now(), word, _NOT_A_WORD
             self._admission.answered(dialogue.began)
         prediction = dialogue.session.answer(answer)
         if dialogue.session.prompt is None:
@@ -203,9 +205,9 @@ class Dispatcher:
             return
         if fault.wait:
             self._reason += f"; it asks to wait {span(fault.wait)}"
-            if now + fault.wait >= self._silence.end:
+            if now + fault.wait >= self._end:
                 asked = f"{self._service.place} asks to be left alone for {span(fault.wait)}"
-                before = now - self._silence.since
+                before = now - self._heard
                 already = f" and has not answered for {span(before)}" if before >= 1 else ""
                 self.stop(f"{asked}{already} ({fault.reason})")
         pause = self._pause(dialogue.attempts) if fault.wait is None else fault.wait
@@ -251,16 +253,25 @@ class Dispatcher:
 
     # ---- Silence, and the end --------------------------------------------------------
 
+    @property
+    def _end(self) -> float:
+        return self._heard + self._patience.silence
+
+    @property
+    def _due(self) -> float:
+        return min(self._heard + self._word, self._end)
+
     def _watch(self) -> None:
         now = _now()
-        if now < self._silence.due:
+        if now < self._due:
             return
-        lasts = f"no answer from {self._service.place} for {span(now - self._silence.since)}"
-        if now >= self._silence.end:
+        lasts = f"no answer from {self._service.place} for {span(now - self._heard)}"
+        if now >= self._end:
             self.stop(f"{lasts} ({self._reason}). Check whether the service works")
             self._abandon()
         else:
-            self._silence.told()
+            # The next word comes at twice the time of this one.
+            self._word *= 2
             limit = span(self._patience.silence)
             self._say(f"{lasts}: {self._reason}. The run stops after {limit} without one.")
 

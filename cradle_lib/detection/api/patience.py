@@ -47,32 +47,6 @@ class Patience:
         return min(self.base * 2.0 ** min(attempts - 1, 30) * share, self.cap)
 
 
-class Silence:
-    """The time since the last answer, by any clock, and when to speak of it."""
-
-    def __init__(self, patience: Patience, now: float) -> None:
-        self._patience = patience
-        self.heard(now, took=0.0)
-
-    def heard(self, now: float, took: float) -> None:
-        """Begins the next silence: what takes up to twice as long as the last answer is no news."""
-        self.since, self._word = now, max(self._patience.word, 2.0 * took)
-
-    def told(self) -> None:
-        """Puts the next word off to twice the time of this one."""
-        self._word *= 2
-
-    @property
-    def end(self) -> float:
-        """When patience is over."""
-        return self.since + self._patience.silence
-
-    @property
-    def due(self) -> float:
-        """When something is to be said, or patience is over."""
-        return min(self.since + self._word, self.end)
-
-
 class Admission:
     """Decides whether another call may begin; times are those of any clock.
 
