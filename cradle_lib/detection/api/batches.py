@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import TypeAdapter
 
 from cradle_lib import paths, strict_json
+from cradle_lib.detection.api.dispatch import Leader
 from cradle_lib.detection.api.faults import Fault
 from cradle_lib.detection.api.replies import look
 from cradle_lib.detection.engine import Emit, Questions
@@ -46,38 +47,26 @@ class BatchRefusedError(EngineError):
     """A batch that the provider refused as a whole."""
 
 
-class Batches:
-    """Leads one start of a run through batches; stands in the place of the dispatcher.
+class Batches(Leader):
+    """Leads through batches, round by round.
 
     A file keeps their ids, one JSON object a line: the token and the questions of the batch that is
     to be sent, its id when it came, and the id again when its answers are taken. So the last line
     says what an earlier start left open.
     """
 
+    kept = "A batch that was sent goes on at the provider: run the same command again to fetch it."
+
     def __init__(self, service: Remote, emit: Emit) -> None:
+        super().__init__(service, emit)
         assert service.options.batches is not None
-        self.error: EngineError | None = None
-        self._service, self._emit, self._patience = service, emit, service.patience
         self._path = service.options.batches
-        self._limit = max(1, min(service.options.concurrency, MOST))
         self._lines: list[dict[str, Any]] = []
         self._others: set[str] = set()
         self._stopped = asyncio.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
 
-    def stop(self, why: str) -> None:
-        """Ends the run: no further batch is sent. Safe from any thread."""
-        if self.error is None:
-            self.error = EngineError(
-                f"{self._service.model.name}: {why}. A batch that was sent goes on at the "
-                "provider: run the same command again to fetch it."
-            )
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._stopped.set)
-
-    def give_up(self) -> None:
-        """The same: nothing is in flight that could be lost."""
-        self.stop("interrupted")
+    def _wake(self) -> None:
+        self._soon(self._stopped.set)
 
     async def run(self, sessions: Iterable[Questions]) -> None:
         """Asks all sessions' questions, round by round.
@@ -110,7 +99,7 @@ class Batches:
 
     async def _send(self, asked: Mapping[str, Questions]) -> str | None:
         """Sends a batch and gives its id; ``None`` if the run was stopped before it came."""
-        chosen = islice(asked.items(), self._limit)
+        chosen = islice(asked.items(), min(self._limit, MOST))
         prompts = {key: s.prompt for key, s in chosen if s.prompt is not None}
         token, since = secrets.token_hex(8), datetime.now(UTC).isoformat()
         self._note({"intent": token, "since": since, "questions": sorted(prompts)})
@@ -232,9 +221,6 @@ class Batches:
             f"{service.model.name}: the batch interface of {service.place}: "
             f"{service.clean(found.reason)}. What was sent is kept: run the same command again."
         )
-
-    def _say(self, sentence: str) -> None:
-        self._service.options.notice(f"{self._service.model.name}: {sentence}")
 
     # ---- The file of ids ---------------------------------------------------------------
 

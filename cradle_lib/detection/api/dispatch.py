@@ -13,11 +13,12 @@ from __future__ import annotations
 import asyncio
 import heapq
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from cradle_lib.detection.api.faults import HOPELESS_HINT, Fault
 from cradle_lib.detection.api.patience import Admission, span
@@ -47,26 +48,67 @@ class _Dialogue:
         return self.session.prompt
 
 
-class Dispatcher:
-    """Leads one start of a run, call by call.
+class Leader(ABC):
+    """Leads one start of a run against a service, and emits each prediction.
 
-    Args:
-        service: What is asked; its ``lost`` is given a failed prediction for each call that brought
-            no answer, although it may be charged, and is made again or given up.
-        emit: Takes each prediction.
+    Attributes:
+        error: Why it was stopped, if it was.
     """
+
+    kept: ClassVar[str]
 
     def __init__(self, service: Remote, emit: Emit) -> None:
         self.error: EngineError | None = None
-        self._service, self._emit = service, emit
+        self._service, self._emit, self._patience = service, emit, service.patience
         self._limit = max(service.options.concurrency, 1)
-        self._patience = service.patience
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def stop(self, why: str) -> None:
+        """Ends the run: calls in flight come back, no further one begins. Safe from any thread.
+
+        The first reason given is the one that is told.
+        """
+        if self.error is None:
+            self.error = EngineError(f"{self._service.model.name}: {why}. {self.kept}")
+        self._wake()
+
+    def give_up(self) -> None:
+        """Gives up the calls in flight, too. Safe from any thread."""
+        self.stop("interrupted")
+
+    @abstractmethod
+    async def run(self, sessions: Iterable[Questions]) -> None:
+        """Asks all sessions' questions, or ends when it is stopped."""
+
+    @abstractmethod
+    def _wake(self) -> None:
+        """Has the loop see that the run was stopped."""
+
+    def _soon(self, call: Callable[..., None], *arguments: object) -> None:
+        # There is no loop before the run begins; it is closed if everything has just ended.
+        if self._loop is not None:
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(call, *arguments)
+
+    def _say(self, sentence: str) -> None:
+        self._service.options.notice(f"{self._service.model.name}: {sentence}")
+
+
+class Dispatcher(Leader):
+    """Leads call by call.
+
+    The service's ``lost`` is given a failed prediction for each call that brought no answer,
+    although it may be charged, and is made again or given up.
+    """
+
+    kept = "The answers so far are kept: run the same command again to go on."
+
+    def __init__(self, service: Remote, emit: Emit) -> None:
+        super().__init__(service, emit)
         self._admission = Admission(self._limit)
         self._random = random.Random(0)
         # What is to be done next, by the coroutine that decides everything.
         self._events: asyncio.Queue[Callable[[], None]] = asyncio.Queue()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._closed = False
         self._trouble: Exception | None = None
         self._flying: dict[int, tuple[_Dialogue, asyncio.Task[None]]] = {}
         self._ready: list[tuple[int, _Dialogue]] = []
@@ -78,23 +120,17 @@ class Dispatcher:
         # When the service was found to be away, the last time that this was news, and how often.
         self._away: tuple[float, float, int] | None = None
 
-    def stop(self, why: str) -> None:
-        """Ends the run: calls in flight come back, no further one begins. Safe from any thread.
-
-        The first reason given is the one that is told.
-        """
-        if self.error is None:
-            self.error = EngineError(
-                f"{self._service.model.name}: {why}. The answers so far are kept: "
-                "run the same command again to go on."
-            )
-        self._closed = True
-        self._wake(self._watch)
-
     def give_up(self) -> None:
         """Gives up the calls in flight, too. Safe from any thread."""
-        self._closed = True
-        self._wake(self._abandon)
+        super().give_up()
+        self._soon(self._events.put_nowait, self._abandon)
+
+    def _wake(self) -> None:
+        self._soon(self._events.put_nowait, self._watch)
+
+    @property
+    def _closed(self) -> bool:
+        return self.error is not None or self._trouble is not None
 
     async def run(self, sessions: Iterable[Questions]) -> None:
         """Asks every session's prompts until all are finished, or the run is stopped.
@@ -115,7 +151,6 @@ class Dispatcher:
             except Exception as error:
                 # The others end their calls and keep the answers before the error goes on.
                 self._trouble = self._trouble or error
-                self._closed = True
         if self._trouble is not None:
             raise self._trouble
 
@@ -248,9 +283,6 @@ class Dispatcher:
         answer = Answer("", Outcome.FAILED, reason, seconds=seconds)
         self._service.lost(Prediction.of(dialogue.prompt, answer, Outcome.FAILED, 0, reason))
 
-    def _say(self, sentence: str) -> None:
-        self._service.options.notice(f"{self._service.model.name}: {sentence}")
-
     # ---- Silence, and the end --------------------------------------------------------
 
     @property
@@ -280,12 +312,6 @@ class Dispatcher:
         for dialogue, task in flying.values():
             task.cancel()
             self._lost(dialogue, "given up", 0.0)
-
-    def _wake(self, event: Callable[[], None]) -> None:
-        # There is no loop before the run begins; it is closed if everything has just ended.
-        if self._loop is not None:
-            with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._events.put_nowait, event)
 
 
 def _now() -> float:

@@ -78,15 +78,11 @@ class Redactor:
             return text
         kept, at, size = [], 0, self._size
         while at < len(text):
-            if text[at : at + size].lower() not in self._pieces:
-                kept.append(text[at])
-                at += 1
-                continue
-            kept.append("[key]")
-            at += 1
-            while text[at : at + size].lower() in self._pieces:
-                at += 1
-            at += size - 1
+            end = at
+            while text[end : end + size].lower() in self._pieces:
+                end += 1
+            kept.append("[key]" if end > at else text[at])
+            at = end + size - 1 if end > at else at + 1
         return "".join(kept)
 
 

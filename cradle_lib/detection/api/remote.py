@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.api.batches import Batches
-from cradle_lib.detection.api.dispatch import Dispatcher
+from cradle_lib.detection.api.dispatch import Dispatcher, Leader
 from cradle_lib.detection.api.faults import Fault, fault_of_error
 from cradle_lib.detection.api.keys import Redactor, find_key
 from cradle_lib.detection.api.parameters import Parameters
@@ -103,7 +103,7 @@ class Remote(Engine):
         self._sdk = importlib.import_module(self.package)
         wanted = {name: value for name, value in self.settings().items() if value is not None}
         self._parameters = Parameters(wanted | self.decoding.extra)
-        self._leader: Dispatcher | Batches | None = None
+        self._leader: Leader | None = None
         self.lost: Emit = lambda _: None
 
     # ---- What the two interfaces differ in -------------------------------------------
@@ -167,8 +167,8 @@ class Remote(Engine):
             KeyboardInterrupt: After Ctrl-C, when the calls in flight have ended, or after a
                 second one.
         """
-        kind = Dispatcher if self.options.batches is None else Batches
-        self._leader = leader = kind(self, emit)
+        batches = self.options.batches is not None
+        self._leader = leader = Batches(self, emit) if batches else Dispatcher(self, emit)
         # A thread of its own, because a notebook's kernel already runs an event loop.
         with unlogged(self.package, *_CARRIERS), ThreadPoolExecutor(max_workers=1) as pool:
             future = pool.submit(asyncio.run, self._drive(leader, sessions))
@@ -188,7 +188,7 @@ class Remote(Engine):
         if leader.error is not None:
             raise leader.error
 
-    async def _drive(self, leader: Dispatcher | Batches, sessions: Iterable[Questions]) -> None:
+    async def _drive(self, leader: Leader, sessions: Iterable[Questions]) -> None:
         async with self.connect() as self._client:
             if self.listing and self.model.base_url is not None and not self.model.remote:
                 await self._require_served()

@@ -19,7 +19,7 @@ from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection.baselines.gold_questions import gold_questions
 from cradle_lib.detection.cost.money import Place, Usage, total
 from cradle_lib.detection.cost.tokens import TOKENIZER, count_tokens, last_seam
-from cradle_lib.detection.models.model import Caching, Model
+from cradle_lib.detection.models.model import Model
 from cradle_lib.detection.models.registry import find_model, load_registry
 from cradle_lib.detection.selection import choose_dialogues
 from cradle_lib.detection.session import Answer, Session
@@ -138,6 +138,7 @@ def estimate_cost(
         PromptError: If there is no such prompt template.
     """
     template = load_template(model.prompt)
+    caching = model.caching
     charged = model.prices is not None and model.prices.written is not None
     start = last_seam(template.text, template.static - 1)
     before = count_tokens(template.text[:start])
@@ -154,8 +155,9 @@ def estimate_cost(
             counted, at = counted + count_tokens(prompt.text[at:seam]), seam
             prefix = counted + count_tokens(prompt.text[seam:end])
             whole = counted + count_tokens(prompt.text[seam:])
-            read = _readable(min(kept, prefix), model.caching)
-            keeps = charged and prefix >= model.caching.minimum
+            read = min(kept, prefix)
+            read = read - read % caching.step if read >= caching.minimum else 0
+            keeps = charged and prefix >= caching.minimum
             written = max(prefix - read, 0) if keeps else 0
             calls[prompt.dialogue, prompt.turn] = Usage(
                 fresh=whole - read - written,
@@ -229,7 +231,3 @@ def longest_prompts(
             sizes[prompt.dialogue, prompt.turn] = len(prompt.text.encode())
             session.answer(Answer(format_mask(sum(BITS.values()))))
     return sizes
-
-
-def _readable(kept: int, caching: Caching) -> int:
-    return kept - kept % caching.step if kept >= caching.minimum else 0

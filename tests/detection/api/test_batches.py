@@ -78,6 +78,13 @@ def test_a_stopped_run_takes_its_batch_up_again_and_pays_once(sdk: str, tmp_path
         assert run(sdk, server, path, stored=found, turns=1) == []
 
 
+def test_what_comes_too_late_to_stop_a_run_does_no_harm(tmp_path: Path) -> None:
+    with BatchServer(lambda *_: "none") as server:
+        engine = make_remote(make_model("openai", server.url), FAST, batches=tmp_path / "ids.jsonl")
+        engine.answer_all(sessions(long_corpus(1, 1)), lambda _: None)
+        engine.stop("interrupted")
+
+
 def is_sent(method: str, where: str) -> bool:
     return method == "POST" and where.endswith("batches")
 
