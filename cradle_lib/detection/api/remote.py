@@ -269,8 +269,9 @@ class Remote(Engine):
         It sends what has one name to one server, in whose cache the question's beginning lies.
         """
         header = self.model.caching.affinity
-        name = hashlib.sha256(prompt.dialogue.encode()).hexdigest()[:16]
-        return {} if header is None else {header: name}
+        if header is None:
+            return {}
+        return {header: hashlib.sha256(prompt.dialogue.encode()).hexdigest()[:16]}
 
     async def _get(self, address: str, kind: type) -> Any:
         return await self._client.get(address, cast_to=kind, options={"follow_redirects": False})
