@@ -24,8 +24,8 @@ import numpy as np
 from benchmarks.memory import peak_memory
 from benchmarks.results import Row, keep
 from cradle_lib.detection import Journal, Outcome, Prediction
-from cradle_lib.detection.journals.join import join
 from cradle_lib.detection.journals.journal import each_line
+from cradle_lib.detection.journals.shards import join
 from cradle_lib.labels import LABELS, format_mask
 from cradle_lib.record import Record
 from cradle_lib.scoring.core.counts import count
@@ -106,7 +106,7 @@ def score(folder: Path, dialogues: int) -> int:
         turns += len(block)
         block.clear()
 
-    for line in each_line(folder / "k.jsonl"):
+    for line, _ in each_line(folder / "k.jsonl"):
         if isinstance(line, Prediction):
             dialogue = int(line.dialogue[1:])
             if len(block) >= _BLOCK and dialogue != block[-1][0]:

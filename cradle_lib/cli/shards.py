@@ -16,8 +16,8 @@ from cradle_lib.cluster.watch import Standing, failures
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection import Outcome, Progress, load_predictions
 from cradle_lib.detection.asking import require_consent
-from cradle_lib.detection.journals.divide import divide, last_record
-from cradle_lib.detection.journals.join import join
+from cradle_lib.detection.journals.journal import last_record
+from cradle_lib.detection.journals.shards import divide, join
 from cradle_lib.detection.models.model import Model
 from cradle_lib.errors import ClusterError, JournalError
 from cradle_lib.prompts import load_template

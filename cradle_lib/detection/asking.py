@@ -18,8 +18,7 @@ from cradle_lib.detection.api.remote import Remote
 from cradle_lib.detection.baselines.function import UserFunction
 from cradle_lib.detection.cost.money import Budget, Place, usage_of
 from cradle_lib.detection.engine import Engine, Options, Questions, code_of, make_engine
-from cradle_lib.detection.journals.divide import last_record
-from cradle_lib.detection.journals.journal import Journal, read_answers
+from cradle_lib.detection.journals.journal import Journal, last_record, read_answers
 from cradle_lib.detection.models.model import Model, Prices
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Prediction

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.journals.lines import read_lines
+from cradle_lib.detection.journals.lines import read_lines, to_bytes
 from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.detection.parsing import OUTCOMES
 from cradle_lib.detection.session import Prediction
@@ -35,9 +35,8 @@ def read_answers(lines: Any, record: Record, place: str) -> list[Prediction]:
     Raises:
         JournalError: If a line is damaged or was edited.
     """
-    header = {"record": record.model_dump(), "identity": record.identity}
-    written = (json.dumps(line).encode() for line in (header, *lines))
-    found = list(read_lines(written, Path(place)))
+    written = [to_bytes(record), *(json.dumps(line).encode() for line in lines)]
+    found = [line for line, _ in read_lines(written, Path(place))]
     return [line for line in found if isinstance(line, Prediction)]
 
 

@@ -28,9 +28,9 @@ from cradle_lib.detection import (
     load_predictions,
     read_journal,
 )
-from cradle_lib.detection.journals.divide import last_record
-from cradle_lib.detection.journals.join import join as join_shards
+from cradle_lib.detection.journals.journal import last_record
 from cradle_lib.detection.journals.places import journal_files
+from cradle_lib.detection.journals.shards import join as join_shards
 from cradle_lib.detection.selection import choose_dialogues
 from cradle_lib.errors import ClusterError, CradleError, JournalError
 from cradle_lib.scoring.core.conventions import LEVELS

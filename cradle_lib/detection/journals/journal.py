@@ -14,37 +14,34 @@ mistyped name for instance, is no run, and what stands before the new header is 
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Self
+from typing import BinaryIO, Final, Self
 
 from filelock import FileLock, Timeout
 
 from cradle_lib import paths
-from cradle_lib.detection.journals.lines import read_lines, to_line, whole_lines
+from cradle_lib.detection.journals.lines import no_header, read_lines, to_bytes, whole_lines
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Prediction
 from cradle_lib.errors import CorpusError, JournalError, OtherRunError
-from cradle_lib.files import require_ordinary
+from cradle_lib.files import open_ordinary
 from cradle_lib.record import Record
 
 _SYNC_SECONDS: Final = 1.0
 _START: Final = b'{"record": {'
-_BLOCK: Final = 1 << 16
 
 
 class Journal:
     """A journal that is being written; made by :meth:`open`, closed by ``with``."""
 
-    def __init__(
-        self, path: Path, descriptor: int, stored: list[Prediction], lock: FileLock
-    ) -> None:
-        self.path = path
-        self._descriptor, self._lock = descriptor, lock
+    def __init__(self, path: Path, file: FileIO, stored: list[Prediction]) -> None:
+        self.path, self._file = path, file
+        self._held = ExitStack()
         self._synced = time.monotonic()
         self._stored: dict[str, dict[int, Prediction]] = {}
         for prediction in stored:
@@ -72,31 +69,26 @@ class Journal:
                 f"{paths.shown(path)}: can't be a journal, which is a file. Choose another place."
             )
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = lock_journal(path)
-        descriptor = -1
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-            size = path.stat().st_size
-            whole = _whole(path)
+        with ExitStack() as stack:
+            stack.callback(lock_journal(path).release)
+            file = stack.enter_context(path.open("a+b", buffering=0))
+            before, stored, whole = _read(path)
+            file.seek(0)
             # A file that is no journal is refused here, before anything is cut off it.
-            fresh = not whole and _is_torn_header(path)
-            before, stored = (None, []) if fresh else read_answers(path)
+            if before is None and not _START.startswith(file.read(len(_START))):
+                raise no_header(path)
             if before is not None and before.identity != record.identity:
                 _require_void(stored, before, record, path)
                 before, stored = None, []
             if before is not None and stored:
                 record = _of_same_file(before, record, path)
-            if whole < size:
-                os.ftruncate(descriptor, whole)
-            journal = cls(path, descriptor, stored, lock)
-            if before is None or _circumstances(before) != _circumstances(record):
-                journal._write({"record": record.model_dump(), "identity": record.identity})
+            if whole < path.stat().st_size:
+                file.truncate(whole)
+            journal = cls(path, file, stored)
+            if before is None or before.model_copy(update={"started": record.started}) != record:
+                journal._write(record)
                 journal._sync()
-        except BaseException:
-            if descriptor >= 0:
-                os.close(descriptor)
-            lock.release()
-            raise
+            journal._held = stack.pop_all()
         return journal
 
     def stored(self, dialogue: str) -> list[Prediction]:
@@ -108,17 +100,15 @@ class Journal:
 
     def append(self, prediction: Prediction) -> None:
         """Writes one prediction; after this call a killed process has not lost it."""
-        self._write(to_line(prediction))
+        self._write(prediction)
         if time.monotonic() - self._synced >= _SYNC_SECONDS:
             self._sync()
 
     def close(self) -> None:
         """Forces everything to the disk and gives the lock back; harmless if done already."""
-        if self._descriptor >= 0:
+        if not self._file.closed:
             self._sync()
-            os.close(self._descriptor)
-            self._descriptor = -1
-            self._lock.release()
+            self._held.close()
 
     def __enter__(self) -> Self:
         return self
@@ -126,14 +116,13 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _write(self, line: dict[str, Any]) -> None:
-        # Plain ASCII: no reader can take an exotic line separator in an answer for a new line.
-        data = (json.dumps(line) + "\n").encode("ascii")
+    def _write(self, line: Record | Prediction) -> None:
+        data = to_bytes(line)
         while data:
-            data = data[os.write(self._descriptor, data) :]
+            data = data[os.write(self._file.fileno(), data) :]
 
     def _sync(self) -> None:
-        os.fsync(self._descriptor)
+        os.fsync(self._file.fileno())
         self._synced = time.monotonic()
 
 
@@ -168,29 +157,47 @@ def read_answers(path: Path) -> tuple[Record, list[Prediction]]:
         JournalError: If there is no such file, it can't be read (a folder, for one), it has no
             header, or a line is damaged.
     """
-    record: Record | None = None
-    stored: list[Prediction] = []
-    for line in each_line(path):
-        if isinstance(line, Prediction):
-            stored.append(line)
-            continue
-        before, record = record, line
-        if before is not None and before.identity != record.identity:
-            _require_void(stored, before, record, path)
-            stored = []
+    record, stored, _ = _read(path)
     if record is None:
-        raise JournalError(
-            f"{paths.shown(path)}: the first line is not the header of a journal. "
-            "Choose another place for the run, or move the file away."
-        )
+        raise no_header(path)
     return record, stored
 
 
-def each_line(path: Path) -> Iterator[Record | Prediction]:
-    """Reads a journal line by line, of whatever length, in the memory of one line.
+def _read(path: Path) -> tuple[Record | None, list[Prediction], int]:
+    """Gives the last record, the answers under its settings, and the bytes of whole lines."""
+    record: Record | None = None
+    stored: list[Prediction] = []
+    whole = 0
+    for line, raw in each_line(path):
+        whole += len(raw)
+        if isinstance(line, Prediction):
+            stored.append(line)
+            continue
+        if record is not None and record.identity != line.identity:
+            _require_void(stored, record, line, path)
+            stored = []
+        record = line
+    return record, stored, whole
 
-    Args:
-        path: The file.
+
+def last_record(path: Path) -> Record:
+    """Reads the header that holds, and no answer.
+
+    Raises:
+        JournalError: As :func:`read_answers`.
+    """
+    header = None
+    with open_journal(path) as file:
+        for raw in whole_lines(file, path):
+            header = raw if header is None or raw.startswith(_START) else header
+    for record, _ in read_lines([header] if header else [], path):
+        assert isinstance(record, Record)
+        return record
+    raise no_header(path)
+
+
+def each_line(path: Path) -> Iterator[tuple[Record | Prediction, bytes]]:
+    """Reads a journal line by line, of whatever length, in the memory of one line.
 
     Yields:
         What :func:`.read_lines` reads in each whole line.
@@ -210,10 +217,7 @@ def open_journal(path: Path) -> Iterator[BinaryIO]:
         JournalError: If there is none, or it is no file that can be read.
     """
     try:
-        # Without waiting: to open a pipe would wait for whoever writes to it.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        with os.fdopen(descriptor, "rb") as file:
-            require_ordinary(descriptor, path)
+        with open_ordinary(path) as file:
             yield file
     except FileNotFoundError:
         raise JournalError(
@@ -223,29 +227,6 @@ def open_journal(path: Path) -> Iterator[BinaryIO]:
         raise JournalError(
             f"{paths.shown(path)}: can't be read ({error.strerror}). Name the file of a journal."
         ) from None
-
-
-def _whole(path: Path) -> int:
-    """Bytes up to the end of the last whole line."""
-    with path.open("rb") as file:
-        end = file.seek(0, os.SEEK_END)
-        while end > 0:
-            start = max(0, end - _BLOCK)
-            file.seek(start)
-            if (found := file.read(end - start).rfind(b"\n")) >= 0:
-                return start + found + 1
-            end = start
-    return 0
-
-
-def _is_torn_header(path: Path) -> bool:
-    with path.open("rb") as file:
-        begun = file.read(len(_START))
-    return begun == _START[: len(begun)]
-
-
-def _circumstances(record: Record) -> dict[str, Any]:
-    return record.model_dump(exclude={"started"})
 
 
 def _require_void(stored: Sequence[Prediction], before: Record, now: Record, path: Path) -> None:

@@ -7,12 +7,13 @@ in the raw answer beside them.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator
+from itertools import count
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Annotated, Any, BinaryIO, Final
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cradle_lib import paths, strict_json
 from cradle_lib.detection.parsing import Outcome, read_answer
@@ -25,82 +26,67 @@ from cradle_lib.record import Record
 
 # Fields that most engines have nothing to say in: a line holds them only if there is something.
 _OPTIONAL: Final = frozenset({"choices", "tokens_written", "served", "dropped"})
-_FIELDS: Final = frozenset(Prediction.__dataclass_fields__) - {"mask"} - _OPTIONAL | {"labels"}
 # Greater than any count that is true, and small enough for every array.
 _MOST: Final = 1 << 40
 # Bytes. A header that names ten million dialogues has a quarter of it.
 _LONGEST_LINE: Final = 1 << 29
 
-
-def _text(value: Any) -> bool:
-    return isinstance(value, str)
+_Count = Annotated[int, Field(ge=0, lt=_MOST)]
 
 
-def _count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST
+class _Line(BaseModel):
+    """What the line of an answer holds: a prediction with its labels as text."""
 
+    model_config = ConfigDict(strict=True, extra="forbid")
 
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MOST
-
-
-def _choices(value: Any) -> bool:
+    dialogue: str
+    turn: _Count
+    key: str
+    answer: str
+    labels: str
+    outcome: str
+    reason: str | None
+    tokens_in: _Count | None
+    tokens_cached: _Count | None
+    tokens_out: _Count | None
+    seconds: Annotated[float, Field(ge=0, le=_MOST)]
     # The logarithm of a probability that vanishes is minus infinity.
-    return isinstance(value, list) and all(
-        isinstance(fork, dict) and all(_number(x) or x == -math.inf for x in fork.values())
-        for fork in value
-    )
-
-
-def _texts(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_text, value))
-
-
-def _or_nothing(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: value is None or fits(value)
-
-
-_FITS: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
-    **dict.fromkeys(("dialogue", "key", "answer", "labels", "outcome"), (_text, "text")),
-    **dict.fromkeys(("reason", "served"), (_or_nothing(_text), "text")),
-    "turn": (_count, "a whole number from 0"),
-    **dict.fromkeys(
-        ("tokens_in", "tokens_cached", "tokens_written", "tokens_out"),
-        (_or_nothing(_count), "a whole number from 0"),
-    ),
-    "seconds": (lambda value: _number(value) and value >= 0, "a number from 0"),
-    "choices": (_or_nothing(_choices), "a list of log-probabilities by text"),
-    "dropped": (_texts, "a list of texts"),
-}
+    choices: list[dict[str, Annotated[float, Field(le=_MOST)]]] | None = None
+    tokens_written: _Count | None = None
+    served: str | None = None
+    dropped: list[str] = []
 
 
 def to_line(prediction: Prediction) -> dict[str, Any]:
     """Gives a prediction as the object of its line."""
-    line = {name: getattr(prediction, name) for name in Prediction.__dataclass_fields__}
-    for name in _OPTIONAL:
-        if line[name] in (None, ()):
-            del line[name]
-    labels = format_mask(line.pop("mask"))
-    place = {name: line.pop(name) for name in ("dialogue", "turn", "key", "answer")}
-    return place | {"labels": labels} | line | {"seconds": round(prediction.seconds, 4)}
+    names = Prediction.__dataclass_fields__
+    line = {"labels" if name == "mask" else name: getattr(prediction, name) for name in names}
+    line |= {"labels": format_mask(prediction.mask), "seconds": round(prediction.seconds, 4)}
+    return {
+        name: value
+        for name, value in line.items()
+        if name not in _OPTIONAL or value not in (None, ())
+    }
+
+
+def to_bytes(line: Record | Prediction) -> bytes:
+    """Gives the line of a record or a prediction, with its line break."""
+    if isinstance(line, Prediction):
+        content = to_line(line)
+    else:
+        content = {"record": line.model_dump(), "identity": line.identity}
+    # Plain ASCII: no reader can take an exotic line separator in an answer for a new line.
+    return (json.dumps(content) + "\n").encode("ascii")
 
 
 def whole_lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
-    """Gives the lines of a journal one after the other; a torn last one is left out.
-
-    Args:
-        file: The open journal.
-        path: Its name, for messages.
-
-    Yields:
-        The lines, each with its line break.
+    """Gives the lines of an open journal with their line breaks; a torn last one is left out.
 
     Raises:
         JournalError: If a line has no end that an answer could have.
     """
-    number = 0
-    while raw := file.readline(_LONGEST_LINE):
-        number += 1
+    for number in count(1):
+        raw = file.readline(_LONGEST_LINE)
         if not raw.endswith(b"\n"):
             if len(raw) == _LONGEST_LINE:
                 raise _damaged(path, number, f"is longer than {_LONGEST_LINE:,} bytes")
@@ -108,15 +94,10 @@ def whole_lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
         yield raw
 
 
-def read_lines(lines: Iterable[bytes], path: Path) -> Iterator[Record | Prediction]:
-    """Reads whole lines of a journal.
+def read_lines(lines: Iterable[bytes], path: Path) -> Iterator[tuple[Record | Prediction, bytes]]:
+    """Reads whole lines, of which the first must be a record; gives each line with what it says.
 
-    Args:
-        lines: The lines, with their line breaks or without.
-        path: The journal, for messages.
-
-    Yields:
-        Records and predictions, in order. The first is a record, if there is any line at all.
+    The path is for messages.
 
     Raises:
         JournalError: If a line is damaged or edited, or the first is no header. The message
@@ -136,14 +117,19 @@ def read_lines(lines: Iterable[bytes], path: Path) -> Iterator[Record | Predicti
         if "record" in line:
             record = _record(line, path, number)
             labels = _asks_for_labels(record)
-            yield record
+            yield record, raw
         elif record is None:
-            raise JournalError(
-                f"{paths.shown(path)}: the first line is not the header of a journal. "
-                "Choose another place for the run, or move the file away."
-            )
+            raise no_header(path)
         else:
-            yield _prediction(line, path, number, labels)
+            yield _prediction(line, path, number, labels), raw
+
+
+def no_header(path: Path) -> JournalError:
+    """Says that a file is no journal."""
+    return JournalError(
+        f"{paths.shown(path)}: the first line is not the header of a journal. "
+        "Choose another place for the run, or move the file away."
+    )
 
 
 def _asks_for_labels(record: Record) -> bool:
@@ -158,8 +144,7 @@ def _record(line: dict[str, Any], path: Path, number: int) -> Record:
     try:
         record = Record.model_validate(line["record"])
     except ValidationError as error:
-        problem = error.errors()[0]
-        where = ".".join(str(part) for part in problem["loc"])
+        where = ".".join(map(str, error.errors()[0]["loc"]))
         raise _damaged(path, number, f"has a record whose {where} is wrong") from error
     if line.get("identity") != record.identity:
         raise _damaged(path, number, "has a record that does not match its identity")
@@ -167,21 +152,19 @@ def _record(line: dict[str, Any], path: Path, number: int) -> Record:
 
 
 def _prediction(line: dict[str, Any], path: Path, number: int, labels: bool) -> Prediction:
-    if line.keys() - _OPTIONAL != _FIELDS:
-        odd = ", ".join(sorted((line.keys() - _OPTIONAL) ^ _FIELDS))
-        raise _damaged(path, number, f"has missing or unknown fields ({odd:.200})")
-    for name, value in line.items():
-        fits, expected = _FITS[name]
-        if not fits(value):
-            problem = f"can't be read: {name} is {value!r:.60}, expected {expected}"
-            raise _damaged(path, number, problem)
-    values = dict(line)
     try:
+        values = vars(_Line.model_validate(line))
         mask = parse(values.pop("labels"))
         outcome = Outcome(values.pop("outcome"))
+    except ValidationError as error:
+        first = error.errors()[0]
+        found = "" if first["type"] == "missing" else f" is {first['input']!r:.60}"
+        where = ".".join(map(str, first["loc"]))
+        problem = f"can't be read: {where:.60}{found}. {first['msg']}"
+        raise _damaged(path, number, problem) from error
     except (LabelError, ValueError) as error:
         raise _damaged(path, number, f"can't be read ({error})") from error
-    dropped = tuple(values.pop("dropped", ()))
+    dropped = tuple(values.pop("dropped"))
     prediction = Prediction(**values, mask=mask, outcome=outcome, dropped=dropped)
     if mask and outcome is not Outcome.OK:
         raise _damaged(path, number, f"has labels although its outcome is {outcome}")

@@ -12,9 +12,8 @@ import pytest
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, read_journal, run
-from cradle_lib.detection.journals import join as module
-from cradle_lib.detection.journals.divide import divide
-from cradle_lib.detection.journals.join import join
+from cradle_lib.detection.journals import shards as module
+from cradle_lib.detection.journals.shards import divide, join
 from cradle_lib.errors import JournalError
 
 from ..dialogues import make_corpus
@@ -179,7 +178,10 @@ def _damaged(shards: list[Path]) -> None:
         (_other_division, r"is shard 1/4, .* is 0/3. Join those of one division"),
         (_unfinished, r"shard 1/3 answers \d+ of its \d+ user turns. Finish it with"),
         (_other_limit, r"are over different choices of dialogues \(4, 2, 3 of them\)"),
-        (_damaged, r"shard-1-of-3.jsonl, line \d+: the line has missing or unknown fields"),
+        (
+            _damaged,
+            r"shard-1-of-3.jsonl, line \d+: the line can't be read: dialogue. Field",
+        ),
     ],
 )
 def test_what_is_not_all_of_one_run_is_refused_and_nothing_is_written(

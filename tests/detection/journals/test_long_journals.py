@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from cradle_lib.detection import Journal
-from cradle_lib.detection.journals import join as module
-from cradle_lib.detection.journals.join import join
+from cradle_lib.detection.journals import shards as module
 from cradle_lib.detection.journals.journal import each_line
+from cradle_lib.detection.journals.shards import join
 
 from .test_journal import make_prediction, make_record
 

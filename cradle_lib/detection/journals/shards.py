@@ -1,0 +1,268 @@
+"""A journal becomes shards that go on where it was, and shards become the one journal again.
+
+The joined journal has the same bytes as that of a process which asks one question after the other:
+one header, and the lines in the order of the corpus, except for what is measured (``started``,
+``seconds``, and for a service the tokens that it found in its cache). A process that leads many
+dialogues at once writes the same lines in the order in which answers came; the log-probabilities
+that the wave engine stores differ in their last digits, by which dialogues advanced together.
+
+No run is held in memory: lines are sorted in pieces, and the pieces merged.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import islice, zip_longest
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from cradle_lib import paths
+from cradle_lib.detection.journals.journal import each_line, last_record, lock_journal
+from cradle_lib.detection.journals.lines import to_bytes
+from cradle_lib.detection.journals.places import parse_shard
+from cradle_lib.detection.session import Prediction
+from cradle_lib.errors import JournalError
+from cradle_lib.files import replacing
+from cradle_lib.record import Record
+
+# Lines that are sorted in memory, some fifty million bytes.
+_TOGETHER: Final = 100_000
+# Place of what is in no list of dialogues.
+_LAST: Final = 10**18
+# Before a line that is sorted: place of the dialogue in the whole run, turn, and number of the line
+# in its file, so that the order of bytes is that of the journal.
+_KEY: Final = b"%019d %013d %013d "
+_PLACE: Final = slice(19)
+_QUESTION: Final = slice(33)
+_LINE: Final = slice(48, None)
+# What says where and with which programs a part was made, and may differ between machines.
+_CIRCUMSTANCES: Final = ("version", "commit", "dirty", "python", "platform", "packages", "proxy")
+
+
+def divide(journal: Path, shards: Sequence[Path], dialogues: Sequence[str]) -> None:
+    """Divides a journal into shards, which then take its place, so that they can go on.
+
+    Args:
+        journal: The journal; it is removed when the shards are written.
+        shards: The journals to write; none of them may exist.
+        dialogues: Ids of the dialogues that the run is to be over, in the order of the corpus.
+
+    Raises:
+        JournalError: If the journal can't be read or is being written, or a shard exists.
+    """
+    if there := [path for path in shards if path.exists()]:
+        raise JournalError(
+            f"{paths.shown(journal)}: is there, and so is {paths.shown(there[0])}, a part of the "
+            "same run. Move away what you don't want."
+        )
+    count = len(shards)
+    of = {name: place % count for place, name in enumerate(dialogues)}
+    with ExitStack() as stack:
+        stack.callback(lock_journal(journal).release)
+        record = last_record(journal)
+        known = set(record.agreed or ())
+        files = [
+            stack.enter_context(stack.enter_context(replacing(path)).open("wb")) for path in shards
+        ]
+        for index, file in enumerate(files):
+            own = list(dialogues[index::count])
+            part = {
+                "shard": f"{index}/{count}",
+                "dialogues": own,
+                "agreed": record.agreed and [name for name in own if name in known],
+                "max_cost": record.max_cost and record.max_cost / count,
+            }
+            file.write(to_bytes(record.model_copy(update=part)))
+        for line, raw in _answers(journal, record):
+            # What the run is no longer over was answered all the same, and is kept.
+            files[of.get(line.dialogue, 0)].write(raw)
+        # All of them are whole before one takes its place.
+        for file in files:
+            file.flush()
+            os.fsync(file.fileno())
+    journal.unlink()
+
+
+def join(
+    shards: Sequence[Path], out: Path, *, dialogues: int, turns: Mapping[str, int] | None = None
+) -> Record:
+    """Joins the journals of all shards of a run.
+
+    Args:
+        shards: The journals, in any order. They stay as they are.
+        out: The journal to write; it must not exist.
+        dialogues: Dialogues of the whole corpus: a run over all of them lists none.
+        turns: User turns of each dialogue, to refuse a shard that is not finished; ``None`` if
+            that has been seen to.
+
+    Returns:
+        The record of the whole.
+
+    Raises:
+        JournalError: If a shard is missing, damaged, being written or not finished, stands twice,
+            or belongs to another run or corpus; or ``out`` exists.
+    """
+    if out.exists():
+        raise JournalError(f"{paths.shown(out)}: is there already. Move it away, or use it.")
+    with ExitStack() as stack:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        for path in dict.fromkeys([out, *filter(Path.exists, shards)]):
+            stack.callback(lock_journal(path).release)
+        parts = _in_order(shards)
+        pieces: list[BinaryIO] = []
+        for index, (path, record) in enumerate(parts):
+            own = enumerate(record.dialogues or ())
+            places = {name: index + len(parts) * place for place, name in own}
+            pieces += _sorted(path, record, places, out.parent, stack)
+        records = [record for _, record in parts]
+        whole = _whole(records, dialogues)
+        answered = [0] * len(parts)
+        with replacing(out) as part, part.open("wb") as file:
+            file.writelines(map(to_bytes, _headers(records, whole)))
+            before = b""
+            for line in heapq.merge(*pieces):
+                place = int(line[_PLACE])
+                if line[_QUESTION] != before and place < _LAST:
+                    answered[place % len(parts)] += 1
+                before = line[_QUESTION]
+                file.write(line[_LINE])
+            for (path, record), done in zip(parts, answered, strict=True):
+                needed = sum((turns or {}).get(name, 0) for name in record.dialogues or ())
+                if done < needed:
+                    raise JournalError(
+                        f"{paths.shown(path)}: shard {record.shard} answers {done:,} of its "
+                        f"{needed:,} user turns. Finish it with "
+                        f"`cradle infer --shard {record.shard}`."
+                    )
+            file.flush()
+            os.fsync(file.fileno())
+    return whole
+
+
+def _in_order(shards: Sequence[Path]) -> list[tuple[Path, Record]]:
+    """Sees to it that these are the shards of one run; gives them in order, with their records."""
+    if not shards:
+        raise JournalError("no shard was named. Name all shards of a run.")
+    records = [last_record(path) for path in shards]
+    first, there = records[0], paths.shown(shards[0])
+    found: dict[int, tuple[Path, Record]] = {}
+    for path, record in zip(shards, records, strict=True):
+        index, count = parse_shard(record.shard or "0/1")
+        if record.shard is None:
+            problem = "is no shard, but a run by itself."
+        elif record.identity != first.identity:
+            other = "; ".join(
+                f"{name} is {here!r:.80}, there {there!r:.80}"
+                for name, here, there in record.differences(first)
+            )
+            problem = (
+                f"belongs to another run than {there}: {other}. "
+                "Only the shards of one run can be joined."
+            )
+        elif record.corpus_fingerprint != first.corpus_fingerprint:
+            problem = (
+                f"was made for corpus {record.corpus} ({record.corpus_fingerprint}), {there} for "
+                f"another version of it ({first.corpus_fingerprint}). Make the older one again."
+            )
+        elif count != parse_shard(str(first.shard))[1]:
+            problem = (
+                f"is shard {record.shard}, {there} is {first.shard}. Join those of one division."
+            )
+        elif index in found:
+            same = paths.shown(found[index][0])
+            problem = f"is shard {record.shard}, and so is {same}. Name each once."
+        else:
+            found[index] = path, record
+            continue
+        raise JournalError(f"{paths.shown(path)}: {problem}")
+    if missing := [f"{index}/{count}" for index in range(count) if index not in found]:
+        raise JournalError(
+            f"shard {', '.join(missing)} is missing beside {there}. Make it with "
+            "`cradle infer --shard`, or copy it there."
+        )
+    parts = [found[index] for index in range(count)]
+    lists = [record.dialogues or [] for _, record in parts]
+    sizes = [len(each) for each in lists]
+    distinct = len(set[str]().union(*lists))
+    if sizes != sorted(sizes, reverse=True) or sizes[0] - sizes[-1] > 1 or distinct < sum(sizes):
+        raise JournalError(
+            f"{there}: its shards are over different choices of dialogues "
+            f"({', '.join(map(str, sizes))} of them). Make all with the same --limit or --sample."
+        )
+    return parts
+
+
+def _whole(parts: Sequence[Record], dialogues: int) -> Record:
+    """Gives the record of all parts together."""
+    chosen, agreed = (
+        [
+            name
+            for row in zip_longest(*(getattr(record, field) or () for record in parts))
+            for name in row
+            if name is not None
+        ]
+        for field in ("dialogues", "agreed")
+    )
+    costs = [record.max_cost for record in parts]
+    return parts[0].model_copy(
+        update={
+            "shard": None,
+            "dialogues": None if len(chosen) in (0, dialogues) else chosen,
+            "agreed": agreed if parts[0].agreed is not None else None,
+            "max_cost": None if None in costs else sum(filter(None, costs)),
+            "started": min(record.started for record in parts),
+        }
+    )
+
+
+def _headers(parts: Sequence[Record], whole: Record) -> list[Record]:
+    """One header, and before it one for every other machine or version that answered."""
+    headers = [whole]
+    for part in parts[1:]:
+        there = {name: getattr(part, name) for name in _CIRCUMSTANCES}
+        other = whole.model_copy(update=there)
+        if other not in headers:
+            headers.insert(0, other)
+    return headers
+
+
+def _sorted(
+    path: Path, record: Record, places: Mapping[str, int], folder: Path, stack: ExitStack
+) -> list[BinaryIO]:
+    """Sorts a shard's lines by their keys, in pieces that lie in files without a name."""
+    others: dict[str, int] = {}
+
+    def keyed() -> Iterator[bytes]:
+        for number, (line, raw) in enumerate(_answers(path, record)):
+            place = places.get(line.dialogue)
+            if place is None:
+                # Of dialogues that it is no longer over, or of all, if it lists none.
+                place = others.setdefault(line.dialogue, _LAST + len(others))
+            yield _KEY % (place, line.turn, number) + raw
+
+    pieces: list[BinaryIO] = []
+    lines = keyed()
+    while together := sorted(islice(lines, _TOGETHER)):
+        piece = stack.enter_context(tempfile.TemporaryFile(dir=folder))  # noqa: SIM115
+        piece.writelines(together)
+        piece.seek(0)
+        pieces.append(piece)
+        together.clear()
+    return pieces
+
+
+def _answers(path: Path, record: Record) -> Iterator[tuple[Prediction, bytes]]:
+    """Yields the answers that hold, and each one's own line.
+
+    Answers under other settings, which stand only where all of them failed, are left out.
+    """
+    holds = False
+    for line, raw in each_line(path):
+        if isinstance(line, Record):
+            holds = line.identity == record.identity
+        elif holds:
+            yield line, raw
