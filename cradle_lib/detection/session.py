@@ -13,15 +13,16 @@ taken apart, so that a turn can't forge one.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Final
 
-from cradle_lib.corpus import Dialogue, Turn
+from cradle_lib.corpus import Dialogue
 from cradle_lib.detection.harmless import harmless
 from cradle_lib.detection.parsing import Outcome, read_answer
-from cradle_lib.labels import NONE, format_mask
+from cradle_lib.labels import format_mask
 from cradle_lib.prompts import Template
 from cradle_lib.record import History
 
@@ -133,12 +134,8 @@ LONGEST_ANSWER: Final = 2_000_000
 def bounded(answer: Answer) -> Answer:
     """Cuts an answer that no model gives; without this, a service could fill the disk.
 
-    Args:
-        answer: What an engine brought back.
-
-    Returns:
-        The answer; if it has more than :data:`LONGEST_ANSWER` characters, its beginning, unparsed
-        unless the engine knew better, with its length as the reason.
+    Of more than :data:`LONGEST_ANSWER` characters it keeps the beginning, unparsed unless the
+    engine knew better, with the length as the reason.
     """
     if len(answer.text) <= LONGEST_ANSWER:
         return answer
@@ -193,18 +190,7 @@ class Prediction:
     def of(
         cls, prompt: Prompt, answer: Answer, outcome: Outcome, mask: int, reason: str | None
     ) -> Prediction:
-        """Puts an answer in its place.
-
-        Args:
-            prompt: The question.
-            answer: What came, and what it took.
-            outcome: What became of the question.
-            mask: Labels of the answer; 0 unless the outcome is ``ok``.
-            reason: Why the outcome is not ``ok``, where known.
-
-        Returns:
-            The line for the journal.
-        """
+        """Puts an answer, and what it took, in its place."""
         own = (prompt.dialogue, prompt.turn, prompt.key, answer.text, mask, outcome, reason)
         return cls(*own, **{name: getattr(answer, name) for name in _TAKEN})
 
@@ -227,6 +213,11 @@ class Session:
             one that a stored prediction answers, it is taken and not asked again; after
             the first difference the prompts that follow differ as well, because each
             holds the history before it.
+
+    Attributes:
+        prompt: The next question; ``None`` when the dialogue is finished.
+        remaining: User turns that are not answered yet, the one that it asks about included.
+        taken: The stored predictions that were taken.
     """
 
     def __init__(
@@ -237,28 +228,10 @@ class Session:
         stored: Iterable[Prediction] = (),
     ) -> None:
         self.dialogue = dialogue
-        self._template = template
-        self._history = history
-        self._stored = {prediction.key: prediction for prediction in stored}
-        self._turns = iter(dialogue.turns)
-        self._lines: list[str] = []
-        self._tagged = 0
-        self._ends: tuple[int, ...] = ()
-        self._turn: Turn | None = None
-        self._prompt: Prompt | None = None
+        self.remaining = len(dialogue.user_turns)
         self.taken: list[Prediction] = []
-        self._advance()
-
-    @property
-    def prompt(self) -> Prompt | None:
-        """The next question; ``None`` when the dialogue is finished."""
-        return self._prompt
-
-    @property
-    def remaining(self) -> int:
-        """User turns that are not answered yet, the one that :attr:`prompt` asks about included."""
-        turns = self.dialogue.user_turns
-        return 0 if self._turn is None else len(turns) - turns.index(self._turn)
+        self._questions = self._ask(template, history, {one.key: one for one in stored})
+        self.prompt: Prompt | None = next(self._questions, None)
 
     def answer(self, answer: Answer) -> Prediction:
         """Takes the answer to :attr:`prompt` and moves on.
@@ -272,54 +245,54 @@ class Session:
         Raises:
             RuntimeError: If the dialogue is finished: nothing was asked.
         """
-        prompt = self._prompt
+        prompt = self.prompt
         if prompt is None:
             raise RuntimeError(f"dialogue {self.dialogue.id} is finished: nothing was asked")
         answer = bounded(answer)
         outcome, mask = (answer.outcome, 0) if answer.outcome else read_answer(answer.text)
         prediction = Prediction.of(prompt, answer, outcome, mask, answer.reason)
-        self._record(prediction)
-        self._advance()
+        self.prompt = None
+        with suppress(StopIteration):
+            self.prompt = self._questions.send(prediction)
         return prediction
 
-    def _advance(self) -> None:
-        """Reads on to the next user turn without a stored prediction."""
-        for turn in self._turns:
+    def _ask(
+        self, template: Template, history: History, stored: Mapping[str, Prediction]
+    ) -> Generator[Prompt, Prediction, None]:
+        """Reads the dialogue, and asks about each user turn without a stored prediction."""
+        lines: list[str] = []
+        tagged = 0
+        ends: tuple[int, ...] = ()
+        for turn in self.dialogue.turns:
             if turn.continues:
                 continue
-            said = f"{turn.speaker}: {harmless(self.dialogue.utterance(turn))}"
+            current = harmless(self.dialogue.utterance(turn))
+            said = f"{turn.speaker}: {current}"
             if not turn.asked:
-                self._lines.append(said)
+                lines.append(said)
                 continue
-            self._turn, self._prompt = turn, self._ask(turn, said)
-            self._lines.append(said)
-            stored = self._stored.get(self._prompt.key)
-            if stored is None:
-                return
-            self.taken.append(stored)
-            self._record(stored)
-        self._turn = self._prompt = None
-
-    def _ask(self, turn: Turn, said: str) -> Prompt:
-        history = "\n".join(self._lines)
-        text = self._template.fill(history=history, current_turn=said)
-        # A template may show the current turn first; then nothing after it stays in place.
-        if history and self._template.slots[0] == "history":
-            self._ends += (self._template.static + len(history),)
-        return Prompt(
-            dialogue=self.dialogue.id,
-            turn=turn.turn_id,
-            text=text,
-            static=self._template.static,
-            current=said.removeprefix(f"{turn.speaker}: "),
-            tagged=self._tagged,
-            ends=self._ends,
-            history=history,
-        )
-
-    def _record(self, prediction: Prediction) -> None:
-        if self._history == "none" or self._turn is None:
-            return
-        shown = self._turn.mask if self._history == "gold" else prediction.mask
-        self._tagged |= shown
-        self._lines.append(f"{TAG}: {format_mask(shown) if shown else NONE}")
+            before = "\n".join(lines)
+            # A template may show the current turn first; then nothing after it stays in place.
+            if before and template.slots[0] == "history":
+                ends += (template.static + len(before),)
+            prompt = Prompt(
+                dialogue=self.dialogue.id,
+                turn=turn.turn_id,
+                text=template.fill(history=before, current_turn=said),
+                static=template.static,
+                current=current,
+                tagged=tagged,
+                ends=ends,
+                history=before,
+            )
+            prediction = stored.get(prompt.key)
+            if prediction is None:
+                prediction = yield prompt
+            else:
+                self.taken.append(prediction)
+            self.remaining -= 1
+            lines.append(said)
+            if history != "none":
+                shown = turn.mask if history == "gold" else prediction.mask
+                tagged |= shown
+                lines.append(f"{TAG}: {format_mask(shown)}")
