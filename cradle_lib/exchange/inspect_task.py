@@ -21,8 +21,10 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection.api.replies import finished
 from cradle_lib.detection.journals.lines import to_line
+from cradle_lib.detection.journals.predictions import aligned
 from cradle_lib.detection.session import Answer, Session
-from cradle_lib.exchange.inspect_lines import ANSWERS, aligned, read_answers
+from cradle_lib.errors import NothingAnsweredError
+from cradle_lib.exchange.inspect_lines import ANSWERS, read_answers
 from cradle_lib.labels import format_mask
 from cradle_lib.prompts import load_template
 from cradle_lib.record import History, Record
@@ -183,7 +185,11 @@ def benchmark_scores(scores: Sequence[SampleScore]) -> dict[str, float]:
         corpus_fingerprint=corpus.fingerprint,
     )
     answers = [line for each in found for line in read_answers(each[ANSWERS], record, corpus.name)]
-    run = aligned(answers, corpus, record)
+    run = aligned(record, answers, corpus)
+    if not len(run.corpus):
+        raise NothingAnsweredError(
+            f"no dialogue of {corpus.name} is answered completely. Let the evaluation run longer."
+        )
     results = {level: evaluate(run, level=level, draws=0) for level in LEVELS}
     return {
         f"{level}_{name}": float(result.estimate(name).value)

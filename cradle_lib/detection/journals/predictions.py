@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib import paths
-from cradle_lib.corpus import Corpus, Dialogue
+from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.dialogue import whole
 from cradle_lib.detection.journals.journal import open_journal, read_journal
 from cradle_lib.detection.journals.places import journal_files
@@ -154,13 +154,12 @@ class Predictions:
                 )
             place = places[dialogue.id]
             rows.extend(range(int(starts[place]), int(starts[place + 1])))
-        return Predictions(
-            record=self.record,
+        return replace(
+            self,
             corpus=corpus,
             masks=self.masks[rows],
             outcomes=self.outcomes[rows],
             answers=tuple(self.answers[row] for row in rows),
-            of_turns=self.of_turns,
             choices=tuple(self.choices[row] for row in rows) if self.choices else (),
         )
 
@@ -189,37 +188,46 @@ def load_predictions(
     named = [journals] if isinstance(journals, Path | str) else journals
     files = [file for path in named for file in journal_files(Path(path), partial=partial)]
     record, stored = _merged(files, corpus)
+    run = aligned(record, stored, corpus)
+    if not partial and len(run.corpus) < len(corpus):
+        asked = {(d.id, turn.turn_id) for d in corpus for turn in d.user_turns}
+        answered = len(asked & {(p.dialogue, p.turn) for p in stored})
+        raise JournalError(
+            f"{_names(files)}: answers {answered} of {run.of_turns} user turns of {corpus.name}. "
+            "Resume the run with `cradle infer`, or take the complete dialogues only: "
+            "`cradle score --partial`, `cradle compare --common`."
+        )
+    if not len(run.corpus):
+        raise NothingAnsweredError(
+            f"{_names(files)}: covers no dialogue of {corpus.name} completely. "
+            "Go on with `cradle infer`."
+        )
+    return run
+
+
+def aligned(record: Record, stored: Iterable[Prediction], corpus: Corpus) -> Predictions:
+    """Aligns answers, of which the later ones count, to the dialogues that they cover completely.
+
+    These may be none.
+    """
     found = {(p.dialogue, p.turn): p for p in stored}
     chosen = [
         position
         for position, dialogue in enumerate(corpus)
         if all((dialogue.id, turn.turn_id) in found for turn in dialogue.user_turns)
     ]
-    of_turns = len(corpus.gold)
-    if not partial and len(chosen) < len(corpus):
-        answered = sum((d.id, t.turn_id) in found for d in corpus for t in d.user_turns)
-        raise JournalError(
-            f"{_names(files)}: answers {answered} of {of_turns} user turns of {corpus.name}. "
-            "Resume the run with `cradle infer`, or take the complete dialogues only: "
-            "`cradle score --partial`, `cradle compare --common`."
-        )
-    if not chosen:
-        raise NothingAnsweredError(
-            f"{_names(files)}: covers no dialogue of {corpus.name} completely. "
-            "Go on with `cradle infer`."
-        )
     part = corpus
     if len(chosen) < len(corpus):
         part = corpus.subset(chosen, f"{corpus.name}[{len(chosen)}]")
-    aligned = [found[d.id, turn.turn_id] for d in part for turn in d.user_turns]
+    rows = [found[d.id, turn.turn_id] for d in part for turn in d.user_turns]
     return Predictions(
         record=record,
         corpus=part,
-        masks=np.array([p.mask for p in aligned], dtype=np.uint16),
-        outcomes=np.array([_CODES[p.outcome] for p in aligned], dtype=np.uint8),
-        answers=tuple(p.answer for p in aligned),
-        of_turns=of_turns,
-        choices=tuple(p.choices for p in aligned),
+        masks=np.array([p.mask for p in rows], dtype=np.uint16),
+        outcomes=np.array([_CODES[p.outcome] for p in rows], dtype=np.uint8),
+        answers=tuple(p.answer for p in rows),
+        of_turns=len(corpus.gold),
+        choices=tuple(p.choices for p in rows),
     )
 
 
@@ -297,7 +305,9 @@ def _still_true(
     kept = [
         prediction
         for dialogue in corpus
-        for prediction in _matching(dialogue, template, record, by_dialogue.get(dialogue.id, []))
+        for prediction in Session(
+            dialogue, template, record.history, by_dialogue.get(dialogue.id, [])
+        ).taken
     ]
     if by_dialogue and not kept:
         other = "another file called " if record.is_of_another_file(corpus.file_key) else ""
@@ -316,12 +326,6 @@ def template_of(record: Record) -> Template | None:
     except PromptError:
         return None
     return template if template.hash == record.prompt_hash else None
-
-
-def _matching(
-    dialogue: Dialogue, template: Template, record: Record, stored: list[Prediction]
-) -> list[Prediction]:
-    return Session(dialogue, template, record.history, stored).taken
 
 
 def _names(files: Sequence[Path]) -> str:
