@@ -15,7 +15,7 @@ from typing import Any
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.api.proxy import host_of, proxy_of
 from cradle_lib.detection.api.remote import Remote
-from cradle_lib.detection.baselines.function import UserFunction
+from cradle_lib.detection.baselines.function import Function
 from cradle_lib.detection.cost.money import Budget, Place, usage_of
 from cradle_lib.detection.engine import Engine, Options, Questions, code_of, make_engine
 from cradle_lib.detection.journals.journal import Journal, last_record, read_answers
@@ -75,43 +75,31 @@ def ask(
     progress: Callable[[Progress], None] | None = None,
     consent: Consent | None = None,
     max_cost: float | None = None,
-    function: UserFunction | None = None,
+    function: Function | None = None,
 ) -> Record:
     """Asks a model, or goes on where an earlier start stopped.
 
     Answers to questions that are still the same are kept; failed ones are asked again.
 
-    Args:
-        model: An entry of the registry.
-        corpus: What the questions are about; a trained baseline finds its train split beside it.
-        sessions: Makes the sessions, given what earlier starts answered: for each dialogue its
-            predictions, without failed ones.
-        path: The journal.
-        record: The fields of the record that say what is asked.
-        asked: Ids of the dialogues that are asked about.
-        total: Number of all questions, for the progress.
-        what: What is sent, such as ``dialogues of surrogate-test``.
-        sizes: Gives the most UTF-8 bytes of each prompt, by dialogue and turn.
-        options: How this machine runs the model.
-        progress: Called at the start and after every answer.
-        consent: Asked, with a sentence that says which text goes where, before text leaves the
-            machine for the first time. What was agreed to is kept in the record: only further
-            dialogues, or changed ones, are asked about again.
-        max_cost: Most dollars for this run, all its starts together; it stops before a call
-            that could cost more. It is kept in the record and binds later starts that name no
-            other; ``None`` for what is recorded, or no limit.
-        function: What answers, if the entry's engine is ``function``.
-
-    Returns:
-        The record.
+    ``sessions`` makes the sessions, given for each dialogue of ``asked`` what earlier starts
+    answered, failed answers left out. ``record`` has the fields of the record that say what is
+    asked; ``total`` counts all questions; ``what`` says what is sent, such as ``dialogues of
+    surrogate-test``; ``sizes`` gives the most UTF-8 bytes of each prompt, by dialogue and turn. A
+    trained baseline finds its train split beside ``corpus``. All that follows is as for
+    :func:`.run`.
 
     Raises:
         CradleError: If the run can't start, or can't go on. What was answered is kept.
     """
-    before = _begun(path)
+    before = None
+    # What is wrong with a journal is said where it is opened.
+    with suppress(JournalError):
+        before = last_record(path)
+    if before is not None and model.computes_here and before.weights == model.weights:
+        # A branch moves, a run must not: it goes on with the commit that it was begun with.
+        model = model.model_copy(update={"revision": model.revision or before.revision})
     options, budget = options or Options(), None
-    model = _as_begun(model, before)
-    engine = make_engine(model, corpus, options) if function is None else function.engine
+    engine = make_engine(model, corpus, options) if function is None else function
     made = Record.create(
         model=model.id,
         name=model.name,
@@ -138,7 +126,13 @@ def ask(
         engine = make_engine(model, corpus, options)
         made = made.model_copy(update={"max_cost": max_cost})
     if model.remote:
-        agreed = _agreed(before, made)
+        agreed: list[str] = []
+        if before is not None and (before.proxy, before.corpus_fingerprint) == (
+            made.proxy,
+            made.corpus_fingerprint,
+        ):
+            # The same text was agreed to be sent to the same place.
+            agreed = before.agreed or []
         known = set(agreed)
         if more := [dialogue for dialogue in asked if dialogue not in known]:
             require_consent(model, f"{len(more)} {what}", consent)
@@ -148,15 +142,8 @@ def ask(
             dialogue: [p for p in journal.stored(dialogue) if p.outcome is not Outcome.FAILED]
             for dialogue in asked
         }
-        _drive(
-            engine,
-            model.prices,
-            journal,
-            sessions(stored),
-            total,
-            budget,
-            progress or (lambda _: None),
-        )
+        report = progress or (lambda _: None)
+        _drive(engine, model.prices, journal, sessions(stored), total, budget, report)
     return made
 
 
@@ -200,29 +187,6 @@ def _drive(
     if budget is not None and waiting:
         budget.check()
     engine.answer_all(waiting.values(), emit)
-
-
-def _begun(path: Path) -> Record | None:
-    """Reads the last record; what is wrong with a journal is said where it is opened."""
-    with suppress(JournalError):
-        return last_record(path)
-    return None
-
-
-def _as_begun(model: Model, before: Record | None) -> Model:
-    """Goes on with the commit that a journal was begun with: a branch moves, a run must not."""
-    if not model.computes_here or model.revision or before is None:
-        return model
-    if before.weights == model.weights:
-        return model.model_copy(update={"revision": before.revision})
-    return model
-
-
-def _agreed(before: Record | None, now: Record) -> list[str]:
-    """Lists the dialogues whose text, as it is now, was agreed to be sent to the same place."""
-    if before is None or before.proxy != now.proxy:
-        return []
-    return (before.agreed or []) if before.corpus_fingerprint == now.corpus_fingerprint else []
 
 
 def require_consent(model: Model, what: str, consent: Consent | None) -> None:

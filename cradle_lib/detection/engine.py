@@ -16,7 +16,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, Self
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.session import Answer, Prediction, Prompt
@@ -24,8 +24,6 @@ from cradle_lib.errors import EngineError
 
 if TYPE_CHECKING:
     from cradle_lib.detection.models.model import Model
-
-ENTRY_POINTS: Final = "cradle.engines"
 
 Emit = Callable[[Prediction], None]
 
@@ -78,10 +76,8 @@ class Options:
 
 def checksum(*files: Path | str) -> str:
     """Pins an engine that is code and text: twelve digits of its files' SHA-256."""
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(Path(file).read_bytes())
-    return digest.hexdigest()[:12]
+    content = b"".join(Path(file).read_bytes() for file in files)
+    return hashlib.sha256(content).hexdigest()[:12]
 
 
 class Engine(ABC):
@@ -165,15 +161,11 @@ class Sequential(Engine):
 
 
 def code_of(engine: Engine) -> str | None:
-    """Gives the checksum of the code of an engine that does not ship with this library.
+    """Gives the checksum of an engine's code, such as ``sha256:0123456789ab``.
 
-    Args:
-        engine: Any engine.
-
-    Returns:
-        Such as ``sha256:0123456789ab``, over every Python file of the package that its class is
-        in, or of the module alone if that is in no package; ``None`` for the engines that ship,
-        whose answers do not change between versions without a word in the changelog.
+    It is over every Python file of the package that its class is in, or of the module alone if that
+    is in no package; ``None`` for the engines that ship with this library, whose answers do not
+    change between versions without a word in the changelog.
     """
     kind = type(engine)
     if kind.__module__.partition(".")[0] == __name__.partition(".")[0]:
@@ -198,13 +190,7 @@ def engine_names() -> list[str]:
 
 @cache
 def find_engine(name: str) -> type[Engine]:
-    """Loads the class of an engine.
-
-    Args:
-        name: Name of its entry point, such as ``wave``.
-
-    Returns:
-        The class.
+    """Loads the class of an engine by the name of its entry point, such as ``wave``.
 
     Raises:
         EngineError: If no installed package has such an entry point, or it can't be loaded.
@@ -232,4 +218,4 @@ def find_engine(name: str) -> type[Engine]:
 
 @cache
 def _installed() -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
+    return {entry.name: entry for entry in entry_points(group="cradle.engines")}

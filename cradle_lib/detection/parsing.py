@@ -96,14 +96,9 @@ def first_line(text: str) -> str:
 def is_cut(text: str) -> bool:
     """Whether an answer that ran into its length limit was cut within the line that counts.
 
-    Args:
-        text: An answer that did not end by itself.
-
-    Returns:
-        True unless a line break follows the first line that is not empty: up to there
-        the answer is whole. An open ``<think>`` block counts as cut.
+    It is whole if a line break follows the first line that is not empty. An open ``<think>`` block
+    counts as cut.
     """
     answer = spoken(text).lstrip()
-    if _THINKING.search(answer):
-        return True
-    return len(answer.splitlines()) <= 1 and not answer.endswith(("\n", "\r"))
+    whole = len(answer.splitlines()) > 1 or answer.endswith(("\n", "\r"))
+    return not whole or _THINKING.search(answer) is not None

@@ -8,7 +8,7 @@ from pathlib import Path
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.asking import Consent, Progress, ask
-from cradle_lib.detection.baselines.function import UserFunction
+from cradle_lib.detection.baselines.function import Function
 from cradle_lib.detection.cost.estimate import longest_prompts
 from cradle_lib.detection.engine import Options
 from cradle_lib.detection.journals.places import journal_path
@@ -33,7 +33,7 @@ def run(
     progress: Callable[[Progress], None] | None = None,
     consent: Consent | None = None,
     max_cost: float | None = None,
-    function: UserFunction | None = None,
+    function: Function | None = None,
 ) -> Path:
     """Runs a model over a corpus, or goes on where an earlier start stopped.
 

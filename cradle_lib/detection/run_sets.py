@@ -11,13 +11,7 @@ from cradle_lib.errors import ScoringError
 
 
 def common_dialogues(runs: Sequence[Predictions]) -> list[Predictions]:
-    """Restricts runs to the dialogues that all of them cover.
-
-    Args:
-        runs: Runs over the same corpus, or over parts of it.
-
-    Returns:
-        The runs, each aligned to the same part.
+    """Restricts runs over a corpus, or over parts of it, to the dialogues that all of them cover.
 
     Raises:
         ScoringError: If no dialogue is covered by all.
@@ -31,8 +25,9 @@ def common_dialogues(runs: Sequence[Predictions]) -> list[Predictions]:
         raise ScoringError(
             f"no dialogue is covered by all {len(runs)} runs. Compare runs over the same corpus."
         )
-    whole = len(chosen) == len(fewest)
-    part = fewest if whole else fewest.subset(chosen, f"{fewest.name}[{len(chosen)}]")
+    part = fewest
+    if len(chosen) < len(fewest):
+        part = fewest.subset(chosen, f"{fewest.name}[{len(chosen)}]")
     return [run.subset(part) for run in runs]
 
 

@@ -5,6 +5,7 @@ A journal that ships with the repository comes before one of the same model unde
 
 from __future__ import annotations
 
+import functools
 import os
 import shlex
 import sys
@@ -18,12 +19,12 @@ from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.load import load_corpus
 from cradle_lib.detection.asking import Consent, Progress
-from cradle_lib.detection.baselines.function import UserFunction
+from cradle_lib.detection.baselines.function import Function
 from cradle_lib.detection.engine import Options
-from cradle_lib.detection.journals.places import PAGE, journal_path, runs_folder, stored_as
+from cradle_lib.detection.journals.places import PAGE, journal_path, made_runs, stored_as
 from cradle_lib.detection.journals.predictions import Predictions, load_predictions
 from cradle_lib.detection.models.model import Model
-from cradle_lib.detection.models.registry import Registry, load_registry
+from cradle_lib.detection.models.registry import load_registry
 from cradle_lib.detection.models.specs import resolve, spec_options
 from cradle_lib.detection.run import run
 from cradle_lib.detection.run_sets import common_dialogues
@@ -90,7 +91,7 @@ def run_model(
     if isinstance(model, str | Model):
         entry = resolve(model, name=name, **settings)
     else:
-        function = UserFunction.of(model, name, version)
+        function = Function(model, name, version)
         entry = function.model
         if settings:
             raise RegistryError(f"{entry.name}: a function takes no {', '.join(settings)}")
@@ -98,29 +99,27 @@ def run_model(
     at_once = entry.kind == "baseline"
     if not shipped.exists() and (at_once or not os.environ.get(PAGE)):
         path = journal_path(entry, corpus, history, out=paths.RUNS)
-        sample = sample if sample is not None or limit is not None else entry.sample
-
-        def start() -> None:
-            run(
-                entry,
-                corpus,
-                out=path,
-                history=history,
-                limit=limit,
-                sample=sample,
-                options=Options(device=device, concurrency=concurrency, notice=_tell),
-                progress=progress,
-                consent=consent,
-                max_cost=max_cost,
-                function=function,
-            )
-
+        start = functools.partial(
+            run,
+            entry,
+            corpus,
+            out=path,
+            history=history,
+            limit=limit,
+            sample=sample if sample is not None or limit is not None else entry.sample,
+            options=Options(device=device, concurrency=concurrency, notice=_tell),
+            progress=progress,
+            consent=consent,
+            max_cost=max_cost,
+            function=function,
+        )
         try:
             start()
         except OtherRunError as changed:
             if not at_once:
                 raise
-            aside = _set_aside(path)
+            names = (path.with_suffix(f".outdated-{number}") for number in count(1))
+            aside = path.replace(next(name for name in names if not name.exists()))
             _tell(f"{changed} It is at once made anew; the old one is now {paths.shown(aside)}.")
             start()
     return load_run(entry, corpus, history, partial=True)
@@ -182,9 +181,13 @@ def stored_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]
     if models:
         named = [resolve(name, registry) for name in models]
         return [load_run(entry, corpus, partial=True) for entry in named]
-    own = _journals_without_entry(corpus, registry)
+    # Functions and specs have no entry.
+    made = made_runs(paths.RUNS)
+    own = [name for name in sorted(made) if name not in registry and corpus.name in made[name]]
+    journals = [find_journal(entry, corpus) for entry in registry.default]
+    journals += [paths.RUNS / corpus.name / f"{name}.jsonl" for name in own]
     found = []
-    for path in [*filter(None, (find_journal(e, corpus) for e in registry.default)), *own]:
+    for path in filter(None, journals):
         with suppress(NothingAnsweredError):
             found.append(load_predictions(path, corpus, partial=True))
     if not found:
@@ -268,16 +271,6 @@ def find_journal(entry: Model, corpus: Corpus, history: History = "self") -> Pat
     return next((path for path in places if stored_as(path)), None)
 
 
-def _journals_without_entry(corpus: Corpus, registry: Registry) -> list[Path]:
-    """Finds the runs of functions and specs over a corpus, in the order of their names."""
-    found = set()
-    for file in runs_folder(corpus).glob("*.jsonl"):
-        name = file.name.partition(".shard-")[0].removesuffix(".jsonl")
-        if name not in registry and ".history-" not in name:
-            found.add(file.with_name(f"{name}.jsonl"))
-    return sorted(found)
-
-
 def infer_command(entry: Model, corpus: Corpus, history: History = "self") -> str:
     """Gives the command that makes a run: over this corpus, and no other one.
 
@@ -308,13 +301,6 @@ def corpus_options(corpus: Corpus) -> list[str]:
             words = ["--corpus", name] if name != "surrogate" else []
             return words + (["--split", path.stem] if path.stem != "test" else [])
     return ["--corpus", paths.shown(path)]
-
-
-def _set_aside(path: Path) -> Path:
-    """Renames a journal, so that nothing is lost, and gives the new name."""
-    names = (path.with_suffix(f".outdated-{number}") for number in count(1))
-    aside = next(name for name in names if not name.exists())
-    return path.replace(aside)
 
 
 def _tell(sentence: str) -> None:

@@ -16,21 +16,10 @@ def choose_dialogues(
     seed: int = 0,
     shard: str | None = None,
 ) -> list[Dialogue]:
-    """Chooses dialogues: a sample or the first ones, and of these a shard.
-
-    Args:
-        corpus: The corpus.
-        limit: Only this many, from the start.
-        sample: Only this many, chosen by :func:`sample_dialogues`.
-        seed: Seed of the sample.
-        shard: ``i/n``: those whose position modulo n is i, counted from 0.
-
-    Returns:
-        The dialogues, in the corpus's order.
+    """Chooses dialogues: a sample or the first ones, and of these a shard; as for :func:`.run`.
 
     Raises:
-        JournalError: If the shard is not of that form, or both a sample and a limit are asked
-            for.
+        JournalError: If the shard is not ``i/n``, or both a sample and a limit are asked for.
     """
     if sample is not None and limit is not None:
         raise JournalError(

@@ -32,7 +32,7 @@ from cradle_lib.detection import (
     runs,
     stored_runs,
 )
-from cradle_lib.detection.baselines.function import UserFunction
+from cradle_lib.detection.baselines.function import Function
 from cradle_lib.detection.journals.places import PAGE
 from cradle_lib.detection.models import specs
 from cradle_lib.detection.models.registry import Registry
@@ -138,7 +138,7 @@ def test_the_surrogates_test_split_needs_no_name_and_a_sample_is_asked_for(home:
     own = specs.resolve("openai:m", base_url="http://127.0.0.1:1/v1", key="MY_KEY")
     told = "cradle infer --model openai:m --base-url http://127.0.0.1:1/v1 --key MY_KEY"
     assert infer_command(own, whole) == told
-    function = UserFunction.of(lambda _: "none", "Mine").model
+    function = Function(lambda _: "none", "Mine").model
     assert infer_command(function, whole) == "run_model(..., name='Mine')"
     assert infer_command(registry["tfidf"], fetched) == "cradle infer --model tfidf --corpus hub"
     with pytest.raises(JournalError, match=r"infer --model keyword --corpus hub --sample 5`"):

@@ -30,7 +30,7 @@ def show(as_json: opt.Json = False) -> None:
     After a corpus stands the history, where it is not the paper's. A run may be unfinished.
     """
     registry = load_registry()
-    made = made_runs()
+    made = made_runs(paths.SHIPPED_RUNS, paths.RUNS)
     known: list[dict[str, Any]] = [
         {
             "id": model.id,

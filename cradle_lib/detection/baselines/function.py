@@ -7,7 +7,6 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -15,6 +14,7 @@ from pydantic import ValidationError
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.engine import Options, Sequential
 from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.models.registry import faults
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError, printable
@@ -32,8 +32,21 @@ class Function(Sequential):
     error as its reason, and the run goes on; if it returns no text, the turn is unparsed.
 
     Args:
-        function: Takes a prompt, returns text.
+        function: Takes a prompt, returns text: a function or another callable object.
+        name: What pages call it; its own name by default.
+        version: What its author calls this state of it: the text does not hold the data and the
+            weights that a function uses.
+
+    Attributes:
         name: What pages call it.
+        source: Its text, or that of the class of another callable object, without indentation;
+            ``None`` if Python does not know it.
+        code: The checksum of the source, and the version if there is one, such as
+            ``sha256:0123456789ab version:2``.
+
+    Raises:
+        EngineError: If there is neither a source nor a version, or the name holds no letter
+            or digit.
     """
 
     kind = "baseline"
@@ -50,9 +63,39 @@ class Function(Sequential):
             "Name another engine."
         )
 
-    def __init__(self, function: Callable[[Prompt], object], name: str) -> None:
-        self._function, self._name = function, name
+    def __init__(
+        self,
+        function: Callable[[Prompt], object],
+        name: str | None = None,
+        version: str | None = None,
+    ) -> None:
+        own = str(getattr(function, "__name__", type(function).__name__))
+        self.name = name or own.lstrip("_")
+        if not id_of(self.name):
+            raise EngineError(f"the function's name {self.name!r} makes no id. Give `name=`.")
+        self.source = _source(function)
+        if self.source is None and version is None:
+            raise EngineError(
+                f"{self.name}: Python does not know its source, by which its answers are kept "
+                "apart from those of a changed one. Give `version=`."
+            )
+        parts = []
+        if self.source is not None:
+            parts.append(f"sha256:{hashlib.sha256(self.source.encode()).hexdigest()[:12]}")
+        if version is not None:
+            parts.append(f"version:{version}")
+        self.code = " ".join(parts)
+        self._function = function
         self._raised = 0
+
+    @property
+    def model(self) -> Model:
+        """The function as an entry of a registry."""
+        fields = {"id": id_of(self.name), "name": self.name, "group": "own", "engine": "function"}
+        try:
+            return Model.model_validate(fields)
+        except ValidationError as error:
+            raise EngineError(f"{self.name!r}: {faults(error)}. Give another `name=`.") from None
 
     def reply(self, prompt: Prompt) -> Answer:
         """Asks the function.
@@ -68,7 +111,7 @@ class Function(Sequential):
             reason = printable(" ".join(said[: 10 * _LONGEST_REASON].split())[:_LONGEST_REASON])
             if self._raised >= PATIENCE:
                 raise EngineError(
-                    f"{self._name}: {self._raised} questions in a row raised an error, at last "
+                    f"{self.name}: {self._raised} questions in a row raised an error, at last "
                     f"dialogue {prompt.dialogue}, turn {prompt.turn}: {reason}. The answers so "
                     "far are kept: mend the function and run it again."
                 ) from error
@@ -78,76 +121,6 @@ class Function(Sequential):
             reason = f"the function returned {type(text).__name__}, expected text"
             return Answer("", Outcome.UNPARSED, reason)
         return Answer(text)
-
-
-@dataclass(frozen=True)
-class UserFunction:
-    """A function with what tells its answers from those of another one.
-
-    Attributes:
-        function: Takes a :class:`~cradle_lib.detection.Prompt`, returns text.
-        name: What pages call it.
-        source: Its text, or that of the class of another callable object, without indentation;
-            ``None`` if Python does not know it.
-        code: The checksum of the source, and the version if there is one, such as
-            ``sha256:0123456789ab version:2``.
-    """
-
-    function: Callable[[Prompt], object]
-    name: str
-    source: str | None
-    code: str
-
-    @classmethod
-    def of(
-        cls,
-        function: Callable[[Prompt], object],
-        name: str | None = None,
-        version: str | None = None,
-    ) -> UserFunction:
-        """Takes a function as it is now.
-
-        Args:
-            function: The function, or another callable object.
-            name: What pages call it; its own name by default.
-            version: What its author calls this state of it: the text does not hold the data
-                and the weights that a function uses.
-
-        Raises:
-            EngineError: If there is neither a source nor a version, or the name holds no letter
-                or digit.
-        """
-        own = str(getattr(function, "__name__", type(function).__name__))
-        name = name or own.lstrip("_")
-        if not id_of(name):
-            raise EngineError(f"the function's name {name!r} makes no id. Give `name=`.")
-        source = _source(function)
-        if source is None and version is None:
-            raise EngineError(
-                f"{name}: Python does not know its source, by which its answers are kept apart "
-                "from those of a changed one. Give `version=`."
-            )
-        parts = []
-        if source is not None:
-            parts.append(f"sha256:{hashlib.sha256(source.encode()).hexdigest()[:12]}")
-        if version is not None:
-            parts.append(f"version:{version}")
-        return cls(function, name, source, " ".join(parts))
-
-    @property
-    def model(self) -> Model:
-        """The function as an entry of a registry."""
-        fields = {"id": id_of(self.name), "name": self.name, "group": "own", "engine": "function"}
-        try:
-            return Model.model_validate(fields)
-        except ValidationError as error:
-            problem = error.errors()[0]["msg"].removeprefix("Value error, ")
-            raise EngineError(f"{self.name!r}: {problem}. Give another `name=`.") from None
-
-    @property
-    def engine(self) -> Function:
-        """The function as an engine."""
-        return Function(self.function, self.name)
 
 
 def id_of(name: str) -> str:

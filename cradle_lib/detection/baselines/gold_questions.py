@@ -16,13 +16,7 @@ def gold_questions(
 ) -> Iterator[tuple[Prompt, int]]:
     """Asks all questions of a dialogue as they are asked when each answer is gold.
 
-    Args:
-        dialogue: A dialogue with gold labels.
-        template: A template with the slots ``history`` and ``current_turn``.
-        history: Whose tags it shows; ``none`` shows none.
-
-    Yields:
-        For each user turn the question, and the mask of its gold labels.
+    Yields for each user turn the question, and the mask of its gold labels.
     """
     session = Session(dialogue, template, history)
     for turn in dialogue.user_turns:

@@ -145,13 +145,9 @@ def read_journal(path: Path) -> tuple[Record, list[Prediction]]:
 
 
 def read_answers(path: Path) -> tuple[Record, list[Prediction]]:
-    """Reads every answer of a journal, also those that a later one replaced: all were paid for.
+    """Reads the last record and every answer, in the order in which they were written.
 
-    Args:
-        path: The file.
-
-    Returns:
-        The last record, and the predictions in the order in which they were written.
+    Those that a later one replaced are among them: all were paid for.
 
     Raises:
         JournalError: If there is no such file, it can't be read (a folder, for one), it has no

@@ -46,36 +46,19 @@ def journal_path(
         parts.append(f"history-{history}")
     if shard is not None:
         parts.append("shard-{}-of-{}".format(*parse_shard(shard)))
-    return runs_folder(corpus, out) / f"{'.'.join(parts)}.jsonl"
-
-
-def runs_folder(corpus: Corpus, out: Path | None = None) -> Path:
-    """Gives the folder of all runs over a corpus, in ``out`` or :data:`.paths.RUNS`."""
-    return (paths.RUNS if out is None else out) / corpus.name
+    return (paths.RUNS if out is None else out) / corpus.name / f"{'.'.join(parts)}.jsonl"
 
 
 def stored_as(path: Path) -> list[Path]:
-    """Finds the files that hold a run: its journal, or else what there is of its shards.
-
-    Args:
-        path: Where :func:`journal_path` puts the run's one journal.
-
-    Returns:
-        The files, shards in order; none if there is no such run.
-    """
+    """Finds the files that hold a run: its journal, or else what there is of its shards."""
     return [path] if path.exists() else [file for _, _, file in _shards(path)]
 
 
 def journal_files(path: Path, *, partial: bool = False) -> list[Path]:
-    """Finds the files that hold a run, and makes sure that they are all there.
+    """Finds the files that hold a run, and makes sure that they are all there, or some (partial).
 
-    Args:
-        path: Where :func:`journal_path` puts the run's one journal.
-        partial: Whether some shards may be missing.
-
-    Returns:
-        The journal; if it does not exist, its shards in order; if there are none either, still
-        the journal, so that whoever reads it says that it is missing.
+    If there is neither the journal nor a shard, it is still the journal, so that whoever reads it
+    says that it is missing.
 
     Raises:
         JournalError: If shards are missing, or those of two divisions lie there.
@@ -92,23 +75,22 @@ def journal_files(path: Path, *, partial: bool = False) -> list[Path]:
     missing = sorted(set(range(counts[0])) - {index for index, _, _ in shards})
     if missing and not partial:
         names = ", ".join(f"{index}/{counts[0]}" for index in missing)
+        are, them = ("is", "it") if len(missing) == 1 else ("are", "them")
         raise JournalError(
-            f"{paths.shown(path)}: of its {counts[0]} shards, {names} "
-            f"{'is' if len(missing) == 1 else 'are'} missing. Make "
-            f"{'it' if len(missing) == 1 else 'them'} with `cradle infer --shard`."
+            f"{paths.shown(path)}: of its {counts[0]} shards, {names} {are} missing. "
+            f"Make {them} with `cradle infer --shard`."
         )
     return [file for _, _, file in shards]
 
 
-def made_runs() -> dict[str, list[str]]:
+def made_runs(*folders: Path) -> dict[str, list[str]]:
     """Lists what has been run, without reading it: a run may be unfinished.
 
-    Returns:
-        By the id of a model, the name of each corpus that it was run over, and the history after
-        it where that is not the model's own.
+    By the id of a model stands the name of each corpus that it was run over, and the history after
+    it where that is not the model's own.
     """
     found: dict[str, dict[str, None]] = {}
-    for folder in (paths.SHIPPED_RUNS, paths.RUNS):
+    for folder in folders:
         for file in sorted(folder.glob("*/*.jsonl")):
             whole = file.name.partition(".shard-")[0].removesuffix(".jsonl")
             name, _, history = whole.partition(".history-")
@@ -125,13 +107,7 @@ def _shards(path: Path) -> list[tuple[int, int, Path]]:
 
 
 def parse_shard(shard: str) -> tuple[int, int]:
-    """Reads ``i/n``.
-
-    Args:
-        shard: A part's number from 0, a slash, and how many parts there are.
-
-    Returns:
-        Both numbers.
+    """Reads ``i/n``: a part's number from 0, a slash, and how many parts there are.
 
     Raises:
         JournalError: If that is not what it says.

@@ -22,13 +22,7 @@ _ABOUT: Final = 80 * GIGABYTE
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """A GPU of this machine.
-
-    Attributes:
-        name: What its maker calls it.
-        memory: Bytes of memory.
-        free: Those of them that nobody uses.
-    """
+    """A GPU of this machine: its bytes of memory, and those of them that nobody uses."""
 
     name: str
     memory: int
@@ -49,14 +43,9 @@ def seen_gpus() -> list[Gpu]:
 
 
 def fit(shape: Shape, gpus: Sequence[Gpu]) -> tuple[bool, str]:
-    """Says whether a model fits on GPUs, and why not.
+    """Says whether a model fits on GPUs, and a sentence about it.
 
-    Args:
-        shape: The model's.
-        gpus: What there is; the smallest counts for all, because a model is divided evenly.
-
-    Returns:
-        Whether it fits, and a sentence.
+    The smallest GPU counts for all, because a model is divided evenly.
     """
     needs = shape.weight_bytes + shape.cache_bytes(CONTEXT)
     told = (
@@ -85,19 +74,11 @@ def serve_command(
     context: int = CONTEXT,
     constrained: bool = False,
 ) -> list[str]:
-    """Gives the command that serves a model for its entry.
+    """Gives the words of the command that serves a model for its entry.
 
-    Args:
-        model: An entry with ``engine: openai`` and an address of one's own.
-        server: What serves it.
-        gpus: GPUs to divide it among; ``None`` for as few as hold it.
-        memory: Bytes of each; ``None`` for 80 GB.
-        context: Most tokens of a prompt and its answer.
-        constrained: Whether questions will force the form of the answer; see
-            :func:`constraint`.
-
-    Returns:
-        The words of the command.
+    It is for as few GPUs as hold the model, if their number is not given, and for GPUs of 80 GB,
+    if their ``memory`` in bytes is not; ``context`` is the most tokens of a prompt and its answer;
+    ``constrained`` questions force the form of the answer by :func:`constraint`.
 
     Raises:
         RegistryError: If the entry is not of that kind, there is no such server, or the GPUs can't
@@ -147,11 +128,7 @@ def serve_command(
 def constraint(server: Server) -> str:
     """Gives the decoding setting with which a server lets only answers be written that parse.
 
-    Args:
-        server: What serves the model; each has a field of its own for it.
-
-    Returns:
-        For ``cradle infer --decoding``; part of the run's identity, as every such setting.
+    It is for ``cradle infer --decoding``, and part of the run's identity, as every such setting.
     """
     one = "|".join(map(re.escape, LABELS))
     pattern = f"({NONE}|({one})(; ({one}))*)"

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -59,7 +58,8 @@ class Registry(Mapping[str, Model]):
     @property
     def sound(self) -> list[Model]:
         """The models whose entries have no fault."""
-        return [self[name] for name in self if name not in self.faults]
+        faults = self.faults
+        return [self[name] for name in self if name not in faults]
 
     @property
     def faults(self) -> dict[str, str]:
@@ -123,11 +123,14 @@ def _entry(name: str, entry: object, path: Path) -> Model:
     try:
         return Model.model_validate({**entry, "id": name})
     except ValidationError as error:
-        faults = "; ".join(map(_fault, error.errors()))
-        raise RegistryError(f"{paths.shown(path)}, model {name}{faults}") from error
+        raise RegistryError(f"{paths.shown(path)}, model {name}: {faults(error)}") from error
 
 
-def _fault(error: Any) -> str:
-    field = ".".join(str(part) for part in error["loc"])
-    problem = error["msg"].removeprefix("Value error, ")
-    return f", field {field}: {problem}" if field else f": {problem}"
+def faults(error: ValidationError) -> str:
+    """Says all that is wrong with an entry, field by field; never what was given."""
+    found = []
+    for fault in error.errors():
+        field = ".".join(map(str, fault["loc"]))
+        problem = fault["msg"].removeprefix("Value error, ")
+        found.append(f"field {field}: {problem}" if field else problem)
+    return "; ".join(found)

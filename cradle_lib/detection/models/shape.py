@@ -74,11 +74,7 @@ class Shape(BaseModel):
         return _BYTES * self._dense + self._experts * self.expert_bits / 8
 
     def cache_bytes(self, tokens: int) -> int:
-        """Bytes of the keys and values of one sequence.
-
-        Args:
-            tokens: Its length.
-        """
+        """Bytes of the keys and values of one sequence of so many tokens."""
         token = 2 * self.key_heads * self.head_size * _BYTES
         if self.window is None:
             return token * self.layers * tokens
@@ -86,15 +82,9 @@ class Shape(BaseModel):
         return token * (self.full_layers * tokens + short)
 
     def together(self, gpus: int, memory: float, tokens: int = USUAL) -> int:
-        """Counts the sequences of a length whose keys and values fit beside the weights.
+        """Counts the sequences of so many tokens whose keys and values fit beside the weights.
 
-        Args:
-            gpus: GPUs among which both are divided.
-            memory: Bytes of each.
-            tokens: The length.
-
-        Returns:
-            The number; 0 if there is no room.
+        Both are divided among the GPUs, each of which has so many bytes of memory.
         """
         free = USABLE * gpus * memory - self.weight_bytes
         return max(0, int(free // self.cache_bytes(tokens)))
@@ -109,11 +99,7 @@ class Shape(BaseModel):
     def least(self, memory: float) -> int | None:
         """Finds the least number of GPUs that hold it and one prompt of :data:`CONTEXT` tokens.
 
-        Args:
-            memory: Bytes of each.
-
-        Returns:
-            The number; ``None`` if no division of up to 16 does.
+        ``None`` if no division among up to 16 with so many bytes of memory each does.
         """
         able = (gpus for gpus in self.divisions() if self.together(gpus, memory, CONTEXT))
         return next(able, None)
@@ -134,12 +120,10 @@ class Shape(BaseModel):
         return _BYTES * (self.linear + self.head)
 
     def operations(self, tokens: int, pairs: int, predicted: int) -> float:
-        """Counts the operations of forward passes of a dense model.
+        """Counts the operations of forward passes of a dense model over so many tokens.
 
-        Args:
-            tokens: Tokens computed.
-            pairs: Pairs of a token and one that it attends to, itself included.
-            predicted: Tokens after which the next one is asked for.
+        ``pairs`` are those of a token and one that it attends to, itself included; ``predicted``
+        the tokens after which the next one is asked for.
         """
         attention = 4 * self.layers * self.heads * self.head_size * pairs
         return 2.0 * self.linear * tokens + attention + 2.0 * self.head * predicted

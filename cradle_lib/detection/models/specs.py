@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from cradle_lib.detection.baselines.function import id_of
 from cradle_lib.detection.models.model import Decoding, Model, is_here
-from cradle_lib.detection.models.registry import find_model, load_registry
+from cradle_lib.detection.models.registry import faults, find_model, load_registry
 from cradle_lib.errors import RegistryError
 
 _ENGINES: Final = {"hf": "wave", "openai": "openai", "anthropic": "anthropic"}
@@ -82,19 +82,11 @@ def resolve(
     try:
         return Model.model_validate(fields)
     except ValidationError as error:
-        problem = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise RegistryError(f"{model}: {problem}") from error
+        raise RegistryError(f"{model}: {faults(error)}") from error
 
 
 def spec_options(entry: Model) -> list[str]:
-    """Gives the options by which a command finds an entry again.
-
-    Args:
-        entry: One of the registry's, or what :func:`resolve` made of a spec.
-
-    Returns:
-        Words of a command line, from ``--model`` on.
-    """
+    """Gives the words, from ``--model`` on, by which a command finds an entry again."""
     for scheme in _ENGINES if entry.group == "own" and entry.weights else ():
         if entry.id == id_of(f"{scheme}-{entry.weights}"):
             plain = _fields(f"{scheme}:{entry.weights}", None, None, entry.base_url, None)

@@ -97,10 +97,10 @@ def test_a_wrong_id_suggests_the_nearest() -> None:
     ("text", "message"),
     [
         ("a: {name: A, group: open, engine: reference}", "model a: engine reference needs"),
-        ("a: {name: A, group: open, engine: magic}", "model a, field engine"),
+        ("a: {name: A, group: open, engine: magic}", "model a: field engine"),
         ("a: {name: A, group: baseline, engine: keyword, colour: red}", "field colour: Extra"),
         ("a: {name: A, group: baseline}", "field engine: Field required"),
-        ("A b: {name: A, group: baseline, engine: keyword}", "model A b, field id"),
+        ("A b: {name: A, group: baseline, engine: keyword}", "model A b: field id"),
         (
             "a: {name: A, group: open, engine: reference, weights: w, decoding: {temprature: 0}}",
             "field decoding.temprature",
