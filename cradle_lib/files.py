@@ -9,7 +9,6 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
 
 from cradle_lib.errors import CradleError, compose
 
@@ -56,26 +55,24 @@ def read_bounded(path: Path, most: int) -> bytes:
         OSError: If it can't be read, is no ordinary file (a device or a pipe, which may have no
             end), or is larger; :attr:`OSError.strerror` says which.
     """
-    with open_ordinary(path) as file:
+    # Without waiting: to open a pipe would wait for whoever writes to it.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        require_ordinary(descriptor, path)
         content = file.read(most + 1)
     if len(content) > most:
         raise OSError(errno.EFBIG, f"more than {most:,} bytes", str(path))
     return content
 
 
-@contextmanager
-def open_ordinary(path: Path) -> Iterator[BinaryIO]:
-    """Opens a file to read it.
+def require_ordinary(descriptor: int, path: Path) -> None:
+    """Refuses what is open and is no ordinary file.
 
     Raises:
-        OSError: If there is none, or it is a folder, a device or a pipe.
+        OSError: If it is a folder, a device or a pipe.
     """
-    # Without waiting: to open a pipe would wait for whoever writes to it.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    with os.fdopen(descriptor, "rb") as file:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "a device or a pipe, not a file", str(path))
-        yield file
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "a device or a pipe, not a file", str(path))

@@ -1,7 +1,7 @@
 """Detection: dialogues and a model in, predictions out. Knows no score."""
 
 from cradle_lib.detection.api.faults import service_faults
-from cradle_lib.detection.asking import Progress
+from cradle_lib.detection.asking import Progress, run
 from cradle_lib.detection.cost.arithmetic import large_model_assumptions, large_model_costs
 from cradle_lib.detection.cost.benchmark import benchmark_results
 from cradle_lib.detection.cost.estimate import estimate_cost, estimate_costs
@@ -12,10 +12,8 @@ from cradle_lib.detection.journals.places import journal_path
 from cradle_lib.detection.journals.predictions import Predictions, load_predictions
 from cradle_lib.detection.journals.stored_answers import stored_answers, stored_records
 from cradle_lib.detection.models.model import Decoding, Model
-from cradle_lib.detection.models.registry import find_model, load_registry
-from cradle_lib.detection.models.specs import resolve
+from cradle_lib.detection.models.registry import find_model, load_registry, resolve
 from cradle_lib.detection.parsing import OUTCOMES, Outcome, read_answer
-from cradle_lib.detection.run import run
 from cradle_lib.detection.runs import (
     corpus_options,
     find_journal,

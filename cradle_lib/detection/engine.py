@@ -200,19 +200,14 @@ def find_engine(name: str) -> type[Engine]:
         known = ", ".join(engine_names()) or "none: this package is not installed"
         raise EngineError(f"no engine {name!r}; there are: {known}")
     package = entry.dist.name if entry.dist else "a package"
+    place, mend = f"engine {name!r} ({entry.value}, of {package})", f"Mend or remove {package}"
     try:
         found = entry.load()
     except Exception as error:  # Whatever the code of another package raises.
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise EngineError(
-            f"engine {name!r} ({entry.value}, of {package}) can't be loaded: {reason}. "
-            f"Mend or remove {package}"
-        ) from error
+        raise EngineError(f"{place} can't be loaded: {reason}. {mend}") from error
     if not (isinstance(found, type) and issubclass(found, Engine)):
-        raise EngineError(
-            f"engine {name!r} ({entry.value}, of {package}) is no subclass of Engine. "
-            f"Mend or remove {package}"
-        )
+        raise EngineError(f"{place} is no subclass of Engine. {mend}")
     return found
 
 

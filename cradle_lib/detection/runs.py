@@ -18,15 +18,13 @@ from typing import Any
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.load import load_corpus
-from cradle_lib.detection.asking import Consent, Progress
+from cradle_lib.detection.asking import Consent, Progress, run
 from cradle_lib.detection.baselines.function import Function
 from cradle_lib.detection.engine import Options
 from cradle_lib.detection.journals.places import PAGE, journal_path, made_runs, stored_as
 from cradle_lib.detection.journals.predictions import Predictions, load_predictions
 from cradle_lib.detection.models.model import Model
-from cradle_lib.detection.models.registry import load_registry
-from cradle_lib.detection.models.specs import resolve, spec_options
-from cradle_lib.detection.run import run
+from cradle_lib.detection.models.registry import load_registry, resolve, spec_options
 from cradle_lib.detection.run_sets import common_dialogues
 from cradle_lib.detection.session import Prompt
 from cradle_lib.errors import (
@@ -248,11 +246,10 @@ def load_run(
             f"Make it with `{infer_command(entry, corpus, history)}`."
         )
     predictions = load_predictions(path, corpus, partial=partial or entry.sample is not None)
-    chosen = predictions.record.dialogues
-    wanted_size = len(corpus) if chosen is None else len(chosen)
-    if not partial and len(predictions.corpus) < wanted_size:
+    if not partial and not predictions.is_finished:
+        chosen = len(predictions.record.dialogues or corpus)
         raise JournalError(
-            f"{paths.shown(path)}: {len(predictions.corpus)} of the run's {wanted_size} dialogues "
+            f"{paths.shown(path)}: {len(predictions.corpus)} of the run's {chosen} dialogues "
             f"are complete. Finish it with `{infer_command(entry, corpus, history)}`, as it was "
             "started."
         )

@@ -22,7 +22,7 @@ from cradle_lib.detection.local.loading import (
 from cradle_lib.detection.local.snapshot import weights_pin
 from cradle_lib.detection.local.weights import PREFIX, embedded_pin
 from cradle_lib.detection.models.model import Model
-from cradle_lib.detection.models.specs import resolve
+from cradle_lib.detection.models.registry import resolve
 from cradle_lib.errors import TrainingError
 from cradle_lib.prompts import load_template
 from cradle_lib.training.card import write_card
@@ -50,7 +50,7 @@ class Trained:
     Attributes:
         folder: The adapter, or the whole model if the recipe has none, with record and card.
         record: Its record.
-        model: The model, ready for :func:`~cradle_lib.detection.run.run`.
+        model: The model, ready for :func:`~cradle_lib.detection.asking.run`.
     """
 
     folder: Path

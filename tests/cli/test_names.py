@@ -11,7 +11,7 @@ from typer.testing import Result
 from cradle_lib.cli.commands import compare, models
 from cradle_lib.cli.console import err, out
 from cradle_lib.detection import load_registry
-from cradle_lib.detection.models import specs
+from cradle_lib.detection.models import registry
 from cradle_lib.detection.models.registry import Registry
 from cradle_lib.errors import CradleError
 
@@ -34,7 +34,7 @@ def _hostile(monkeypatch: pytest.MonkeyPatch) -> None:
 
     # A console keeps the width that it found when it was made.
     monkeypatch.setattr(out, "width", 300)
-    for module in (compare, models, specs):
+    for module in (compare, models, registry):
         monkeypatch.setattr(module, "load_registry", renamed)
 
 

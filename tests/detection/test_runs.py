@@ -34,7 +34,7 @@ from cradle_lib.detection import (
 )
 from cradle_lib.detection.baselines.function import Function
 from cradle_lib.detection.journals.places import PAGE
-from cradle_lib.detection.models import specs
+from cradle_lib.detection.models import registry as models
 from cradle_lib.detection.models.registry import Registry
 from cradle_lib.detection.run_sets import with_same_dialogues
 from cradle_lib.errors import JournalError, NoJournalError, NothingAnsweredError, RegistryError
@@ -63,7 +63,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(paths, "SHIPPED_RUNS", tmp_path / "shipped")
     entries = {model.id: model.model_dump(exclude={"id"}) for model in load_registry().sound}
     entries["keyword"]["sample"] = 5
-    for module in (runs, specs):
+    for module in (runs, models):
         monkeypatch.setattr(module, "load_registry", lambda: Registry(entries))
     return tmp_path
 
@@ -129,13 +129,13 @@ def test_the_surrogates_test_split_needs_no_name_and_a_sample_is_asked_for(home:
     assert infer_command(registry["keyword"], whole) == "cradle infer --model keyword --sample 5"
     fetched = replace(whole, name="hub-test", path=paths.RELEASE / "test.parquet", synthetic=False)
     for spec in ("hf:./tiny", "openai:gpt-x", "anthropic:claude-x"):
-        assert infer_command(specs.resolve(spec), whole) == f"cradle infer --model {spec}"
-    slow = specs.resolve("hf:ORG/Tiny", engine="reference", temperature=0.5)
+        assert infer_command(models.resolve(spec), whole) == f"cradle infer --model {spec}"
+    slow = models.resolve("hf:ORG/Tiny", engine="reference", temperature=0.5)
     words = shlex.split(infer_command(slow, whole))
     assert words[2:] == [
         "--model", "hf:ORG/Tiny", "--engine", "reference", "--decoding", "temperature=0.5"
     ]  # fmt: skip
-    own = specs.resolve("openai:m", base_url="http://127.0.0.1:1/v1", key="MY_KEY")
+    own = models.resolve("openai:m", base_url="http://127.0.0.1:1/v1", key="MY_KEY")
     told = "cradle infer --model openai:m --base-url http://127.0.0.1:1/v1 --key MY_KEY"
     assert infer_command(own, whole) == told
     function = Function(lambda _: "none", "Mine").model

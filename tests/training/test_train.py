@@ -21,7 +21,7 @@ from cradle_lib.detection import Model, Options, load_predictions, run
 from cradle_lib.detection.local.adapter import CONFIG, WEIGHTS, adapter_digest
 from cradle_lib.detection.local.loading import load_local
 from cradle_lib.detection.local.quiet import quiet
-from cradle_lib.detection.models.specs import resolve
+from cradle_lib.detection.models.registry import resolve
 from cradle_lib.detection.parsing import first_line
 from cradle_lib.display.theme import Picture
 from cradle_lib.errors import EngineError, TrainingError

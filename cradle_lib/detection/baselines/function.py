@@ -14,7 +14,6 @@ from pydantic import ValidationError
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.engine import Options, Sequential
 from cradle_lib.detection.models.model import Model
-from cradle_lib.detection.models.registry import faults
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError, printable
@@ -95,7 +94,8 @@ class Function(Sequential):
         try:
             return Model.model_validate(fields)
         except ValidationError as error:
-            raise EngineError(f"{self.name!r}: {faults(error)}. Give another `name=`.") from None
+            problem = error.errors()[0]["msg"].removeprefix("Value error, ")
+            raise EngineError(f"{self.name!r}: {problem}. Give another `name=`.") from None
 
     def reply(self, prompt: Prompt) -> Answer:
         """Asks the function.

@@ -11,7 +11,7 @@ from cradle_lib.detection.cost.estimate import estimate_cost
 from cradle_lib.detection.cost.money import Usage, told, total
 from cradle_lib.detection.journals.journal import read_answers
 from cradle_lib.detection.journals.stored_answers import run_files
-from cradle_lib.detection.models.specs import resolve
+from cradle_lib.detection.models.registry import resolve
 from cradle_lib.record import History
 
 _COLUMNS: Final = (

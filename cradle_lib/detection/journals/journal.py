@@ -29,7 +29,7 @@ from cradle_lib.detection.journals.lines import no_header, read_lines, to_bytes,
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Prediction
 from cradle_lib.errors import CorpusError, JournalError, OtherRunError
-from cradle_lib.files import open_ordinary
+from cradle_lib.files import require_ordinary
 from cradle_lib.record import Record
 
 _SYNC_SECONDS: Final = 1.0
@@ -213,7 +213,10 @@ def open_journal(path: Path) -> Iterator[BinaryIO]:
         JournalError: If there is none, or it is no file that can be read.
     """
     try:
-        with open_ordinary(path) as file:
+        # Without waiting: to open a pipe would wait for whoever writes to it.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(descriptor, "rb") as file:
+            require_ordinary(descriptor, path)
             yield file
     except FileNotFoundError:
         raise JournalError(

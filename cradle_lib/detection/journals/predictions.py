@@ -16,7 +16,7 @@ from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.dialogue import whole
 from cradle_lib.detection.journals.journal import open_journal, read_journal
-from cradle_lib.detection.journals.places import journal_files
+from cradle_lib.detection.journals.places import journal_files, parse_shard
 from cradle_lib.detection.parsing import OUTCOMES, Outcome
 from cradle_lib.detection.session import Prediction, Session
 from cradle_lib.errors import JournalError, NothingAnsweredError, PromptError
@@ -253,14 +253,11 @@ def _merged(files: Sequence[Path], corpus: Corpus) -> tuple[Record, list[Predict
 
 def _asked(records: Sequence[Record], corpus: Corpus) -> list[str] | None:
     """Which dialogues a run in parts is over; ``None``: all, or a part is not there to say it."""
-    shards = {record.shard for record in records} - {None}
-    if any(len(shards) < int(str(shard).split("/")[1]) for shard in shards):
+    shards = {record.shard for record in records if record.shard is not None}
+    parts = [record.dialogues for record in records]
+    if None in parts or any(len(shards) < parse_shard(shard)[1] for shard in shards):
         return None
-    asked: set[str] = set()
-    for record in records:
-        if record.dialogues is None:
-            return None
-        asked.update(record.dialogues)
+    asked = {name for part in parts for name in part or ()}
     return None if asked.issuperset(dialogue.id for dialogue in corpus) else sorted(asked)
 
 

@@ -46,10 +46,7 @@ _CIRCUMSTANCES: Final = ("version", "commit", "dirty", "python", "platform", "pa
 def divide(journal: Path, shards: Sequence[Path], dialogues: Sequence[str]) -> None:
     """Divides a journal into shards, which then take its place, so that they can go on.
 
-    Args:
-        journal: The journal; it is removed when the shards are written.
-        shards: The journals to write; none of them may exist.
-        dialogues: Ids of the dialogues that the run is to be over, in the order of the corpus.
+    They are over the dialogues that the run is to be over, in the order of the corpus.
 
     Raises:
         JournalError: If the journal can't be read or is being written, or a shard exists.
@@ -90,17 +87,10 @@ def divide(journal: Path, shards: Sequence[Path], dialogues: Sequence[str]) -> N
 def join(
     shards: Sequence[Path], out: Path, *, dialogues: int, turns: Mapping[str, int] | None = None
 ) -> Record:
-    """Joins the journals of all shards of a run.
+    """Joins the journals of all shards of a run, in any order; they stay as they are.
 
-    Args:
-        shards: The journals, in any order. They stay as they are.
-        out: The journal to write; it must not exist.
-        dialogues: Dialogues of the whole corpus: a run over all of them lists none.
-        turns: User turns of each dialogue, to refuse a shard that is not finished; ``None`` if
-            that has been seen to.
-
-    Returns:
-        The record of the whole.
+    A run over all ``dialogues`` of the corpus lists none in its record, which is returned. By the
+    number of ``turns`` of each dialogue a shard is refused that is not finished.
 
     Raises:
         JournalError: If a shard is missing, damaged, being written or not finished, stands twice,

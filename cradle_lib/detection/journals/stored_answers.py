@@ -13,7 +13,7 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.dialogue import whole
 from cradle_lib.detection.journals.journal import read_journal
 from cradle_lib.detection.journals.places import journal_files
-from cradle_lib.detection.models.specs import resolve
+from cradle_lib.detection.models.registry import resolve
 from cradle_lib.detection.runs import find_journal
 from cradle_lib.labels import format_mask
 from cradle_lib.record import History
@@ -103,13 +103,7 @@ def stored_records(
 
 
 def run_files(name: str, corpus: Corpus, history: History = "self") -> list[Path]:
-    """Lists the journals of a run, of its shards so far or of none.
-
-    Args:
-        name: Id in the registry, a spec, or the path of a journal.
-        corpus: The corpus that it was over.
-        history: Whose tags it saw.
-    """
+    """Lists the journals of a run, of its shards so far or of none, by any of its names."""
     if name.endswith(".jsonl"):
         return [file for file in [paths.ROOT / name] if file.exists()]
     path = find_journal(resolve(name), corpus, history)

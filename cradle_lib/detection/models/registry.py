@@ -1,19 +1,27 @@
-"""The registry of models: how ``models.yml`` is read.
+"""How a model is found: by its id in ``models.yml``, or by a spec such as ``hf:ORG/NAME``.
 
-An entry is checked when it is asked for, so that a mistake in one stops only what needs it.
+An entry is checked when it is asked for, so that a mistake in one stops only what needs it. A spec
+becomes an entry like any other, with the same journal, identity and consent.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any, Final
 
 from pydantic import ValidationError
 
 from cradle_lib import bounded_yaml, paths
-from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.baselines.function import id_of
+from cradle_lib.detection.models.model import Decoding, Model, is_here
 from cradle_lib.errors import RegistryError
+
+_ENGINES: Final = {"hf": "wave", "openai": "openai", "anthropic": "anthropic"}
+_KEYS: Final = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+_FORMS: Final = "hf:ORG/NAME, hf:./folder, openai:NAME or anthropic:NAME"
 
 
 class Registry(Mapping[str, Model]):
@@ -34,7 +42,13 @@ class Registry(Mapping[str, Model]):
     def __getitem__(self, name: str) -> Model:
         """Looks up an entry and checks it."""
         if name not in self._checked:
-            self._checked[name] = _entry(name, self._entries[name], self._path)
+            entry, place = self._entries[name], f"{paths.shown(self._path)}, model {name}"
+            if not isinstance(entry, dict):
+                raise RegistryError(f"{place}: expected fields, found {entry!r:.80}")
+            try:
+                self._checked[name] = Model.model_validate({**entry, "id": name})
+            except ValidationError as error:
+                raise RegistryError(f"{place}: {faults(error)}") from error
         return self._checked[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -134,3 +148,109 @@ def faults(error: ValidationError) -> str:
         problem = fault["msg"].removeprefix("Value error, ")
         found.append(f"field {field}: {problem}" if field else problem)
     return "; ".join(found)
+
+
+def resolve(
+    model: str | Model,
+    registry: Mapping[str, Model] | None = None,
+    *,
+    name: str | None = None,
+    engine: str | None = None,
+    base_url: str | None = None,
+    key: str | None = None,
+    adapter: str | None = None,
+    prompt: str | None = None,
+    **decoding: Any,
+) -> Model:
+    """Finds the entry that a name or a spec stands for.
+
+    Args:
+        model: An entry, its id in the registry, or a spec: ``hf:`` for weights in a folder or
+            on the Hub, ``openai:`` and ``anthropic:`` for a model behind an API.
+        registry: The registry; by default the project's own.
+        name: What pages call a spec's model.
+        engine: What drives it instead of the spec's own engine: ``reference`` for ``hf:``.
+        base_url: Address of a service, if it is not the provider's own.
+        key: Environment variable that holds the service's key; by default the provider's, and
+            none for an address on this machine or network.
+        adapter: Folder of an adapter to merge into the weights of an ``hf:`` spec.
+        prompt: Name of the prompt template, if it is not the entry's own.
+        **decoding: Settings of :class:`~cradle_lib.detection.models.model.Decoding`.
+
+    Returns:
+        The entry. Settings that are given replace those of an entry of the registry.
+
+    Raises:
+        RegistryError: If there is no such entry, a spec can't be read, or a setting does not
+            fit the engine.
+    """
+    if isinstance(model, str) and ":" in model:
+        fields = _fields(model, name, engine, base_url, key)
+    else:
+        entry = find_model(model, registry or load_registry()) if isinstance(model, str) else model
+        changed: dict[str, Any] = {"engine": engine, "base_url": base_url, "name": name}
+        changed["key"] = None if key is None else {"variable": key}
+        given = {field: value for field, value in changed.items() if value is not None}
+        fields = entry.model_dump() | given
+    if adapter is not None:
+        if not str(model).startswith("hf:"):
+            raise RegistryError(f"{model}: an adapter goes with weights: hf:BASE")
+        fields["id"] = id_of(f"{fields['id']}-{Path(adapter).name}")
+        fields["weights"] = f"{fields['weights']} + {adapter}"
+    fields |= {} if prompt is None else {"prompt": prompt}
+    if wrong := sorted(decoding.keys() - Decoding.model_fields.keys()):
+        raise RegistryError(
+            f"{model}: no setting {', '.join(wrong)}. "
+            f"There are: {', '.join(Decoding.model_fields)}."
+        )
+    settings = {setting: value for setting, value in decoding.items() if value is not None}
+    if settings:
+        fields["decoding"] = (fields.get("decoding") or {}) | settings
+    try:
+        return Model.model_validate(fields)
+    except ValidationError as error:
+        raise RegistryError(f"{model}: {faults(error)}") from error
+
+
+def spec_options(entry: Model) -> list[str]:
+    """Gives the words, from ``--model`` on, by which a command finds an entry again."""
+    for scheme in _ENGINES if entry.group == "own" and entry.weights else ():
+        if entry.id == id_of(f"{scheme}-{entry.weights}"):
+            spec = f"{scheme}:{entry.weights}"
+            plain = _fields(spec, None, None, entry.base_url, None)
+            words = ["--model", spec]
+            words += ["--engine", entry.engine] if entry.engine != plain["engine"] else []
+            words += ["--base-url", entry.base_url] if entry.base_url else []
+            if entry.key is not None and {"variable": entry.key.variable} != plain.get("key"):
+                words += ["--key", entry.key.variable]
+            decoding = entry.decoding or Decoding()
+            for name, value in decoding.model_dump(exclude_defaults=True).items():
+                text = value if isinstance(value, str) else json.dumps(value)
+                words += ["--decoding", f"{name}={text}"]
+            return words
+    return ["--model", entry.id]
+
+
+def _fields(
+    spec: str, name: str | None, engine: str | None, base_url: str | None, key: str | None
+) -> dict[str, Any]:
+    scheme, _, weights = spec.partition(":")
+    if scheme not in _ENGINES or not weights.strip() or not id_of(weights):
+        raise RegistryError(f"no model {spec!r}. Expected {_FORMS}, or an id in models.yml.")
+    fields: dict[str, Any] = {
+        "id": id_of(f"{scheme}-{weights}"),
+        "name": name or weights,
+        "group": "own",
+        "engine": engine or _ENGINES[scheme],
+        "weights": weights,
+        "decoding": {},
+    }
+    if scheme == "hf":
+        if base_url or key:
+            raise RegistryError(f"{spec}: weights of one's own have no base_url and no key")
+        return fields
+    fields["base_url"] = base_url
+    fields["remote"] = base_url is None or not is_here(base_url)
+    if key or fields["remote"]:
+        fields["key"] = {"variable": key or _KEYS[scheme]}
+    return fields

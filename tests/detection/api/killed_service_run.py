@@ -18,7 +18,7 @@ from cradle_lib import cli, paths, record
 from cradle_lib.cli.commands import runs
 from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.detection import Model, Options, run
-from cradle_lib.detection.models import specs
+from cradle_lib.detection.models import registry
 
 CORPUS = Corpus(
     "tiny",
@@ -51,7 +51,7 @@ def start(order: dict[str, Any]) -> None:
     if "command" not in order:
         run(model, CORPUS, out=Path(order["folder"]), options=Options(concurrency=6))
         return
-    specs.load_registry = lambda: {"served": model}  # type: ignore[assignment]
+    registry.load_registry = lambda: {"served": model}  # type: ignore[assignment]
     runs.load_corpus = lambda *_: CORPUS  # type: ignore[assignment]
     sys.argv = ["cradle", "infer", "--model", "served", "--out", order["folder"]]
     cli.main()
