@@ -160,14 +160,8 @@ class Prediction:
         mask: Its labels; 0 unless the outcome is ``ok``.
         outcome: What became of the question.
         reason: Why the outcome is not ``ok``, where known.
-        tokens_in: As in :class:`Answer`, like all that follow.
-        tokens_cached: Prompt tokens read from a cache.
-        tokens_written: Prompt tokens written to a cache.
-        tokens_out: Tokens of the answer.
-        seconds: Time that the answer took.
-        choices: Log-probabilities at the forks of a constrained answer.
-        served: What the service says that it ran.
-        dropped: Parameters that the service did not take.
+
+    All that follows is as in :class:`Answer`.
     """
 
     dialogue: str

@@ -1,7 +1,4 @@
-"""Where the journal of a run lies.
-
-A module of its own, so that what only reads journals does not depend on engines.
-"""
+"""Where the journal of a run lies."""
 
 from __future__ import annotations
 
@@ -89,14 +86,15 @@ def made_runs(*folders: Path) -> dict[str, list[str]]:
     By the id of a model stands the name of each corpus that it was run over, and the history after
     it where that is not the model's own.
     """
-    found: dict[str, dict[str, None]] = {}
+    found: dict[str, list[str]] = {}
     for folder in folders:
         for file in sorted(folder.glob("*/*.jsonl")):
             whole = file.name.partition(".shard-")[0].removesuffix(".jsonl")
             name, _, history = whole.partition(".history-")
             run = file.parent.name + (f", history {history}" if history else "")
-            found.setdefault(name, {})[run] = None
-    return {name: list(runs) for name, runs in found.items()}
+            runs = found.setdefault(name, [])
+            runs += [run] if run not in runs else []
+    return found
 
 
 def _shards(path: Path) -> list[tuple[int, int, Path]]:

@@ -250,15 +250,14 @@ class Model(_Strict):
     def _is_an_address(cls, url: str | None) -> str | None:
         if url is None:
             return None
-        # What reads an address leaves a tab or a line break out: it would go to another host.
-        sound = len(url) <= 2000 and url.isascii() and url.isprintable() and " " not in url
         try:
             parts = urlsplit(url)
-            sound = sound and parts.scheme in ("http", "https") and bool(parts.hostname)
-            sound = sound and (parts.port is None or parts.port > 0)
+            sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
         except ValueError:
             sound = False
-        if not sound:
+        # What reads an address leaves a tab or a line break out: it would go to another host.
+        plain = len(url) <= 2000 and url.isascii() and url.isprintable() and " " not in url
+        if not (sound and plain):
             raise ValueError("'base_url' is no address such as https://HOST/v1 or http://HOST:8000")
         return url
 
@@ -277,13 +276,9 @@ class Model(_Strict):
                 "'base_url' holds a query, a fragment or what looks like a key; end it with its "
                 "path: keys come from 'key' only"
             )
-        if self.is_service and self.base_url is None and not self.remote:
-            raise ValueError("a provider's own endpoint is remote: say 'remote: true'")
         if self.is_service and not self.remote and not is_here(self.base_url or ""):
-            raise ValueError(
-                f"{urlsplit(self.base_url or '').hostname} is not on this machine or network: "
-                "say 'remote: true'"
-            )
+            host = urlsplit(self.base_url or "").hostname or "a provider's own endpoint"
+            raise ValueError(f"{host} is not on this machine or network: say 'remote: true'")
         if self.is_service and self.remote and self.key is None:
             raise ValueError(f"a remote model with engine {self.engine} needs 'key'")
         if self.prices and not self.is_service:

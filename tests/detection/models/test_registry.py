@@ -107,7 +107,7 @@ def test_a_wrong_id_suggests_the_nearest() -> None:
         ),
         (
             "a: {name: A, group: open, engine: openai, weights: w}",
-            "a provider's own endpoint is remote",
+            "a provider's own endpoint is not on this machine",
         ),
         (
             "a: {name: A, group: open, engine: openai, weights: w, remote: true}",
