@@ -23,35 +23,20 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.scoring.core.conventions import Conventions, Rows
 from cradle_lib.scoring.core.evaluate import signature_of
 from cradle_lib.scoring.timing.occurrences import first_only, scored_rows
-from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
+from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
 from cradle_lib.statistics.rates import Floats, ratio
 
-if TYPE_CHECKING:
-    from cradle_lib.detection.journals.predictions import Predictions
-
-TALLIES: Final = (
-    "dialogues",
-    "tags",
-    "correct_tags",
-    "negative_turns",
-    "flagged_turns",
-    "gold_turns",
-    "flagged_gold",
-    "quiet_dialogues",
-    "flagged_dialogues",
-    "alarms",
-    "repeats",
-)
 # Name, what is counted, per what, times what.
 _RATIOS: Final = {
     "false_tags_per_dialogue": ("false_tags", "dialogues", 1.0),
@@ -99,23 +84,21 @@ def alarm_burden(
         ScoringError: If the conventions leave nothing to score.
     """
     conventions = conventions or Conventions()
-    rows = burden_rows(scored_rows(predictions, conventions), len(predictions.corpus))
-    tallies = _with_sums(rows.sum(axis=0))
-    estimates = bootstrap(rows, _metrics, draws=draws, seed=seed)
-    signature = str(signature_of(predictions, conventions, draws=draws, seed=seed))
+    tallies = burden_rows(scored_rows(predictions, conventions), len(predictions.corpus))
+    found = _resampled(tallies, lambda tally: [*_metrics(tally).values()], draws, seed)
+    totals = tallies.sum()
     return pd.DataFrame(
         {
             "system": predictions.record.name,
             "over": predictions.over,
             "dialogues": len(predictions.corpus),
-            "measure": name,
-            **estimates[name]._asdict(),
-            "unit": "share" if name in _SHARES else "number",
-            "count": int(tallies[above]),
-            "of": int(tallies[below]),
-            "signature": signature,
+            "measure": list(_RATIOS),
+            **found._asdict(),
+            "unit": ["share" if name in _SHARES else "number" for name in _RATIOS],
+            "count": [totals[above] for above, _, _ in _RATIOS.values()],
+            "of": [totals[below] for _, below, _ in _RATIOS.values()],
+            "signature": str(signature_of(predictions, conventions, draws=draws, seed=seed)),
         }
-        for name, (above, below, _) in _RATIOS.items()
     )
 
 
@@ -154,86 +137,78 @@ def projected_precision(
         ScoringError: If the conventions leave nothing to score.
     """
     conventions = conventions or Conventions()
-    rows = burden_rows(scored_rows(predictions, conventions), len(predictions.corpus))
-    own = _with_sums(rows.sum(axis=0))
-    observed = float(ratio(own["gold_turns"], own["turns"]))
-    every = [observed, *prevalences]
+    tallies = burden_rows(scored_rows(predictions, conventions), len(predictions.corpus))
+    totals = tallies.sum()
+    every = [float(ratio(totals["gold_turns"], totals["turns"])), *prevalences]
 
-    def values(totals: Floats) -> dict[str, Floats]:
-        rates = _metrics(totals)
+    def projected(tally: Mapping[str, Floats]) -> list[Floats]:
+        rates = _metrics(tally)
         found, wrong = rates["gold_flagged"], rates["flagged_per_100"] / 100
-        hits = [q * found for q in every]
-        return {
-            str(place): ratio(hit, hit + (1 - q) * wrong)
-            for place, (q, hit) in enumerate(zip(every, hits, strict=True))
-        }
+        return [ratio(q * found, q * found + (1 - q) * wrong) for q in every]
 
-    estimates = bootstrap(rows, values, draws=draws, seed=seed)
     return pd.DataFrame(
         {
             "system": predictions.record.name,
             "over": predictions.over,
-            "prevalence": prevalence,
-            "observed": not place,
-            **estimates[str(place)]._asdict(),
+            "prevalence": every,
+            "observed": [place == 0 for place in range(len(every))],
+            **_resampled(tallies, projected, draws, seed)._asdict(),
             "signature": str(signature_of(predictions, conventions, draws=draws, seed=seed)),
         }
-        for place, prevalence in enumerate(every)
     )
 
 
-def burden_rows(rows: Rows, n: int) -> NDArray[np.int64]:
-    """Counts what the burden is made of.
+def burden_rows(rows: Rows, n: int) -> pd.DataFrame:
+    """Counts what the burden of each of n dialogues is made of.
 
-    Args:
-        rows: Gold and predicted masks of n dialogues.
-        n: Number of dialogues.
-
-    Returns:
-        In the order of :data:`TALLIES`, for each dialogue; a dialogue without scored turns
-        counts as a quiet one. Shape (n, 11).
+    A dialogue without scored turns counts as a quiet one.
     """
-    gold, tags = rows.gold, rows.predicted
-    first = first_only(tags, rows.dialogue_of)
-    negative, tagged = (gold == 0) & rows.answered, tags != 0
+    gold, tags, scored = rows.gold, rows.predicted, rows.answered
+    first, tagged = first_only(tags, rows.dialogue_of), tags != 0
 
     def per_dialogue(values: NDArray[Any]) -> NDArray[np.int64]:
         return np.bincount(rows.dialogue_of, weights=values, minlength=n).astype(np.int64)
 
     quiet = per_dialogue(gold != 0) == 0
-    return np.stack(
-        [
-            np.ones(n, dtype=np.int64),
-            per_dialogue(np.bitwise_count(tags)),
-            per_dialogue(np.bitwise_count(tags & gold)),
-            per_dialogue(negative),
-            per_dialogue(negative & tagged),
-            per_dialogue(gold != 0),
-            per_dialogue((gold != 0) & tagged),
-            quiet.astype(np.int64),
-            (quiet & (per_dialogue(tagged) > 0)).astype(np.int64),
-            per_dialogue(np.bitwise_count(first)),
-            per_dialogue(np.bitwise_count(tags & ~first & ~gold)),
-        ],
-        axis=1,
+    return pd.DataFrame(
+        {
+            "dialogues": np.ones(n, dtype=np.int64),
+            "turns": per_dialogue(scored),
+            "tags": per_dialogue(np.bitwise_count(tags)),
+            "correct_tags": per_dialogue(np.bitwise_count(tags & gold)),
+            "false_tags": per_dialogue(np.bitwise_count(tags & ~gold)),
+            "negative_turns": per_dialogue((gold == 0) & scored),
+            "gold_turns": per_dialogue(gold != 0),
+            "flagged": per_dialogue(tagged),
+            "flagged_turns": per_dialogue((gold == 0) & tagged),
+            "flagged_gold": per_dialogue((gold != 0) & tagged),
+            "quiet_dialogues": quiet.astype(np.int64),
+            "flagged_dialogues": (quiet & (per_dialogue(tagged) > 0)).astype(np.int64),
+            "alarms": per_dialogue(np.bitwise_count(first)),
+            "repeats": per_dialogue(np.bitwise_count(tags & ~first & ~gold)),
+        }
     )
 
 
-def _metrics(totals: Floats) -> dict[str, Floats]:
-    tally = _with_sums(totals)
+def _resampled(
+    tallies: pd.DataFrame,
+    statistics: Callable[[Mapping[str, Floats]], list[Floats]],
+    draws: int,
+    seed: int,
+) -> Estimate:
+    """Computes statistics of totals by the name of their tally, one after another on an axis."""
+
+    def named(totals: Floats) -> dict[str, Floats]:
+        tally = dict(zip(tallies, np.moveaxis(totals, -1, 0), strict=True))
+        return {"all": np.stack(statistics(tally), axis=-1)}
+
+    return bootstrap(tallies.to_numpy(), named, draws=draws, seed=seed)["all"]
+
+
+def _metrics(tally: Mapping[str, Floats]) -> dict[str, Floats]:
     # x / 0 is infinity and 0 / 0 is NaN, which is what these two mean here.
     with np.errstate(divide="ignore", invalid="ignore"):
         return {
             name: np.asarray(scale * tally[above] / tally[below])
             for name, (above, below, scale) in _RATIOS.items()
         }
-
-
-def _with_sums(totals: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Names tallies, and adds what is made of two of them. Shape (..., 11)."""
-    tally = dict(zip(TALLIES, np.moveaxis(totals, -1, 0), strict=True))
-    return tally | {
-        "false_tags": tally["tags"] - tally["correct_tags"],
-        "flagged": tally["flagged_turns"] + tally["flagged_gold"],
-        "turns": tally["negative_turns"] + tally["gold_turns"],
-    }
