@@ -33,9 +33,8 @@ from cradle_lib.scoring.core.counts import count
 from cradle_lib.scoring.core.report import report
 from cradle_lib.scoring.core.signature import Signature
 from cradle_lib.scoring.robustness.sensitivity import sensitivity
-from cradle_lib.scoring.timing.early import ERDE_TURNS, penalty_rate
-from cradle_lib.scoring.timing.timing import time_rows
-from cradle_lib.scoring.timing.timing_result import TimingSignature
+from cradle_lib.scoring.timing.early import penalty_rate
+from cradle_lib.scoring.timing.timing import TimingSignature, time_rows
 from cradle_lib.scoring.timing.windows import WIDTHS
 
 SYSTEMS = 12
@@ -151,7 +150,7 @@ def timing_of(dialogues: int) -> Callable[[], object]:
         "bench",
     )
     rate = penalty_rate(np.bincount(data.dialogue_of))
-    signature = TimingSignature(scored, WIDTHS, ERDE_TURNS, rate)
+    signature = TimingSignature(scored, WIDTHS, rate)
     return lambda: time_rows(rows, dialogues, signature=signature)
 
 

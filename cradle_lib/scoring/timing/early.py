@@ -15,6 +15,9 @@ Latency-weighted F1: F1 over dialogues, times one minus the median penalty of it
 positives, -1 + 2 / (1 + exp(-p (k - 1))). The penalty is 0 on the first turn, and p is chosen so
 that it is one half at the median dialogue's last turn: p = ln 3 / (median - 1).
 
+The measures are functions of summed :func:`decision_rows`, of shape (..., K + 3); their own shape
+is (...).
+
 References:
     Losada and Crestani, "A Test Collection for Research on Depression and Language Use",
     CLEF 2016 (ERDE); Sadeque, Xu and Bethard, "Measuring the Latency of Depression Detection
@@ -39,16 +42,11 @@ ERDE_TURNS: Final = (2, 5)
 
 
 def decision_rows(rows: Rows, n: int, longest: int) -> NDArray[np.int32]:
-    """Sorts each dialogue's decision within each scope.
+    """Sorts the decision of each of n dialogues within each scope.
 
-    Args:
-        rows: Gold and predicted masks of n dialogues.
-        n: Number of dialogues.
-        longest: User turns of the longest dialogue, K.
-
-    Returns:
-        For each dialogue and scope a 1 in one of: true positive on turn 1, 2, ... K, false
-        positive, false negative, true negative. Shape (n, 19, K + 3).
+    The longest dialogue has K user turns. For each dialogue and scope there is a 1 in one of: true
+    positive on turn 1, 2, ... K, false positive, false negative, true negative. Shape
+    (n, 19, K + 3).
     """
     scopes = tuple(SCOPES.values())
     positive = np.isfinite(first_positions(rows.gold, rows.dialogue_of, n, scopes))
@@ -61,96 +59,49 @@ def decision_rows(rows: Rows, n: int, longest: int) -> NDArray[np.int32]:
     return found
 
 
-def prevalence(totals: Floats) -> Floats:
-    """Gives the share of positive dialogues; NaN without dialogues.
-
-    Args:
-        totals: Summed :func:`decision_rows`. Shape (..., K + 3).
-
-    Returns:
-        Shape (...).
-    """
-    longest = totals.shape[-1] - 3
-    positive = totals[..., :longest].sum(axis=-1) + totals[..., longest + 1]
-    return ratio(positive, totals.sum(axis=-1))
+def positives(totals: Floats) -> Floats:
+    """Counts the positive dialogues."""
+    return totals[..., :-3].sum(axis=-1) + totals[..., -2]
 
 
 def erde(totals: Floats, o: float, false_alarm_cost: Floats) -> Floats:
-    """Computes the early risk detection error.
+    """Computes the early risk detection error, 0 to 1; NaN without dialogues.
 
-    Args:
-        totals: Summed :func:`decision_rows`. Shape (..., K + 3).
-        o: The turn by which half of the cost of being late is due.
-        false_alarm_cost: Cost of a false positive. Shape (...), or what broadcasts to it.
-
-    Returns:
-        The mean cost per dialogue, 0 to 1; NaN without dialogues. Shape (...).
+    By turn ``o`` half of the cost of being late is due.
     """
-    longest = totals.shape[-1] - 3
-    delay = expit(_turns(longest) - o)
-    cost = totals[..., :longest] @ delay + totals[..., longest + 1]
-    return ratio(cost + false_alarm_cost * totals[..., longest], totals.sum(axis=-1))
+    hits, fp, fn = totals[..., :-3], totals[..., -3], totals[..., -2]
+    cost = hits @ expit(_turns(hits) - o) + fn
+    return ratio(cost + false_alarm_cost * fp, totals.sum(axis=-1))
 
 
 def penalty_rate(lengths: NDArray[np.int64]) -> float:
-    """Chooses p, so that the penalty is one half at the end of the median dialogue.
+    """Chooses p from the number of user turns of each dialogue.
 
-    Args:
-        lengths: User turns of each dialogue.
-
-    Returns:
-        ln 3 / (median - 1); NaN if the median dialogue has fewer than two user turns, because
-        nothing can be late then.
+    It is NaN if the median dialogue has fewer than two, because nothing can be late then.
     """
     median = float(np.median(lengths)) if len(lengths) else 0.0
     return math.log(3) / (median - 1) if median > 1 else math.nan
 
 
 def penalty(turn: Floats, p: float) -> Floats:
-    """Computes the latency penalty of a true positive.
-
-    Args:
-        turn: User turns of the tags, counted from 1. Shape (...).
-        p: As :func:`penalty_rate` gives it.
-
-    Returns:
-        0 on the first turn, towards 1 on later ones. Shape (...).
-    """
+    """Computes the penalty of true positives on these user turns, counted from 1."""
     return -1 + 2 / (1 + np.exp(-p * (turn - 1)))
 
 
 def latency_f1(totals: Floats, p: float) -> Floats:
-    """Computes latency-weighted F1.
-
-    Args:
-        totals: Summed :func:`decision_rows`. Shape (..., K + 3).
-        p: As :func:`penalty_rate` gives it.
-
-    Returns:
-        F1 over dialogues times speed, 0 to 1; 0 without a true positive, NaN without a rate.
-        Shape (...).
-    """
-    longest = totals.shape[-1] - 3
-    hits = totals[..., :longest]
-    tp, fp, fn = hits.sum(axis=-1), totals[..., longest], totals[..., longest + 1]
+    """Computes latency-weighted F1, 0 to 1; 0 without a true positive, NaN without a rate."""
+    hits, fp, fn = totals[..., :-3], totals[..., -3], totals[..., -2]
+    tp = hits.sum(axis=-1)
     if math.isnan(p):
         return np.full(tp.shape, np.nan)
-    lost = histogram_median(hits, penalty(_turns(longest), p))
+    lost = histogram_median(hits, penalty(_turns(hits), p))
     return np.where(tp > 0, f1(tp, 2 * tp + fp + fn, 0.0) * (1 - np.nan_to_num(lost)), 0.0)
 
 
 def latency(totals: Floats) -> Floats:
-    """Finds the median turn of the true positives, from 1; NaN if there is none.
-
-    Args:
-        totals: Summed :func:`decision_rows`. Shape (..., K + 3).
-
-    Returns:
-        Shape (...).
-    """
-    longest = totals.shape[-1] - 3
-    return histogram_median(totals[..., :longest], _turns(longest))
+    """Finds the median user turn of the true positives, counted from 1; NaN without any."""
+    return histogram_median(totals[..., :-3], _turns(totals[..., :-3]))
 
 
-def _turns(longest: int) -> Floats:
-    return np.arange(1, longest + 1, dtype=np.float64)
+def _turns(hits: Floats) -> Floats:
+    return np.arange(1, hits.shape[-1] + 1, dtype=np.float64)

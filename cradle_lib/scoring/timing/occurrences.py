@@ -8,19 +8,17 @@ Conventions:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.labels import ALERT_MASK, ALL_MASK, BITS, CONFIRM_MASK, LABELS
 from cradle_lib.scoring.core.conventions import Conventions, Rows
 from cradle_lib.scoring.core.counts import Masks
 from cradle_lib.scoring.core.evaluate import aligned
 from cradle_lib.statistics.matching import occurrences, positions
-
-if TYPE_CHECKING:
-    from cradle_lib.detection.journals.predictions import Predictions
 
 # What timing is reported for: everything, each stage, each label; as masks.
 SCOPES: Final[dict[str, int]] = {
@@ -35,15 +33,7 @@ STAGES: Final = ("any", "alert", "confirm")
 
 
 def first_only(masks: Masks, dialogue_of: NDArray[np.int64]) -> Masks:
-    """Drops every label that its dialogue has had before.
-
-    Args:
-        masks: Shape (T,).
-        dialogue_of: Position of each turn's dialogue, ascending. Shape (T,).
-
-    Returns:
-        Masks of what is left. Shape (T,).
-    """
+    """Drops every label that its dialogue has had before. Shape (T,), as the masks."""
     kept = occurrences(masks, dialogue_of).first()
     bits = (1 << (kept.slot % len(LABELS))).astype(np.float64)
     return np.bincount(kept.row, weights=bits, minlength=len(masks)).astype(np.uint16)
@@ -52,16 +42,9 @@ def first_only(masks: Masks, dialogue_of: NDArray[np.int64]) -> Masks:
 def first_positions(
     masks: Masks, dialogue_of: NDArray[np.int64], n: int, scopes: Sequence[int]
 ) -> NDArray[np.float64]:
-    """Finds when each dialogue first has a label of each scope.
+    """Finds when each of n dialogues first has a label of each of G scopes, which are masks.
 
-    Args:
-        masks: Shape (T,).
-        dialogue_of: Position of each turn's dialogue, ascending, below ``n``. Shape (T,).
-        n: Number of dialogues.
-        scopes: Masks of G scopes.
-
-    Returns:
-        Positions; infinity where there is none. Shape (n, G).
+    Gives positions, infinity where there is none. Shape (n, G).
     """
     found = np.full((n, len(scopes)), np.inf)
     position = positions(dialogue_of)
@@ -78,18 +61,10 @@ def first_positions(
 def scored_rows(predictions: Predictions, conventions: Conventions) -> Rows:
     """Puts predictions beside gold, with nothing left of what the conventions leave out.
 
-    Args:
-        predictions: What a run says.
-        conventions: ``orphans`` and ``unparsed`` matter here. A counted orphan is a row of
-            its own, and counts as a turn. An excluded turn keeps its place, but has neither
-            gold labels nor tags.
-
-    Returns:
-        The rows; where there is no readable answer, nothing is tagged. ``answered`` is false
-        on excluded turns only, so that it says which rows are scored.
-
-    Raises:
-        ScoringError: If the conventions leave nothing to score.
+    A counted orphan is a row of its own, and counts as a turn. An excluded turn keeps its place,
+    but has neither gold labels nor tags: ``answered`` is false on such turns only, so that it says
+    which rows are scored. Where there is no readable answer, nothing is tagged. As
+    :func:`.aligned`, it refuses conventions that leave nothing to score.
     """
     rows = aligned(predictions, conventions)
     nothing = np.uint16(0)

@@ -15,6 +15,9 @@ Lead time. In a dialogue that has a gold alert and a gold confirm, the lead is t
 first confirm minus the turn of the first tag of any kind: positive if there was a warning
 before the disclosure, minus infinity if there was none at all.
 
+The longest dialogue has K user turns. Where there is no onset, or no lead, all shares and medians
+are NaN.
+
 References:
     Putter, Fiocco and Geskus, "Tutorial in Biostatistics: Competing Risks and Multi-State Models",
     Statistics in Medicine 26, 2007 (cumulative incidence).
@@ -30,24 +33,19 @@ from numpy.typing import NDArray
 from cradle_lib.labels import ALERT_MASK, ALL_MASK, CONFIRM_MASK, LABELS
 from cradle_lib.scoring.core.conventions import Rows
 from cradle_lib.scoring.timing.occurrences import first_positions
+from cradle_lib.statistics.bootstrap import histogram_median
 from cradle_lib.statistics.matching import occurrences, positions
 from cradle_lib.statistics.rates import Floats, ratio
 
 OUTCOMES: Final = ("premature", "on_time", "late", "never")
+LEADS: Final = ("before", "same_turn", "after", "never", "median_lead")
 
 
 def onset_rows(rows: Rows, n: int, longest: int) -> NDArray[np.int32]:
-    """Sorts the onsets of each dialogue and label by what became of them.
+    """Sorts the onsets of each of n dialogues and each label by what became of them.
 
-    Args:
-        rows: Gold and predicted masks of n dialogues.
-        n: Number of dialogues.
-        longest: User turns of the longest dialogue, K.
-
-    Returns:
-        For each dialogue and label: how many onsets were tagged after 0, 1, ... K-1 turns,
-        how many never, and how many prematurely; at most one of these is 1. Shape
-        (n, 16, K + 2).
+    Counted are onsets that were tagged after 0, 1, ... K-1 turns, never, and prematurely; at most
+    one of these is 1. Shape (n, 16, K + 2).
     """
     found = np.zeros((n * len(LABELS), longest + 2), dtype=np.int32)
     onset = occurrences(rows.gold, rows.dialogue_of).first()
@@ -64,48 +62,20 @@ def onset_rows(rows: Rows, n: int, longest: int) -> NDArray[np.int32]:
 
 
 def onset_outcomes(totals: Floats) -> Floats:
-    """Gives the share of the onsets that met each of :data:`OUTCOMES`.
-
-    Args:
-        totals: Summed :func:`onset_rows`. Shape (..., K + 2).
-
-    Returns:
-        Four shares that add up to 1; NaN where there is no onset. Shape (..., 4).
-    """
-    counts = np.stack(
-        [
-            totals[..., -1],
-            totals[..., 0],
-            totals[..., 1:-2].sum(axis=-1),
-            totals[..., -2],
-        ],
-        axis=-1,
-    )
-    return ratio(counts, counts.sum(axis=-1, keepdims=True))
+    """Gives the shares of the onsets by :data:`OUTCOMES`. Shape (..., K + 2) to (..., 4)."""
+    late = totals[..., 1:-2].sum(axis=-1)
+    return _shares(totals[..., -1], totals[..., 0], late, totals[..., -2])
 
 
 def detected(totals: Floats) -> Floats:
-    """Gives the share of all onsets that were tagged at most d turns late, for each d.
-
-    Args:
-        totals: Summed :func:`onset_rows`. Shape (..., K + 2).
-
-    Returns:
-        D(d) for d = 0, 1, ... K-1. Premature and never tagged onsets stay in the denominator; NaN
-        where there is no onset. Shape (..., K).
-    """
+    """Computes D(d) for d = 0, 1, ... K-1. Shape (..., K + 2) to (..., K)."""
     return ratio(totals[..., :-2].cumsum(axis=-1), totals.sum(axis=-1, keepdims=True))
 
 
 def median_delay(totals: Floats) -> Floats:
-    """Finds the delay by which half of all onsets have been tagged.
+    """Finds the smallest d with D(d) at least one half. Shape (..., K + 2) to (...).
 
-    Args:
-        totals: Summed :func:`onset_rows`. Shape (..., K + 2).
-
-    Returns:
-        The smallest d with D(d) at least one half; infinity if fewer than half of the onsets are
-        ever tagged on their turn or later, NaN if there is no onset. Shape (...).
+    It is infinite if fewer than half of the onsets are ever tagged on their turn or later.
     """
     found = detected(totals)
     reached = found >= 0.5
@@ -119,16 +89,9 @@ def lead_values(longest: int) -> Floats:
 
 
 def lead_rows(rows: Rows, n: int, longest: int) -> NDArray[np.int32]:
-    """Counts the lead of each dialogue.
+    """Has a 1 at the lead, of :func:`lead_values`, of each of n dialogues that has one.
 
-    Args:
-        rows: Gold and predicted masks of n dialogues.
-        n: Number of dialogues.
-        longest: User turns of the longest dialogue, K.
-
-    Returns:
-        A 1 at the lead, in the order of :func:`lead_values`, for each dialogue that has both
-        a gold alert and a gold confirm; zeros for the others. Shape (n, 2 K).
+    Shape (n, 2 K).
     """
     gold = first_positions(rows.gold, rows.dialogue_of, n, (ALERT_MASK, CONFIRM_MASK))
     tag = first_positions(rows.predicted, rows.dialogue_of, n, (ALL_MASK,))[:, 0]
@@ -139,6 +102,21 @@ def lead_rows(rows: Rows, n: int, longest: int) -> NDArray[np.int32]:
     return found
 
 
+def leads(totals: Floats) -> Floats:
+    """Computes four shares and the median, as :data:`LEADS`. Shape (..., 2 K) to (..., 5)."""
+    longest = totals.shape[-1] // 2
+    before, after = totals[..., longest + 1 :].sum(axis=-1), totals[..., 1:longest].sum(axis=-1)
+    shares = _shares(before, totals[..., longest], after, totals[..., 0])
+    median = histogram_median(totals, lead_values(longest))
+    return np.concatenate([shares, median[..., None]], axis=-1)
+
+
 def longest_dialogue(rows: Rows) -> int:
     """Counts the user turns of the longest dialogue; 0 without any."""
     return int(positions(rows.dialogue_of).max(initial=-1)) + 1
+
+
+def _shares(*counts: Floats) -> Floats:
+    """Divides counts by their sum. Shape (...) each to (..., number of them)."""
+    stacked = np.stack(counts, axis=-1)
+    return ratio(stacked, stacked.sum(axis=-1, keepdims=True))

@@ -18,13 +18,13 @@ References:
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cradle_lib.errors import ScoringError
+from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.labels import LABELS
 from cradle_lib.scoring.core.conventions import Conventions, Rows
 from cradle_lib.scoring.core.evaluate import signature_of
@@ -33,24 +33,23 @@ from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.matching import Window, match, occurrences
 from cradle_lib.statistics.rates import Floats, f1
 
-if TYPE_CHECKING:
-    from cradle_lib.detection.journals.predictions import Predictions
+# Windows in user turns; the endless one closes each curve.
+WIDTHS: Final = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, math.inf)
+# For each curve whether early tags fit as well, and whether repeated occurrences are dropped.
+CURVES: Final = {"either": (True, False), "either_first": (True, True), "late": (False, False)}
+_EXACT: Final = Window(0, 0)
+_ANYWHERE: Final = Window(math.inf, math.inf)
+_ONCE: Final = Window(math.inf, math.inf, first=True)
 
 
 def window_tallies(
     rows: Rows, n: int, windows: tuple[Window, ...]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Counts pairs under several windows.
+    """Counts pairs of n dialogues under W windows.
 
-    Args:
-        rows: Gold and predicted masks of n dialogues.
-        n: Number of dialogues.
-        windows: W windows.
-
-    Returns:
-        Pairs of each window, shape (n, W, 16). Gold occurrences plus tags, shape (n, 2, 16): of
-        every occurrence at index 0 of the second axis, of each label's first one in a dialogue
-        at index 1.
+    Gives the pairs of each window, shape (n, W, 16), and gold occurrences plus tags, shape
+    (n, 2, 16): of every occurrence at index 0 of the second axis, of each label's first one in a
+    dialogue at index 1.
     """
     gold = occurrences(rows.gold, rows.dialogue_of)
     predicted = occurrences(rows.predicted, rows.dialogue_of)
@@ -65,43 +64,17 @@ def window_tallies(
 def by_scope(tallies: NDArray[np.int32]) -> NDArray[np.int32]:
     """Adds up labels into everything, the two stages and the labels themselves.
 
-    Args:
-        tallies: Shape (..., 16).
-
-    Returns:
-        In the order of :data:`~cradle_lib.scoring.timing.occurrences.SCOPES`. Shape (..., 19).
+    Shape (..., 16) to (..., 19), in the order of :data:`.SCOPES`.
     """
     alerts = tallies[..., :ALERTS].sum(axis=-1, keepdims=True, dtype=tallies.dtype)
     confirms = tallies[..., ALERTS:].sum(axis=-1, keepdims=True, dtype=tallies.dtype)
     return np.concatenate([alerts + confirms, alerts, confirms, tallies], axis=-1)
 
 
-# Windows in user turns; the endless one closes each curve.
-WIDTHS: Final = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, math.inf)
-
-
-def curve(shape: str, *, first: bool, widths: tuple[float, ...] = WIDTHS) -> tuple[Window, ...]:
-    """Gives the windows of one curve.
-
-    Args:
-        shape: ``either`` (as many turns before as after) or ``late`` (none before).
-        first: Whether repeated occurrences of a label are dropped.
-        widths: Widths in user turns, ascending.
-
-    Returns:
-        One window per width.
-
-    Raises:
-        ScoringError: If there is no such shape.
-    """
-    if shape not in ("either", "late"):
-        raise ScoringError(f"no window shape {shape!r}. Choose either or late.")
-    return tuple(Window(width if shape == "either" else 0.0, width, first) for width in widths)
-
-
-_EXACT: Final = Window(0, 0)
-_ANYWHERE: Final = Window(math.inf, math.inf)
-_ONCE: Final = Window(math.inf, math.inf, first=True)
+def curve(name: str, widths: tuple[float, ...] = WIDTHS) -> tuple[Window, ...]:
+    """Gives the windows of one of :data:`CURVES`, one for each width in user turns."""
+    early, first = CURVES[name]
+    return tuple(Window(width if early else 0.0, width, first) for width in widths)
 
 
 def level_steps(

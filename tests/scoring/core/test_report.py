@@ -63,10 +63,10 @@ def test_its_tables_are_the_frames_of_each_analysis(run: Predictions) -> None:
     assert {"|p:" in row.signature for row in found.timing} == {True}
     assert set(LABELS) < {row.scope for row in found.timing if row.view == "onset"}
     assert {row.signature for row in found.alarms} == {found.scores[0].signature}
-    timed = timing(run, draws=40)
+    timed = timing(run, draws=40).to_frame()
     values = [row["value"] for row in rows(found.timing, view="delay", measure="detected")]
-    expected = [None if math.isnan(value) else value for value in timed.detected.value.ravel()]
-    assert values == expected
+    expected = timed[timed["measure"] == "detected"]["value"]
+    assert values == [None if math.isnan(value) else value for value in expected]
     # Both user turns without a gold label, the third and the fifth, were flagged.
     [flagged] = rows(found.alarms, measure="flagged_per_100")
     assert (flagged["value"], flagged["count"], flagged["of"]) == (100, 2, 2)

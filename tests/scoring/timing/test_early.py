@@ -13,7 +13,7 @@ from cradle_lib.scoring.timing.early import (
     latency_f1,
     penalty,
     penalty_rate,
-    prevalence,
+    positives,
 )
 from cradle_lib.scoring.timing.occurrences import SCOPES
 from cradle_lib.scoring.timing.onset import longest_dialogue
@@ -49,7 +49,7 @@ def test_both_measures_are_those_of_a_loop(turns: Turns) -> None:
     rows, n = rows_of(turns), len(turns)
     totals = decision_rows(rows, n, longest_dialogue(rows)).sum(axis=0, dtype=float)
     assert (totals.sum(axis=1) == n).all()
-    cost = prevalence(totals)
+    cost = positives(totals) / n
     for place, scope in enumerate(SCOPES.values()):
         for o in (2, 5):
             expected, weighted = brute(turns, scope, o, 0.3)
@@ -71,8 +71,8 @@ def test_a_worked_erde() -> None:
     # ERDE_2 = (1/2 + 1 + 2/4 + 0) / 4 = 1/2.
     rows = rows_of([[(AO, 0), (0, SHO)], [(0, 0), (SHO, 0)], [(0, AO), (0, 0)], [(0, 0), (0, 0)]])
     totals = decision_rows(rows, 4, 2).sum(axis=0, dtype=float)
-    assert prevalence(totals)[0] == 0.5
-    assert erde(totals, 2, prevalence(totals))[0] == pytest.approx(0.5)
+    assert positives(totals)[0] == 2
+    assert erde(totals, 2, positives(totals) / 4)[0] == pytest.approx(0.5)
     assert latency(totals)[0] == 2
 
 

@@ -16,8 +16,7 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.labels import LABELS
 from cradle_lib.scoring.core.evaluate import evaluate
-from cradle_lib.scoring.timing.timing import timing
-from cradle_lib.scoring.timing.timing_result import Timing
+from cradle_lib.scoring.timing.timing import Timing, timing
 
 from .test_windows import AO, DVP, SHO
 
