@@ -8,28 +8,26 @@ Macro scores are left out: in a part of the corpus most labels hardly occur.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import Final, Literal, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK
 from cradle_lib.scoring.comparison.difference import ENOUGH
 from cradle_lib.scoring.core.conventions import Conventions, Level, Rows
-from cradle_lib.scoring.core.counts import Counts
 from cradle_lib.scoring.core.evaluate import aligned, count_rows, signature_of
 from cradle_lib.scoring.core.scores import precision_recall_f1
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.matching import positions
 from cradle_lib.statistics.rates import Floats, ratio
-
-if TYPE_CHECKING:
-    from cradle_lib.detection.journals.predictions import Predictions
 
 By = Literal["timing", "scenario", "length", "position", "stage"]
 MEASURES: Final = ("exact_match", "jaccard", "micro_precision", "micro_recall", "micro_f1")
@@ -85,17 +83,10 @@ def subgroups(
     if by == "position" and level != "turn":
         raise ScoringError("turn position divides turns. Choose level 'turn'.")
     conventions = conventions or Conventions()
-    rows = aligned(predictions, conventions)
-    counted = partial(count_rows, n=len(predictions.corpus), level=level, conventions=conventions)
-    if by == "stage":
-        stages = {"alert": ALERT_MASK, "confirm": CONFIRM_MASK}
-        parts = {name: counted(_restricted(rows, mask)) for name, mask in stages.items()}
-    elif by == "position":
-        parts = {name: counted(_chosen(rows, turns)) for name, turns in _by_position(rows).items()}
-    else:
-        whole = counted(rows)
-        members = _members(predictions, by, rows)
-        parts = {name: _only(whole, chosen) for name, chosen in members.items()}
+    parts = {
+        name: count_rows(part, len(predictions.corpus), level, conventions)
+        for name, part in _parts(predictions, by, aligned(predictions, conventions)).items()
+    }
     if not parts:
         return pd.DataFrame(columns=list(_COLUMNS)).astype(_COLUMNS)
     totals = [np.concatenate([c.tallies.sum(axis=1), c.sets], axis=1) for c in parts.values()]
@@ -132,59 +123,50 @@ def _scores(totals: Floats, *, zero_division: float) -> dict[str, Floats]:
     return dict(zip(MEASURES, (ratio(exact, units), ratio(jaccard, units), *rates), strict=True))
 
 
-def _restricted(rows: Rows, mask: int) -> Rows:
-    return replace(
-        rows, gold=rows.gold & np.uint16(mask), predicted=rows.predicted & np.uint16(mask)
-    )
-
-
-def _chosen(rows: Rows, turns: NDArray[np.bool_]) -> Rows:
-    return Rows(
-        rows.gold[turns], rows.predicted[turns], rows.dialogue_of[turns], rows.answered[turns]
-    )
-
-
-def _only(counts: Counts, chosen: NDArray[np.bool_]) -> Counts:
-    return Counts(
-        counts.level,
-        np.where(chosen[:, None, None], counts.tallies, 0),
-        np.where(chosen[:, None], counts.sets, 0.0),
-    )
-
-
-def _by_position(rows: Rows) -> dict[str, NDArray[np.bool_]]:
-    if not len(rows.gold):
-        return {}
-    place = positions(rows.dialogue_of)
-    labels = np.bincount(place, weights=np.bitwise_count(rows.gold)).astype(np.int64)
-    starts = [0]
-    for turn in range(1, len(labels)):
-        if labels[starts[-1] : turn].sum() >= ENOUGH and labels[turn:].sum() >= ENOUGH:
-            starts.append(turn)
-    names = {}
-    for first, end in pairwise([*starts, len(labels)]):
-        name = f"{first + 1}" if end == first + 1 else f"{first + 1} to {end}"
-        names[f"User turn {name}"] = (place >= first) & (place < end)
-    return names
-
-
-def _members(predictions: Predictions, by: By, rows: Rows) -> dict[str, NDArray[np.bool_]]:
-    if by == "length":
+def _parts(predictions: Predictions, by: By, rows: Rows) -> dict[str, Rows]:
+    if by == "stage":
+        stages = {"alert": np.uint16(ALERT_MASK), "confirm": np.uint16(CONFIRM_MASK)}
+        return {
+            name: replace(rows, gold=rows.gold & mask, predicted=rows.predicted & mask)
+            for name, mask in stages.items()
+        }
+    if by == "position":
+        place = positions(rows.dialogue_of) + 1
+        chosen = {
+            f"User turn {_span(low, high)}": (place >= low) & (place <= high)
+            for low, high in _position_spans(rows, place)
+        }
+    elif by == "length":
         lengths = np.bincount(rows.dialogue_of, minlength=len(predictions.corpus))
         cuts = np.quantile(lengths, [1 / 3, 2 / 3], method="inverted_cdf")
-        edges = sorted({int(lengths.min()) - 1, *cuts.tolist(), int(lengths.max())})
-        return {
-            _span(low + 1, high): (lengths > low) & (lengths <= high)
-            for low, high in pairwise(map(int, edges))
+        edges = sorted({int(lengths.min()) - 1, *map(int, cuts), int(lengths.max())})
+        own = lengths[rows.dialogue_of]
+        chosen = {
+            f"{_span(low + 1, high)} user turn{'s' * (high != 1)}": (own > low) & (own <= high)
+            for low, high in pairwise(edges)
         }
-    values = np.array(predictions.corpus.meta.get(by, []), dtype=object)
-    order = _TIMINGS if by == "timing" else ()
-    known = sorted(
-        set(values.tolist()), key=lambda v: (order.index(v) if v in order else 99, str(v))
-    )
-    return {str(value): values == value for value in known if value}
+    else:
+        values = np.array(predictions.corpus.meta.get(by, []), dtype=object)
+        order = _TIMINGS if by == "timing" else ()
+        known = sorted(
+            set(values.tolist()), key=lambda v: (order.index(v) if v in order else 99, str(v))
+        )
+        chosen = {str(v): (values == v)[rows.dialogue_of] for v in known if v}
+    return {
+        name: Rows(rows.gold[own], rows.predicted[own], rows.dialogue_of[own], rows.answered[own])
+        for name, own in chosen.items()
+    }
+
+
+def _position_spans(rows: Rows, place: NDArray[np.int64]) -> Iterable[tuple[int, int]]:
+    """Gives the first and the last user turn of each part, which has enough gold labels."""
+    labels = np.bincount(place, weights=np.bitwise_count(rows.gold)).astype(np.int64)
+    starts = [1]
+    for turn in range(2, len(labels)):
+        if labels[starts[-1] : turn].sum() >= ENOUGH and labels[turn:].sum() >= ENOUGH:
+            starts.append(turn)
+    return [(low, end - 1) for low, end in pairwise([*starts, len(labels)])] if len(place) else []
 
 
 def _span(low: int, high: int) -> str:
-    turns = f"{low}" if low == high else f"{low} to {high}"
-    return f"{turns} user turn{'s' * (high != 1)}"
+    return f"{low}" if low == high else f"{low} to {high}"
