@@ -24,29 +24,27 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
+from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import LABELS
 from cradle_lib.scoring.robustness.forks import chance, on_branches, places
 from cradle_lib.scoring.timing.occurrences import SCOPES, STAGES
-from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
+from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.rates import Floats, f1, ratio
-
-if TYPE_CHECKING:
-    from cradle_lib.detection.journals.predictions import Predictions
 
 _STEPS: Final = 41
 _BINS: Final = 10
 _SHARES: Final = ("recall", "precision", "f1", "flagged")
-_AREAS: Final = ("roc_area", "pr_area", "brier", "brier_of_prevalence")
+_AREAS: Final = ("roc_area", "pr_area")
+_BRIER: Final = ("brier", "brier_of_prevalence")
 _ABOUT: Final = ("system", "over", "wanted")
 _SIZES: Final = ("positives", "turns", "of_turns")
 _ESTIMATE: Final = ("value", "low", "high")
@@ -57,38 +55,38 @@ class _Chances:
     """The turns of a run whose forks are stored, T of them, and what is looked for on them."""
 
     run: Predictions
-    by_scope: dict[str, Floats]
-    gold: dict[str, NDArray[np.bool_]]
-    tagged: dict[str, NDArray[np.bool_]]
+    wanted: str
+    values: Floats
+    positive: NDArray[np.bool_]
+    tagged: NDArray[np.bool_]
     dialogue_of: NDArray[np.int64]
 
-    def about(self, wanted: str) -> dict[str, Any]:
+    def about(self) -> dict[str, Any]:
         """What every row of a frame says."""
         return {
             "system": self.run.record.name,
             "over": self.run.over,
-            "wanted": wanted,
-            "positives": int(self.gold[wanted].sum()),
-            "turns": len(self.dialogue_of),
+            "wanted": self.wanted,
+            "positives": int(self.positive.sum()),
+            "turns": len(self.values),
             "of_turns": len(self.run.masks),
         }
 
     def per_dialogue(self, values: NDArray[Any]) -> NDArray[Any]:
         """Adds up the turns of each dialogue. Shape (T, ...) to (dialogues, ...)."""
-        turns = np.arange(len(values))
-        size = (len(self.run.corpus), len(values))
-        member = csr_array((np.ones(len(values), values.dtype), (self.dialogue_of, turns)), size)
-        return np.asarray(member @ values.reshape(len(values), -1)).reshape(-1, *values.shape[1:])
+        totals = np.zeros((len(self.run.corpus), *values.shape[1:]), values.dtype)
+        np.add.at(totals, self.dialogue_of, values)
+        return totals
 
     def shares(
-        self, wanted: str, flagged: NDArray[np.bool_], **options: int
-    ) -> dict[str, Estimate]:
-        """Scores sets of flagged turns. Shape (T, K) to (K,) each."""
-        positive = self.gold[wanted][:, None]
-        every = np.ones_like(flagged)
+        self, thresholds: Sequence[float], flagged: NDArray[np.bool_], **options: int
+    ) -> pd.DataFrame:
+        """Scores sets of flagged turns, one for each threshold. Shape (T, K)."""
+        positive, every = self.positive[:, None], np.ones_like(flagged)
         hits = (flagged & positive, flagged & ~positive, every & positive, every & ~positive)
         rows = self.per_dialogue(np.stack(hits, axis=1).astype(np.int64))
-        return bootstrap(rows, _shares, **options)
+        found = bootstrap(rows, _shares, **options)["shares"]
+        return found.to_frame(measure=_SHARES, threshold=thresholds).assign(**self.about())
 
 
 def thresholds(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
@@ -114,18 +112,11 @@ def thresholds(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 0
           whose forks are stored and fit their answer; these; and all of the run.
     """
     parts = []
-    for found in _chances(runs):
-        for wanted in STAGES:
-            values = found.by_scope[wanted]
-            steps = np.unique(np.quantile(values, np.linspace(0, 1, _STEPS), method="inverted_cdf"))
-            flagged = np.column_stack([values[:, None] >= steps, found.tagged[wanted]])
-            shares = found.shares(wanted, flagged, draws=draws, seed=seed)
-            parts += [
-                shares[name]
-                .to_frame(threshold=[*steps, np.nan])
-                .assign(measure=name, **found.about(wanted))
-                for name in _SHARES
-            ]
+    for found in _chances(runs, STAGES):
+        values = found.values
+        steps = np.unique(np.quantile(values, np.linspace(0, 1, _STEPS), method="inverted_cdf"))
+        flagged = np.column_stack([values[:, None] >= steps, found.tagged])
+        parts.append(found.shares([*steps, np.nan], flagged, draws=draws, seed=seed))
     return _frame(parts, "threshold", "measure")
 
 
@@ -147,15 +138,19 @@ def threshold_scores(
         that the branches of the first fork hold together, out of the whole vocabulary.
     """
     parts = []
-    for found in _chances(runs):
-        firsts = [on_branches(choices[0]) for choices in found.run.choices if choices]
-        for wanted in SCOPES:
-            areas = bootstrap(_ranks(found, wanted), _areas, draws=draws, seed=seed)
-            squares = bootstrap(_squares(found, wanted), _brier, draws=draws, seed=seed)
-            own = {name: (areas | squares)[name].to_frame(measure=[name]) for name in _AREAS}
-            parts += [frame.assign(**found.about(wanted)) for frame in own.values()]
-        last = pd.DataFrame({"measure": ["on_branches"], "value": [float(np.median(firsts))]})
-        parts.append(last.assign(**found.about("any")))
+    for run in runs:
+        every = [*_chances([run], SCOPES)]
+        for found in every:
+            areas = bootstrap(_ranks(found), _areas, draws=draws, seed=seed)["areas"]
+            squares = bootstrap(_squares(found), _brier, draws=draws, seed=seed)["brier"]
+            parts += [
+                areas.to_frame(measure=_AREAS).assign(**found.about()),
+                squares.to_frame(measure=_BRIER).assign(**found.about()),
+            ]
+        if every:
+            held = np.median([on_branches(choices[0]) for choices in run.choices if choices])
+            last = pd.DataFrame({"measure": ["on_branches"], "value": [float(held)]})
+            parts.append(last.assign(**every[0].about()))
     return _frame(parts, "measure")
 
 
@@ -176,19 +171,17 @@ def reliability(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 
         - ``value``, ``low``, ``high`` (float): the share of it that is positive, and its interval.
     """
     parts = []
-    for found in _chances(runs):
-        for wanted in STAGES:
-            values = found.by_scope[wanted]
-            edges = np.unique(np.quantile(values, np.linspace(0, 1, _BINS + 1)))
-            place = np.searchsorted(edges[1:-1], values)
-            member = place[:, None] == np.unique(place)
-            both = np.stack([member & found.gold[wanted][:, None], member], axis=1)
-            rows = found.per_dialogue(both.astype(np.int64))
-            came = bootstrap(rows, _came_true, draws=draws, seed=seed)["share"]
-            size = member.sum(axis=0)
-            means = (member * values[:, None]).sum(axis=0) / size
-            part = came.to_frame(chance=means.tolist()).assign(size=size)
-            parts.append(part.assign(**found.about(wanted)))
+    for found in _chances(runs, STAGES):
+        edges = np.unique(np.quantile(found.values, np.linspace(0, 1, _BINS + 1)))
+        place = np.searchsorted(edges[1:-1], found.values)
+        member = place[:, None] == np.unique(place)
+        both = np.stack([member & found.positive[:, None], member], axis=1)
+        rows = found.per_dialogue(both.astype(np.int64))
+        came = bootstrap(rows, _came_true, draws=draws, seed=seed)["share"]
+        size = member.sum(axis=0)
+        means = (member * found.values[:, None]).sum(axis=0) / size
+        part = came.to_frame(chance=means.tolist()).assign(size=size)
+        parts.append(part.assign(**found.about()))
     return _frame(parts, "chance", "size")
 
 
@@ -215,30 +208,24 @@ def chosen_thresholds(
         ScoringError: If a run and its dev run share their dialogues.
     """
     parts = []
-    others = {found.run.record.model: found for found in _chances(dev)}
-    for found in _chances(runs):
-        other = others.get(found.run.record.model)
+    others = {(each.run.record.model, each.wanted): each for each in _chances(dev, STAGES)}
+    for found in _chances(runs, STAGES):
+        run = found.run
+        other = others.get((run.record.model, found.wanted))
         if other is None:
             continue
-        if other.run.corpus.fingerprint == found.run.corpus.fingerprint:
+        if other.run.corpus.fingerprint == run.corpus.fingerprint:
             raise ScoringError(
-                f"{found.run.record.name}: both runs are over {found.run.corpus.name}. Choose a "
+                f"{run.record.name}: both runs are over {run.corpus.name}. Choose a "
                 "threshold on other dialogues than those it is scored on."
             )
-        for wanted in STAGES:
-            best = _best_threshold(other.by_scope[wanted], other.gold[wanted])
-            shares = found.shares(
-                wanted, found.by_scope[wanted][:, None] >= best, draws=draws, seed=seed
-            )
-            parts += [
-                shares[name].to_frame(threshold=[best]).assign(measure=name, **found.about(wanted))
-                for name in _SHARES
-            ]
+        best = _best_threshold(other.values, other.positive)
+        flagged = found.values[:, None] >= best
+        parts.append(found.shares([best], flagged, draws=draws, seed=seed))
     return _frame(parts, "threshold", "measure")
 
 
-def _chances(runs: Sequence[Predictions]) -> list[_Chances]:
-    found = []
+def _chances(runs: Sequence[Predictions], scopes: Iterable[str]) -> Iterator[_Chances]:
     for run in runs:
         read = [places(c, a) if c else None for c, a in zip(run.choices, run.answers, strict=False)]
         kept = np.flatnonzero([place is not None for place in read])
@@ -248,16 +235,13 @@ def _chances(runs: Sequence[Predictions]) -> list[_Chances]:
         by_place = np.zeros((len(each), max(map(len, each)), len(LABELS)))
         for row, place in enumerate(each):
             by_place[row, : len(place)] = place
-        found.append(
-            _Chances(
-                run,
-                {name: chance(by_place, m) for name, m in SCOPES.items()},
-                {name: (run.corpus.gold[kept] & np.uint16(m)) != 0 for name, m in SCOPES.items()},
-                {name: (run.masks[kept] & np.uint16(m)) != 0 for name, m in SCOPES.items()},
-                run.corpus.dialogue_of[kept],
+        for wanted in scopes:
+            gold, tagged = (
+                (masks[kept] & np.uint16(SCOPES[wanted])) != 0
+                for masks in (run.corpus.gold, run.masks)
             )
-        )
-    return found
+            values = chance(by_place, SCOPES[wanted])
+            yield _Chances(run, wanted, values, gold, tagged, run.corpus.dialogue_of[kept])
 
 
 def _best_threshold(values: Floats, positive: NDArray[np.bool_]) -> float:
@@ -286,20 +270,20 @@ def _shares(totals: Floats) -> dict[str, Floats]:
         f1(tp, tp + fp + positive),
         ratio(fp, negative),
     )
-    return dict(zip(_SHARES, values, strict=True))
+    return {"shares": np.stack(values, axis=-2)}
 
 
-def _ranks(found: _Chances, wanted: str) -> NDArray[np.int64]:
+def _ranks(found: _Chances) -> NDArray[np.int64]:
     """Counts positive and other turns at each chance that a positive turn has, and in between.
 
     Both areas are made of these, for every draw. Shape (dialogues, 2, 2 J + 1) for J such chances,
     ascending.
     """
-    values, positive = found.by_scope[wanted], found.gold[wanted]
-    levels = np.unique(values[positive])
-    place = np.searchsorted(levels, values) + np.searchsorted(levels, values, side="right")
+    levels = np.unique(found.values[found.positive])
+    place = np.searchsorted(levels, found.values)
+    place += np.searchsorted(levels, found.values, side="right")
     rows = np.zeros((len(found.run.corpus), 2, 2 * len(levels) + 1), dtype=np.int64)
-    np.add.at(rows, (found.dialogue_of, np.where(positive, 0, 1), place), 1)
+    np.add.at(rows, (found.dialogue_of, np.where(found.positive, 0, 1), place), 1)
     return rows
 
 
@@ -311,19 +295,19 @@ def _areas(totals: Floats) -> dict[str, Floats]:
     flagged = above + other[..., ::-1].cumsum(axis=-1)[..., ::-1]
     average = (positive * ratio(above, flagged, 0.0)).sum(axis=-1)
     defined = np.where(pairs > 0, positive.sum(axis=-1), 0)
-    return {"roc_area": ratio(won, pairs), "pr_area": ratio(average, defined)}
+    return {"areas": np.stack([ratio(won, pairs), ratio(average, defined)], axis=-1)}
 
 
-def _squares(found: _Chances, wanted: str) -> Floats:
-    positive = found.gold[wanted].astype(np.float64)
-    squares = (found.by_scope[wanted] - positive) ** 2
+def _squares(found: _Chances) -> Floats:
+    positive = found.positive.astype(np.float64)
+    squares = (found.values - positive) ** 2
     return found.per_dialogue(np.column_stack([squares, positive, np.ones_like(positive)]))
 
 
 def _brier(totals: Floats) -> dict[str, Floats]:
     squares, positive, turns = np.moveaxis(totals, -1, 0)
     prevalence = ratio(positive, turns)
-    return {"brier": ratio(squares, turns), "brier_of_prevalence": prevalence * (1 - prevalence)}
+    return {"brier": np.stack([ratio(squares, turns), prevalence * (1 - prevalence)], axis=-1)}
 
 
 def _came_true(totals: Floats) -> dict[str, Floats]:
