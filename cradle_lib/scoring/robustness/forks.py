@@ -42,13 +42,8 @@ def on_branches(fork: Fork) -> float:
 def places(forks: Sequence[Fork], answer: str) -> Floats | None:
     """Computes how likely each label was at each place of an answer.
 
-    Args:
-        forks: Log-probability of each branch at each fork, by the text of its token.
-        answer: What was written: ``none``, or labels joined by ``; ``.
-
-    Returns:
-        Probabilities in the order of the labels, a row for each place. Shape (places, 16).
-        ``None`` if forks and answer do not belong together.
+    A fork has the log-probability of each branch by the text of its token; the answer is ``none``,
+    or labels joined by ``; ``. Shape (places, 16); ``None`` if the two do not belong together.
     """
     left = list(reversed(forks))
     written: list[str] = []
@@ -66,15 +61,9 @@ def places(forks: Sequence[Fork], answer: str) -> Floats | None:
 
 
 def chance(by_place: Floats, mask: int) -> Floats:
-    """Computes how likely answers were to have a label of a kind.
+    """Computes how likely answers were to have one of the labels of a mask.
 
-    Args:
-        by_place: As :func:`places` gives it, with zeros for places that an answer lacks. Shape
-            (..., places, 16).
-        mask: The labels of this kind.
-
-    Returns:
-        0 to 1. Shape (...).
+    Shape (..., places, 16), with zeros for places that an answer lacks, to (...).
     """
     wanted = [bool(mask >> bit & 1) for bit in range(len(LABELS))]
     # Added up in one order, whatever the shape: equal answers have equal chances.

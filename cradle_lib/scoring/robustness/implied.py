@@ -140,15 +140,9 @@ def possible_totals(stated: Published, totals: Iterable[int]) -> list[int]:
 
 
 def rounds_to(part: int, total: int, stated: Published) -> bool:
-    """Whether a ratio, rounded as the paper's numbers are, is what is stated.
+    """Whether a ratio lies within half a unit of the last digit that is printed of it.
 
-    Args:
-        part: Numerator.
-        total: Denominator; 0 of 0 counts as 0, as in the scores.
-        stated: The number, in percent or from 0 to 1. A half may have been rounded either way.
-
-    Returns:
-        Whether it lies within half a unit of the last digit that is printed.
+    A half may have been rounded either way; 0 of 0 counts as 0, as in the scores.
     """
     low, high = _window(stated)
     return low <= (Fraction(part, total) if total else Fraction(0)) <= high

@@ -14,19 +14,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 import numpy as np
 import pandas as pd
 
 from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.core.conventions import Conventions, Level
+from cradle_lib.scoring.core.conventions import LEVELS, Conventions
 from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.statistics.bootstrap import CONFIDENCE, DRAWS
 from cradle_lib.statistics.rates import Floats
-
-LEVELS: Final[tuple[Level, ...]] = ("turn", "dialogue", "confirm")
 
 
 def run_spread(
@@ -76,12 +73,18 @@ def run_spread(
             estimates = [each.estimate(score) for each in found]
             values = np.array([float(estimate.value) for estimate in estimates])
             widths = [float(estimate.high - estimate.low) for estimate in estimates]
-            about = {"system": system, "level": level, "score": score, "runs": len(repeats)}
             rows.append(
-                about
-                | {"dialogues": found[0].signature.dialogues}
-                | {"value": values.mean(), "lowest": values.min(), "highest": values.max()}
-                | _spread(values, float(np.mean(widths)) / 2)
+                {
+                    "system": system,
+                    "level": level,
+                    "score": score,
+                    "runs": len(repeats),
+                    "dialogues": found[0].signature.dialogues,
+                    "value": values.mean(),
+                    "lowest": values.min(),
+                    "highest": values.max(),
+                    **_spread(values, float(np.mean(widths)) / 2),
+                }
             )
     return pd.DataFrame(rows)
 
@@ -90,16 +93,9 @@ def _spread(values: Floats, margin: float) -> dict[str, float]:
     from scipy.stats import chi2, norm
 
     freedom = len(values) - 1
-    if not freedom:
-        nothing = dict.fromkeys(("sd", "sd_low", "sd_high"), math.nan)
-        return nothing | {"margin": margin, "margin_with_runs": math.nan}
-    sd = float(values.std(ddof=1))
+    sd = float(values.std(ddof=1)) if freedom else math.nan
     tail = (1 - CONFIDENCE) / 2
-    ends = (sd * math.sqrt(freedom / chi2.ppf(q, freedom)) for q in (1 - tail, tail))
+    low, high = (sd * math.sqrt(freedom / chi2.ppf(q, freedom)) for q in (1 - tail, tail))
     between = float(norm.ppf(1 - tail)) * sd
-    return {
-        "sd": sd,
-        **dict(zip(("sd_low", "sd_high"), ends, strict=True)),
-        "margin": margin,
-        "margin_with_runs": math.hypot(margin, between),
-    }
+    spread = {"sd": sd, "sd_low": low, "sd_high": high}
+    return spread | {"margin": margin, "margin_with_runs": math.hypot(margin, between)}

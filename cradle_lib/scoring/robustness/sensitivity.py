@@ -11,22 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
 
+from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.comparison.difference import ENOUGH, require_comparable
 from cradle_lib.scoring.core.conventions import Conventions, Level, align, attachable
 from cradle_lib.scoring.core.evaluate import count_rows, signature_of
-from cradle_lib.scoring.core.scores import OVERALL, Scores, scores, split
+from cradle_lib.scoring.core.scores import OVERALL, PER_LABEL, scores, split
 from cradle_lib.scoring.core.signature import shared
 from cradle_lib.scoring.timing.occurrences import first_only
 from cradle_lib.statistics.rates import Floats
-
-if TYPE_CHECKING:
-    from cradle_lib.detection.journals.predictions import Predictions
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +149,10 @@ def _values(run: Predictions, level: Level, variant: Variant) -> list[float]:
         level=level,
         zero_division=conventions.zero_division,
         macro_f1=conventions.macro_f1,
-    )
-    macro = _frequent(found, counts.total, level) if variant.frequent else {}
-    return [macro.get(name, float(getattr(found, name))) for name in OVERALL]
-
-
-def _frequent(found: Scores, total: Floats, level: Level) -> dict[str, float]:
-    tallies, _ = split(total, level)
-    often = tallies[:, 0] + tallies[:, 2] >= ENOUGH
-    return {
-        f"macro_{name}": float(getattr(found, name)[often].mean()) if often.any() else np.nan
-        for name in ("precision", "recall", "f1")
-    }
+    )._asdict()
+    if variant.frequent:
+        tallies, _ = split(counts.total, level)
+        often = tallies[:, 0] + tallies[:, 2] >= ENOUGH
+        for name in PER_LABEL:
+            found[f"macro_{name}"] = found[name][often].mean() if often.any() else np.nan
+    return [float(found[name]) for name in OVERALL]

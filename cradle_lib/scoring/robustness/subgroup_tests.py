@@ -14,20 +14,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
+from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.comparison.ranking import adjust
 from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.core.evaluate import signature_of
 from cradle_lib.scoring.core.signature import shared
 from cradle_lib.scoring.errors.taxonomy import label_pairs
-
-if TYPE_CHECKING:
-    from cradle_lib.detection.journals.predictions import Predictions
 
 FACTORS: Final = ("scenario", "timing")
 ALL_RUNS: Final = "all runs"
@@ -63,13 +61,9 @@ def subgroup_tests(runs: Sequence[Predictions]) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for system, hits in frames.items():
         terms = wald_terms(hits, "hit ~ C(scenario) + C(timing) + position")
-        rows += [
-            {"system": system, "term": name, **terms.get(term, {})}
-            for name, term in (
-                *((factor, f"C({factor})") for factor in FACTORS),
-                ("position", "position"),
-            )
-        ]
+        for name in (*FACTORS, "position"):
+            found = terms.get("position" if name == "position" else f"C({name})", {})
+            rows.append({"system": system, "term": name, **found})
     # A run without a hit or a miss would have infinite terms of its own.
     able = {name: hits for name, hits in frames.items() if 0 < hits["hit"].mean() < 1}
     if len(able) > 1:
@@ -100,16 +94,11 @@ def _hits(run: Predictions) -> pd.DataFrame:
 
 
 def wald_terms(data: pd.DataFrame, formula: str) -> dict[str, dict[str, float]]:
-    """Tests the terms of a logistic regression with dialogues as clusters.
+    """Tests the terms of a logistic regression, a formula of patsy, with dialogues as clusters.
 
-    Args:
-        data: One row for each gold label, with ``hit`` (0 or 1), ``dialogue``, and the columns
-            that the formula names.
-        formula: In the language of patsy.
-
-    Returns:
-        For each term ``statistic``, ``df`` and ``p``; empty if the model can't be fitted, as where
-        a factor tells hits and misses apart completely.
+    The data have one row for each gold label, with ``hit`` (0 or 1), ``dialogue``, and the columns
+    that the formula names. Gives ``statistic``, ``df`` and ``p`` of each term; nothing if the model
+    can't be fitted, as where a factor tells hits and misses apart completely.
     """
     if data["hit"].nunique() < 2:
         return {}
@@ -135,11 +124,5 @@ def wald_terms(data: pd.DataFrame, formula: str) -> dict[str, dict[str, float]]:
             return {}
     if not fitted.converged or not (np.abs(fitted.params) < _SEPARATED).all():
         return {}
-    return {
-        str(term): {
-            "statistic": float(row["statistic"]),
-            "df": float(row["df_constraint"]),
-            "p": float(row["pvalue"]),
-        }
-        for term, row in table.iterrows()
-    }
+    told = table.rename(columns={"df_constraint": "df", "pvalue": "p"}).astype(float)
+    return dict(told.to_dict("index"))
