@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
@@ -14,62 +12,13 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path
 
-from cradle_lib.display.cells import missing
+from cradle_lib.display.cells import in_order, missing
 from cradle_lib.display.theme import DESKTOP, INK, PALETTE, PAPER, theme
 from cradle_lib.errors import BookError
 
 # In parts of the height and of the way from one stage to the next.
 _GAP: Final = 0.035
 _BAR: Final = 0.06
-
-
-@dataclass(frozen=True)
-class _Flows:
-    """Paths through stages; a path that has left has no step any more.
-
-    Attributes:
-        paths: One tuple of steps for each, as long as there are stages.
-        sizes: How much takes each path.
-        order: For each stage its steps, from above.
-    """
-
-    paths: Sequence[tuple[Hashable, ...]]
-    sizes: Sequence[float]
-    order: Sequence[Sequence[Hashable]]
-
-    @cached_property
-    def scale(self) -> float:
-        """Height of a path of size 1, with room left for the gaps of the fullest stage."""
-        gaps = max(len(steps) for steps in self.order) - 1
-        return (1 - gaps * _GAP) / sum(self.sizes)
-
-    @cached_property
-    def blocks(self) -> Mapping[tuple[int, Hashable], tuple[float, float, float]]:
-        """Top, height and size of each step of each stage."""
-        found = {}
-        for stage, steps in enumerate(self.order):
-            sizes = [self._size(stage, step) for step in steps]
-            # What has left leaves from above, so that what goes on stays level with itself.
-            top = sum(sizes) * self.scale + (len(steps) - 1) * _GAP
-            for step, size in zip(steps, sizes, strict=True):
-                found[stage, step] = (top, size * self.scale, size)
-                top -= size * self.scale + _GAP
-        return found
-
-    def ribbons(self) -> Iterator[tuple[int, int, float, float, float]]:
-        """Number of the path, stage that it comes from, both tops, and height of each ribbon."""
-        free = {key: top for key, (top, _, _) in self.blocks.items()}
-        for number, (path, size) in enumerate(zip(self.paths, self.sizes, strict=True)):
-            tops = []
-            for stage, step in enumerate(path):
-                if step is not None:
-                    tops.append(free[stage, step])
-                    free[stage, step] -= size * self.scale
-            for stage, (start, end) in enumerate(pairwise(tops)):
-                yield number, stage, start, end, size * self.scale
-
-    def _size(self, stage: int, step: Hashable) -> float:
-        return sum(n for path, n in zip(self.paths, self.sizes, strict=True) if path[stage] == step)
 
 
 def alluvial(
@@ -103,7 +52,10 @@ def alluvial(
     if frame.empty or len(stages) < 2:
         raise BookError("an alluvial diagram needs two stages and a path between them")
     steps = {name: [None if missing(x) or x == "" else x for x in frame[name]] for name in stages}
-    order = [_order(frame[name], steps[name]) for name in stages]
+    order = [
+        [step for step in in_order(frame[name]) if step in set(steps[name]) - {None}]
+        for name in stages
+    ]
     ranked = sorted(
         zip(zip(*steps.values(), strict=True), frame[value].astype(float), strict=True),
         key=lambda item: [
@@ -114,20 +66,28 @@ def alluvial(
     for path, _ in ranked:
         if None in path and any(step is not None for step in path[path.index(None) :]):
             raise BookError(f"the path {path} comes back after it has left, or has no first step")
-    flows = _Flows([path for path, _ in ranked], [size for _, size in ranked], order)
-    last = [next(step for step in reversed(path) if step is not None) for path in flows.paths]
+    last = [next(step for step in reversed(path) if step is not None) for path, _ in ranked]
     ends = list(dict.fromkeys(last))
     chosen = {end: PALETTE[i % len(PALETTE)] for i, end in enumerate(ends)} | dict(colours or {})
+    # Room is left for the gaps of the fullest stage.
+    scale = (1 - (max(map(len, order)) - 1) * _GAP) / sum(size for _, size in ranked)
+    blocks = _blocks(ranked, order, scale)
+    free = {key: top for key, (top, _) in blocks.items()}
     with theme():
         axes = Figure(figsize=(DESKTOP, 5.2)).subplots()
-        for number, stage, start, end, height in flows.ribbons():
-            axes.add_patch(_ribbon(stage, start, end, height, chosen[last[number]]))
-        for (stage, step), (top, height, size) in flows.blocks.items():
-            corner = (stage - _BAR / 2, top - height)
-            axes.add_patch(Rectangle(corner, _BAR, height, color=INK, lw=0))
+        for (path, size), end in zip(ranked, last, strict=True):
+            tops = []
+            for key in enumerate(step for step in path if step is not None):
+                tops.append(free[key])
+                free[key] -= size * scale
+            for stage, (start, stop) in enumerate(pairwise(tops)):
+                axes.add_patch(_ribbon(stage, start, stop, size * scale, chosen[end]))
+        for (stage, step), (top, size) in blocks.items():
+            corner = (stage - _BAR / 2, top - size * scale)
+            axes.add_patch(Rectangle(corner, _BAR, size * scale, color=INK, lw=0))
             axes.text(
-                stage + _BAR, top - height / 2, f"{step}: {size:,.0f}", va="center", fontsize=9,
-                bbox={"facecolor": PAPER, "alpha": 0.75, "lw": 0, "pad": 1.5},
+                stage + _BAR, top - size * scale / 2, f"{step}: {size:,.0f}", va="center",
+                fontsize=9, bbox={"facecolor": PAPER, "alpha": 0.75, "lw": 0, "pad": 1.5},
             )  # fmt: skip
         for stage, name in enumerate(stages):
             axes.text(stage, 1.03, name, ha="center", va="bottom", fontsize=10)
@@ -136,11 +96,21 @@ def alluvial(
     return axes
 
 
-def _order(column: pd.Series[Any], steps: Sequence[Hashable]) -> list[Hashable]:
-    there = [step for step in dict.fromkeys(steps) if step is not None]
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return [step for step in column.cat.categories if step in there]
-    return there
+def _blocks(
+    ranked: Sequence[tuple[tuple[Hashable, ...], float]],
+    order: Sequence[Sequence[Hashable]],
+    scale: float,
+) -> dict[tuple[int, Hashable], tuple[float, float]]:
+    """Finds the top and the size of each step of each stage."""
+    found = {}
+    for stage, steps in enumerate(order):
+        sizes = [sum(size for path, size in ranked if path[stage] == step) for step in steps]
+        # What has left leaves from above, so that what goes on stays level with itself.
+        top = sum(sizes) * scale + (len(steps) - 1) * _GAP
+        for step, size in zip(steps, sizes, strict=True):
+            found[stage, step] = (top, size)
+            top -= size * scale + _GAP
+    return found
 
 
 def _ribbon(stage: int, start: float, end: float, height: float, colour: str) -> PathPatch:

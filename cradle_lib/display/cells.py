@@ -4,7 +4,8 @@ The convention of the library's frames: an estimate is the columns ``value``, ``
 ``high``; what the paper states of it is ``published``, or ``published_low`` and
 ``published_high``, with ``published_digits`` decimals; what follows from the paper's numbers is
 ``derived``, or a range; ``unit`` says how a row's numbers are written. NaN is what is undefined or
-not stated.
+not stated. A share is a number from 0 to 1 and is shown in percent; nothing in a frame is a
+percentage.
 """
 
 from __future__ import annotations
@@ -12,15 +13,19 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 import pandas as pd
 
-from cradle_lib.display.units import MISSING, Format, write, write_stated
+from cradle_lib.detection.cost.money import dollars
+from cradle_lib.errors import BookError
 from cradle_lib.scoring.core.scores import OVERALL, PER_LABEL
 
+MISSING: Final = "\N{EN DASH}"
+INFINITE: Final = "\N{INFINITY}"
 ESTIMATE: Final = ("value", "low", "high")
 STATED: Final = ("published", "published_low", "published_high")
 #: Column with the decimals of what is stated, as it is shown: 47.20 has two.
@@ -32,6 +37,21 @@ DERIVED_MARK: Final = "\N{DAGGER}"
 STATED_MARK: Final = "\N{DOUBLE DAGGER}"
 _JOINERS: Final = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
 Record = Mapping[Hashable, Any]
+#: A unit of :data:`UNITS`, a format string such as ``{:.3g}``, or a function.
+Format = str | Callable[[float], str]
+#: For each unit: what a number is multiplied by, its sign option, and its usual decimals.
+UNITS: Final[Mapping[str, tuple[float, str, int]]] = MappingProxyType(
+    {
+        "share": (100, "", 1),
+        "points": (100, "+", 1),
+        "count": (1, "", 0),
+        "number": (1, "", 2),
+        "dollars": (1, "", 2),
+        "p": (1, "", 3),
+    }
+)
+# Smaller p-values are not told apart.
+_SMALLEST_P: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +86,14 @@ BLANK: Final = Cell("")
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes cells; the attributes are the arguments of :func:`.show`.
+    """Writes cells; the attributes are arguments of :func:`.show`."""
 
-    Attributes:
-        unit: How an estimate is written if nothing else says it.
-        digits: Decimals of estimates; those of their unit if ``None``.
-        formats: How numbers are written, by a column or by a value in one of ``keys``.
-        titles: What columns and values are called.
-        keys: Columns whose values name a cell, the most telling first.
-    """
-
-    unit: Format = "share"
-    digits: int | None = None
-    formats: Mapping[Any, Format] = field(default_factory=dict)
-    titles: Mapping[Any, str] = field(default_factory=dict)
-    keys: Sequence[str] = ()
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    unit: Format
+    digits: int | None
+    formats: Mapping[Any, Format]
+    titles: Mapping[Any, str]
 
     def estimate(self, record: Record) -> Cell:
         """Writes the value of a row with its interval, or an interval that has no value."""
@@ -94,16 +107,14 @@ class Writer:
             return Cell(" to ".join(ends), number=True)
         return Cell(shown, f"[{', '.join(ends)}]", number=True, link=link)
 
-    def stated(self, record: Record) -> Cell:
+    def cited(self, record: Record) -> Cell:
         """Writes what the paper states of a row, a number or a range, or else what follows."""
         how = self._how(record)
         digits = number(record.get(STATED_DIGITS))
         exact = None if math.isnan(digits) else int(digits)
         value, low, high = (number(record.get(name)) for name in STATED)
-        if math.isnan(value) and not math.isnan(low + high):
-            text = " to ".join(write_stated(end, how, exact) for end in (low, high))
-        else:
-            text = write_stated(value, how, exact)
+        ends = [low, high] if math.isnan(value) and not math.isnan(low + high) else [value]
+        text = " to ".join(write(end, how, exact, stated=True) for end in ends)
         value, low, high = (number(record.get(name)) for name in DERIVED)
         if text != MISSING or math.isnan(value):
             return Cell(text, number=True, published=True)
@@ -113,14 +124,14 @@ class Writer:
 
     def column(self, column: pd.Series[Any], name: str) -> Callable[[Any], Cell]:
         """Chooses how the cells of a column are written: by its format, else by its type."""
-        how: Format | None = self.formats.get(name)
-        if how is None and pd.api.types.is_float_dtype(column):
+        if name in self.formats:
+            how = self.formats[name]
+        elif pd.api.types.is_float_dtype(column):
             # Counts of which some are missing.
             how = "count" if (column.dropna() % 1 == 0).all() else "number"
-        if how is None:
+        else:
             return self._plain
-        chosen = how
-        return lambda content: Cell(write(number(content), chosen), number=True)
+        return lambda content: Cell(write(number(content), how), number=True)
 
     def title(self, column: str) -> str:
         """Gives the heading of a column of the frame."""
@@ -147,8 +158,57 @@ class Writer:
         unit = record.get("unit")
         if not missing(unit):
             return self.formats.get(unit, str(unit))
-        named = (record[key] for key in self.keys)
+        # The values that name a cell, the most telling first.
+        named = (record[key] for key in (*reversed(self.columns), *self.rows))
         return next((self.formats[k] for k in (*named, "value") if k in self.formats), self.unit)
+
+
+def write(
+    number: float, how: Format = "number", digits: int | None = None, *, stated: bool = False
+) -> str:
+    """Writes a number for a reader, with thousands set apart and without its unit.
+
+    Args:
+        number: In its unit; NaN is a dash, and an infinite number the sign of infinity.
+        how: ``share`` and ``points`` (0 to 1; shown per 100, points with their sign), ``count``,
+            ``number``, ``dollars``, ``p`` (a probability); or a format string with one pair of
+            braces, or a function of the number.
+        digits: Decimals; those of the unit if ``None``, or those that a stated number needs.
+        stated: Whether it is a published number: never rounded, and never made more exact.
+
+    Raises:
+        BookError: If there is no such unit.
+    """
+    if math.isnan(number):
+        return MISSING
+    if math.isinf(number):
+        return INFINITE if number > 0 else f"-{INFINITE}"
+    if callable(how):
+        return how(number)
+    if "{" in how:
+        return how.format(number)
+    if how not in UNITS:
+        raise BookError(
+            f"no unit is called {how!r}. Use one of {', '.join(UNITS)}, "
+            "or a format string such as '{:.3g}'"
+        )
+    factor, sign, usual = UNITS[how]
+    if stated:
+        exact = ".12g" if digits is None else f".{digits}f"
+        return f"{factor * number:{sign},{exact}}"
+    if how == "p" and number < _SMALLEST_P:
+        return f"< {_SMALLEST_P}"
+    if how == "dollars" and digits is None:
+        return dollars(number)
+    decimals = usual if digits is None or how == "count" else digits
+    return f"{factor * number:{sign}z,.{decimals}f}"
+
+
+def in_order(column: pd.Series[Any]) -> list[Any]:
+    """Lists the values of a column once: by its categories, or by when each appeared."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return list(column.cat.categories)
+    return list(column.unique())
 
 
 def clean(text: str) -> str:

@@ -36,13 +36,10 @@ WARNING: Final = (
 # As seen from the pages of sections.
 HELP_PAGE: Final = "../help.html"
 SURROGATE: Final = "Surrogate, written by this project: no real person speaks."
-MARKS: Final = {
-    "correct": "correct",
-    "false_positive": "not in gold",
-    "false_negative": "missed",
-    "temporal": "in place of",
-    "stage": "in place of",
-    "type": "in place of",
+_TOLD: Final = {
+    None: "correct",
+    ErrorKind.FALSE_POSITIVE: "not in gold",
+    ErrorKind.FALSE_NEGATIVE: "missed",
 }
 # Systems that the explorer is opened with.
 _LANES: Final = 3
@@ -137,25 +134,18 @@ class Examples:
 
 
 def marked(gold: int, predicted: int) -> Iterator[tuple[str, str, str]]:
-    """Says of each label on a turn what became of it.
-
-    Args:
-        gold: Mask of the gold labels.
-        predicted: Mask of the tags.
+    """Says of each label on a turn, which has a gold mask and a predicted one, what became of it.
 
     Yields:
-        The tag (the gold label where there is no tag), how it is marked (a key of
-        :data:`MARKS`) and what the mark says. Labels are paired as in the confusion matrix.
+        The tag (the gold label where there is no tag), how it is marked (``correct``, or an
+        :class:`.ErrorKind`) and what the mark says. Labels are paired as in the confusion matrix.
     """
     for row, column in pair(gold, predicted):
         if row == column == NONE_CELL:
             continue
         kind = kind_of(row, column)
-        mark = str(kind) if kind else "correct"
-        told = MARKS[mark]
-        if kind not in (None, ErrorKind.FALSE_NEGATIVE, ErrorKind.FALSE_POSITIVE):
-            told = f"{told} {CELLS[row]}"
-        yield CELLS[row if column == NONE_CELL else column], mark, told
+        told = _TOLD.get(kind, f"in place of {CELLS[row]}")
+        yield CELLS[row if column == NONE_CELL else column], kind or "correct", told
 
 
 def error_examples(

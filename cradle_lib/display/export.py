@@ -45,16 +45,10 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
 
 
 def to_html(grid: Grid, caption: str, notes: Sequence[str], links: str) -> str:
-    """Writes a table for a page.
+    """Writes a table for a page; no text in it can become markup.
 
-    Args:
-        grid: Its cells.
-        caption: One sentence, also the name of the box in which the table scrolls.
-        notes: Sentences under the table; text between backticks is shown as code.
-        links: Markup of links to its files.
-
-    Returns:
-        The same markup for the same table; no text in it can become markup.
+    The caption is also the name of the box in which the table scrolls. In notes, what stands
+    between backticks is shown as code. Links to the files are markup already.
     """
     return str(
         _styler(grid, _html_cell, _html_head)
@@ -72,16 +66,9 @@ def to_html(grid: Grid, caption: str, notes: Sequence[str], links: str) -> str:
 
 
 def to_latex(grid: Grid, caption: str, notes: Sequence[str]) -> str:
-    r"""Writes a table for a paper, with the rules of the ``booktabs`` package.
+    r"""Writes a ``table`` environment for a paper; it needs ``\usepackage{booktabs}``.
 
-    Args:
-        grid: Its cells.
-        caption: One sentence.
-        notes: Sentences under the table.
-
-    Returns:
-        A ``table`` environment; intervals are small, best values bold, published ones italic.
-        It needs ``\usepackage{booktabs}``.
+    Intervals are small, best values bold, published ones italic.
     """
     lines = (
         _styler(grid, _latex_cell, latex_text)
@@ -110,13 +97,9 @@ def to_latex(grid: Grid, caption: str, notes: Sequence[str]) -> str:
 
 
 def to_csv(frame: pd.DataFrame) -> str:
-    """Writes a whole frame, unrounded; what is missing is an empty field.
+    """Writes a whole frame but its index, unrounded; what is missing is an empty field.
 
-    Args:
-        frame: Its columns are data; its index is left out.
-
-    Returns:
-        CSV. A text that a spreadsheet would compute has a single quote before it.
+    A text that a spreadsheet would compute has a single quote before it.
     """
     frame = frame.rename(columns=uncomputed)
     for place, kind in enumerate(frame.dtypes):
@@ -135,12 +118,8 @@ def latex_text(text: str) -> str:
 def uncomputed(content: Any) -> Any:
     """Keeps a spreadsheet from computing a text, such as ``=HYPERLINK(...)``.
 
-    Args:
-        content: The content of a cell.
-
-    Returns:
-        The same; a text that begins like a formula, and is no number, with a single quote before
-        it, which spreadsheets take for the mark of a text.
+    A text that begins like a formula, and is no number, gets a single quote before it, which
+    spreadsheets take for the mark of a text.
     """
     if isinstance(content, str) and content.startswith(_FORMULA) and not _NUMBER.fullmatch(content):
         return f"'{content}"
@@ -148,14 +127,11 @@ def uncomputed(content: Any) -> Any:
 
 
 def links(caption: str, files: Sequence[tuple[str, str, str, str]]) -> str:
-    """Makes links that hold the files themselves.
+    """Makes a paragraph of links that hold the files themselves.
 
     Args:
         caption: What the files are about.
         files: Title of the link, file name, media type and content of each.
-
-    Returns:
-        A paragraph of markup.
     """
     made = "".join(
         f'<a download="{html.escape(name)}" aria-label="{title}: {html.escape(clean(caption))}" '

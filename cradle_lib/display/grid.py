@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -16,6 +15,7 @@ from cradle_lib.display.cells import (
     BLANK,
     DERIVED,
     ESTIMATE,
+    MISSING,
     STATED,
     STATED_DIGITS,
     STATED_MARK,
@@ -27,7 +27,6 @@ from cradle_lib.display.cells import (
     missing,
     number,
 )
-from cradle_lib.display.units import MISSING, Format
 from cradle_lib.errors import BookError
 from cradle_lib.scoring.core.signature import conditions
 
@@ -71,25 +70,14 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Layout:
+class Layout(Writer):
     """How a frame becomes a grid; the attributes are the arguments of :func:`.show`."""
 
-    rows: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    group: str | None = None
-    best: str | None = None
-    unit: Format = "share"
-    digits: int | None = None
-    formats: Mapping[Any, Format] = field(default_factory=dict)
-    titles: Mapping[Any, str] = field(default_factory=dict)
-    published: Literal["rows", "columns"] | None = None
-    links: Mapping[str, str] = field(default_factory=dict)
-    transpose: bool = False
-
-    @cached_property
-    def _write(self) -> Writer:
-        keys = (*reversed(self.columns), *self.rows)
-        return Writer(self.unit, self.digits, self.formats, self.titles, keys)
+    group: str | None
+    best: str | None
+    published: Literal["rows", "columns"] | None
+    links: Mapping[str, str]
+    transpose: bool
 
     @property
     def stated(self) -> str:
@@ -97,17 +85,10 @@ class Layout:
         return clean(self.titles.get("published", "published"))
 
     def grid(self, frame: pd.DataFrame) -> Grid:
-        """Lays out a frame.
+        """Lays out a frame; one without rows has heads only.
 
-        Args:
-            frame: Its columns are data; an index is not looked at.
-
-        Returns:
-            The grid; a frame without rows has heads only.
-
-        Raises:
-            BookError: If a column is missing, holds text where numbers belong, or two rows of the
-                frame are for one cell.
+        Its columns are data; an index is not looked at. Refused are a column that is missing or
+        holds text where numbers belong, and two rows of the frame for one cell.
         """
         self._check(frame)
         made = self._pivoted(frame) if self.columns else self._listed(frame)
@@ -149,19 +130,19 @@ class Layout:
         group = () if self.group is None else (self.group,)
         records = _ordered(frame, group, together=True).to_dict("records")
         estimates = self._estimates(dict(enumerate(records))) if estimate else {}
-        write = {name: self._write.column(frame[name], name) for name in order}
+        write = {name: self.column(frame[name], name) for name in order}
 
         def cells(index: int, record: Record) -> Iterable[Cell]:
             for name in order:
                 if estimate and name == "value":
                     yield estimates[index]
                 elif estimate and name == "published":
-                    yield self._write.stated(record)
+                    yield self.cited(record)
                 else:
                     yield replace(write[name](record[name]), link=self._link(record, name))
 
         return Grid(
-            [(self._write.title(name),) for name in order],
+            [(self.title(name),) for name in order],
             [list(cells(index, record)) for index, record in enumerate(records)],
             [self._grouped(record.get(self.group)) for record in records],
         )
@@ -181,7 +162,7 @@ class Layout:
                 raise BookError(self._clash(records[row, column], record))
             records[row, column] = record
         measured = self._estimates(records)
-        stated = {key: self._write.stated(record) for key, record in records.items()}
+        stated = {key: self.cited(record) for key, record in records.items()}
         keys = [
             list(dict.fromkeys(_keys(_ordered(frame, names, together=together), names)))
             for names, together in ((by_row, self.group is not None), (self.columns, False))
@@ -205,7 +186,7 @@ class Layout:
 
         about = {row: record for (row, _), record in records.items()}
         across = list(lines(1))
-        stubs = [self._write.column(frame[name], name) for name in self.rows]
+        stubs = [self.column(frame[name], name) for name in self.rows]
         blank = ("",) * (len(self.columns) - 1)
         rows, groups = [], []
         for row, paper in lines(0):
@@ -222,15 +203,15 @@ class Layout:
                 rest.append(cells.get((row, column), Cell(MISSING, number=True)))
             rows.append([first, *rest])
             groups.append(self._grouped(row[0]) if self.group is not None else "")
-        heads = [(*blank, self._write.title(name)) for name in self.rows]
+        heads = [(*blank, self.title(name)) for name in self.rows]
         return Grid([*heads, *(self._head(key, paper) for key, paper in across)], rows, groups)
 
     def _head(self, key: Key, paper: bool) -> tuple[str, ...]:
-        *outer, last = (self._write.name(part) for part in key)
+        *outer, last = (self.name(part) for part in key)
         return (*outer, f"{last}: {self.stated}" if paper else last)
 
     def _grouped(self, key: Any) -> str:
-        return "" if missing(key) or key == "" else self._write.name(key)
+        return "" if missing(key) or key == "" else self.name(key)
 
     def _clash(self, one: Record, other: Record) -> str:
         place = ", ".join(f"{name} {one[name]}" for name in (*self.rows, *self.columns))
@@ -244,7 +225,7 @@ class Layout:
         return f"two rows of the frame are for the same cell ({place}). {advice}".strip()
 
     def _estimates(self, records: Mapping[Any, Record]) -> dict[Any, Cell]:
-        cells = {key: self._write.estimate(record) for key, record in records.items()}
+        cells = {key: self.estimate(record) for key, record in records.items()}
         if self.best is None:
             return cells
         about = self._about_rivals(list(records.values()))
@@ -281,13 +262,10 @@ class Layout:
 
 
 def _ordered(frame: pd.DataFrame, names: Sequence[str], *, together: bool) -> pd.DataFrame:
-    """Leaves the order of appearance, unless a column is categorical.
+    """Sorts rows by all of these columns if one of them is categorical, else not at all.
 
-    Args:
-        frame: The frame.
-        names: Columns. If one of them is categorical, rows are sorted by all of them: by
-            their categories, or by when each value appeared.
-        together: Whether rows with equal values of the first column stand together in any case.
+    What is sorted by is the categories, or when each value appeared. If asked, rows with equal
+    values of the first column stand together in any case.
     """
     kinds = [isinstance(frame[name].dtype, pd.CategoricalDtype) for name in names]
     codes = {

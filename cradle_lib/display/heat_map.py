@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from cradle_lib.display.cells import address
+from cradle_lib.display.cells import address, in_order
 from cradle_lib.display.theme import DESKTOP, FAINT, INK, PALETTE, RAMP, theme
 from cradle_lib.errors import BookError
 
@@ -38,12 +38,7 @@ def heat_map(frame: pd.DataFrame, *, rows: str, columns: str, value: str = "valu
         raise BookError(f"the frame has no column {', '.join(map(repr, sorted(absent)))}")
     if frame.duplicated([rows, columns]).any():
         raise BookError(f"a pair of {rows} and {columns} occurs twice: sum its counts before")
-    order = [
-        list(found.cat.categories)
-        if isinstance(found.dtype, pd.CategoricalDtype)
-        else list(found.unique())
-        for found in (frame[rows], frame[columns])
-    ]
+    order = [in_order(frame[name]) for name in (rows, columns)]
     counts = frame.pivot(index=rows, columns=columns, values=value)
     counts = counts.reindex(index=order[0], columns=order[1]).fillna(0.0)
     sums = counts.sum(axis=1)

@@ -23,16 +23,7 @@ _POINT: Final = re.compile(rb"[ML] (\S+) (\S+)")
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """One part.
-
-    Attributes:
-        link: Where it leads, escaped for HTML.
-        title: What it is, escaped.
-        left: Its place in percent of the picture, like all that follow.
-        top: Its upper edge.
-        width: How wide it is.
-        height: How high it is.
-    """
+    """One part: where it leads and what it is, escaped for HTML, and its place in percent."""
 
     link: str
     title: str
@@ -43,18 +34,8 @@ class Spot:
 
 
 def take_spots(svg: bytes) -> tuple[bytes, tuple[Spot, ...]]:
-    """Takes the shapes with a ``url`` out of a drawing.
-
-    Args:
-        svg: What matplotlib wrote.
-
-    Returns:
-        The drawing without them, and what they were; their ``gid`` is the title.
-    """
-    size = _SIZE.search(svg)
-    if size is None:
-        return svg, ()
-    width, height = map(float, size.groups())
+    """Takes the shapes with a ``url`` out of what matplotlib wrote; their ``gid`` is the title."""
+    width, height = map(float, _SIZE.findall(svg)[0])
     found = []
     for title, link, path in _LINKED.findall(svg):
         xs, ys = zip(*_POINT.findall(path), strict=True)
@@ -67,17 +48,10 @@ def take_spots(svg: bytes) -> tuple[bytes, tuple[Spot, ...]]:
 
 
 def over(images: str, spots: Sequence[Spot]) -> str:
-    """Puts links over a picture.
+    """Puts links over the markup of a picture.
 
     A heat map has hundreds: the Tab key stops at one of them, and from there arrow keys go to the
     others (``book.js``).
-
-    Args:
-        images: Markup of the picture.
-        spots: Its parts that lead somewhere.
-
-    Returns:
-        The markup of both; the images alone if there are no spots.
     """
     if not spots:
         return images

@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final, Literal
 
 import pandas as pd
 
 from cradle_lib.display import export
-from cradle_lib.display.cells import STATED_MARK, clean
+from cradle_lib.display.cells import STATED_MARK, Format, clean
 from cradle_lib.display.grid import Grid, Layout
-from cradle_lib.display.units import Format
 from cradle_lib.errors import BookError
 
 Names = str | Sequence[str]
@@ -49,15 +47,12 @@ class Table:
         return self.to_latex()
 
     def _repr_html_(self) -> str:
-        return export.to_html(self.grid, self.caption, self.notes, self._links)
-
-    @cached_property
-    def _links(self) -> str:
         files = (
             ("CSV", f"{self.name}.csv", "text/csv", self.to_csv()),
             ("LaTeX", f"{self.name}.tex", "application/x-tex", self.to_latex()),
         )
-        return export.links(self.caption, files)
+        links = export.links(self.caption, files)
+        return export.to_html(self.grid, self.caption, self.notes, links)
 
     def __repr__(self) -> str:
         """The table in plain text, for a terminal."""

@@ -157,10 +157,7 @@ class Picture:
     @property
     def _size(self) -> str:
         """Width and height, so that a page knows its layout before it has drawn the picture."""
-        found = re.search(rb'width="([\d.]+)pt" height="([\d.]+)pt"', self.light)
-        if found is None:
-            return ""
-        width, height = (round(float(points) * _PIXELS) for points in found.groups())
+        width, height = map(round, _pixels(self.light))
         return f'width="{width}" height="{height}" '
 
     def __repr__(self) -> str:
@@ -204,7 +201,7 @@ def show_figure(
             figure.set_layout_engine("constrained")
         with theme():
             svg, spots = take_spots(_svg(figure))
-        width = float(re.search(rb'width="([\d.]+)pt"', svg)[1]) * _PIXELS  # type: ignore[index]
+        width, _ = _pixels(svg)
         wide = width > (WIDTH + 3 * _PAD) * 96
         _check_sizes(figure, 1 if wide else min(1, _PHONE / width))
     finally:
@@ -230,6 +227,12 @@ def _svg(figure: Figure) -> bytes:
         metadata={"Date": None, "Creator": None},
     )
     return re.sub(rb"[ \t]+\n", b"\n", buffer.getvalue())
+
+
+def _pixels(svg: bytes) -> tuple[float, float]:
+    """Width and height of a drawing in pixels of CSS."""
+    [(width, height)] = re.findall(rb'<svg [^>]*width="([\d.]+)pt" height="([\d.]+)pt"', svg)
+    return float(width) * _PIXELS, float(height) * _PIXELS
 
 
 def _check_sizes(figure: Figure, scale: float) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 from urllib.parse import quote
 
 import pandas as pd
@@ -19,8 +19,6 @@ TERMS: Final = (
     *("scenario", "timing", "among"),
 )
 _SAME_TERM: Final = {"gold_type": "gold", "tagged_type": "tagged"}
-# What need not be said.
-_DEFAULTS: Final = {"pairing": "one-to-one"}
 
 
 def link_to_turns(
@@ -53,7 +51,8 @@ def link_to_turns(
     for name in terms:
         if name not in TERMS:
             raise BookError(f"the explorer has no filter {name!r}. It has: {', '.join(TERMS)}")
-    said = [(k, v) for k, v in terms.items() if _DEFAULTS.get(k) != v]
+    # What is usual need not be said.
+    said = [(k, v) for k, v in terms.items() if (k, v) != ("pairing", "one-to-one")]
     parts = [f"d={_written(dialogue)}"] if dialogue is not None else []
     parts += [f"t={turn + 1}"] if turn is not None else []
     parts += ["m=" + ",".join(map(_written, systems))] if systems else []
@@ -77,29 +76,27 @@ def with_links(
     Returns:
         A copy of the frame with the column; it is missing where a row has no system.
     """
-    links: list[Any] = [_of(record, page, terms) for record in frame.to_dict("records")]
+    links: list[str | None] = []
+    for record in frame.to_dict("records"):
+        if missing(record.get("system")):
+            links.append(None)
+            continue
+        own = {
+            _SAME_TERM.get(column, column): str(record[column])
+            for column in (*TERMS, *_SAME_TERM)
+            if not missing(record.get(column))
+        }
+        dialogue, turn = record.get("dialogue"), record.get("turn")
+        links.append(
+            link_to_turns(
+                [str(record["system"])],
+                dialogue=None if missing(dialogue) else str(dialogue),
+                turn=None if missing(turn) else int(turn),
+                page=page,
+                **{**own, **terms},
+            )
+        )
     return frame.assign(link=links)
-
-
-def _of(
-    record: Mapping[Any, Any], page: str, shared: Mapping[str, str | Sequence[str]]
-) -> str | None:
-    if missing(record.get("system")):
-        return None
-    terms: dict[str, str | Sequence[str]] = {}
-    for column in (*TERMS, *_SAME_TERM):
-        value = record.get(column)
-        if not missing(value):
-            terms[_SAME_TERM.get(column, column)] = str(value)
-    dialogue: Any = record.get("dialogue")
-    turn: Any = record.get("turn")
-    return link_to_turns(
-        [str(record["system"])],
-        dialogue=None if missing(dialogue) else str(dialogue),
-        turn=None if missing(turn) else int(turn),
-        page=page,
-        **{**terms, **shared},
-    )
 
 
 def _written(text: str | Sequence[str]) -> str:

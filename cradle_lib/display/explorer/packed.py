@@ -43,10 +43,6 @@ def script(name: str, data: Any) -> str:
 def core(corpus: Corpus, runs: Sequence[Predictions]) -> dict[str, Any]:
     """Gathers everything but words.
 
-    Args:
-        corpus: All dialogues.
-        runs: Runs over it or over parts of it.
-
     Returns:
         ``cells``, ``categories``, ``kinds`` and ``outcomes`` (what codes stand for);
         ``dialogues`` (ids), ``rows`` (how many rows each has), ``speakers`` (of each row: 0 for
@@ -74,26 +70,15 @@ def core(corpus: Corpus, runs: Sequence[Predictions]) -> dict[str, Any]:
 
 
 def texts(corpus: Corpus, part: int) -> list[list[list[str]]]:
-    """Gathers what is said in some dialogues.
+    """Gathers what is said in dialogues ``part * PART`` and those after it.
 
-    Args:
-        corpus: All dialogues.
-        part: Which file it is, from 0: dialogues ``part * PART`` and those after it.
-
-    Returns:
-        For each dialogue and each of its utterances one text, or two if a model was shown other
-        words: see :func:`.harmless`.
+    Each utterance has one text, or two if a model was shown other words: see :func:`.harmless`.
     """
     return [_said(dialogue) for dialogue in corpus.dialogues[part * PART : (part + 1) * PART]]
 
 
 def answers(corpus: Corpus, run: Predictions, *, words: bool) -> dict[str, Any]:
-    """Gathers what a system wrote.
-
-    Args:
-        corpus: All dialogues.
-        run: A run over it or over a part of it.
-        words: Whether its raw answers are given: they may quote a dialogue.
+    """Gathers what a system wrote; its words only if asked for, since they may quote a dialogue.
 
     Returns:
         ``answers`` (each once) and ``index`` (which one it is, for each user turn of the corpus;
