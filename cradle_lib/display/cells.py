@@ -56,16 +56,10 @@ _SMALLEST_P: Final = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell as a reader sees it.
+    """One cell as a reader sees it: plain text on one line, and an interval in small type.
 
-    Attributes:
-        text: Plain text on one line.
-        interval: What stands beside it in small type.
-        number: Whether it is a number, to be set flush right.
-        published: Whether it is the paper's.
-        derived: Whether it only follows from what is the paper's.
-        best: Whether it is marked as the best of its contest.
-        link: Address of what it counts, if it has one.
+    A number is set flush right. What is published is the paper's, what is derived only follows from
+    it, and the best is that of its contest. The link is the address of what the cell counts.
     """
 
     text: str

@@ -71,9 +71,12 @@ class Grid:
 
 @dataclass(frozen=True)
 class Layout(Writer):
-    """How a frame becomes a grid; the attributes are the arguments of :func:`.show`."""
+    """How a frame becomes a grid; the attributes are the arguments of :func:`.show`.
 
-    group: str | None
+    The group is one column or none.
+    """
+
+    group: tuple[str, ...]
     best: str | None
     published: Literal["rows", "columns"] | None
     links: Mapping[str, str]
@@ -99,7 +102,7 @@ class Layout(Writer):
         return made
 
     def _check(self, frame: pd.DataFrame) -> None:
-        for name in (*self.rows, *self.columns, self.group, self.best, *self.links.values()):
+        for name in (*self.rows, *self.columns, *self.group, self.best, *self.links.values()):
             if name is not None and name not in frame.columns:
                 there = ", ".join(map(str, frame.columns))
                 raise BookError(f"the frame has no column {name!r}. It has: {there}")
@@ -115,7 +118,7 @@ class Layout(Writer):
             raise BookError("`columns` needs `rows`: the columns that name a row of the table")
         if self.best is not None and self.best not in (*self.rows, *self.columns):
             raise BookError(f"`best` is {self.best!r}, which is none of `rows` and `columns`")
-        if self.transpose and self.group is not None:
+        if self.transpose and self.group:
             raise BookError("a transposed table has no room for group headings: leave `group` out")
 
     def _listed(self, frame: pd.DataFrame) -> Grid:
@@ -125,10 +128,9 @@ class Layout(Writer):
             {*ESTIMATE[1:], *STATED[1:], STATED_DIGITS, *DERIVED, *_ABOUT} if estimate else set()
         )
         hidden |= set(self.links.values())
-        kept = [c for c in frame.columns if c not in {*self.rows, *hidden, self.group}]
+        kept = [c for c in frame.columns if c not in {*self.rows, *hidden, *self.group}]
         order = [*self.rows, *kept]
-        group = () if self.group is None else (self.group,)
-        records = _ordered(frame, group, together=True).to_dict("records")
+        records = _ordered(frame, self.group, together=True).to_dict("records")
         estimates = self._estimates(dict(enumerate(records))) if estimate else {}
         write = {name: self.column(frame[name], name) for name in order}
 
@@ -144,7 +146,7 @@ class Layout(Writer):
         return Grid(
             [(self.title(name),) for name in order],
             [list(cells(index, record)) for index, record in enumerate(records)],
-            [self._grouped(record.get(self.group)) for record in records],
+            [self._grouped(*(record[name] for name in self.group)) for record in records],
         )
 
     def _link(self, record: Record, name: str) -> str:
@@ -154,7 +156,7 @@ class Layout(Writer):
 
     def _pivoted(self, frame: pd.DataFrame) -> Grid:
         """Each row of the frame is one cell of the table."""
-        by_row = [self.group, *self.rows] if self.group is not None else [*self.rows]
+        by_row = (*self.group, *self.rows)
         records: dict[tuple[Key, Key], Record] = {}
         every = (_keys(frame, names) for names in (by_row, self.columns))
         for row, column, record in zip(*every, frame.to_dict("records"), strict=True):
@@ -165,7 +167,7 @@ class Layout(Writer):
         stated = {key: self.cited(record) for key, record in records.items()}
         keys = [
             list(dict.fromkeys(_keys(_ordered(frame, names, together=together), names)))
-            for names, together in ((by_row, self.group is not None), (self.columns, False))
+            for names, together in ((by_row, bool(self.group)), (self.columns, False))
         ]
         along = ("rows", "columns").index(
             self.published or ("columns" if len(keys[1]) == 1 else "rows")
@@ -190,7 +192,7 @@ class Layout(Writer):
         blank = ("",) * (len(self.columns) - 1)
         rows, groups = [], []
         for row, paper in lines(0):
-            names = row[len(by_row) - len(self.rows) :]
+            above, names = row[: len(self.group)], row[len(self.group) :]
             first, *rest = (
                 replace(write(name), link=self._link(about[row], column))
                 for write, column, name in zip(stubs, self.rows, names, strict=True)
@@ -202,7 +204,7 @@ class Layout(Writer):
                 cells = stated if paper or beside else measured
                 rest.append(cells.get((row, column), Cell(MISSING, number=True)))
             rows.append([first, *rest])
-            groups.append(self._grouped(row[0]) if self.group is not None else "")
+            groups.append(self._grouped(*above))
         heads = [(*blank, self.title(name)) for name in self.rows]
         return Grid([*heads, *(self._head(key, paper) for key, paper in across)], rows, groups)
 
@@ -210,7 +212,7 @@ class Layout(Writer):
         *outer, last = (self.name(part) for part in key)
         return (*outer, f"{last}: {self.stated}" if paper else last)
 
-    def _grouped(self, key: Any) -> str:
+    def _grouped(self, key: Any = "") -> str:
         return "" if missing(key) or key == "" else self.name(key)
 
     def _clash(self, one: Record, other: Record) -> str:
@@ -229,7 +231,7 @@ class Layout(Writer):
         if self.best is None:
             return cells
         about = self._about_rivals(list(records.values()))
-        alike = [c for c in (*self.rows, *self.columns, self.group) if c not in (None, *about)]
+        alike = [c for c in (*self.rows, *self.columns, *self.group) if c not in about]
         contests: dict[Key, list[Any]] = {}
         aside: set[Key] = set()
         for key, record in records.items():
@@ -253,10 +255,9 @@ class Layout(Writer):
         found = {self.best}
         for name in self.rows[1:] if self.best in self.rows[:1] else ():
             said: dict[Key, Any] = {}
-            if all(
-                _equal(said.setdefault((r[self.best], r.get(self.group)), r[name]), r[name])
-                for r in records
-            ):
+            owners = (tuple(r[key] for key in (self.best, *self.group)) for r in records)
+            pairs = zip(owners, (r[name] for r in records), strict=True)
+            if all(_equal(said.setdefault(owner, content), content) for owner, content in pairs):
                 found.add(name)
         return found
 
@@ -268,17 +269,13 @@ def _ordered(frame: pd.DataFrame, names: Sequence[str], *, together: bool) -> pd
     values of the first column stand together in any case.
     """
     kinds = [isinstance(frame[name].dtype, pd.CategoricalDtype) for name in names]
-    codes = {
-        str(place): frame[name].cat.codes
-        if kind
-        else pd.factorize(frame[name], use_na_sentinel=False)[0]
-        for place, (name, kind) in enumerate(zip(names, kinds, strict=True))
-        if any(kinds) or (together and place == 0)
-    }
-    if not codes:
-        return frame
-    order = pd.DataFrame({place: np.asarray(code) for place, code in codes.items()})
-    return frame.iloc[order.sort_values(list(codes), kind="stable").index]
+    by = names if any(kinds) else names[: int(together)]
+    codes = [
+        frame[name].cat.codes if kind else pd.factorize(frame[name], use_na_sentinel=False)[0]
+        for name, kind in zip(by, kinds, strict=False)
+    ]
+    # The last key sorts first.
+    return frame.iloc[np.lexsort(codes[::-1])] if codes else frame
 
 
 def _keys(frame: pd.DataFrame, names: Sequence[str]) -> list[Key]:

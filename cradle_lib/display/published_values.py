@@ -48,7 +48,6 @@ _UNITS: Final = {
     "labels": "number",
     "turns": "number",
 }
-_FIELD: Final = re.compile(r"\{(\w+)\}")
 
 
 def published_frame(pattern: str) -> pd.DataFrame:
@@ -68,14 +67,10 @@ def published_frame(pattern: str) -> pd.DataFrame:
     Raises:
         BookError: If the form has no name in braces, or no key has this form.
     """
-    names = _FIELD.findall(pattern)
-    if not names:
+    fields = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^.]+)", re.escape(pattern))
+    whole = re.compile(".+".join(fields.rsplit("[^.]+", 1)))
+    if not whole.groups:
         raise BookError(f"{pattern!r} names no column in braces, as in 'corpus.{{quantity}}'")
-    parts = _FIELD.split(pattern)[::2]
-    fields = [rf"(?P<{name}>[^.]+)" for name in names[:-1]]
-    fields += [rf"(?P<{name}>.+)" for name in names[-1:]] + [""]
-    form = "".join(re.escape(part) + field for part, field in zip(parts, fields, strict=True))
-    whole = re.compile(form)
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for key, entry in published_table().items():
         end = next((end for end in ("_low", "_high") if key.endswith(end)), "")
@@ -84,8 +79,8 @@ def published_frame(pattern: str) -> pd.DataFrame:
         unit = _UNITS.get(entry.unit, "count")
         value = entry.value / 100 if entry.unit in ("percent", "points") else entry.value
         row = rows.setdefault(
-            tuple(found[name] for name in names),
-            {name: found[name] for name in names}
+            found.groups(),
+            found.groupdict()
             | dict.fromkeys(STATED, math.nan)
             | {STATED_DIGITS: 0, "unit": unit, "where": entry.where, "note": entry.note},
         )

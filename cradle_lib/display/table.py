@@ -137,7 +137,7 @@ def show(
     layout = Layout(
         rows=_tuple(rows),
         columns=_tuple(columns),
-        group=group,
+        group=() if group is None else (group,),
         best=best,
         unit=unit,
         digits=digits,

@@ -110,16 +110,10 @@ def theme() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Picture:
-    """A finished figure.
+    """A finished figure: SVG for light and for dark pages, and what :func:`show_figure` was told.
 
-    Attributes:
-        light: SVG for light pages.
-        dark: SVG for dark pages.
-        alt: What a reader who can't see it needs to know.
-        caption: What everybody reads under it.
-        wide: Whether it scrolls sideways on a phone instead of shrinking.
-        csv: The data behind it, if it comes with them.
-        spots: Its parts that lead somewhere.
+    A wide one scrolls sideways on a phone instead of shrinking. The CSV is the data behind it, if
+    it comes with them.
     """
 
     light: bytes
@@ -127,8 +121,8 @@ class Picture:
     alt: str
     caption: str
     wide: bool
-    csv: str | None = None
-    spots: tuple[Spot, ...] = ()
+    csv: str | None
+    spots: tuple[Spot, ...]
 
     def _repr_html_(self) -> str:
         images = "".join(

@@ -34,7 +34,7 @@ def write_site(folder: Path, explorer: Explorer, frame: str | None = None) -> st
         f"{explorer.folder}/{name}": content for name, content in explorer.files.items()
     }
     written["sections/explore.html"] = written["sections/explore.html"].replace(
-        "{explorer}", explorer.to_html()
+        "{explorer}", explorer._repr_html_()
     )
     for name, content in written.items():
         path = folder / name

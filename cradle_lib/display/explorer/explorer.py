@@ -76,24 +76,17 @@ class Explorer:
             digest.update(f"{name}\0{content}\0".encode())
         return f"{FOLDER}/{digest.hexdigest()[:12]}"
 
-    def to_html(self, top: str = "../") -> str:
-        """Writes the markup of the page; it holds no text of a dialogue.
-
-        Args:
-            top: The way from the page to the top of the site.
-        """
+    def _repr_html_(self) -> str:
+        """The markup of the page; it holds no text of a dialogue."""
         kind = "own" if self.corpus.synthetic else "foreign" if self.text else "absent"
         return Template(_read("explorer.html")).substitute(
-            folder=f"{top}{self.folder}/",
-            help=f"{top}help.html",
+            folder=f"../{self.folder}/",
+            help="../help.html",
             gold=html.escape(self.gold),
             text="yes" if self.text else "no",
             part=packed.PART,
             notice=f'<p class="notice" role="note">{_TEXT[kind]}</p>' if _TEXT[kind] else "",
         )
-
-    def _repr_html_(self) -> str:
-        return self.to_html()
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
         data = {"text/html": self._repr_html_(), "text/plain": repr(self)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 import pandas as pd
@@ -76,7 +76,7 @@ def with_links(
     Returns:
         A copy of the frame with the column; it is missing where a row has no system.
     """
-    links: list[str | None] = []
+    links: list[Any] = []
     for record in frame.to_dict("records"):
         if missing(record.get("system")):
             links.append(None)
@@ -86,7 +86,8 @@ def with_links(
             for column in (*TERMS, *_SAME_TERM)
             if not missing(record.get(column))
         }
-        dialogue, turn = record.get("dialogue"), record.get("turn")
+        dialogue: Any = record.get("dialogue")
+        turn: Any = record.get("turn")
         links.append(
             link_to_turns(
                 [str(record["system"])],

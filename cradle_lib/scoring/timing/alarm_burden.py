@@ -199,7 +199,7 @@ def _resampled(
     """Computes statistics of totals by the name of their tally, one after another on an axis."""
 
     def named(totals: Floats) -> dict[str, Floats]:
-        tally = dict(zip(tallies, np.moveaxis(totals, -1, 0), strict=True))
+        tally = dict(zip(map(str, tallies), np.moveaxis(totals, -1, 0), strict=True))
         return {"all": np.stack(statistics(tally), axis=-1)}
 
     return bootstrap(tallies.to_numpy(), named, draws=draws, seed=seed)["all"]

@@ -61,7 +61,8 @@ def decision_rows(rows: Rows, n: int, longest: int) -> NDArray[np.int32]:
 
 def positives(totals: Floats) -> Floats:
     """Counts the positive dialogues."""
-    return totals[..., :-3].sum(axis=-1) + totals[..., -2]
+    found: Floats = totals[..., :-3].sum(axis=-1) + totals[..., -2]
+    return found
 
 
 def erde(totals: Floats, o: float, false_alarm_cost: Floats) -> Floats:
