@@ -63,10 +63,12 @@ def alluvial(
             for step, ranks in zip(item[0], order, strict=True)
         ],
     )
+    last = []
     for path, _ in ranked:
-        if None in path and any(step is not None for step in path[path.index(None) :]):
+        taken = [step for step in path if step is not None]
+        if not taken or path[: len(taken)] != tuple(taken):
             raise BookError(f"the path {path} comes back after it has left, or has no first step")
-    last = [next(step for step in reversed(path) if step is not None) for path, _ in ranked]
+        last.append(taken[-1])
     ends = list(dict.fromkeys(last))
     chosen = {end: PALETTE[i % len(PALETTE)] for i, end in enumerate(ends)} | dict(colours or {})
     # Room is left for the gaps of the fullest stage.

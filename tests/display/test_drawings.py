@@ -163,6 +163,7 @@ def test_blocks_of_a_stage_do_not_overlap_and_stay_inside() -> None:
         (PATHS.assign(value=0), "needs two stages and a path"),
         (pd.DataFrame([("a", None, "b", 1)], columns=[*STAGES, "value"]), "comes back after"),
         (pd.DataFrame([(None, "a", "b", 1)], columns=[*STAGES, "value"]), "has no first step"),
+        (pd.DataFrame([(None, "", None, 1)], columns=[*STAGES, "value"]), "has no first step"),
     ],
 )
 def test_what_does_not_flow_is_refused(frame: pd.DataFrame, message: str) -> None:
