@@ -132,8 +132,8 @@ def show(
     if not clean(caption):
         raise BookError("a table needs a caption: one sentence that says what it shows")
     data = _without_index(frame)
-    if not len(data.columns):
-        raise BookError(f"nothing to show under {caption!r}: the frame has no columns")
+    if not {*data.columns} - {group, *(links or {}).values()}:
+        raise BookError(f"nothing to show under {caption!r}: the frame has no columns with cells")
     layout = Layout(
         rows=_tuple(rows),
         columns=_tuple(columns),

@@ -446,8 +446,9 @@ def test_what_can_not_be_shown_is_refused(
 def test_text_among_numbers_is_refused(scores: pd.DataFrame) -> None:
     with pytest.raises(BookError, match="column 'low' holds object, where numbers belong"):
         show(scores.assign(low=pd.Series(["n/a", 0.1] * 4, dtype=object)[:7]), "c")
-    with pytest.raises(BookError, match="has no columns"):
-        show(pd.DataFrame(), "c")
+    for frame, group in ((pd.DataFrame(), None), (scores[["over"]], "over")):
+        with pytest.raises(BookError, match="under 'c': the frame has no columns"):
+            show(frame, "c", group=group)
 
 
 def test_signatures_in_the_attributes_are_told() -> None:
