@@ -15,7 +15,6 @@ import math
 import re
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final
 
 import pandas as pd
@@ -40,16 +39,14 @@ Record = Mapping[Hashable, Any]
 #: A unit of :data:`UNITS`, a format string such as ``{:.3g}``, or a function.
 Format = str | Callable[[float], str]
 #: For each unit: what a number is multiplied by, its sign option, and its usual decimals.
-UNITS: Final[Mapping[str, tuple[float, str, int]]] = MappingProxyType(
-    {
-        "share": (100, "", 1),
-        "points": (100, "+", 1),
-        "count": (1, "", 0),
-        "number": (1, "", 2),
-        "dollars": (1, "", 2),
-        "p": (1, "", 3),
-    }
-)
+UNITS: Final = {
+    "share": (100, "", 1),
+    "points": (100, "+", 1),
+    "count": (1, "", 0),
+    "number": (1, "", 2),
+    "dollars": (1, "", 2),
+    "p": (1, "", 3),
+}
 # Smaller p-values are not told apart.
 _SMALLEST_P: Final = 0.001
 

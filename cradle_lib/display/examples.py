@@ -55,15 +55,10 @@ TITLES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A few turns of one dialogue.
+    """A few turns of one dialogue: its position in the corpus, the first and last ``turn_id``.
 
-    Attributes:
-        title: What they show, in neutral words; it stands outside the closed part.
-        dialogue: Position of the dialogue in the corpus.
-        first: First ``turn_id`` shown.
-        last: Last ``turn_id`` shown.
-        turn: The turn that it is about, if it is about one.
-        systems: Names of the systems that it is about.
+    The title says in neutral words what they show; it stands outside the closed part. An excerpt
+    may be about one turn, and about systems by their names.
     """
 
     title: str
@@ -110,13 +105,14 @@ class Examples:
             if not turn.continues
         )
         place = f"dialogue {dialogue.id}, turns {excerpt.first + 1} to {excerpt.last + 1}"
+        about = "" if excerpt.turn is None else f", turn {excerpt.turn + 1},"
         link = link_to_turns(excerpt.systems, dialogue=dialogue.id, turn=excerpt.turn)
         return (
             f'<details class="cradle-example"><summary>{html.escape(excerpt.title)} '
             f"({html.escape(place)})</summary><p><small>{html.escape(origin)}</small></p>"
             f'<ol class="cradle-turns" start="{excerpt.first + 1}">{turns}</ol></details>'
             f'<p class="cradle-case"><a href="{html.escape(link)}">Dialogue '
-            f"{html.escape(dialogue.id)}{_numbered(excerpt.turn)} in the explorer</a></p>"
+            f"{html.escape(dialogue.id)}{about} in the explorer</a></p>"
         )
 
     def _turn(self, dialogue: Dialogue, turn: Turn) -> str:
@@ -211,10 +207,6 @@ def first_turns(corpus: Corpus, runs: Sequence[Predictions], *, dialogues: int) 
     return Examples(corpus, tuple(excerpts), tuple(runs))
 
 
-def _numbered(turn: int | None) -> str:
-    return "" if turn is None else f", turn {turn + 1},"
-
-
 def _given_before(dialogue: Dialogue, turn: Turn) -> str:
     """Says which labels the dialogue has had: one is given once, however often it is said."""
     first: dict[str, int] = {}
@@ -234,7 +226,10 @@ def _tags(run: Predictions, dialogue: Dialogue, turn: Turn) -> str:
     if outcome is not Outcome.OK:
         # The raw answer stays in the journal: nobody has read what a model made up.
         return f"{name}: no tag, its answer was {outcome}"
-    marks = [_marked_tag(*mark) for mark in marked(turn.mask, int(run.masks[row]))]
+    marks = [
+        f'<span class="cradle-tag {mark.replace("_", "-")}"><code>{label}</code> {told}</span>'
+        for label, mark, told in marked(turn.mask, int(run.masks[row]))
+    ]
     return f"{name}: {', '.join(marks) or _plain(0)}"
 
 
@@ -248,8 +243,3 @@ def _row(run: Predictions, dialogue: Dialogue, turn: Turn) -> int | None:
 
 def _plain(mask: int) -> str:
     return ", ".join(f"<code>{label}</code>" for label in labels_of(mask) or (NONE,))
-
-
-def _marked_tag(label: str, mark: str, told: str) -> str:
-    css = mark.replace("_", "-")
-    return f'<span class="cradle-tag {css}"><code>{label}</code> {html.escape(told)}</span>'

@@ -49,7 +49,6 @@ _RATIOS: Final = {
     "repeats_per_alarm": ("repeats", "alarms", 1.0),
 }
 _SHARES: Final = ("quiet_flagged", "gold_flagged")
-PREVALENCES: Final = (0.1, 0.01, 0.001)
 
 
 def alarm_burden(
@@ -104,7 +103,7 @@ def alarm_burden(
 
 def projected_precision(
     predictions: Predictions,
-    prevalences: Sequence[float] = PREVALENCES,
+    prevalences: Sequence[float] = (0.1, 0.01, 0.001),
     *,
     conventions: Conventions | None = None,
     draws: int = DRAWS,
