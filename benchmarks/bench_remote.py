@@ -93,6 +93,11 @@ class _Service(asyncio.Protocol):
             end = self._head.find(b"\r\n\r\n")
             if end < 0:
                 return
+            if self._head.startswith(b"GET "):
+                # Of its models a service of this kind has no list.
+                self._transport.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+                self._seen, self._head = 0, b""
+                return
             place = self._head.lower().index(b"content-length:") + len(b"content-length:")
             self._need = end + 4 + int(self._head[place:].split(b"\r\n", 1)[0])
         if self._seen >= self._need:
