@@ -8,7 +8,10 @@ that the command line can print it as it stands, without a traceback.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 #: Most characters of a message; a file's content that it quotes can have any number.
 LONGEST: Final = 2_000
@@ -18,11 +21,24 @@ class CradleError(Exception):
     """Base of all errors that the library raises on purpose.
 
     Args:
-        message: What happened; it is kept as :func:`printable` gives it.
+        problem: What was found and what was expected.
+        path: The file, if there is one.
+        row: Zero-based row of the table, if the problem is in one.
+        hint: What to do next.
+
+    The message is kept as :func:`printable` gives it.
     """
 
-    def __init__(self, message: str = "") -> None:
-        super().__init__(printable(message))
+    def __init__(
+        self,
+        problem: str = "",
+        *,
+        path: str | Path | None = None,
+        row: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.problem, self.path, self.row, self.hint = problem, path, row, hint
+        super().__init__(printable(compose(problem, path=path, row=row, hint=hint)))
 
 
 class LabelError(CradleError, ValueError):
@@ -30,25 +46,7 @@ class LabelError(CradleError, ValueError):
 
 
 class CorpusError(CradleError, ValueError):
-    """A corpus file that can't be read as the release's format.
-
-    Args:
-        problem: What was found and what was expected.
-        path: The file, if there is one.
-        row: Zero-based row of the table, if the problem is in one.
-        hint: What to do next.
-    """
-
-    def __init__(
-        self,
-        problem: str,
-        *,
-        path: str | Path | None = None,
-        row: int | None = None,
-        hint: str | None = None,
-    ) -> None:
-        self.problem, self.path, self.row, self.hint = problem, path, row, hint
-        super().__init__(compose(problem, path=path, row=row, hint=hint))
+    """A corpus file that can't be read as the release's format."""
 
 
 class PromptError(CradleError, ValueError):
@@ -110,37 +108,27 @@ def compose(
     row: int | None = None,
     hint: str | None = None,
 ) -> str:
-    """Joins place, problem and advice into one message.
-
-    Args:
-        problem: What was found and what was expected.
-        path: The file, if there is one.
-        row: Zero-based row of the table, if the problem is in one.
-        hint: What to do next.
-
-    Returns:
-        ``path, row N: problem. hint``, without the parts that are missing.
-    """
-    place = ", ".join(
-        part
-        for part in (str(path) if path else "", f"row {row}" if row is not None else "")
-        if part
-    )
+    """Joins place, problem and advice: ``path, row N: problem. hint``, without what is missing."""
+    place = str(path or "")
+    if row is not None:
+        place += f", row {row}" if place else f"row {row}"
     message = f"{place}: {problem}" if place else problem
     return f"{message.rstrip('.')}. {hint}" if hint else message
+
+
+def first_fault(error: ValidationError) -> str:
+    """Says where a document departs from its model, and how; a missing field has no content."""
+    first = error.errors()[0]
+    found = "" if first["type"] == "missing" else f", found {first['input']!r:.80}"
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}{found}"
 
 
 def printable(text: str, most: int = LONGEST) -> str:
     """Makes text fit for a terminal and a page: nothing in it steers either of them.
 
-    Args:
-        text: Any text, perhaps with what a file or a service said.
-        most: Characters to keep.
-
-    Returns:
-        The text; line breaks and tabs are kept, other characters that show nothing (escapes of a
-        terminal, marks that turn text round, halves of broken characters) are written as Python
-        writes them, and the middle of a long text is left out.
+    Line breaks and tabs are kept, other characters that show nothing (escapes of a terminal, marks
+    that turn text round, halves of broken characters) are written as Python writes them. Of a
+    longer text the middle is left out.
     """
     if len(text) > most:
         half = most // 2

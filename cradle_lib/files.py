@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from cradle_lib.errors import CradleError, compose
+from cradle_lib.errors import CradleError
 
 
 @contextmanager
@@ -35,21 +35,20 @@ def replacing(path: Path) -> Iterator[Path]:
     except OSError as error:
         problem = f"can't be written ({error.strerror or error})"
         hint = "Name another place, or make room for it there."
-        raise CradleError(compose(problem, path=path, hint=hint)) from None
+        raise CradleError(problem, path=path, hint=hint) from None
     finally:
         with suppress(OSError):
             part.unlink()
 
 
+def write_text(path: Path, text: str) -> None:
+    """Writes a text in UTF-8 as :func:`replacing` does: whole, or not at all."""
+    with replacing(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
 def read_bounded(path: Path, most: int) -> bytes:
-    """Reads a file that somebody else may have made.
-
-    Args:
-        path: The file.
-        most: The bytes that it may have.
-
-    Returns:
-        Its content.
+    """Reads a file of at most so many bytes that somebody else may have made.
 
     Raises:
         OSError: If it can't be read, is no ordinary file (a device or a pipe, which may have no
@@ -66,11 +65,7 @@ def read_bounded(path: Path, most: int) -> bytes:
 
 
 def require_ordinary(descriptor: int, path: Path) -> None:
-    """Refuses what is open and is no ordinary file.
-
-    Raises:
-        OSError: If it is a folder, a device or a pipe.
-    """
+    """Refuses, with an :class:`OSError`, what is open and is a folder, a device or a pipe."""
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))

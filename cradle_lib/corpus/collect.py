@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import Final
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from cradle_lib.corpus.dialogue import Corpus
-from cradle_lib.corpus.formats import COLUMNS, LARGEST, META, brief, not_utf8
+from cradle_lib.corpus.formats import COLUMNS, META, brief, read_text
 from cradle_lib.corpus.release import build_corpus, misspelt_speaker
 from cradle_lib.errors import CorpusError
-from cradle_lib.files import read_bounded, replacing
+from cradle_lib.files import replacing
 from cradle_lib.labels import format_mask
-
-_ENDINGS: Final = (".parquet", ".csv")
 
 
 def read_folder(folder: Path) -> Corpus:
@@ -44,17 +42,7 @@ def read_folder(folder: Path) -> Corpus:
         )
     dialogues = []
     for index, file in enumerate(files):
-        try:
-            text = read_bounded(file, LARGEST).decode("utf-8-sig")
-            lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-        except UnicodeDecodeError as error:
-            raise not_utf8(file, error) from None
-        except OSError as error:
-            raise CorpusError(
-                f"can't be read ({error.strerror})",
-                path=file,
-                hint="Each .txt in the folder must be a readable text file.",
-            ) from None
+        lines = read_text(file).replace("\r\n", "\n").replace("\r", "\n").split("\n")
         for number, line in enumerate(lines, start=1):
             if slip := misspelt_speaker(line):
                 raise CorpusError(
@@ -70,22 +58,10 @@ def read_folder(folder: Path) -> Corpus:
 
 
 def write_release(corpus: Corpus, path: Path) -> None:
-    """Writes a corpus in the release's format, to a temporary name first.
+    """Writes a corpus in the release's format, as :func:`save_table` does.
 
     Ids of the dialogues' own, and scenarios and timings that are known, become columns too.
-
-    Args:
-        corpus: What to write.
-        path: A ``.parquet`` or ``.csv`` file.
-
-    Raises:
-        CorpusError: If the ending is another one.
-        CradleError: If the file can't be written.
     """
-    if path.suffix not in _ENDINGS:
-        raise CorpusError(
-            f"unknown ending {path.suffix!r}, expected one of {', '.join(_ENDINGS)}", path=path
-        )
     rows = [
         (
             turn.turn_id,
@@ -100,9 +76,28 @@ def write_release(corpus: Corpus, path: Path) -> None:
         about = {"dialogue_id": [dialogue.id for dialogue in corpus], **about}
     for name, values in about.items():
         frame[name] = np.repeat(values, [len(dialogue.turns) for dialogue in corpus])
+    # Quotes around all texts: csv leaves out those of a text with a lone carriage return.
+    save_table(frame, path, csv.QUOTE_NONNUMERIC)
+
+
+def save_table(frame: pd.DataFrame, path: Path, quoting: Literal[0, 2] = csv.QUOTE_MINIMAL) -> None:
+    """Saves a table as its ending says, to a temporary name first.
+
+    Raises:
+        CorpusError: If the ending is neither ``.parquet`` nor ``.csv``.
+        CradleError: If the file can't be written.
+    """
+    check_ending(path)
     with replacing(path) as part:
         if path.suffix == ".parquet":
             frame.to_parquet(part, index=False, compression="zstd")
         else:
-            # Quotes around all texts: csv leaves out those of a text with a lone carriage return.
-            frame.to_csv(part, index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+            frame.to_csv(part, index=False, lineterminator="\n", quoting=quoting)
+
+
+def check_ending(path: Path) -> None:
+    """Refuses a name that no table can be saved under, before any work is done for it."""
+    if path.suffix not in (".parquet", ".csv"):
+        raise CorpusError(
+            f"unknown ending {path.suffix!r}", path=path, hint="Use .parquet or .csv."
+        )

@@ -14,7 +14,7 @@ from typing import Final
 from cradle_lib import paths
 from cradle_lib.corpus.release import read_release
 from cradle_lib.errors import CorpusError
-from cradle_lib.files import replacing
+from cradle_lib.files import replacing, write_text
 
 REPOSITORY: Final = "SungJoo/Cradle-Dialogue"
 # The Hub's names of the splits, by ours.
@@ -94,6 +94,5 @@ def fetch_release(folder: Path = paths.RELEASE, revision: str | None = None) -> 
             ),
         ) from None
     shutil.rmtree(folder / ".hub", ignore_errors=True)
-    with replacing(folder / _PIN) as part:
-        part.write_text(f"{commit}\n", encoding="utf-8")
+    write_text(folder / _PIN, f"{commit}\n")
     return commit

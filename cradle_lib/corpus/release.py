@@ -57,14 +57,9 @@ def misspelt_speaker(text: str) -> str | None:
     """Finds a speaker that is not spelt as one, so that the row would continue the one above.
 
     Case, width, blanks, invisible characters and the kind of colon are set aside: ``user:``,
-    ``User :``, a full-width colon or a zero-width space all read as a speaker.
-
-    Args:
-        text: What a row or a line holds.
-
-    Returns:
-        The start of the text up to the colon, as it stands there; ``None`` if there is none, or
-        it is exactly ``User:`` or ``Listener:``, perhaps after white space.
+    ``User :``, a full-width colon or a zero-width space all read as a speaker. Gives the start of
+    the text up to the colon, as it stands there; ``None`` if there is none, or it is exactly
+    ``User:`` or ``Listener:``, perhaps after white space.
     """
     if _SPEAKER.match(text):
         return None
@@ -105,32 +100,32 @@ def build_corpus(
         raise CorpusError(
             f"{brief(name)} can't be the name of a corpus", path=path, hint="Rename the file."
         )
+    about = about or {}
+    known: dict[str, list[str]] = {column: [] for column in ABOUT if column in about}
     dialogues: list[list[Turn]] = []
-    for row, (turn_id, text, cell) in enumerate(rows):
-        number = _turn_id(turn_id, path, row)
-        if number == 0:
-            dialogues.append([])
-        elif not dialogues:
-            raise CorpusError(
-                f"the first turn_id is {number}, expected 0", path=path, row=row, hint=_START
-            )
-        elif number != len(dialogues[-1]):
-            raise CorpusError(
-                f"turn_id is {number}, expected {len(dialogues[-1])} or 0 for a new dialogue",
-                path=path,
-                row=row,
-                hint="A row is missing, doubled or out of order.",
-            )
-        above = dialogues[-1][-1] if dialogues[-1] else None
-        dialogues[-1].append(_turn(row, number, text, cell, above, path))
+    row = 0
+    try:
+        for row, (turn_id, text, cell) in enumerate(rows):
+            number = _turn_id(turn_id, dialogues)
+            if number == 0:
+                dialogues.append([])
+            dialogues[-1].append(_turn(row, number, text, cell, dialogues[-1]))
+            for column, names in known.items():
+                _describe(column, about[column], row, row - number, names)
+    except (CorpusError, LabelError) as error:
+        raise CorpusError(error.problem, path=path, row=row, hint=error.hint) from None
     if not dialogues:
         raise CorpusError("there are no rows", path=path, hint="Fetch or export it again.")
-    known = {
-        column: _by_dialogue(column, about[column], dialogues, path)
-        for column in ABOUT
-        if about is not None and column in about
-    }
     ids = known.pop("dialogue_id", None)
+    seen: dict[str, int] = {}
+    for own, turns in zip(ids or (), dialogues, strict=False):
+        if seen.setdefault(own, turns[0].row) != turns[0].row:
+            raise CorpusError(
+                f"dialogue_id {own!r} is that of the dialogue from row {seen[own]} on too",
+                path=path,
+                row=turns[0].row,
+                hint="Give every dialogue an id of its own.",
+            )
     return Corpus(
         name=name,
         dialogues=tuple(
@@ -141,32 +136,33 @@ def build_corpus(
     )
 
 
-_START: Final = "Every dialogue starts at turn_id 0; is this the head of a longer file?"
-
-
-def _turn_id(value: Any, path: Path | None, row: int) -> int:
+def _turn_id(value: Any, dialogues: Sequence[Sequence[Turn]]) -> int:
     number = value
     if isinstance(value, str) and (found := re.fullmatch(r"\s*(\d{1,18})(\.0+)?\s*", value)):
         number = int(found[1])
     elif isinstance(value, float) and value.is_integer():
         number = int(value)
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+        raise CorpusError(f"turn_id is {brief(value)}, expected a whole number from 0")
+    if number and not dialogues:
         raise CorpusError(
-            f"turn_id is {brief(value)}, expected a whole number from 0", path=path, row=row
+            f"the first turn_id is {number}, expected 0",
+            hint="Every dialogue starts at turn_id 0; is this the head of a longer file?",
+        )
+    if number and number != len(dialogues[-1]):
+        raise CorpusError(
+            f"turn_id is {number}, expected {len(dialogues[-1])} or 0 for a new dialogue",
+            hint="A row is missing, doubled or out of order.",
         )
     return number
 
 
-def _turn(
-    row: int, turn_id: int, text: Any, cell: Any, above: Turn | None, path: Path | None
-) -> Turn:
+def _turn(row: int, turn_id: int, text: Any, cell: Any, above: Sequence[Turn]) -> Turn:
     if not isinstance(text, str):
-        raise CorpusError(f"text is {brief(text)}, expected text", path=path, row=row)
+        raise CorpusError(f"text is {brief(text)}, expected text")
     if len(text) > LONGEST_TEXT:
         raise CorpusError(
             f"the text has {len(text):,} characters, expected at most {LONGEST_TEXT:,}",
-            path=path,
-            row=row,
             hint="A turn this long is a damaged file: look for an unclosed quote.",
         )
     said = _SPEAKER.fullmatch(text)
@@ -177,74 +173,40 @@ def _turn(
     elif slip := misspelt_speaker(text):
         raise CorpusError(
             f"found {brief(slip)}, expected 'User:' or 'Listener:'",
-            path=path,
-            row=row,
             hint="Correct the row; as it is it would continue the turn above.",
         )
-    elif above is None:
+    elif not above:
         raise CorpusError(
             f"a dialogue starts with {brief(text)}, which names no speaker",
-            path=path,
-            row=row,
             hint="The first row of a dialogue starts with 'User:' or 'Listener:'.",
         )
     else:
-        speaker, words = above.speaker, text
-    return Turn(
-        row=row,
-        turn_id=turn_id,
-        speaker=speaker,
-        text=words.strip(),
-        mask=_mask(cell, path, row),
-        continues=said is None,
-    )
+        speaker, words = above[-1].speaker, text
+    return Turn(row, turn_id, speaker, words.strip(), _mask(cell), continues=said is None)
 
 
-def _mask(cell: Any, path: Path | None, row: int) -> int:
+def _mask(cell: Any) -> int:
     if cell is None or (isinstance(cell, float) and cell != cell):
         return 0
-    try:
-        if isinstance(cell, str):
-            return labels.parse(cell)
-        if isinstance(cell, Sequence) and all(isinstance(item, str) for item in cell):
-            return labels.parse(";".join(cell))
-    except LabelError as error:
-        raise CorpusError(str(error), path=path, row=row) from None
-    raise CorpusError(f"labels is {brief(cell)}, expected text", path=path, row=row)
+    if isinstance(cell, str):
+        return labels.parse(cell)
+    if isinstance(cell, Sequence) and all(isinstance(item, str) for item in cell):
+        return labels.parse(";".join(cell))
+    raise CorpusError(f"labels is {brief(cell)}, expected text")
 
 
-def _by_dialogue(
-    column: str, cells: Sequence[Any], dialogues: Sequence[Sequence[Turn]], path: Path | None
-) -> list[str]:
-    """Reads what is said about each dialogue: the same on all of its rows, ids only once."""
-    found: list[str] = []
-    seen: dict[str, int] = {}
-    for turns in dialogues:
-        first = turns[0].row
-        name = _name(column, cells[first], path, first)
-        for turn in turns[1:]:
-            if cells[turn.row] == cells[first]:
-                continue
-            if (here := _name(column, cells[turn.row], path, turn.row)) != name:
-                raise CorpusError(
-                    f"{column} is {here!r}, and {name!r} in row {first} of the same dialogue",
-                    path=path,
-                    row=turn.row,
-                    hint="A new dialogue starts at turn_id 0.",
-                )
-        if column == "dialogue_id" and name in seen:
-            raise CorpusError(
-                f"dialogue_id {name!r} is that of the dialogue from row {seen[name]} on too",
-                path=path,
-                row=first,
-                hint="Give every dialogue an id of its own.",
-            )
-        seen[name] = first
-        found.append(name)
-    return found
+def _describe(column: str, cells: Sequence[Any], row: int, first: int, names: list[str]) -> None:
+    """Reads what a row says about its dialogue, whose first row says the same."""
+    if row == first:
+        names.append(_name(column, cells[row]))
+    elif cells[row] != cells[first] and (here := _name(column, cells[row])) != names[-1]:
+        raise CorpusError(
+            f"{column} is {here!r}, and {names[-1]!r} in row {first} of the same dialogue",
+            hint="A new dialogue starts at turn_id 0.",
+        )
 
 
-def _name(column: str, value: Any, path: Path | None, row: int) -> str:
+def _name(column: str, value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -252,8 +214,6 @@ def _name(column: str, value: Any, path: Path | None, row: int) -> str:
     if not isinstance(value, str) or not value.strip():
         raise CorpusError(
             f"{column} is {brief(value)}, expected a name",
-            path=path,
-            row=row,
             hint=f"Fill it in on every row, or leave out the column {column}.",
         )
     name = value.strip()
@@ -263,6 +223,4 @@ def _name(column: str, value: Any, path: Path | None, row: int) -> str:
         problem = f"expected a name without {' '.join(markup)}"
     else:
         return name
-    raise CorpusError(
-        f"{column} is {brief(value)}, {problem}", path=path, row=row, hint="Rename it in the file."
-    )
+    raise CorpusError(f"{column} is {brief(value)}, {problem}", hint="Rename it in the file.")

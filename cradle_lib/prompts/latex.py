@@ -16,7 +16,7 @@ from typing import Final
 
 from cradle_lib import paths
 from cradle_lib.errors import PromptError
-from cradle_lib.files import replacing
+from cradle_lib.files import write_text
 from cradle_lib.prompts.template import (
     DETECTION_SLOTS,
     INDEX,
@@ -96,15 +96,11 @@ def import_latex(folder: Path, name: str = "paper") -> list[Path]:
 
 
 def plain_text(latex: str) -> str:
-    r"""Takes the LaTeX out of a prompt.
+    r"""Takes the LaTeX out of a prompt file, or out of a ``filecontents*`` environment.
 
-    Args:
-        latex: The content of a prompt file or of a ``filecontents*`` environment.
-
-    Returns:
-        The text. The banner of ``filecontents*`` and wrapping environments go. Text that
-        was verbatim stays as it is; in escaped text (``\_`` and the like) escapes, styles
-        and symbols become plain characters, bold becomes ``**bold**``.
+    The banner of ``filecontents*`` and wrapping environments go. Text that was verbatim stays as
+    it is; in escaped text (``\_`` and the like) escapes, styles and symbols become plain
+    characters, bold becomes ``**bold**``.
     """
     text = _WRAPPER.sub("", _BANNER.sub("", latex.replace("\r\n", "\n").lstrip("\n")))
     if re.search(r"\\(?:[_%&#{}]|text[a-z]+|emph)", text):
@@ -146,12 +142,7 @@ def _read(path: Path, errors: str = "strict") -> str:
 def _save(imported: dict[str, Template]) -> None:
     hashes = dict(imported_hashes())
     for template in imported.values():
-        _replace(paths.PROMPTS / f"{template.name}.txt", template.text + "\n")
+        write_text(paths.PROMPTS / f"{template.name}.txt", template.text + "\n")
         hashes[template.name] = template.hash
     index = {name: {"hash": value} for name, value in sorted(hashes.items())}
-    _replace(paths.PROMPTS / INDEX, json.dumps(index, indent=2) + "\n")
-
-
-def _replace(path: Path, text: str) -> None:
-    with replacing(path) as part:
-        part.write_text(text, encoding="utf-8")
+    write_text(paths.PROMPTS / INDEX, json.dumps(index, indent=2) + "\n")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -106,7 +106,7 @@ def parse_template(
             if names:
                 raise PromptError(
                     f"prompt template {name!r} {problem} {{{names[0]}}}. "
-                    f"It must hold each of {_listed(dict.fromkeys(sorted(slots)))} once."
+                    f"It must hold each of {_listed(sorted(slots))} once."
                 )
     pieces = tuple(_SLOT.split(text)[::2])
     return Template(name=name, text=text, pieces=pieces, slots=tuple(found))
@@ -145,10 +145,11 @@ def load_template(name: str, slots: frozenset[str] | None = DETECTION_SLOTS) -> 
 
 def template_files() -> dict[str, Path]:
     """Lists the templates: name to file, shipped ones first; a shipped name can't be taken."""
-    imported = sorted(paths.PROMPTS.glob("*.txt"))
-    files = {path.stem: path for path in imported}
-    shipped = {path.stem: path for path in sorted(SHIPPED.glob("*.txt"))}
-    return shipped | {name: path for name, path in files.items() if name not in shipped}
+    files: dict[str, Path] = {}
+    for folder in (SHIPPED, paths.PROMPTS):
+        for path in sorted(folder.glob("*.txt")):
+            files.setdefault(path.stem, path)
+    return files
 
 
 def imported_hashes() -> Mapping[str, str]:
@@ -179,5 +180,5 @@ def _read(path: Path) -> str:
         raise PromptError(f"{paths.shown(path)}: can't be read as UTF-8 text ({error})") from error
 
 
-def _listed(names: Mapping[str, object]) -> str:
+def _listed(names: Iterable[str]) -> str:
     return ", ".join(f"{{{name}}}" for name in names) or "nothing"

@@ -137,7 +137,7 @@ def test_damaged_files_give_one_clear_line(tmp_path: Path) -> None:
         "column labels is missing; found turn_id, text": bad(
             tmp_path, "columns.csv", b"turn_id,text\n0,User: a\n"
         ),
-        "not JSON: .* line 1": bad(tmp_path, "x.json", b"[1,"),
+        "not JSON .* line 1 column 4": bad(tmp_path, "x.json", b"[1,"),
         "row 1: not JSON": bad(
             tmp_path, "x.jsonl", b'{"turn_id":0,"text":"User: a","labels":"none"}\n{"turn_id"\n'
         ),
@@ -147,8 +147,10 @@ def test_damaged_files_give_one_clear_line(tmp_path: Path) -> None:
             tmp_path, "c.json", b'{"turn_id":[0],"text":[],"labels":[]}'
         ),
         "bytes.parquet: byte .* is not UTF-8": bad_strings(tmp_path / "bytes.parquet"),
-        "not JSON that can be a corpus": bad(tmp_path, "deep.json", b"[" * 200_000),
-        "not JSON that can be a turn": bad(
+        r"deep\.json: not JSON that can be read \(nested": bad(
+            tmp_path, "deep.json", b"[" * 200_000
+        ),
+        r"row 0: not JSON that can be read \(.*digits": bad(
             tmp_path, "big.jsonl", b'{"turn_id":' + b"9" * 5000 + b',"text":"","labels":""}'
         ),
         "row 0: turn_id is '9999": bad(
