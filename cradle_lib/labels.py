@@ -15,7 +15,8 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
+from operator import or_
 from types import MappingProxyType
 from typing import Final, Literal
 
@@ -59,17 +60,15 @@ ONGOING_MASK: Final = _union("", "_ongoing")
 PAST_MASK: Final = _union("", "_past")
 
 # CRADLE Bench, the post-level ancestor, spells the crisis types out and has no stage.
-_BENCH_TYPES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "suicideideation_passive": "SI_passive",
-        "suicideideation_active": "SI_active",
-        "selfharm": "SH",
-        "domesticviolence": "DV",
-        "childabuse_endangerment": "CA",
-        "sexualharassment": "SHA",
-        "rape": "RA",
-    }
-)
+_BENCH_TYPES: Final = {
+    "suicideideation_passive": "SI_passive",
+    "suicideideation_active": "SI_active",
+    "selfharm": "SH",
+    "domesticviolence": "DV",
+    "childabuse_endangerment": "CA",
+    "sexualharassment": "SHA",
+    "rape": "RA",
+}
 BENCH_LABELS: Final[Mapping[str, str]] = MappingProxyType(
     {
         f"{name}_{state}": f"confirm_{crisis}_{state}"
@@ -104,13 +103,7 @@ def short(label: str) -> str:
 
 
 def find(name: str) -> str:
-    """Finds a label by name, whatever its case.
-
-    Args:
-        name: One label, without separators.
-
-    Returns:
-        The label as it stands in :data:`LABELS`.
+    """Finds a label by name, whatever its case, as it stands in :data:`LABELS`.
 
     Raises:
         LabelError: If no label has this name; the message suggests the nearest.
@@ -129,21 +122,17 @@ def find(name: str) -> str:
 
 
 def mask_of(names: Iterable[str]) -> int:
-    """Packs labels into a mask.
-
-    Args:
-        names: Labels, in any order and case; doubles count once.
-
-    Returns:
-        The mask, from 0 (no label) to 65535 (all of them).
+    """Packs labels, in any order and case, into a mask; doubles count once.
 
     Raises:
         LabelError: If one of them is not a label.
     """
-    mask = 0
-    for name in names:
-        mask |= BITS[find(name)]
-    return mask
+    return union(BITS[find(name)] for name in names)
+
+
+def union(masks: Iterable[int]) -> int:
+    """Joins the labels of several turns: one mask with every label that occurs."""
+    return reduce(or_, masks, 0)
 
 
 def labels_of(mask: int) -> tuple[str, ...]:
@@ -159,16 +148,10 @@ def labels_of(mask: int) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1 << 12)
 def parse(text: str) -> int:
-    """Reads the ``labels`` cell of a corpus.
+    """Reads the ``labels`` cell of a corpus into a mask.
 
     Accepts labels separated by ``;``, ``,`` or ``|``, a JSON or Python list, and
     ``none`` or nothing for a turn without labels.
-
-    Args:
-        text: The cell.
-
-    Returns:
-        The mask.
 
     Raises:
         LabelError: If a part is not a label.
@@ -199,13 +182,9 @@ def format_mask(mask: int) -> str:
 
 
 def from_bench(name: str) -> int:
-    """Translates a label of CRADLE Bench into a mask of this label set.
+    """Translates a label of CRADLE Bench, such as ``selfharm_past``, into a mask of this label set.
 
-    Args:
-        name: For instance ``selfharm_past``, or ``no_crisis``.
-
-    Returns:
-        The mask of the confirm with the same type and state; 0 for ``no_crisis``.
+    It is that of the confirm with the same type and state; 0 for ``no_crisis``.
 
     Raises:
         LabelError: If CRADLE Bench has no such label.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from cradle_lib import paths
 from cradle_lib.errors import CradleError
@@ -46,31 +47,10 @@ def published_table() -> dict[str, Published]:
     Raises:
         CradleError: If the file is missing.
     """
-    path = paths.PUBLISHED / "published.csv"
     return {
-        row["key"]: Published(
-            row["key"],
-            float(row["value"]),
-            row["value"],
-            row["unit"],
-            row["where"],
-            row["note"],
-        )
-        for row in _rows(path.name)
+        row["key"]: Published(**row | {"value": float(row["value"]), "text": row["value"]})
+        for row in _rows("published.csv")
     }
-
-
-def published(key: str) -> float | None:
-    """Looks up one number.
-
-    Args:
-        key: Dotted name, such as ``result.turn.micro_f1.claude``.
-
-    Returns:
-        The number in its own unit, or ``None`` if the paper's text does not state it.
-    """
-    found = published_table().get(key)
-    return None if found is None else found.value
 
 
 @cache
@@ -79,7 +59,7 @@ def published_label_counts() -> dict[str, int]:
     return {row["label"]: int(row["user_turn_occurrences"]) for row in _rows("label_counts.csv")}
 
 
-def _rows(name: str) -> list[dict[str, str]]:
+def _rows(name: str) -> list[dict[str, Any]]:
     path = paths.PUBLISHED / name
     try:
         with path.open(newline="", encoding="utf-8") as handle:

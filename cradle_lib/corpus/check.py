@@ -8,12 +8,14 @@ corpus of one's own nothing is published; what is unusual about it is worth a lo
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from cradle_lib import labels
-from cradle_lib.corpus.dialogue import Corpus
-from cradle_lib.published import published, published_label_counts
+from cradle_lib.corpus.dialogue import Corpus, Turn
+from cradle_lib.corpus.statistics import corpus_statistics
+from cradle_lib.published import published_label_counts, published_table
 
 # The word by itself, so that `latest` and `contest` claim nothing.
 _TEST: Final = re.compile(r"(?<![a-z])test(?![a-z])")
@@ -43,27 +45,20 @@ def check_counts(corpus: Corpus) -> list[Check]:
     """Counts what identifies the test split.
 
     Args:
-        corpus: Any corpus.
+        corpus: Any corpus with at least one dialogue.
 
     Returns:
         The eight counts of Sec 3.4 and 4.3, then how often each label stands on a user
         turn (counted independently of the paper on the released split).
+
+    Raises:
+        CorpusError: If there is no dialogue.
     """
-    alerts = [bool(d.mask & labels.ALERT_MASK) for d in corpus]
-    confirms = [bool(d.mask & labels.CONFIRM_MASK) for d in corpus]
-    found = {
-        "dialogues": len(corpus),
-        "turns": len(corpus.turns),
-        "user_turns": len(corpus.gold),
-        "labels": sum(turn.mask.bit_count() for turn in corpus.turns),
-        "dialogues_with_alert": sum(alerts),
-        "dialogues_with_confirm": sum(confirms),
-        "dialogues_with_both": sum(a and c for a, c in zip(alerts, confirms, strict=True)),
-        "dialogues_with_neither": sum(not (a or c) for a, c in zip(alerts, confirms, strict=True)),
-    }
+    found = corpus_statistics(corpus).set_index("quantity")["value"]
     checks = [
-        Check(name.replace("_", " "), count, int(published(f"corpus.{name}") or 0))
-        for name, count in found.items()
+        Check(name.replace("_", " "), int(found[name]), int(entry.value))
+        for key, entry in published_table().items()
+        if entry.unit == "count" and (name := key.removeprefix("corpus.")) != key
     ]
     stated = published_label_counts()
     checks += [
@@ -83,7 +78,10 @@ def find_quirks(corpus: Corpus) -> list[str]:
         A phrase for each kind that occurs, with how often and where first; nothing of what is
         said.
     """
-    places = [(dialogue, turn) for dialogue in corpus for turn in dialogue.turns]
+
+    def where(odd: Callable[[Turn], bool]) -> list[str]:
+        return [f"{d.id}, turn {turn.turn_id}" for d in corpus for turn in d.turns if odd(turn)]
+
     texts: dict[tuple[str, ...], str] = {}
     doubles = []
     for dialogue in corpus:
@@ -95,16 +93,14 @@ def find_quirks(corpus: Corpus) -> list[str]:
             dialogue.id for dialogue in corpus if not dialogue.user_turns
         ],
         "dialogues word for word like an earlier one": doubles,
-        "rows without a speaker, which continue the row above": [
-            f"{d.id}, turn {t.turn_id}" for d, t in places if t.continues
-        ],
-        "rows without any text": [f"{d.id}, turn {t.turn_id}" for d, t in places if not t.text],
-        "labels on rows where no model is asked": [
-            f"{d.id}, turn {t.turn_id}" for d, t in places if t.mask and not t.asked
-        ],
+        "rows without a speaker, which continue the row above": where(lambda t: t.continues),
+        "rows without any text": where(lambda t: not t.text),
+        "labels on rows where no model is asked": where(lambda t: bool(t.mask) and not t.asked),
     }
     quirks = [
-        f"{what} ({len(where):,}, the first: {where[0]})" for what, where in found.items() if where
+        f"{what} ({len(places):,}, the first: {places[0]})"
+        for what, places in found.items()
+        if places
     ]
     if not any(turn.mask for turn in corpus.turns):
         quirks.append("no label on any row")

@@ -8,8 +8,8 @@ those only. A row without a speaker continues the utterance above it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib import paths
-from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK, format_mask
+from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK, format_mask, union
 
 Speaker = Literal["User", "Listener"]
 
@@ -98,10 +98,12 @@ class Dialogue:
     @cached_property
     def mask(self) -> int:
         """The union of the gold labels of all rows."""
-        mask = 0
-        for turn in self.turns:
-            mask |= turn.mask
-        return mask
+        return union(turn.mask for turn in self.turns)
+
+    def relabelled(self, masks: Sequence[int]) -> Dialogue:
+        """Gives the dialogue with other gold labels: one mask for each row."""
+        turns = zip(self.turns, masks, strict=True)
+        return replace(self, turns=tuple(replace(turn, mask=mask) for turn, mask in turns))
 
     def utterance(self, turn: Turn) -> str:
         """Gives a turn's text together with the rows that continue it, one per line."""
@@ -168,12 +170,19 @@ class Corpus:
     @cached_property
     def fingerprint(self) -> str:
         """Twelve hexadecimal digits that change with any text, label or boundary."""
+        return self._digest(lambda turn: f"\x1f{turn.mask}")
+
+    @cached_property
+    def texts_fingerprint(self) -> str:
+        """The same without the labels: ties annotations to the dialogues they were made on."""
+        return self._digest(lambda turn: "")
+
+    def _digest(self, about: Callable[[Turn], str]) -> str:
         digest = hashlib.sha256()
-        for dialogue in self.dialogues:
-            for turn in dialogue.turns:
-                speaker = "" if turn.continues else turn.speaker
-                row = f"{turn.turn_id}\x1f{speaker}\x1f{turn.text}\x1f{turn.mask}\x1e"
-                digest.update(row.encode("utf-8", "surrogatepass"))
+        for turn in self.turns:
+            speaker = "" if turn.continues else turn.speaker
+            row = f"{turn.turn_id}\x1f{speaker}\x1f{turn.text}{about(turn)}\x1e"
+            digest.update(row.encode("utf-8", "surrogatepass"))
         return digest.hexdigest()[:12]
 
     def to_frame(self) -> pd.DataFrame:
@@ -191,25 +200,21 @@ class Corpus:
               same as bits.
             - ``scenario``, ``timing`` (str): those of the dialogue, where the corpus has them.
         """
-        turns = [(i, dialogue, turn) for i, dialogue in enumerate(self) for turn in dialogue.turns]
-        asked = pd.Series([turn.asked for _, _, turn in turns], dtype=bool)
-        ids = pd.Series([dialogue.id for _, dialogue, _ in turns], dtype=str)
-        masks = [turn.mask for _, _, turn in turns]
-        frame = pd.DataFrame(
-            {
-                "dialogue": ids,
-                "turn": np.array([turn.turn_id for _, _, turn in turns], dtype=np.int64),
-                "position": asked.astype("Int64").groupby(ids).cumsum().where(asked),
-                "row": np.array([turn.row for _, _, turn in turns], dtype=np.int64),
-                "speaker": pd.Series([turn.speaker for _, _, turn in turns], dtype=str),
-                "text": pd.Series([whole(turn.text) for _, _, turn in turns], dtype=str),
-                "labels": pd.Series([format_mask(mask) for mask in masks], dtype=str),
-                "mask": np.array(masks, dtype=np.uint16),
-            }
-        )
-        of = [i for i, _, _ in turns]
+        columns = ["dialogue", "turn", "row", "speaker", "text", "labels", "mask", "asked"]
+        kinds = {"turn": np.int64, "row": np.int64, "mask": np.uint16, "asked": bool}
+        rows = [
+            (d.id, t.turn_id, t.row, t.speaker, whole(t.text), format_mask(t.mask), t.mask, t.asked)
+            for d in self
+            for t in d.turns
+        ]
+        frame = pd.DataFrame(rows, columns=columns)
+        frame = frame.astype(dict.fromkeys(columns, str) | kinds)
+        asked = frame.pop("asked")
+        counted = asked.astype("Int64").groupby(frame["dialogue"]).cumsum()
+        frame.insert(2, "position", counted.where(asked))
+        sizes = [len(dialogue.turns) for dialogue in self]
         for name, column in self.meta.items():
-            frame[name] = pd.Series([column[i] for i in of], dtype=str)
+            frame[name] = pd.Series(np.repeat(column, sizes), dtype=str)
         return frame
 
     @cached_property
@@ -219,9 +224,7 @@ class Corpus:
         if not unasked:
             return ()
         every = [dialogue.mask for dialogue in self]
-        asked = [0] * len(self)
-        for place, mask in zip(self.dialogue_of, self.gold, strict=True):
-            asked[place] |= int(mask)
+        asked = [union(turn.mask for turn in dialogue.user_turns) for dialogue in self]
         kinds = {"an alert": ALERT_MASK, "a confirm": CONFIRM_MASK}
         counts = [
             f"{sum(bool(m & kind) for m in asked):,} dialogues with {name} "

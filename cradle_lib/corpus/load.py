@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+import pandas as pd
+
 from cradle_lib import paths
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.corpus.formats import META, read_columns
@@ -62,30 +64,22 @@ def load_corpus(corpus: str | Path = "surrogate", split: str = "test") -> Corpus
 
 def _surrogate(split: str) -> Corpus:
     path, about = paths.SURROGATE / f"{split}.parquet", paths.SURROGATE / "meta.parquet"
-    corpus = read_release(path, f"surrogate-{split}")
-    cells = read_columns(about, ("split", "dialogue", *META), ())
-    rows = zip(*(cells[name] for name in ("split", "dialogue", *META)), strict=True)
-    meta = sorted(row[1:] for row in rows if row[0] == split)
     for file in (path, about):
         _require_sum(file)
-    if len(meta) != len(corpus):
-        raise CorpusError(
-            f"meta.parquet knows {len(meta)} dialogues of {split}, the corpus has {len(corpus)}",
-            path=paths.shown(paths.SURROGATE),
-            hint="Run `python -m tools.surrogate`.",
-        )
-    known = {name: [row[1 + place] for row in meta] for place, name in enumerate(META)}
-    return replace(corpus, meta=known, synthetic=True)
+    corpus = read_release(path, f"surrogate-{split}")
+    meta = pd.DataFrame(read_columns(about, ("split", "dialogue", *META), ()))
+    meta = meta[meta["split"] == split].sort_values("dialogue")
+    return replace(corpus, meta={name: meta[name].tolist() for name in META}, synthetic=True)
 
 
 def _require_sum(file: Path) -> None:
     """Refuses a shipped file with a bit changed, which a parquet page has no way to notice."""
-    found = hashlib.sha256(file.read_bytes()).hexdigest()
+    found = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None
     sums = file.with_name(SUMS)
     text = sums.read_text(encoding="ascii", errors="replace") if sums.is_file() else ""
     if f"{found}  {file.name}" not in text.splitlines():
         raise CorpusError(
-            f"its checksum is not the one in {SUMS}: the file is damaged or was changed",
+            f"its checksum is not the one in {SUMS}: the file is damaged, missing or was changed",
             path=paths.shown(file),
             hint="Restore it (git, or a new installation); your own dialogues belong elsewhere.",
         )

@@ -26,7 +26,7 @@ from cradle_lib.annotation.voting import Masks, Outcome, decide, outcome_of
 from cradle_lib.corpus.dialogue import Corpus, Dialogue
 from cradle_lib.errors import AnnotationError
 from cradle_lib.labels import ALERT_MASK, BITS, LABELS
-from cradle_lib.published import published
+from cradle_lib.published import published_table
 from tools.annotations.noise import CAREFUL, CLEAR, EXPERT, LOOSE, Noise, differ
 
 TEAMS: Final = {"1": ("A", "B"), "2": ("C", "D")}
@@ -204,9 +204,7 @@ class _Target:
         """Reads the ranges. The second round, of which the paper says less, gets the same."""
 
         def stated(key: str) -> float:
-            value = published(f"annotation.{key}")
-            assert value is not None
-            return value
+            return published_table()[f"annotation.{key}"].value
 
         return cls(
             exact=stated(f"team{team}_round1_exact_match") / 100,
