@@ -12,26 +12,18 @@ References:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, Literal, get_args
 
 import pandas as pd
 
-from cradle_lib.annotation.table import Annotation, Annotations
-from cradle_lib.annotation.voting import (
-    Masks,
-    Open,
-    Outcome,
-    decide,
-    open_between,
-    outcome_of,
-    union,
-)
+from cradle_lib.annotation.table import ROLES, Annotation, Annotations
+from cradle_lib.annotation.voting import Masks, Outcome, decide, left_open, outcome_of
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.errors import AnnotationError
-from cradle_lib.labels import BITS, LABELS, labels_of
+from cradle_lib.labels import BITS, LABELS, labels_of, union
 
 By = Literal["agreement", "majority", "senior"]
 # What came of the two annotations, of the vote, and of what it left to the senior.
@@ -86,6 +78,13 @@ class Dispute:
             )
         return self.first, self.second, self.adjudicator
 
+    @property
+    def open_turns(self) -> tuple[int, ...]:
+        """Numbers of the turns about which the vote of three leaves something open."""
+        votes = [voter.masks for voter in self.three]
+        given = zip(*votes, left_open(*votes), strict=True)
+        return tuple(t for t, (a, b, c, free) in enumerate(given) if (a | b | c) & free)
+
 
 def dispute(entries: Sequence[Annotation]) -> Dispute:
     """Sorts the annotations of one dialogue by role.
@@ -94,52 +93,19 @@ def dispute(entries: Sequence[Annotation]) -> Dispute:
         AnnotationError: If there are not exactly two annotators, or more than one
             adjudicator or senior.
     """
-    by_role: dict[str, list[Annotation]] = {"annotator": [], "adjudicator": [], "senior": []}
-    for entry in entries:
+    by_role: dict[str, list[Annotation]] = {role: [] for role in ROLES}
+    for entry in sorted(entries, key=lambda entry: entry.annotator):
         by_role[entry.role].append(entry)
-    pair = sorted(by_role["annotator"], key=lambda entry: entry.annotator)
-    for role, most in (("annotator", 2), ("adjudicator", 1), ("senior", 1)):
+    for role, fewest, most in (("annotator", 2, 2), ("adjudicator", 0, 1), ("senior", 0, 1)):
         found = by_role[role]
-        if len(found) > most or (role == "annotator" and len(found) < most):
+        if not fewest <= len(found) <= most:
             names = ", ".join(entry.annotator for entry in found) or "nobody"
             raise AnnotationError(
                 f"dialogue {entries[0].dialogue}: {role}: {names}; expected {most}. "
                 "Import all exports of the study."
             )
-    third, senior = by_role["adjudicator"], by_role["senior"]
-    return Dispute(pair[0], pair[1], third[0] if third else None, senior[0] if senior else None)
-
-
-def open_places(state: Dispute) -> Open:
-    """Finds what the vote on a dialogue leaves open.
-
-    Raises:
-        AnnotationError: If nobody has adjudicated yet.
-    """
-    one, two, three = state.three
-    return open_between(one.masks, two.masks, three.masks)
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What was decided about one label on one turn, and who had given it there.
-
-    Attributes:
-        dialogue: Id of the dialogue.
-        turn_id: The turn.
-        label: The label.
-        voters: Who gave it, in the order annotators, adjudicator, senior.
-        by: ``agreement`` (everybody gave it, or both annotators and nothing is open there),
-            ``senior`` (it or its turn was open) or ``majority``.
-        gold: Whether it became gold.
-    """
-
-    dialogue: str
-    turn_id: int
-    label: str
-    voters: tuple[str, ...]
-    by: By
-    gold: bool
+    adjudicator, senior = (next(iter(by_role[role]), None) for role in ("adjudicator", "senior"))
+    return Dispute(*by_role["annotator"], adjudicator, senior)
 
 
 @dataclass(frozen=True)
@@ -150,13 +116,13 @@ class Adjudication:
         annotations: What was adjudicated.
         gold: The masks of every dialogue's turns, by id.
         outcomes: The category of every dialogue, by id.
-        decisions: The audit trail: everything that anybody gave.
+        trail: The audit trail: everything that anybody gave, in the columns of :meth:`audit`.
     """
 
     annotations: Annotations
     gold: Mapping[str, tuple[int, ...]]
     outcomes: Mapping[str, Outcome]
-    decisions: tuple[Decision, ...]
+    trail: tuple[tuple[object, ...], ...]
 
     @cached_property
     def counts(self) -> dict[Outcome, int]:
@@ -177,17 +143,7 @@ class Adjudication:
                 f"{len(missing)} of {len(source)} dialogues have no annotation, the first is "
                 f"{missing[0]}. Import the exports of all rounds."
             )
-        dialogues = tuple(
-            replace(
-                dialogue,
-                turns=tuple(
-                    replace(turn, mask=mask)
-                    for turn, mask in zip(dialogue.turns, self.gold[dialogue.id], strict=True)
-                ),
-            )
-            for dialogue in source
-        )
-        return replace(source, dialogues=dialogues)
+        return replace(source, dialogues=tuple(d.relabelled(self.gold[d.id]) for d in source))
 
     def to_frame(self) -> pd.DataFrame:
         """Says how each dialogue ended, as a tidy data frame.
@@ -201,12 +157,12 @@ class Adjudication:
               came of the two annotations, of the vote of three, and of what it left to the
               senior. Missing for a dialogue that was decided before.
         """
-        entries = {name: of[0] for name, of in self.annotations.by_dialogue.items()}
+        first = [self.annotations.by_dialogue[name][0] for name in self.outcomes]
         frame = pd.DataFrame(
             {
                 "dialogue": pd.Series([*self.outcomes], dtype=str),
-                "team": pd.Series([entries[name].team for name in self.outcomes], dtype=str),
-                "round": pd.Series([entries[name].round for name in self.outcomes], dtype=int),
+                "team": pd.Series([entry.team for entry in first], dtype=str),
+                "round": pd.Series([entry.round for entry in first], dtype=int),
                 "outcome": pd.Categorical(
                     [str(found) for found in self.outcomes.values()], [str(one) for one in Outcome]
                 ),
@@ -225,26 +181,15 @@ class Adjudication:
             One row for each label that anybody gave to a turn.
 
             - ``dialogue`` (str); ``turn_id`` (int, from 0); ``label`` (categorical).
-            - ``result`` (str): ``gold`` or ``rejected``; ``by`` (categorical): who decided, see
-              :class:`Decision`.
-            - ``voters`` (str): who gave it, separated by spaces; ``outcome`` (str): how the
-              dialogue ended.
+            - ``result`` (str): ``gold`` or ``rejected``.
+            - ``by`` (categorical): who decided. ``agreement`` (everybody gave it, or both
+              annotators and nothing is open there), ``senior`` (it or its turn was open) or
+              ``majority``.
+            - ``voters`` (str): who gave it, separated by spaces, in the order annotators,
+              adjudicator, senior; ``outcome`` (str): how the dialogue ended.
         """
-        frame = pd.DataFrame(
-            [
-                (
-                    item.dialogue,
-                    item.turn_id,
-                    item.label,
-                    "gold" if item.gold else "rejected",
-                    item.by,
-                    " ".join(item.voters),
-                    str(self.outcomes[item.dialogue]),
-                )
-                for item in self.decisions
-            ],
-            columns=["dialogue", "turn_id", "label", "result", "by", "voters", "outcome"],
-        )
+        columns = ["dialogue", "turn_id", "label", "result", "by", "voters", "outcome"]
+        frame = pd.DataFrame(self.trail, columns=columns)
         frame["label"] = pd.Categorical(frame["label"], LABELS)
         frame["by"] = pd.Categorical(frame["by"], get_args(By))
         return frame
@@ -267,49 +212,40 @@ def adjudicate(annotations: Annotations) -> Adjudication:
     """
     gold: dict[str, tuple[int, ...]] = {}
     outcomes: dict[str, Outcome] = {}
-    decisions: list[Decision] = []
+    trail: list[tuple[object, ...]] = []
     for name, entries in annotations.by_dialogue.items():
         state = dispute(entries)
         if state.agreed:
-            final, outcome, left = list(state.first.masks), Outcome.EXACT, Open((), 0, ())
+            voters, third = [state.first, state.second], None
+            final, left = [*state.first.masks], [0] * len(state.first.masks)
         else:
-            one, two, three = (voter.masks for voter in state.three)
-            left = open_between(one, two, three)
-            if left and state.senior is None:
+            one, two, third = (voter.masks for voter in state.three)
+            if state.open_turns and state.senior is None:
                 raise AnnotationError(
                     f"dialogue {name}: the vote of {_names(state.three)} leaves turns "
-                    f"{_numbers(left.turns)} open, and no senior has decided. Write the next "
-                    "tasks with `cradle annotate export --after`."
+                    f"{_numbers(state.open_turns)} open, and no senior has decided. Write the "
+                    "next tasks with `cradle annotate export --after`."
                 )
-            senior = state.senior.masks if state.senior is not None else (0,) * len(one)
-            final, outcome = decide(one, two, three, senior), outcome_of(one, two, three)
-        gold[name], outcomes[name] = tuple(final), outcome
-        decisions += _decisions(state, final, left)
-    return Adjudication(annotations, gold, outcomes, tuple(decisions))
+            voters = [*state.three, *([state.senior] if state.senior else [])]
+            # Where nothing is open nobody's masks are looked at.
+            final, left = decide(one, two, third, voters[-1].masks), left_open(one, two, third)
+        gold[name] = tuple(final)
+        outcomes[name] = outcome_of(state.first.masks, state.second.masks, third)
+        trail += _trail(voters, final, left, outcomes[name])
+    return Adjudication(annotations, gold, outcomes, tuple(trail))
 
 
-def _decisions(state: Dispute, final: Masks, left: Open) -> list[Decision]:
-    voters = [state.first, state.second]
-    if not state.agreed:
-        voters += [voter for voter in (state.adjudicator, state.senior) if voter is not None]
-    found = []
-    for turn, mask in enumerate(final):
-        both = state.first.masks[turn] & state.second.masks[turn]
-        # The senior's is no vote: what all who voted gave is gold without it.
-        everybody = both if state.agreed else both & state.three[2].masks[turn]
-        for label in labels_of(union([voter.masks[turn] for voter in voters])):
+def _trail(
+    voters: Sequence[Annotation], final: Masks, left: Masks, outcome: Outcome
+) -> Iterator[tuple[object, ...]]:
+    for turn, (mask, free) in enumerate(zip(final, left, strict=True)):
+        both = voters[0].masks[turn] & voters[1].masks[turn]
+        for label in labels_of(union(voter.masks[turn] for voter in voters)):
             bit = BITS[label]
-            by: By = "majority"
-            if bit & everybody:
-                by = "agreement"
-            elif turn in left.sets or bit & left.labels:
-                by = "senior"
-            elif bit & both:
-                by = "agreement"
-            names = tuple(voter.annotator for voter in voters if voter.masks[turn] & bit)
-            decision = Decision(state.first.dialogue, turn, label, names, by, bool(mask & bit))
-            found.append(decision)
-    return found
+            by: By = "senior" if bit & free else "agreement" if bit & both else "majority"
+            names = " ".join(voter.annotator for voter in voters if voter.masks[turn] & bit)
+            result = "gold" if mask & bit else "rejected"
+            yield voters[0].dialogue, turn, label, result, by, names, str(outcome)
 
 
 def _names(voters: Sequence[Annotation]) -> str:

@@ -21,11 +21,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cradle_lib import strict_json
-from cradle_lib.annotation.adjudication import dispute, open_places
-from cradle_lib.annotation.table import Annotations, Role, texts_fingerprint
+from cradle_lib.annotation.adjudication import dispute
+from cradle_lib.annotation.table import Annotations, Role
 from cradle_lib.corpus.dialogue import Corpus
-from cradle_lib.errors import AnnotationError, compose
-from cradle_lib.files import read_bounded, replacing
+from cradle_lib.errors import AnnotationError, first_fault
+from cradle_lib.files import read_bounded, write_text
 
 _LARGEST: Final = 1 << 27
 
@@ -73,9 +73,8 @@ class Study(BaseModel):
 
     def with_more(self, more: Iterable[Assignment]) -> Study:
         """Adds assignments that are not there yet."""
-        known = set(self.assignments)
-        new = tuple(item for item in more if item not in known)
-        return self.model_copy(update={"assignments": self.assignments + new})
+        every = tuple(dict.fromkeys((*self.assignments, *more)))
+        return self.model_copy(update={"assignments": every})
 
     def until(self, round_: int) -> Study:
         """Gives the plan of the first rounds only, to look at one before the next is labelled."""
@@ -83,17 +82,12 @@ class Study(BaseModel):
         return self.model_copy(update={"assignments": kept})
 
     def save(self, path: Path) -> None:
-        """Writes the plan, to a temporary name first.
-
-        Raises:
-            CradleError: If it can't be written there.
-        """
+        """Writes the plan, to a temporary name first."""
         head = self.model_dump(mode="json", exclude={"assignments"})
         lines = (json.dumps(a.model_dump(mode="json")) for a in self.assignments)
         # One line for each assignment, so that a change of plan can be read as a difference.
         text = json.dumps(head, indent=1)[:-2] + ',\n "assignments": [\n' + ",\n".join(lines)
-        with replacing(path) as part:
-            part.write_text(text + "\n]}\n", encoding="utf-8")
+        write_text(path, text + "\n]}\n")
 
     @classmethod
     def load(cls, path: Path) -> Study:
@@ -106,25 +100,19 @@ class Study(BaseModel):
             return cls.model_validate(strict_json.loads(read_bounded(path, _LARGEST)))
         except FileNotFoundError:
             hint = "`cradle annotate export` writes it."
-            raise AnnotationError(compose("no plan of the study", path=path, hint=hint)) from None
+            raise AnnotationError("no plan of the study", path=path, hint=hint) from None
         except OSError as error:
             problem = f"can't be read ({error.strerror})"
             hint = "--study names the folder that `cradle annotate export` wrote."
-            raise AnnotationError(compose(problem, path=path, hint=hint)) from None
+            raise AnnotationError(problem, path=path, hint=hint) from None
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            raise AnnotationError(compose(f"{where}: {first['msg']}", path=path)) from None
+            raise AnnotationError(first_fault(error), path=path) from None
         except ValueError as error:
-            raise AnnotationError(compose(f"not JSON ({error})", path=path)) from None
+            raise AnnotationError(f"not JSON ({error})", path=path) from None
 
     def check(self, corpus: Corpus) -> None:
-        """Refuses another corpus than the one that was exported.
-
-        Raises:
-            AnnotationError: If the texts differ.
-        """
-        found = texts_fingerprint(corpus)
+        """Refuses a corpus with other texts than the one that was exported."""
+        found = corpus.texts_fingerprint
         if found != self.texts:
             raise AnnotationError(
                 f"the study was made on {self.corpus} (texts {self.texts}), {corpus.name} has "
@@ -179,10 +167,9 @@ def plan_study(
         raise AnnotationError(f"{rounds} rounds. There must be at least one.")
     groups = [(team, number) for number in range(1, rounds + 1) for team in teams]
     order = np.random.default_rng(seed).permutation(len(corpus))
-    place = {int(position): groups[i % len(groups)] for i, position in enumerate(order)}
     assignments = []
-    for position, dialogue in enumerate(corpus):
-        team, number = place[position]
+    for dialogue, place in zip(corpus, np.argsort(order), strict=True):
+        team, number = groups[place % len(groups)]
         assignments += [
             Assignment(
                 dialogue=dialogue.id, team=team, round=number, role="annotator", annotator=name
@@ -191,7 +178,7 @@ def plan_study(
         ]
     return Study(
         corpus=corpus.name,
-        texts=texts_fingerprint(corpus),
+        texts=corpus.texts_fingerprint,
         teams={team: (members[0], members[1]) for team, members in teams.items()},
         senior=senior,
         assignments=tuple(assignments),
@@ -208,14 +195,8 @@ def next_assignments(study: Study, annotations: Annotations) -> tuple[Assignment
 
     A dialogue on which its two annotators differ goes to an expert of another team, turn
     about between its two members; one whose vote leaves something open goes to the senior.
-
-    Args:
-        study: The plan.
-        annotations: What has been labelled so far.
-
-    Returns:
-        The next assignments, those that the plan holds already as they are there; none when
-        everything is decided.
+    Assignments that the plan holds already are given as they are there; none when everything is
+    decided.
 
     Raises:
         AnnotationError: If a dialogue does not have two annotators, or its team is not in the
@@ -235,32 +216,21 @@ def next_assignments(study: Study, annotations: Annotations) -> tuple[Assignment
                 f"dialogue {dialogue}: team {team} is not in the plan, whose teams are "
                 f"{', '.join(names)}. Name the table and the study that belong together."
             )
-        if state.adjudicator is None:
-            if (dialogue, "adjudicator") in planned:
-                more.append(planned[dialogue, "adjudicator"])
-                continue
+        role: Role = "adjudicator" if state.adjudicator is None else "senior"
+        turns = state.turns if role == "adjudicator" else state.open_turns
+        if not turns:
+            continue
+        if (dialogue, role) in planned:
+            more.append(planned[dialogue, role])
+            continue
+        who = study.senior
+        if role == "adjudicator":
             other = study.teams[names[(names.index(team) + 1) % len(names)]]
-            who, role = min(other, key=lambda name: (given[name], name)), "adjudicator"
+            who = min(other, key=lambda name: (given[name], name))
             given[who] += 1
-            turns = state.turns
-        else:
-            turns = open_places(state).turns
-            who, role = study.senior, "senior"
-            if not turns:
-                continue
-            if (dialogue, "senior") in planned:
-                more.append(planned[dialogue, "senior"])
-                continue
         more.append(
-            Assignment.model_validate(
-                {
-                    "dialogue": dialogue,
-                    "team": team,
-                    "round": number,
-                    "role": role,
-                    "annotator": who,
-                    "turns": turns,
-                }
+            Assignment(
+                dialogue=dialogue, team=team, round=number, role=role, annotator=who, turns=turns
             )
         )
     return tuple(more)

@@ -23,9 +23,10 @@ References:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from cradle_lib.labels import ALL_MASK, union
 
 Masks = Sequence[int]
 
@@ -50,113 +51,40 @@ OUTCOME_KEYS: Final[Mapping[Outcome, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Open:
-    """What a vote leaves open.
-
-    Attributes:
-        sets: Numbers of the turns on which all three label sets differ.
-        labels: Mask of the labels whose position is open.
-        turns: Numbers of all turns concerned.
-    """
-
-    sets: tuple[int, ...]
-    labels: int
-    turns: tuple[int, ...]
-
-    def __bool__(self) -> bool:
-        """Whether anything is open."""
-        return bool(self.sets or self.labels)
-
-
 def vote(one: Masks, two: Masks, three: Masks) -> list[int]:
-    """Takes the majority of three for each turn and label.
-
-    Args:
-        one: Masks of one voter, one for each of T turns.
-        two: Those of the second.
-        three: Those of the third.
-
-    Returns:
-        T masks of the labels that two or three gave to the turn.
-    """
+    """Takes the majority of three for each turn and label."""
     return [a & b | a & c | b & c for a, b, c in zip(one, two, three, strict=True)]
 
 
-def open_between(one: Masks, two: Masks, three: Masks) -> Open:
-    """Finds what the majority of three leaves open, as the module says.
+def left_open(one: Masks, two: Masks, three: Masks) -> list[int]:
+    """Finds what the majority of three leaves to the senior, as the module says.
 
-    Args:
-        one: Masks of one voter, one for each turn.
-        two: Those of the second.
-        three: Those of the third.
-
-    Returns:
-        The open turns and labels; false if there are none.
+    Gives a mask for each turn, all of them 0 where nothing is open: the labels whose position is
+    open, and on an open turn all but those that all three gave there.
     """
-    voters = (one, two, three)
-    sets = tuple(
-        turn for turn, given in enumerate(zip(*voters, strict=True)) if len(set(given)) == 3
-    )
-    wholes = [union(masks) for masks in voters]
-    labels = vote([wholes[0]], [wholes[1]], [wholes[2]])[0] & ~union(vote(*voters))
-    turns = [
-        turn
-        for turn, (a, b, c) in enumerate(zip(*voters, strict=True))
-        if turn in sets or (a | b | c) & labels
+    wholes = ([union(masks)] for masks in (one, two, three))
+    nowhere = union(vote(*wholes)) & ~union(vote(one, two, three))
+    return [
+        nowhere | (ALL_MASK & ~(a & b & c) if len({a, b, c}) == 3 else 0)
+        for a, b, c in zip(one, two, three, strict=True)
     ]
-    return Open(sets, labels, tuple(turns))
 
 
 def decide(one: Masks, two: Masks, three: Masks, senior: Masks) -> list[int]:
-    """Decides every turn: the majority of three, and the senior where that leaves it open.
-
-    Args:
-        one: Masks of one voter, one for each of T turns.
-        two: Those of the second.
-        three: Those of the third.
-        senior: Those of the senior, who has labelled every turn.
-
-    Returns:
-        T masks.
-    """
-    left = open_between(one, two, three)
-    final = vote(one, two, three)
-    for turn in left.sets:
-        final[turn] = senior[turn] | one[turn] & two[turn] & three[turn]
-    return [mask & ~left.labels | senior[turn] & left.labels for turn, mask in enumerate(final)]
+    """Decides every turn: the majority of three, and the senior where that leaves it open."""
+    votes, left = vote(one, two, three), left_open(one, two, three)
+    return [v & ~free | s & free for v, s, free in zip(votes, senior, left, strict=True)]
 
 
 def outcome_of(one: Masks, two: Masks, three: Masks | None) -> Outcome:
-    """Names the category of a dialogue.
+    """Names the category of a dialogue, from two annotators and the adjudicator if they differ.
 
-    Args:
-        one: Masks of one annotator.
-        two: Masks of the other.
-        three: Masks of the adjudicator; ``None`` if the two are equal.
-
-    Returns:
-        The category. Final mismatches are told apart by the sets of labels that the three
-        gave to the dialogue as a whole: all the same, two the same, none the same.
+    Final mismatches are told apart by the sets of labels that the three gave to the dialogue as a
+    whole: all the same, two the same, none the same.
     """
     if three is None or list(one) == list(two):
         return Outcome.EXACT
-    if not open_between(one, two, three):
+    if not any(left_open(one, two, three)):
         return Outcome.RESOLVED
     different = len({union(one), union(two), union(three)})
     return (Outcome.SAME_LABELS_3, Outcome.SAME_LABELS_2, Outcome.CONFLICT)[different - 1]
-
-
-def union(masks: Masks) -> int:
-    """Joins the labels of several turns.
-
-    Args:
-        masks: Any number of masks.
-
-    Returns:
-        One mask with every label that occurs; 0 for no turn.
-    """
-    whole = 0
-    for mask in masks:
-        whole |= mask
-    return whole

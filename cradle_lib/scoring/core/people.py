@@ -18,7 +18,7 @@ import numpy as np
 from cradle_lib.annotation.pairs import pairs
 from cradle_lib.annotation.shipped import load_annotations
 from cradle_lib.annotation.table import Annotations
-from cradle_lib.corpus.dialogue import Corpus, Dialogue
+from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.detection.parsing import OUTCOMES, Outcome
 from cradle_lib.errors import AnnotationError
@@ -74,7 +74,7 @@ def annotator_pairs(annotations: Annotations) -> tuple[Corpus, list[Predictions]
     own = annotations.corpus
     labelled = own.subset([p for p, d in enumerate(own) if d.id in of], f"{own.name}, by people")
     corpus = replace(
-        labelled, dialogues=tuple(_with_masks(d, of[d.id][0].tolist()) for d in labelled)
+        labelled, dialogues=tuple(d.relabelled(of[d.id][0].tolist()) for d in labelled)
     )
     given: dict[str, dict[str, Sequence[int]]] = {}
     for two in found:
@@ -85,11 +85,6 @@ def annotator_pairs(annotations: Annotations) -> tuple[Corpus, list[Predictions]
         decided = {d.id: [turn.mask for turn in d.turns] for d in labelled}
         runs.append(_run(corpus, "gold", "Gold", decided))
     return corpus, runs
-
-
-def _with_masks(dialogue: Dialogue, masks: Sequence[int]) -> Dialogue:
-    turns = zip(dialogue.turns, masks, strict=True)
-    return replace(dialogue, turns=tuple(replace(turn, mask=mask) for turn, mask in turns))
 
 
 def _run(corpus: Corpus, model: str, name: str, given: Mapping[str, Sequence[int]]) -> Predictions:
