@@ -110,11 +110,9 @@ def agreement_frame(
     Raises:
         AnnotationError: If a dialogue does not have two annotators, or there are none.
     """
-    groups: Sequence[tuple[str, int | None]] = (
-        annotations.groups if by_round else [(team, None) for team in annotations.teams]
-    )
     frames = []
-    for team, number in groups:
+    groups = {(entry.team, entry.round if by_round else None) for entry in annotations.entries}
+    for team, number in sorted(groups):
         chosen = pairs(annotations, team=team, round_=number)
         for name in units:
             frame = agreement(chosen, units=name, draws=draws, seed=seed)
@@ -195,15 +193,10 @@ def _reasons(frame: pd.DataFrame, *, drawn: bool) -> pd.Series[str]:
 
 
 def _measures(totals: Floats, distance: Floats) -> Floats:
-    """Computes all measures.
+    """Computes all measures from summed counts in the order of :func:`agreement`, shape (..., C).
 
-    Args:
-        totals: Summed counts, in the order of :func:`agreement`. Shape (..., C).
-        distance: MASI distance of each two of the V masks that occur. Shape (V, V).
-
-    Returns:
-        NaN where the label, or every label, is absent; only the exact match of whole sets is
-        defined there. Labels, then all of them, by :data:`MEASURES`. Shape (..., 17, 10).
+    Gives those of the labels, then of all of them, by :data:`MEASURES`: shape (..., 17, 10). NaN
+    where the label, or every label, is absent; only the exact match of whole sets is defined there.
     """
     ends = np.cumsum([1, 1, 1, 3 * _SIZE, len(WINDOWS) * _SIZE])
     turns, exact, apart, cells, matched, histogram = np.split(totals, ends, axis=-1)

@@ -12,34 +12,60 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, Field, ValidationError
 
 from cradle_lib import strict_json
 from cradle_lib.annotation.interface import CONTROL, OBJECT, title
 from cradle_lib.annotation.study import Study
 from cradle_lib.annotation.table import Annotation, Annotations
-from cradle_lib.annotation.tasks import FIELDS, authored
+from cradle_lib.annotation.tasks import TaskData, authored
 from cradle_lib.corpus.dialogue import Corpus, Dialogue
-from cradle_lib.errors import AnnotationError, compose
+from cradle_lib.errors import AnnotationError, first_fault
 from cradle_lib.files import read_bounded
 from cradle_lib.labels import BITS, LABELS
 
 _NAMES: Final = {title(label): label for label in LABELS} | {label: label for label in LABELS}
 _LARGEST: Final = 1 << 27
-_EXPORT: Final = "Export the project as JSON or JSON-MIN."
+_EXPORT: Final = (
+    "Export the project as JSON or JSON-MIN, made of the tasks and the configuration that "
+    "`cradle annotate export` wrote."
+)
+_Number = Annotated[int, Field(ge=0, lt=10**9)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """One annotation in an export, not yet checked against the plan."""
+class _Region(BaseModel):
+    """What is marked: a turn, from its start to its end, and what it was given."""
 
-    place: str
-    dialogue: Dialogue
-    annotators: tuple[str, ...]
-    user: str
-    masks: tuple[int, ...]
+    start: _Number
+    end: _Number
+    text: Any = None
+    paragraphlabels: list[str]
+
+
+class _Result(BaseModel):
+    from_name: Literal["label"]
+    to_name: Literal["dialogue"]
+    type: Literal["paragraphlabels"]
+    value: _Region
+
+
+class _Given(BaseModel):
+    """One person's annotation of a task."""
+
+    completed_by: Any = None
+    task: int | None = None
+    was_cancelled: bool | None = None
+    result: list[_Result]
+
+
+class _Task(BaseModel):
+    id: int | str | None = None
+    data: TaskData
+    annotations: list[_Given]
 
 
 def read_exports(
@@ -60,161 +86,115 @@ def read_exports(
     Raises:
         AnnotationError: If a file can't be read, a text differs from the corpus, a task or
             an annotation is doubled, missing, skipped or not assigned, or a region is not
-            one of the interface's. The message names the task and the annotator.
+            one of the interface's. The message names the task, and the annotator if it is known.
     """
     study.check(corpus)
     wanted = {(item.dialogue, item.annotator): item for item in study.assignments}
+    by_id = {dialogue.id: dialogue for dialogue in corpus}
     found: dict[tuple[str, str], tuple[Annotation, str]] = {}
     for path in files:
-        for item in _annotations_in(path, study, corpus):
-            name = _annotator(item, users or {})
-            key = item.dialogue.id, name
-            if key not in wanted:
-                raise AnnotationError(f"{item.place}: not assigned to {name} in this study.")
-            if key in found:
-                raise AnnotationError(
-                    f"{item.place}: {name} has annotated dialogue {key[0]} already "
-                    f"({found[key][1]}). Keep one of the two annotations."
-                )
-            plan = wanted[key]
-            entry = Annotation(key[0], name, plan.team, plan.round, plan.role, item.masks)
-            found[key] = entry, item.place
+        for here, task in _tasks_in(path):
+            dialogue = _dialogue_of(task.data, here, study, by_id)
+            here = f"{here} (dialogue {dialogue.id})"
+            for given in task.annotations:
+                name = _annotator(task.data.annotators, given.completed_by, users or {}, here)
+                place, key = f"{here}, annotator {name}", (dialogue.id, name)
+                if given.task not in (None, task.id):
+                    raise AnnotationError(
+                        f"{place}: the annotation is of task {given.task}. Export again."
+                    )
+                if given.was_cancelled:
+                    raise AnnotationError(f"{place}: skipped. Submit it, and export again.")
+                masks = _masks(given.result, place, dialogue)
+                if key not in wanted:
+                    raise AnnotationError(f"{place}: not assigned to {name} in this study.")
+                if key in found:
+                    raise AnnotationError(
+                        f"{place}: {name} has annotated dialogue {dialogue.id} already "
+                        f"({found[key][1]}). Keep one of the two annotations."
+                    )
+                plan = wanted[key]
+                entry = Annotation(*key, plan.team, plan.round, plan.role, masks)
+                found[key] = entry, place
     missing = [key for key in wanted if key not in found]
     if missing:
-        dialogue, name = missing[0]
+        dialogue_id, name = missing[0]
         raise AnnotationError(
-            f"dialogue {dialogue}: not annotated by {name}; {len(missing)} of {len(wanted)} "
-            "annotations are missing. Submit these tasks, export again, and import all exports."
+            f"dialogue {dialogue_id}: not annotated by {name}; {len(missing)} of {len(wanted)} "
+            "annotations are missing. Submit these tasks, also where no turn needs a label, export "
+            "again, and import all exports."
         )
     return Annotations.of(corpus, (entry for entry, _ in found.values()))
 
 
-def _annotator(found: _Found, users: Mapping[str, str]) -> str:
-    if len(found.annotators) == 1:
-        return found.annotators[0]
-    if found.user in users:
-        return users[found.user]
+def _annotator(people: Sequence[str], user: Any, users: Mapping[str, str], here: str) -> str:
+    if len(people) == 1:
+        return people[0]
+    if isinstance(user, Mapping):
+        user = user.get("email") or user.get("id")
+    user = str(user)[:80] if isinstance(user, int | str) else ""
+    if user in users:
+        return users[user]
     raise AnnotationError(
-        f"{found.place}: by user {found.user or 'unknown'}, who may be any of "
-        f"{', '.join(found.annotators)}. Say who it is with `--user {found.user or 'ID'}=NAME`."
+        f"{here}: by user {user or 'unknown'}, who may be any of {', '.join(people)}. Say who it "
+        f"is with `--user {user or 'ID'}=NAME`."
     )
 
 
-def _annotations_in(path: Path, study: Study, corpus: Corpus) -> Iterator[_Found]:
+def _tasks_in(path: Path) -> Iterator[tuple[str, _Task]]:
     content = _load(path)
     if not isinstance(content, list):
-        raise AnnotationError(compose("expected a list of tasks", path=path, hint=_EXPORT))
-    by_id = {dialogue.id: dialogue for dialogue in corpus}
-    seen: set[int | str] = set()
-    for position, task in enumerate(content):
-        here = f"{path}, item {position}"
-        task = _mapping(task, here)
-        number = task.get("id")
-        number = number if isinstance(number, int | str) else f"at {position}"
-        here = f"{path}, task {number!s:.40}"
-        if "data" in task or "annotations" in task:
-            data = _mapping(task.get("data"), f"{here}: data")
-            dialogue, people = _checked(data, here, study, by_id)
-            if number in seen:
-                raise AnnotationError(
-                    f"{here} (dialogue {dialogue.id}), annotator {' or '.join(people)}: the task "
-                    "is in the export twice. Export again."
-                )
-            seen.add(number)
-            yield from _of_task(task, here, dialogue, people)
-        else:
-            dialogue, people = _checked(task, here, study, by_id)
-            user = _user(task.get("annotator"))
-            place = f"{here} (dialogue {dialogue.id}), annotator {_who(people, user)}"
-            if not isinstance(task.get("annotation_id"), int):
-                # JSON-MIN lists an untouched task like one that was submitted without labels.
-                raise _untouched(here, dialogue, people)
-            values = _sequence(task.get(CONTROL, []), place)
-            masks = _masks(values, place, dialogue)
-            yield _Found(place, dialogue, people, user, masks)
+        raise AnnotationError("expected a list of tasks", path=path, hint=_EXPORT)
+    for position, item in enumerate(content):
+        try:
+            task = _Task.model_validate(_nested(item))
+        except ValidationError as error:
+            place = f"{path}, item {position}"
+            raise AnnotationError(first_fault(error), path=place, hint=_EXPORT) from None
+        yield f"{path}, task {position if task.id is None else task.id!s:.40}", task
 
 
-def _of_task(
-    task: Mapping[str, Any], here: str, dialogue: Dialogue, people: tuple[str, ...]
-) -> Iterator[_Found]:
-    annotations = _sequence(task.get("annotations"), f"{here}: annotations")
-    if not annotations:
-        raise _untouched(here, dialogue, people)
-    for item in annotations:
-        annotation = _mapping(item, f"{here}: annotations")
-        user = _user(annotation.get("completed_by"))
-        place = f"{here} (dialogue {dialogue.id}), annotator {_who(people, user)}"
-        if not isinstance(annotation.get("task"), int | None) or (
-            annotation.get("task", task.get("id")) != task.get("id")
-        ):
-            raise AnnotationError(
-                f"{place}: the annotation is of task {annotation['task']!r:.40}. Export again."
-            )
-        if annotation.get("was_cancelled") not in (False, None):
-            raise AnnotationError(f"{place}: skipped. Submit it, and export again.")
-        results = _sequence(annotation.get("result"), f"{place}: result")
-        values = [_value(_mapping(result, place), place) for result in results]
-        masks = _masks(values, place, dialogue)
-        yield _Found(place, dialogue, people, user, masks)
+def _nested(item: Any) -> Any:
+    """Gives an item of JSON-MIN, which is flat, as JSON has it; an item of JSON as it is."""
+    if not isinstance(item, dict) or "data" in item or "annotations" in item:
+        return item
+    marks = {"from_name": CONTROL, "to_name": OBJECT, "type": "paragraphlabels"}
+    regions = item.get(CONTROL, [])
+    if isinstance(regions, list):
+        regions = [{**marks, "value": region} for region in regions]
+    given = {"completed_by": item.get("annotator"), "result": regions}
+    # JSON-MIN lists an untouched task like one that was submitted without labels.
+    submitted = isinstance(item.get("annotation_id"), int)
+    return {"id": item.get("id"), "data": item, "annotations": [given] if submitted else []}
 
 
-def _untouched(here: str, dialogue: Dialogue, people: tuple[str, ...]) -> AnnotationError:
-    return AnnotationError(
-        f"{here} (dialogue {dialogue.id}): not annotated by {' or '.join(people)}. "
-        "Submit it, also if no turn needs a label, and export again."
-    )
-
-
-def _checked(
-    data: Mapping[str, Any], here: str, study: Study, by_id: Mapping[str, Dialogue]
-) -> tuple[Dialogue, tuple[str, ...]]:
-    missing = [name for name in FIELDS if name not in data]
-    if missing:
+def _dialogue_of(
+    data: TaskData, here: str, study: Study, by_id: Mapping[str, Dialogue]
+) -> Dialogue:
+    who = f"annotator {' or '.join(data.annotators):.80}"
+    if data.texts != study.texts:
         raise AnnotationError(
-            f"{here}: {', '.join(missing)} is missing from the task's data. Import tasks that "
-            "`cradle annotate export` wrote."
+            f"{here}, {who}: made for corpus {data.corpus!r:.80} with texts {data.texts!r:.80}; "
+            f"this study is on {study.corpus} with texts {study.texts}. Name the right study."
         )
-    people = _sequence(data["annotators"], f"{here}: annotators")
-    if not people or not all(isinstance(person, str) and person for person in people):
-        raise AnnotationError(f"{here}: annotators is {people!r:.80}, expected names.")
-    who = f"annotator {' or '.join(people):.80}"
-    if data["texts"] != study.texts:
-        raise AnnotationError(
-            f"{here}, {who}: made for corpus {data['corpus']!r:.80} with texts "
-            f"{data['texts']!r:.80}; this study is on {study.corpus} with texts {study.texts}. "
-            "Name the right study."
-        )
-    name = data["dialogue_id"]
-    dialogue = by_id.get(name) if isinstance(name, str) else None
-    if dialogue is None:
+    name = data.dialogue_id
+    if name not in by_id:
         raise AnnotationError(f"{here}, {who}: dialogue {name!r:.80} is not in {study.corpus}.")
-    shown, expected = data["turns"], authored(dialogue)
-    if shown != expected:
-        turn = next(
-            (
-                number
-                for number, (one, other) in enumerate(zip(_safe(shown), expected, strict=False))
-                if one != other
-            ),
-            min(len(_safe(shown)), len(expected)),
-        )
+    rows = zip_longest(data.turns, authored(by_id[name]))
+    edited = next((turn for turn, (shown, said) in enumerate(rows) if shown != said), None)
+    if edited is not None:
         raise AnnotationError(
-            f"{here} (dialogue {name}), {who}, turn {turn}: the text was edited, it is not the "
+            f"{here} (dialogue {name}), {who}, turn {edited}: the text was edited, it is not the "
             "corpus' any more. Labels on an edited text can't be used: import the task again."
         )
-    return dialogue, tuple(people)
+    return by_id[name]
 
 
-def _safe(turns: Any) -> list[Any]:
-    return turns if isinstance(turns, list) else []
-
-
-def _masks(regions: Sequence[Any], place: str, dialogue: Dialogue) -> tuple[int, ...]:
+def _masks(results: Sequence[_Result], place: str, dialogue: Dialogue) -> tuple[int, ...]:
     masks = [0] * len(dialogue.turns)
-    for region in regions:
-        value = _mapping(region, place)
-        turn = _turn(value.get("start"), place)
-        if turn != _turn(value.get("end"), place):
+    for region in (result.value for result in results):
+        turn, where = region.start, f"{place}, turn {region.start}"
+        if turn != region.end:
             raise AnnotationError(
                 f"{place}: a region runs over several turns, from turn {turn}. Label each turn "
                 "by itself."
@@ -223,16 +203,15 @@ def _masks(regions: Sequence[Any], place: str, dialogue: Dialogue) -> tuple[int,
             raise AnnotationError(
                 f"{place}: a region on turn {turn}, the dialogue has {len(masks)} turns."
             )
-        _require_same_text(value.get("text"), dialogue.turns[turn].text, f"{place}, turn {turn}")
-        names = _sequence(value.get("paragraphlabels"), f"{place}, turn {turn}: labels")
-        if not names:
+        _require_same_text(region.text, dialogue.turns[turn].text, where)
+        if not region.paragraphlabels:
             raise AnnotationError(
-                f"{place}, turn {turn}: a region without a label. Choose one or delete the region."
+                f"{where}: a region without a label. Choose one or delete the region."
             )
-        for name in names:
-            if not isinstance(name, str) or name not in _NAMES:
+        for name in region.paragraphlabels:
+            if name not in _NAMES:
                 raise AnnotationError(
-                    f"{place}, turn {turn}: {name!r:.80} is not one of the interface's labels."
+                    f"{where}: {name!r:.80} is not one of the interface's labels."
                 )
             masks[turn] |= BITS[_NAMES[name]]
     return tuple(masks)
@@ -255,47 +234,6 @@ def _require_same_text(marked: Any, text: str, place: str) -> None:
         )
 
 
-def _value(result: Mapping[str, Any], place: str) -> Any:
-    expected = {"from_name": CONTROL, "to_name": OBJECT, "type": "paragraphlabels"}
-    for key, wanted in expected.items():
-        if result.get(key) != wanted:
-            raise AnnotationError(
-                f"{place}: a result with {key} {result.get(key)!r:.80}, expected {wanted!r}. Use "
-                "the configuration that `cradle annotate export` wrote."
-            )
-    return result.get("value")
-
-
-def _turn(value: Any, place: str) -> int:
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 9:
-        return int(value)
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    raise AnnotationError(f"{place}: a region on turn {value!r:.80}, expected a number from 0.")
-
-
-def _user(value: Any) -> str:
-    if isinstance(value, Mapping):
-        value = value.get("email") or value.get("id")
-    return str(value)[:80] if isinstance(value, int | str) and not isinstance(value, bool) else ""
-
-
-def _who(people: tuple[str, ...], user: str) -> str:
-    return people[0] if len(people) == 1 else f"user {user or 'unknown'}"
-
-
-def _mapping(value: Any, place: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise AnnotationError(f"{place}: found {value!r:.80}, expected an object. {_EXPORT}")
-    return value
-
-
-def _sequence(value: Any, place: str) -> Sequence[Any]:
-    if not isinstance(value, list):
-        raise AnnotationError(f"{place}: found {value!r:.80}, expected a list. {_EXPORT}")
-    return value
-
-
 def _load(path: Path) -> Any:
     try:
         raw = read_bounded(path, _LARGEST)
@@ -303,12 +241,12 @@ def _load(path: Path) -> Any:
             raw = _unzipped(raw)
         return strict_json.loads(raw)
     except FileNotFoundError:
-        raise AnnotationError(compose("no such file", path=path, hint=_EXPORT)) from None
+        raise AnnotationError("no such file", path=path, hint=_EXPORT) from None
     except (OSError, EOFError, zlib.error) as error:
-        raise AnnotationError(compose(f"can't be read ({error})", path=path)) from None
+        raise AnnotationError(f"can't be read ({error})", path=path) from None
     except ValueError as error:
         first = str(error).splitlines()[0][:120]
-        raise AnnotationError(compose(f"not JSON ({first})", path=path, hint=_EXPORT)) from None
+        raise AnnotationError(f"not JSON ({first})", path=path, hint=_EXPORT) from None
 
 
 def _unzipped(raw: bytes) -> bytes:

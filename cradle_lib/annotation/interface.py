@@ -11,14 +11,12 @@ References:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 from xml.etree import ElementTree as ET
 
 import pandas as pd
 
-from cradle_lib.files import replacing
 from cradle_lib.labels import CRISIS_TYPES, LABELS, TEMPORAL_STATES, crisis_type, stage, temporal
 
 #: Names of the two tags that every region of an export refers to.
@@ -86,22 +84,14 @@ _STYLE: Final = (
 
 
 def title(label: str) -> str:
-    """Words a label for a button: ``Alert: ongoing``, ``Confirm SI active: past``.
-
-    Args:
-        label: One of the sixteen.
-    """
+    """Words a label for a button: ``Alert: ongoing``, ``Confirm SI active: past``."""
     crisis = crisis_type(label)
     name = stage(label).capitalize() + ("" if crisis is None else f" {crisis.replace('_', ' ')}")
     return f"{name}: {temporal(label)}"
 
 
 def meaning(label: str) -> str:
-    """Explains a label in a sentence or two, without its temporal state.
-
-    Args:
-        label: One of the sixteen.
-    """
+    """Explains a label in a sentence or two, without its temporal state."""
     crisis = crisis_type(label)
     if crisis is None:
         return DEFINITIONS["alert"]
@@ -109,11 +99,7 @@ def meaning(label: str) -> str:
 
 
 def definition(label: str) -> str:
-    """Explains a label, its temporal state included.
-
-    Args:
-        label: One of the sixteen.
-    """
+    """Explains a label, its temporal state included."""
     return f"{meaning(label)} {temporal(label).capitalize()}: {DEFINITIONS[temporal(label)]}"
 
 
@@ -190,16 +176,3 @@ def labelling_config() -> str:
 def _panel(panels: ET.Element, name: str) -> ET.Element:
     panel = ET.SubElement(panels, "Panel", value=name)
     return ET.SubElement(panel, "View", className="htx-fine")
-
-
-def write_config(path: Path) -> None:
-    """Writes the configuration to a file, under a temporary name first.
-
-    Args:
-        path: Where to; what stands there is replaced.
-
-    Raises:
-        CradleError: If it can't be written there.
-    """
-    with replacing(path) as part:
-        part.write_text(labelling_config(), encoding="utf-8")

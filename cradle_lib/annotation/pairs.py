@@ -61,16 +61,10 @@ class Pair:
 def pairs(
     annotations: Annotations, *, team: str | None = None, round_: int | None = None
 ) -> tuple[Pair, ...]:
-    """Finds who labelled the same dialogues.
+    """Finds who labelled the same dialogues, of one team and round or of all.
 
-    Args:
-        annotations: Everybody's.
-        team: Only dialogues of this team; ``None`` for all.
-        round_: Only this round; ``None`` for all.
-
-    Returns:
-        One pair for each two annotators who share dialogues, by name. Adjudicators and
-        seniors are left out: they saw only what others had found difficult.
+    Gives one pair for each two annotators who share dialogues, by name. Adjudicators and seniors
+    are left out: they saw only what others had found difficult.
 
     Raises:
         AnnotationError: If a dialogue does not have two annotators, or none is left.
@@ -78,11 +72,11 @@ def pairs(
     found: dict[tuple[str, str], list[str]] = {}
     masks: dict[str, NDArray[np.uint16]] = {}
     for dialogue, entries in annotations.by_dialogue.items():
-        two = [e for e in entries if e.role == "annotator"]
-        if team is not None:
-            two = [e for e in two if e.team == team]
-        if round_ is not None:
-            two = [e for e in two if e.round == round_]
+        two = [
+            e
+            for e in entries
+            if e.role == "annotator" and team in (None, e.team) and round_ in (None, e.round)
+        ]
         if not two:
             continue
         if len(two) != 2:
@@ -136,15 +130,10 @@ class Tallies:
 
 
 def tally(chosen: Sequence[Pair], units: Units) -> Tallies:
-    """Counts what two annotators have in common.
+    """Counts what two annotators have in common, of one pair or several put together.
 
-    Args:
-        chosen: One pair, or several whose dialogues are put together; at least one dialogue.
-        units: The unit set. A label on a turn that is not a user turn stands at the user turn
-            before it, where distances are counted in user turns.
-
-    Returns:
-        The counts, one row for each dialogue.
+    Where distances are counted in user turns, a label on a turn that is not one stands at the user
+    turn before it. There is at least one dialogue.
     """
     lengths = [len(asked) for pair in chosen for asked in pair.asked]
     n, dialogue_of = len(lengths), np.repeat(np.arange(len(lengths)), lengths)
@@ -176,15 +165,10 @@ def tally(chosen: Sequence[Pair], units: Units) -> Tallies:
 
 @lru_cache(maxsize=1 << 14)
 def masi(one: int, other: int) -> float:
-    """Distance of two label sets: 1 - J * M (Passonneau 2006).
+    """Distance of two label sets, as masks: 1 - J * M (Passonneau 2006).
 
-    Args:
-        one: A mask.
-        other: A mask.
-
-    Returns:
-        0 for equal sets, two empty ones included, 1 for disjoint ones. J is the Jaccard
-        index; M is 1 for equal sets, 2/3 for a subset, 1/3 for an overlap, 0 otherwise.
+    It is 0 for equal sets, two empty ones included, 1 for disjoint ones. J is the Jaccard
+    index; M is 1 for equal sets, 2/3 for a subset, 1/3 for an overlap, 0 otherwise.
     """
     if one == other:
         return 0.0

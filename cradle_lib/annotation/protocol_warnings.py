@@ -50,18 +50,11 @@ class ProtocolWarning:
 
 
 def find_warnings(annotations: Annotations) -> list[ProtocolWarning]:
-    """Looks for departures from the protocol in all annotations.
-
-    Args:
-        annotations: Everybody's.
-
-    Returns:
-        The warnings, in the order of the annotations.
-    """
+    """Looks for departures from the protocol, annotation by annotation."""
     return [
         warning
         for entry in annotations.entries
-        for warning in warnings_of(entry, annotations.dialogues[entry.dialogue])
+        for warning in _warnings_of(entry, annotations.dialogues[entry.dialogue])
     ]
 
 
@@ -75,32 +68,27 @@ def protocol_warnings(annotations: Annotations) -> pd.DataFrame:
         One row for each warning: ``dialogue`` (str), ``turn`` (int), ``annotator`` (categorical:
         everybody who annotated), ``kind`` (categorical: the three kinds) and ``message`` (str).
     """
-    found = find_warnings(annotations)
+    rows = [
+        (
+            found.annotation.dialogue,
+            found.turn_id,
+            found.annotation.annotator,
+            found.kind,
+            found.message,
+        )
+        for found in find_warnings(annotations)
+    ]
+    frame = pd.DataFrame(rows, columns=["dialogue", "turn", "annotator", "kind", "message"])
     people = sorted({entry.annotator for entry in annotations.entries})
-    return pd.DataFrame(
-        {
-            "dialogue": pd.Series([warning.annotation.dialogue for warning in found], dtype=str),
-            "turn": pd.Series([warning.turn_id for warning in found], dtype=int),
-            "annotator": pd.Categorical(
-                [warning.annotation.annotator for warning in found], people
-            ),
-            "kind": pd.Categorical([warning.kind for warning in found], get_args(Kind)),
-            "message": pd.Series([warning.message for warning in found], dtype=str),
-        }
-    )
+    frame["annotator"] = pd.Categorical(frame["annotator"], people)
+    frame["kind"] = pd.Categorical(frame["kind"], get_args(Kind))
+    return frame.astype({"dialogue": str, "turn": int, "message": str})
 
 
-def warnings_of(entry: Annotation, dialogue: Dialogue) -> Iterator[ProtocolWarning]:
-    """Looks for departures from the protocol in one annotation.
+def _warnings_of(entry: Annotation, dialogue: Dialogue) -> Iterator[ProtocolWarning]:
+    """Yields labels on turns where none belongs, then labels that were given twice, then alerts.
 
-    Args:
-        entry: The annotation.
-        dialogue: The dialogue that it labels.
-
-    Yields:
-        First labels on turns where none belongs, then labels that were given twice, then
-        alerts behind the last confirm of their temporal state when that confirm has no
-        alert before it.
+    These stand behind the last confirm of their temporal state, which has no alert before it.
     """
     for turn, mask in zip(dialogue.turns, entry.masks, strict=True):
         if mask and not turn.asked:

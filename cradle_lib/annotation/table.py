@@ -6,9 +6,8 @@ also for those without labels: that somebody looked and found nothing is a resul
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,23 +16,14 @@ from typing import Any, Final, Literal, get_args
 import pandas as pd
 
 from cradle_lib import labels
+from cradle_lib.corpus.collect import save_table
 from cradle_lib.corpus.dialogue import Corpus, Dialogue
 from cradle_lib.corpus.formats import read_columns
-from cradle_lib.errors import AnnotationError, CorpusError, LabelError, compose
-from cradle_lib.files import replacing
+from cradle_lib.errors import AnnotationError, CorpusError, LabelError
 
 Role = Literal["annotator", "adjudicator", "senior"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
-COLUMNS: Final = (
-    "dialogue",
-    "turn_id",
-    "annotator",
-    "team",
-    "round",
-    "role",
-    "labels",
-    "texts",
-)
+COLUMNS: Final = ("dialogue", "turn_id", "annotator", "team", "round", "role", "labels", "texts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +85,7 @@ class Annotations:
 
     @classmethod
     def of(cls, corpus: Corpus, entries: Iterable[Annotation]) -> Annotations:
-        """Collects annotations in the fixed order.
-
-        Raises:
-            AnnotationError: If one does not fit the corpus, or is doubled.
-        """
+        """Collects annotations in the fixed order."""
         return cls(
             corpus,
             tuple(sorted(entries, key=lambda e: (e.dialogue, ROLES.index(e.role), e.annotator))),
@@ -123,11 +109,6 @@ class Annotations:
         """The teams, sorted."""
         return tuple(sorted({entry.team for entry in self.entries}))
 
-    @cached_property
-    def groups(self) -> tuple[tuple[str, int], ...]:
-        """The pairs of a team and a round that occur, sorted."""
-        return tuple(sorted({(entry.team, entry.round) for entry in self.entries}))
-
     def to_frame(self) -> pd.DataFrame:
         """Gives the annotations as a tidy data frame.
 
@@ -142,31 +123,23 @@ class Annotations:
             - ``user_turn`` (bool): whether it is a turn on which a model would be asked.
         """
         rows = [
-            (e.dialogue, turn.turn_id, e.annotator, e.team, e.round, e.role, mask, turn.asked)
+            (
+                e.dialogue,
+                turn.turn_id,
+                e.annotator,
+                e.team,
+                e.round,
+                e.role,
+                labels.format_mask(mask),
+                mask,
+                turn.asked,
+            )
             for e in self.entries
             for turn, mask in zip(self.dialogues[e.dialogue].turns, e.masks, strict=True)
         ]
-        frame = pd.DataFrame(rows, columns=[*COLUMNS[:6], "mask", "user_turn"])
-        frame.insert(6, "labels", [labels.format_mask(mask) for mask in frame["mask"]])
-        frame = frame.rename(columns={"turn_id": "turn"})
-        texts = dict.fromkeys(("dialogue", "annotator", "team", "role", "labels"), str)
-        return frame.astype(
-            texts | {"turn": int, "round": int, "mask": "uint16", "user_turn": bool}
-        )
-
-
-def texts_fingerprint(corpus: Corpus) -> str:
-    """Twelve hexadecimal digits over what is said, whoever labelled it.
-
-    Unlike the corpus' own fingerprint it stays the same when labels change, so that it can
-    tie annotations to the dialogues they were made on.
-    """
-    digest = hashlib.sha256()
-    for turn in corpus.turns:
-        speaker = "" if turn.continues else turn.speaker
-        row = f"{turn.turn_id}\x1f{speaker}\x1f{turn.text}\x1e"
-        digest.update(row.encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()[:12]
+        columns = ["dialogue", "turn", *COLUMNS[2:7], "mask", "user_turn"]
+        kinds = {"turn": int, "round": int, "mask": "uint16", "user_turn": bool}
+        return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(columns, str) | kinds)
 
 
 def write_annotations(annotations: Annotations, path: Path) -> None:
@@ -177,38 +150,11 @@ def write_annotations(annotations: Annotations, path: Path) -> None:
         path: A ``.parquet`` or ``.csv`` file; written to a temporary name first.
 
     Raises:
-        AnnotationError: If the ending is another one.
+        CorpusError: If the ending is another one.
     """
     frame = annotations.to_frame().rename(columns={"turn": "turn_id"})
-    frame["texts"] = texts_fingerprint(annotations.corpus)
+    frame["texts"] = annotations.corpus.texts_fingerprint
     save_table(frame[list(COLUMNS)], path)
-
-
-def save_table(frame: pd.DataFrame, path: Path) -> None:
-    """Saves a table as its ending says, to a temporary name first.
-
-    Raises:
-        AnnotationError: If the ending is neither ``.parquet`` nor ``.csv``.
-        CradleError: If the file can't be written.
-    """
-    check_ending(path)
-    with replacing(path) as part:
-        if path.suffix == ".parquet":
-            frame.to_parquet(part, index=False, compression="zstd")
-        else:
-            frame.to_csv(part, index=False, lineterminator="\n")
-
-
-def check_ending(path: Path) -> None:
-    """Refuses a name that no table can be saved under, before any work is done for it.
-
-    Raises:
-        AnnotationError: If the ending is neither ``.parquet`` nor ``.csv``.
-    """
-    if path.suffix not in (".parquet", ".csv"):
-        raise AnnotationError(
-            compose(f"unknown ending {path.suffix!r}", path=path, hint="Use .parquet or .csv.")
-        )
 
 
 def read_annotations(path: Path, corpus: Corpus) -> Annotations:
@@ -225,55 +171,36 @@ def read_annotations(path: Path, corpus: Corpus) -> Annotations:
         AnnotationError: If the table is missing or damaged, lacks a turn, or belongs to
             another corpus.
     """
-    if not path.is_file():
-        raise AnnotationError(
-            compose("no such file", path=path, hint="Write it with `cradle annotate import`.")
-        )
-    check_ending(path)
     try:
         columns = read_columns(path, COLUMNS, ())
     except CorpusError as error:
         hint = "Write the table with `cradle annotate import`."
-        raise AnnotationError(compose(error.problem, path=path, row=error.row, hint=hint)) from None
-    rows = list(zip(*(columns[name] for name in COLUMNS), strict=True))
-    return Annotations.of(corpus, _entries(rows, texts_fingerprint(corpus), path))
-
-
-def _entries(rows: Sequence[tuple[Any, ...]], texts: str, path: Path) -> list[Annotation]:
+        raise AnnotationError(error.problem, path=path, row=error.row, hint=hint) from None
     entries: dict[tuple[str, str, str, int, Role], list[int]] = {}
-    for row, (dialogue, turn_id, annotator, team, round_, role, cell, found) in enumerate(rows):
-        if found != texts:
-            raise AnnotationError(
-                compose(
+    texts = corpus.texts_fingerprint
+    for row, cells in enumerate(zip(*(columns[name] for name in COLUMNS), strict=True)):
+        dialogue, turn_id, annotator, team, round_, role, given, found = cells
+        try:
+            if found != texts:
+                raise AnnotationError(
                     f"made on texts {str(found)[:40]}, the corpus has texts {texts}",
-                    path=path,
-                    row=row,
                     hint="Name the corpus that was exported for annotation.",
                 )
-            )
-        try:
-            key = (str(dialogue), str(annotator), str(team), _whole(round_), _role(role))
-            number, mask = _whole(turn_id), labels.parse(str(cell))
-        except (LabelError, ValueError) as error:
-            raise AnnotationError(compose(str(error), path=path, row=row)) from None
-        masks = entries.setdefault(key, [])
-        if number != len(masks):
-            raise AnnotationError(
-                compose(f"turn_id is {number}, expected {len(masks)}", path=path, row=row)
-            )
-        masks.append(mask)
-    return [Annotation(*key, tuple(masks)) for key, masks in entries.items()]
+            if role not in ROLES:
+                known = ", ".join(ROLES)
+                raise AnnotationError(f"role is {str(role)[:40]!r}, expected one of {known}")
+            key = (str(dialogue), str(annotator), str(team), _whole(round_), role)
+            masks = entries.setdefault(key, [])
+            if (number := _whole(turn_id)) != len(masks):
+                raise AnnotationError(f"turn_id is {number}, expected {len(masks)}")
+            masks.append(labels.parse(str(given)))
+        except (AnnotationError, LabelError) as error:
+            raise AnnotationError(error.problem, path=path, row=row, hint=error.hint) from None
+    return Annotations.of(corpus, (Annotation(*key, tuple(m)) for key, m in entries.items()))
 
 
 def _whole(value: Any) -> int:
     # A text of thousands of digits, an infinity and a date are no numbers here.
     if re.fullmatch(r"[0-9]{1,9}", str(value)):
         return int(value)
-    raise ValueError(f"found {str(value)[:40]!r}, expected a whole number")
-
-
-def _role(name: Any) -> Role:
-    for role in ROLES:
-        if name == role:
-            return role
-    raise ValueError(f"role is {str(name)[:40]!r}, expected one of {', '.join(ROLES)}")
+    raise AnnotationError(f"found {str(value)[:40]!r}, expected a whole number")

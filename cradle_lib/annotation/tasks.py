@@ -9,17 +9,30 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
+
+from pydantic import BaseModel, Field
 
 from cradle_lib.annotation.study import Assignment, Study, file_name
 from cradle_lib.corpus.dialogue import Corpus, Dialogue
-from cradle_lib.files import replacing
-
-#: Fields of a task's data, chosen so that JSON-MIN, which flattens, overwrites none of them.
-FIELDS: Final = ("dialogue_id", "turns", "note", "corpus", "texts", "annotators")
+from cradle_lib.files import write_text
 
 
-def authored(dialogue: Dialogue) -> list[dict[str, str]]:
+class TaskData(BaseModel):
+    """What a task shows, and for whom it is: neither gold labels nor anybody's annotation.
+
+    JSON-MIN, which flattens, overwrites none of these fields.
+    """
+
+    dialogue_id: str
+    turns: list[dict[str, Any]]
+    note: str
+    corpus: str
+    texts: str
+    annotators: list[str] = Field(min_length=1)
+
+
+def authored(dialogue: Dialogue) -> list[dict[str, Any]]:
     """Writes a dialogue the way a task holds it: one object for each turn, rows kept apart."""
     return [
         {
@@ -33,25 +46,15 @@ def authored(dialogue: Dialogue) -> list[dict[str, str]]:
 def task_data(
     assignment: Assignment, annotators: Sequence[str], study: Study, dialogue: Dialogue
 ) -> dict[str, Any]:
-    """Writes the ``data`` of one task.
-
-    Args:
-        assignment: Why the dialogue is shown.
-        annotators: Who is to label it.
-        study: The plan.
-        dialogue: The dialogue.
-
-    Returns:
-        The data. Neither gold labels nor anybody's annotation is in it.
-    """
-    return {
-        "dialogue_id": dialogue.id,
-        "turns": authored(dialogue),
-        "note": _note(assignment),
-        "corpus": study.corpus,
-        "texts": study.texts,
-        "annotators": list(annotators),
-    }
+    """Writes the ``data`` of one task; the assignment says why the dialogue is shown."""
+    return TaskData(
+        dialogue_id=dialogue.id,
+        turns=authored(dialogue),
+        note=_note(assignment),
+        corpus=study.corpus,
+        texts=study.texts,
+        annotators=list(annotators),
+    ).model_dump()
 
 
 def _note(assignment: Assignment) -> str:
@@ -68,47 +71,26 @@ def _note(assignment: Assignment) -> str:
 def write_tasks(
     study: Study, corpus: Corpus, folder: Path, assignments: Sequence[Assignment], *, shared: bool
 ) -> list[Path]:
-    """Writes tasks, one file for each project.
+    """Writes tasks to files such as ``round1-A.json``, ``round1-A-B.json`` or ``senior-S.json``.
 
-    Args:
-        study: The plan.
-        corpus: The dialogues.
-        folder: Where to write; made if it is missing.
-        assignments: Which tasks.
-        shared: Whether the two members of a team work in one project. By default each
-            person has a project, because the open edition of Label Studio shows everybody
-            in a project what the others did.
-
-    Returns:
-        The files, such as ``round1-A.json``, ``round1-A-B.json`` or ``senior-S.json``.
-
-    Raises:
-        CradleError: If they can't be written there.
+    Each is one project. By default each person has a project, because the open edition of Label
+    Studio shows everybody in a project what the others did; shared ones are of the two members of a
+    team.
     """
     by_id = {dialogue.id: dialogue for dialogue in corpus}
-    files: dict[str, dict[str, tuple[Assignment, tuple[str, ...]]]] = {}
+    files: dict[str, dict[str, Any]] = {}
     for item in assignments:
-        people: tuple[str, ...] = (item.annotator,)
-        if shared and item.role == "annotator":
-            people = study.teams[item.team]
-        name = export_name(item, people)
-        files.setdefault(name, {})[item.dialogue] = item, people
-    written = []
-    for name, tasks in files.items():
-        content = [
-            {"data": task_data(item, people, study, by_id[dialogue])}
-            for dialogue, (item, people) in tasks.items()
-        ]
-        path = folder / f"{name}.json"
-        with replacing(path) as part:
-            part.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
-        written.append(path)
-    return written
+        team = shared and item.role == "annotator"
+        people = study.teams[item.team] if team else (item.annotator,)
+        data = task_data(item, people, study, by_id[item.dialogue])
+        files.setdefault(export_name(item, people), {})[item.dialogue] = {"data": data}
+    written = {folder / f"{name}.json": [*tasks.values()] for name, tasks in files.items()}
+    for path, content in written.items():
+        write_text(path, json.dumps(content, ensure_ascii=False, indent=1))
+    return list(written)
 
 
 def export_name(assignment: Assignment, people: Sequence[str]) -> str:
     """Names the project of an assignment, such as ``round1-A``: a file name without ending."""
-    stage = assignment.role
-    if stage == "annotator":
-        return "-".join((f"round{assignment.round}", *map(file_name, people)))
+    stage = f"round{assignment.round}" if assignment.role == "annotator" else assignment.role
     return "-".join((stage, *map(file_name, people)))

@@ -14,22 +14,18 @@ from cradle_lib import paths
 from cradle_lib.annotation.adjudication import adjudicate as adjudicate_all
 from cradle_lib.annotation.agreement import ALL_LABELS, agreement_frame
 from cradle_lib.annotation.exports import read_exports
-from cradle_lib.annotation.interface import write_config
+from cradle_lib.annotation.interface import labelling_config
 from cradle_lib.annotation.pairs import UNIT_NAMES, UNITS, Units
 from cradle_lib.annotation.protocol_warnings import find_warnings
 from cradle_lib.annotation.study import Study, next_assignments, plan_study
-from cradle_lib.annotation.table import (
-    check_ending,
-    read_annotations,
-    save_table,
-    write_annotations,
-)
+from cradle_lib.annotation.table import read_annotations, write_annotations
 from cradle_lib.annotation.tasks import write_tasks
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out, print_json, right
 from cradle_lib.corpus import load_corpus
-from cradle_lib.corpus.collect import read_folder, write_release
+from cradle_lib.corpus.collect import check_ending, read_folder, save_table, write_release
 from cradle_lib.errors import AnnotationError
+from cradle_lib.files import write_text
 from cradle_lib.scoring.core.report import json_rows
 from cradle_lib.statistics.bootstrap import DRAWS
 
@@ -102,7 +98,7 @@ def export(
             out.print("Nothing is left to be labelled. Go on with `cradle annotate adjudicate`.")
             return
     written = write_tasks(plan, loaded, tasks, new, shared=shared)
-    write_config(study / "interface.xml")
+    write_text(study / "interface.xml", labelling_config())
     plan.save(plan_file)
     out.print(f"Labelling configuration: {paths.shown(study / 'interface.xml')}")
     for path in written:
