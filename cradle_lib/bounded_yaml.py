@@ -27,13 +27,7 @@ _LONGEST_REASON: Final = 200
 
 
 def read(path: Path) -> Any:
-    """Reads the one YAML document of a file.
-
-    Args:
-        path: The file, in UTF-8.
-
-    Returns:
-        What it holds, as :func:`load`.
+    """Reads the one YAML document of a file in UTF-8, as :func:`load`.
 
     Raises:
         OSError: If the file can't be read or has more than four times :data:`LONGEST` bytes.
@@ -43,13 +37,7 @@ def read(path: Path) -> Any:
 
 
 def load(text: str) -> Any:
-    """Reads one YAML document.
-
-    Args:
-        text: The document.
-
-    Returns:
-        What it holds: plain values, lists and mappings; ``None`` for an empty document.
+    """Reads one YAML document: plain values, lists and mappings; ``None`` for an empty one.
 
     Raises:
         ValueError: If it is not YAML, is too large or nested too deeply (aliases counted as what

@@ -17,11 +17,8 @@ from cradle_lib.errors import CradleError
 def replacing(path: Path) -> Iterator[Path]:
     """Gives a temporary name to write to, which takes the file's place when all went well.
 
-    Args:
-        path: The file. Missing folders above it are made.
-
-    Yields:
-        The temporary name, in the same folder. Nothing stays under it if anything goes wrong.
+    It is in the same folder; missing folders are made. Nothing stays under it if anything goes
+    wrong.
 
     Raises:
         CradleError: If the system doesn't let the file be written there.

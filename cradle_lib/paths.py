@@ -36,11 +36,10 @@ REGISTRY: Final = _OWN_REGISTRY if _OWN_REGISTRY.exists() else SHIPPED / "models
 
 
 def cache() -> Path:
-    """Gives the folder for converted weights and other things that can be made again.
+    """Gives the folder, perhaps not there yet, for converted weights and what can be made again.
 
-    Returns:
-        ``$CRADLE_CACHE`` if it is set, else ``.cache`` at the top of the repository, or without
-        one ``~/.cache/cradle``. The folder may not exist yet.
+    It is ``$CRADLE_CACHE`` if it is set, else ``.cache`` at the top of the repository, or without
+    one ``~/.cache/cradle``.
     """
     usual = ROOT / ".cache" if CHECKOUT else Path("~/.cache/cradle")
     return Path(os.environ.get("CRADLE_CACHE") or usual).expanduser().absolute()

@@ -53,11 +53,9 @@ def library_version() -> str:
 
 
 def commit() -> tuple[str, bool]:
-    """Finds the commit that the library runs from.
+    """Finds the first twelve digits of the commit that the library runs from.
 
-    Returns:
-        The first twelve digits, or ``unknown`` outside a checkout, and whether tracked
-        files have been changed since.
+    They are ``unknown`` outside a checkout. Also says whether tracked files were changed since.
     """
     if not paths.CHECKOUT:
         return "unknown", False
@@ -153,11 +151,7 @@ class Record(BaseModel):
     def create(cls, **fields: Any) -> Record:
         """Makes a record of a run that starts now, on this machine, from this commit.
 
-        Args:
-            **fields: The fields that describe the run; the rest is filled in.
-
-        Returns:
-            The record.
+        The fields given describe the run; the rest is filled in.
         """
         head, dirty = commit()
         packages = {}

@@ -15,13 +15,7 @@ DEEPEST: Final = 50
 
 
 def loads(text: str | bytes) -> Any:
-    """Reads JSON.
-
-    Args:
-        text: The document; bytes are UTF-8.
-
-    Returns:
-        What it holds.
+    """Reads a JSON document; bytes are UTF-8.
 
     Raises:
         ValueError: If it is not JSON (a :class:`json.JSONDecodeError`, which knows the place), not

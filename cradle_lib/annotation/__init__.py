@@ -5,9 +5,9 @@ The procedure is that of the paper (Sec 3.2, Appendix B); the forms are Label St
 
 from cradle_lib.annotation.adjudication import Adjudication, adjudicate
 from cradle_lib.annotation.agreement import AGREEMENT_NAMES, agreement, agreement_frame
+from cradle_lib.annotation.exports import load_annotations
 from cradle_lib.annotation.interface import labelling_config, labelling_keys
 from cradle_lib.annotation.protocol_warnings import protocol_warnings
-from cradle_lib.annotation.shipped import load_annotations
 from cradle_lib.annotation.study import Study, plan_study
 from cradle_lib.annotation.table import Annotation, Annotations, read_annotations, write_annotations
 from cradle_lib.annotation.voting import OUTCOME_KEYS

@@ -1,12 +1,7 @@
 """From two annotations to gold: a third vote, a senior, and a trail of who gave what.
 
-The procedure, as the paper gives it: where the two annotators of a dialogue differ, an expert
-of the other team labels it without sight of theirs, and the majority of the three decides.
-If all three differ, the senior clinician decides. How a vote is taken, and when it leaves
-something to the senior, is in :mod:`cradle_lib.annotation.voting`.
-
-References:
-    CRADLE-Dialogue (arXiv 2606.10380), Sec 3.2 and Appendix B.3.
+The procedure, how a vote is taken, and when it leaves something to the senior, is in
+:mod:`cradle_lib.annotation.voting`.
 """
 
 from __future__ import annotations
@@ -36,76 +31,37 @@ _STAGES: Final[Mapping[Outcome, tuple[str | None, str | None, str | None]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Dispute:
-    """The votes on one dialogue.
-
-    Attributes:
-        first: One annotator.
-        second: The other one.
-        adjudicator: The expert of the other team, if there has been one.
-        senior: The senior, if there has been one.
-    """
-
-    first: Annotation
-    second: Annotation
-    adjudicator: Annotation | None = None
-    senior: Annotation | None = None
-
-    @property
-    def turns(self) -> tuple[int, ...]:
-        """Numbers of the turns on which the two annotators differ."""
-        pairs = zip(self.first.masks, self.second.masks, strict=True)
-        return tuple(turn for turn, (one, other) in enumerate(pairs) if one != other)
-
-    @property
-    def agreed(self) -> bool:
-        """Whether the two annotators gave the same labels to every turn."""
-        return self.first.masks == self.second.masks
-
-    @property
-    def three(self) -> tuple[Annotation, Annotation, Annotation]:
-        """The three voters.
-
-        Raises:
-            AnnotationError: If nobody has adjudicated yet.
-        """
-        if self.adjudicator is None:
-            raise AnnotationError(
-                f"dialogue {self.first.dialogue}: {self.first.annotator} and "
-                f"{self.second.annotator} differ on turns {_numbers(self.turns)}, and nobody has "
-                "adjudicated. Write the next tasks with `cradle annotate export --after`."
-            )
-        return self.first, self.second, self.adjudicator
-
-    @property
-    def open_turns(self) -> tuple[int, ...]:
-        """Numbers of the turns about which the vote of three leaves something open."""
-        votes = [voter.masks for voter in self.three]
-        given = zip(*votes, left_open(*votes), strict=True)
-        return tuple(t for t, (a, b, c, free) in enumerate(given) if (a | b | c) & free)
-
-
-def dispute(entries: Sequence[Annotation]) -> Dispute:
-    """Sorts the annotations of one dialogue by role.
+def voters_of(entries: Sequence[Annotation]) -> list[Annotation]:
+    """Gives who votes on a dialogue: two annotators, and the adjudicator and senior if they differ.
 
     Raises:
-        AnnotationError: If there are not exactly two annotators, or more than one
-            adjudicator or senior.
+        AnnotationError: If there are not exactly two annotators, or somebody comes before their
+            turn or a second time.
     """
-    by_role: dict[str, list[Annotation]] = {role: [] for role in ROLES}
-    for entry in sorted(entries, key=lambda entry: entry.annotator):
-        by_role[entry.role].append(entry)
-    for role, fewest, most in (("annotator", 2, 2), ("adjudicator", 0, 1), ("senior", 0, 1)):
-        found = by_role[role]
-        if not fewest <= len(found) <= most:
-            names = ", ".join(entry.annotator for entry in found) or "nobody"
-            raise AnnotationError(
-                f"dialogue {entries[0].dialogue}: {role}: {names}; expected {most}. "
-                "Import all exports of the study."
-            )
-    adjudicator, senior = (next(iter(by_role[role]), None) for role in ("adjudicator", "senior"))
-    return Dispute(*by_role["annotator"], adjudicator, senior)
+    found = sorted(entries, key=lambda entry: (ROLES.index(entry.role), entry.annotator))
+    if len(found) < 2 or [entry.role for entry in found] != ["annotator", *ROLES][: len(found)]:
+        told = ", ".join(f"{entry.role} {entry.annotator}" for entry in found)
+        raise AnnotationError(
+            f"dialogue {entries[0].dialogue}: labelled by {told}; expected two annotators, then an "
+            "adjudicator if they differ, then a senior. Import all exports of the study."
+        )
+    return found[:2] if found[0].masks == found[1].masks else found
+
+
+def open_turns(voters: Sequence[Annotation]) -> tuple[int, ...]:
+    """Gives the numbers of the turns that these voters leave to the next one; none at the end.
+
+    To the adjudicator, all turns on which the annotators differ; to the senior, those about which
+    the vote of three leaves something open.
+    """
+    votes = [voter.masks for voter in voters]
+    if len(votes) == 2:
+        pairs = enumerate(zip(*votes, strict=True))
+        return tuple(turn for turn, (one, other) in pairs if one != other)
+    if len(votes) == 4:
+        return ()
+    turns = enumerate(zip(*votes, left_open(*votes), strict=True))
+    return tuple(turn for turn, (a, b, c, free) in turns if (a | b | c) & free)
 
 
 @dataclass(frozen=True)
@@ -157,22 +113,17 @@ class Adjudication:
               came of the two annotations, of the vote of three, and of what it left to the
               senior. Missing for a dialogue that was decided before.
         """
-        first = [self.annotations.by_dialogue[name][0] for name in self.outcomes]
-        frame = pd.DataFrame(
-            {
-                "dialogue": pd.Series([*self.outcomes], dtype=str),
-                "team": pd.Series([entry.team for entry in first], dtype=str),
-                "round": pd.Series([entry.round for entry in first], dtype=int),
-                "outcome": pd.Categorical(
-                    [str(found) for found in self.outcomes.values()], [str(one) for one in Outcome]
-                ),
-            }
-        )
-        for place, stage in enumerate(("annotations", "vote", "senior")):
-            steps = [_STAGES[outcome][place] for outcome in self.outcomes.values()]
-            usual = dict.fromkeys(step for one in _STAGES.values() if (step := one[place]))
-            frame[stage] = pd.Categorical(steps, [*usual])
-        return frame
+        first = {name: entries[0] for name, entries in self.annotations.by_dialogue.items()}
+        rows = [
+            (name, first[name].team, first[name].round, str(outcome), *_STAGES[outcome])
+            for name, outcome in self.outcomes.items()
+        ]
+        stages = ["annotations", "vote", "senior"]
+        frame = pd.DataFrame(rows, columns=["dialogue", "team", "round", "outcome", *stages])
+        frame["outcome"] = pd.Categorical(frame["outcome"], [str(one) for one in Outcome])
+        for stage, steps in zip(stages, zip(*_STAGES.values(), strict=True), strict=True):
+            frame[stage] = pd.Categorical(frame[stage], [*dict.fromkeys(filter(None, steps))])
+        return frame.astype({"dialogue": str, "team": str, "round": int})
 
     def audit(self) -> pd.DataFrame:
         """Gives the audit trail as a tidy data frame.
@@ -214,24 +165,20 @@ def adjudicate(annotations: Annotations) -> Adjudication:
     outcomes: dict[str, Outcome] = {}
     trail: list[tuple[object, ...]] = []
     for name, entries in annotations.by_dialogue.items():
-        state = dispute(entries)
-        if state.agreed:
-            voters, third = [state.first, state.second], None
-            final, left = [*state.first.masks], [0] * len(state.first.masks)
-        else:
-            one, two, third = (voter.masks for voter in state.three)
-            if state.open_turns and state.senior is None:
-                raise AnnotationError(
-                    f"dialogue {name}: the vote of {_names(state.three)} leaves turns "
-                    f"{_numbers(state.open_turns)} open, and no senior has decided. Write the "
-                    "next tasks with `cradle annotate export --after`."
-                )
-            voters = [*state.three, *([state.senior] if state.senior else [])]
-            # Where nothing is open nobody's masks are looked at.
-            final, left = decide(one, two, third, voters[-1].masks), left_open(one, two, third)
+        voters = voters_of(entries)
+        if turns := open_turns(voters):
+            who = "nobody has adjudicated" if len(voters) == 2 else "no senior has decided"
+            raise AnnotationError(
+                f"dialogue {name}: {', '.join(voter.annotator for voter in voters)} leave turns "
+                f"{', '.join(map(str, turns))} open, and {who}. Write the next tasks with "
+                "`cradle annotate export --after`."
+            )
+        votes = [voter.masks for voter in voters]
+        # Where two agree a third vote changes nothing; nor does the last one where nothing is open.
+        one, two, three = [*votes, votes[0]][:3]
+        final, outcomes[name] = decide(one, two, three, votes[-1]), outcome_of(one, two, three)
         gold[name] = tuple(final)
-        outcomes[name] = outcome_of(state.first.masks, state.second.masks, third)
-        trail += _trail(voters, final, left, outcomes[name])
+        trail += _trail(voters, final, left_open(one, two, three), outcomes[name])
     return Adjudication(annotations, gold, outcomes, tuple(trail))
 
 
@@ -246,11 +193,3 @@ def _trail(
             names = " ".join(voter.annotator for voter in voters if voter.masks[turn] & bit)
             result = "gold" if mask & bit else "rejected"
             yield voters[0].dialogue, turn, label, result, by, names, str(outcome)
-
-
-def _names(voters: Sequence[Annotation]) -> str:
-    return ", ".join(voter.annotator for voter in voters)
-
-
-def _numbers(turns: Sequence[int]) -> str:
-    return ", ".join(map(str, turns))

@@ -149,15 +149,7 @@ def agreement(
     """
     tallies = tally(chosen, units)
     n = len(tallies.turns)
-    parts = (
-        tallies.turns,
-        tallies.exact,
-        tallies.apart,
-        tallies.cells,
-        tallies.matched,
-        tallies.histogram,
-    )
-    rows = np.concatenate([part.reshape(n, -1) for part in parts], axis=1, dtype=np.float64)
+    rows = np.concatenate([part.reshape(n, -1) for part in tallies[:-1]], axis=1, dtype=np.float64)
     found = bootstrap(
         rows, lambda t: {"all": _measures(t, tallies.distance)}, draws=draws, seed=seed
     )["all"]

@@ -10,7 +10,6 @@ flat list of annotations), plain or gzipped.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -18,18 +17,19 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
-from cradle_lib import strict_json
+from cradle_lib import paths
 from cradle_lib.annotation.interface import CONTROL, OBJECT, title
-from cradle_lib.annotation.study import Study
-from cradle_lib.annotation.table import Annotation, Annotations
+from cradle_lib.annotation.study import Study, read_json
+from cradle_lib.annotation.table import Annotation, Annotations, read_annotations
 from cradle_lib.annotation.tasks import TaskData, authored
 from cradle_lib.corpus.dialogue import Corpus, Dialogue
 from cradle_lib.errors import AnnotationError, first_fault
-from cradle_lib.files import read_bounded
 from cradle_lib.labels import BITS, LABELS
 
 _NAMES: Final = {title(label): label for label in LABELS} | {label: label for label in LABELS}
-_LARGEST: Final = 1 << 27
+#: Those of the surrogate are stored as exports, one for each person and round, so that reading them
+#: is the same work as reading one's own. They are simulated; ``tools/annotations`` made them.
+SHIPPED: Final = paths.SURROGATE / "annotations"
 _EXPORT: Final = (
     "Export the project as JSON or JSON-MIN, made of the tasks and the configuration that "
     "`cradle annotate export` wrote."
@@ -142,7 +142,7 @@ def _annotator(people: Sequence[str], user: Any, users: Mapping[str, str], here:
 
 
 def _tasks_in(path: Path) -> Iterator[tuple[str, _Task]]:
-    content = _load(path)
+    content = read_json(path, _EXPORT)
     if not isinstance(content, list):
         raise AnnotationError("expected a list of tasks", path=path, hint=_EXPORT)
     for position, item in enumerate(content):
@@ -234,25 +234,26 @@ def _require_same_text(marked: Any, text: str, place: str) -> None:
         )
 
 
-def _load(path: Path) -> Any:
-    try:
-        raw = read_bounded(path, _LARGEST)
-        if path.suffix == ".gz":
-            raw = _unzipped(raw)
-        return strict_json.loads(raw)
-    except FileNotFoundError:
-        raise AnnotationError("no such file", path=path, hint=_EXPORT) from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise AnnotationError(f"can't be read ({error})", path=path) from None
-    except ValueError as error:
-        first = str(error).splitlines()[0][:120]
-        raise AnnotationError(f"not JSON ({first})", path=path, hint=_EXPORT) from None
+def load_annotations(corpus: Corpus, annotations: str | Path = "surrogate") -> Annotations:
+    """Loads annotations of a corpus.
 
+    Args:
+        corpus: The dialogues that were labelled.
+        annotations: ``surrogate`` for those that ship, or a table that ``cradle annotate
+            import`` wrote.
 
-def _unzipped(raw: bytes) -> bytes:
-    # A few kilobytes can unpack to more than the machine holds.
-    stream = zlib.decompressobj(wbits=31)
-    text = stream.decompress(raw, _LARGEST)
-    if not stream.eof:
-        raise EOFError("the gzip stream is cut off or unpacks to more than 128 MB")
-    return text
+    Returns:
+        The annotations.
+
+    Raises:
+        AnnotationError: If they can't be read, or were made on other dialogues.
+    """
+    if annotations == "surrogate":
+        if not SHIPPED.is_dir():
+            raise AnnotationError(
+                f"{paths.shown(SHIPPED)}: the surrogate's annotations come with the source "
+                "distribution, not with a wheel. Unpack it, and start the command there."
+            )
+        study = Study.load(SHIPPED / "study.json")
+        return read_exports(sorted(SHIPPED.glob("*.json.gz")), study, corpus)
+    return read_annotations(Path(annotations), corpus)

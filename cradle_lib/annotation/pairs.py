@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal, get_args
+from typing import Final, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,28 +104,27 @@ def pairs(
     )
 
 
-@dataclass(frozen=True)
-class Tallies:
+class Tallies(NamedTuple):
     """Counts of one pair, or of several pairs together, for each of D dialogues.
 
     Attributes:
         turns: Number of units. Shape (D,).
         exact: Units on which both sets are equal. Shape (D,).
+        apart: MASI distance between the two, summed over units. Shape (D,).
         cells: For each label, units on which both gave it, only the first did, and only
             the second did. Shape (D, 16, 3).
         matched: For each label and window of :data:`WINDOWS`, the largest number of
             one-to-one matches within that many user turns. Shape (D, 16, W).
         histogram: How often each of the V different masks was given, by either. Shape (D, V).
-        apart: MASI distance between the two, summed over units. Shape (D,).
         distance: MASI distance of each two of the V masks. Shape (V, V).
     """
 
     turns: Ints
     exact: Ints
+    apart: Floats
     cells: Ints
     matched: Ints
     histogram: Ints
-    apart: Floats
     distance: Floats
 
 

@@ -31,12 +31,8 @@ Kind = Literal["repeated", "late alert", "not a user turn"]
 class ProtocolWarning:
     """One departure from the protocol.
 
-    Attributes:
-        annotation: Where it is.
-        turn_id: On which turn.
-        kind: ``repeated`` (a label twice), ``late alert`` (a confirm before its alert) or
-            ``not a user turn`` (a label on a Listener turn or on a continuation).
-        message: What was found.
+    Its kind is ``repeated`` (a label twice), ``late alert`` (a confirm before its alert) or
+    ``not a user turn`` (a label on a Listener turn or on a continuation).
     """
 
     annotation: Annotation

@@ -12,17 +12,18 @@ References:
 from __future__ import annotations
 
 import json
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cradle_lib import strict_json
-from cradle_lib.annotation.adjudication import dispute
-from cradle_lib.annotation.table import Annotations, Role
+from cradle_lib.annotation.adjudication import open_turns, voters_of
+from cradle_lib.annotation.table import ROLES, Annotations, Role
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.errors import AnnotationError, first_fault
 from cradle_lib.files import read_bounded, write_text
@@ -31,14 +32,9 @@ _LARGEST: Final = 1 << 27
 
 
 class Assignment(BaseModel):
-    """One dialogue for one person.
+    """One dialogue of a team and a round (from 1) for one person, who may be of another team.
 
     Attributes:
-        dialogue: Id of the dialogue.
-        team: The team whose dialogue it is.
-        round: Its round, from 1.
-        role: What the person does with it.
-        annotator: Who.
         turns: Numbers of the turns in dispute, for an adjudicator or a senior.
     """
 
@@ -96,19 +92,11 @@ class Study(BaseModel):
         Raises:
             AnnotationError: If it is missing, unreadable or malformed.
         """
+        hint = "`cradle annotate export` writes the plan of a study; --study names its folder."
         try:
-            return cls.model_validate(strict_json.loads(read_bounded(path, _LARGEST)))
-        except FileNotFoundError:
-            hint = "`cradle annotate export` writes it."
-            raise AnnotationError("no plan of the study", path=path, hint=hint) from None
-        except OSError as error:
-            problem = f"can't be read ({error.strerror})"
-            hint = "--study names the folder that `cradle annotate export` wrote."
-            raise AnnotationError(problem, path=path, hint=hint) from None
+            return cls.model_validate(read_json(path, hint))
         except ValidationError as error:
             raise AnnotationError(first_fault(error), path=path) from None
-        except ValueError as error:
-            raise AnnotationError(f"not JSON ({error})", path=path) from None
 
     def check(self, corpus: Corpus) -> None:
         """Refuses a corpus with other texts than the one that was exported."""
@@ -185,6 +173,30 @@ def plan_study(
     )
 
 
+def read_json(path: Path, hint: str) -> Any:
+    """Reads a JSON file that somebody else may have made, gzipped if its name says so.
+
+    Raises:
+        AnnotationError: If it is missing, unreadable, cut off, too large, or no JSON.
+    """
+    try:
+        raw = read_bounded(path, _LARGEST)
+        if path.suffix == ".gz":
+            # A few kilobytes can unpack to more than the machine holds.
+            stream = zlib.decompressobj(wbits=31)
+            raw = stream.decompress(raw, _LARGEST)
+            if not stream.eof:
+                raise EOFError("the gzip stream is cut off or unpacks to more than 128 MB")
+        return strict_json.loads(raw)
+    except FileNotFoundError:
+        problem = "no such file"
+    except (OSError, EOFError, zlib.error) as error:
+        problem = f"can't be read ({getattr(error, 'strerror', None) or error})"
+    except ValueError as error:
+        problem = f"not JSON ({str(error).splitlines()[0][:120]})"
+    raise AnnotationError(problem, path=path, hint=hint)
+
+
 def file_name(person: str) -> str:
     """Writes a person's name as it stands in the names of their files."""
     return "".join(c if c.isalnum() else "_" for c in person)
@@ -204,22 +216,19 @@ def next_assignments(study: Study, annotations: Annotations) -> tuple[Assignment
     """
     names = list(study.teams)
     given: Counter[str] = Counter(a.annotator for a in study.assignments if a.role == "adjudicator")
-    planned = {(a.dialogue, a.role): a for a in study.assignments if a.role != "annotator"}
+    planned = {(a.dialogue, a.role): a for a in study.assignments}
     more = []
     for dialogue, entries in annotations.by_dialogue.items():
-        state = dispute(entries)
-        if state.agreed or state.senior is not None:
+        voters = voters_of(entries)
+        turns = open_turns(voters)
+        if not turns:
             continue
-        team, number = entries[0].team, entries[0].round
+        team, number, role = entries[0].team, entries[0].round, ROLES[len(voters) - 1]
         if team not in study.teams:
             raise AnnotationError(
                 f"dialogue {dialogue}: team {team} is not in the plan, whose teams are "
                 f"{', '.join(names)}. Name the table and the study that belong together."
             )
-        role: Role = "adjudicator" if state.adjudicator is None else "senior"
-        turns = state.turns if role == "adjudicator" else state.open_turns
-        if not turns:
-            continue
         if (dialogue, role) in planned:
             more.append(planned[dialogue, role])
             continue

@@ -138,7 +138,7 @@ class Annotations:
             for turn, mask in zip(self.dialogues[e.dialogue].turns, e.masks, strict=True)
         ]
         columns = ["dialogue", "turn", *COLUMNS[2:7], "mask", "user_turn"]
-        kinds = {"turn": int, "round": int, "mask": "uint16", "user_turn": bool}
+        kinds: dict[str, Any] = {"turn": int, "round": int, "mask": "uint16", "user_turn": bool}
         return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(columns, str) | kinds)
 
 

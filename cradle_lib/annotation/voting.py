@@ -76,13 +76,13 @@ def decide(one: Masks, two: Masks, three: Masks, senior: Masks) -> list[int]:
     return [v & ~free | s & free for v, s, free in zip(votes, senior, left, strict=True)]
 
 
-def outcome_of(one: Masks, two: Masks, three: Masks | None) -> Outcome:
-    """Names the category of a dialogue, from two annotators and the adjudicator if they differ.
+def outcome_of(one: Masks, two: Masks, three: Masks) -> Outcome:
+    """Names the category of a dialogue, from the votes of two annotators and the adjudicator.
 
     Final mismatches are told apart by the sets of labels that the three gave to the dialogue as a
     whole: all the same, two the same, none the same.
     """
-    if three is None or list(one) == list(two):
+    if list(one) == list(two):
         return Outcome.EXACT
     if not any(left_open(one, two, three)):
         return Outcome.RESOLVED

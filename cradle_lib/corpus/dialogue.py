@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -201,7 +201,12 @@ class Corpus:
             - ``scenario``, ``timing`` (str): those of the dialogue, where the corpus has them.
         """
         columns = ["dialogue", "turn", "row", "speaker", "text", "labels", "mask", "asked"]
-        kinds = {"turn": np.int64, "row": np.int64, "mask": np.uint16, "asked": bool}
+        kinds: dict[str, Any] = {
+            "turn": np.int64,
+            "row": np.int64,
+            "mask": np.uint16,
+            "asked": bool,
+        }
         rows = [
             (d.id, t.turn_id, t.row, t.speaker, whole(t.text), format_mask(t.mask), t.mask, t.asked)
             for d in self
@@ -260,10 +265,6 @@ class Corpus:
         Returns:
             A corpus of these dialogues.
         """
-        return Corpus(
-            name=name,
-            dialogues=tuple(self.dialogues[i] for i in indices),
-            path=self.path,
-            meta={key: [column[i] for i in indices] for key, column in self.meta.items()},
-            synthetic=self.synthetic,
-        )
+        meta = {key: [column[i] for i in indices] for key, column in self.meta.items()}
+        dialogues = tuple(self.dialogues[i] for i in indices)
+        return replace(self, name=name, dialogues=dialogues, meta=meta)

@@ -78,17 +78,10 @@ def misspelt_speaker(text: str) -> str | None:
 def build_corpus(
     rows: Iterable[_Row], name: str, path: Path | None = None, about: Columns | None = None
 ) -> Corpus:
-    """Assembles dialogues from rows.
+    """Assembles dialogues from rows ``(turn_id, text, labels)`` in file order.
 
-    Args:
-        rows: ``(turn_id, text, labels)`` in file order.
-        name: What to call the corpus.
-        path: Where the rows came from, for messages.
-        about: For each row its ``dialogue_id``, ``scenario`` and ``timing``, by column; what is
-            not there is not known, and other columns are ignored.
-
-    Returns:
-        The corpus. Dialogues without a ``dialogue_id`` are named by their order.
+    ``about`` may say of each row its ``dialogue_id``, ``scenario`` and ``timing``, by column; other
+    columns are ignored. Dialogues without a ``dialogue_id`` are named by their order.
 
     Raises:
         CorpusError: If the name has dots only or is not printable, there is no row, one of them

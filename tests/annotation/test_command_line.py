@@ -172,7 +172,7 @@ def test_the_surrogates_study_ends_in_its_own_gold(tmp_path: Path, run: Run) -> 
     ("command", "message"),
     [
         ("export --corpus c.csv --team A", "two teams or more"),
-        ("import e.json --corpus c.csv", "no plan of the study"),
+        ("import e.json --corpus c.csv", "no such file. `cradle annotate export` writes the plan"),
         ("agreement --corpus c.csv", "no such file"),
         ("agreement t.csv --corpus c.csv --units turns", "no unit set 'turns'"),
         ("adjudicate t.csv --corpus c.csv --out gold.parquet", "the file is empty"),

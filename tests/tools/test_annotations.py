@@ -9,8 +9,8 @@ import pytest
 
 from cradle_lib.annotation.adjudication import Adjudication, adjudicate
 from cradle_lib.annotation.agreement import ALL_LABELS, agreement
+from cradle_lib.annotation.exports import SHIPPED, load_annotations
 from cradle_lib.annotation.pairs import Units, pairs
-from cradle_lib.annotation.shipped import SHIPPED, load_annotations
 from cradle_lib.annotation.table import Annotations
 from cradle_lib.annotation.voting import OUTCOME_KEYS, Outcome
 from cradle_lib.corpus import Corpus, load_corpus

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cradle_lib.annotation.exports import read_exports
+from cradle_lib.annotation.exports import SHIPPED, read_exports
 from cradle_lib.annotation.interface import CONTROL, OBJECT
-from cradle_lib.annotation.shipped import SHIPPED
 from cradle_lib.annotation.study import Assignment, Study
 from cradle_lib.annotation.table import Annotation, Annotations
 from cradle_lib.annotation.tasks import export_name, task_data

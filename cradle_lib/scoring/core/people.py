@@ -15,8 +15,8 @@ from typing import Final
 
 import numpy as np
 
+from cradle_lib.annotation.exports import load_annotations
 from cradle_lib.annotation.pairs import pairs
-from cradle_lib.annotation.shipped import load_annotations
 from cradle_lib.annotation.table import Annotations
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.detection.journals.predictions import Predictions

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from cradle_lib.annotation.shipped import load_annotations
+from cradle_lib.annotation import load_annotations
 from cradle_lib.corpus import load_corpus
 from cradle_lib.labels import BITS
 from cradle_lib.scoring.core.evaluate import evaluate
