@@ -21,7 +21,8 @@ def replacing(path: Path) -> Iterator[Path]:
     wrong.
 
     Raises:
-        CradleError: If the system doesn't let the file be written there.
+        CradleError: If the system doesn't let the file be written there, or a text holds half of a
+            broken character, which no encoding has.
     """
     # A name that nobody can know: a link that waits under a known one would be written through.
     part = path.with_name(f".{secrets.token_hex(8)}.part")
@@ -33,6 +34,9 @@ def replacing(path: Path) -> Iterator[Path]:
         problem = f"can't be written ({error.strerror or error})"
         hint = "Name another place, or make room for it there."
         raise CradleError(problem, path=path, hint=hint) from None
+    except UnicodeEncodeError as error:
+        problem = f"can't be written: {error.object[error.start]!r} is half a character"
+        raise CradleError(problem, path=path, hint="Correct the text that it stands in.") from None
     finally:
         with suppress(OSError):
             part.unlink()

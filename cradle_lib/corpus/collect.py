@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from cradle_lib.corpus.dialogue import Corpus
+from cradle_lib.corpus.dialogue import Corpus, whole
 from cradle_lib.corpus.formats import COLUMNS, META, brief, read_text
 from cradle_lib.corpus.release import build_corpus, misspelt_speaker
 from cradle_lib.errors import CorpusError
@@ -60,8 +60,13 @@ def read_folder(folder: Path) -> Corpus:
 def write_release(corpus: Corpus, path: Path) -> None:
     """Writes a corpus in the release's format, as :func:`save_table` does.
 
-    Ids of the dialogues' own, and scenarios and timings that are known, become columns too.
+    Ids of the dialogues' own, and scenarios and timings that are known, become columns too. A text
+    with half of a broken character, which no encoding has, is a :class:`CorpusError`.
     """
+    broken = [turn.row for turn in corpus.turns if whole(turn.text) != turn.text]
+    if broken:
+        problem, hint = "the text holds half a character", "Correct it there."
+        raise CorpusError(problem, path=corpus.path, row=broken[0], hint=hint)
     rows = [
         (
             turn.turn_id,

@@ -188,6 +188,7 @@ def test_the_surrogates_study_ends_in_its_own_gold(tmp_path: Path, run: Run) -> 
         ("collect talks --out talks/d.csv", "talks/d.csv: can't be written"),
         ("collect odd --out b.csv", "odd/folder.txt: can't be read (Is a directory)"),
         ("export --corpus c.csv --team A,B --team 'A ,C'", "A can't have two parts"),
+        ("export --corpus half.json", r"can't be written: '\ud800' is half a character"),
     ],
 )
 def test_mistakes_are_told_in_a_line_and_exit_2(
@@ -195,6 +196,8 @@ def test_mistakes_are_told_in_a_line_and_exit_2(
 ) -> None:
     (tmp_path / "c.csv").write_text("turn_id,text,labels\n0,User: Hm.,none\n", encoding="utf-8")
     (tmp_path / "t.csv").write_text("", encoding="utf-8")
+    half = [{"turn_id": 0, "text": "User: \ud800", "labels": "none"}]
+    (tmp_path / "half.json").write_text(json.dumps(half), encoding="utf-8")
     (tmp_path / "talks").mkdir()
     (tmp_path / "talks" / "a.txt").write_text("User: Hm.\n", encoding="utf-8")
     (tmp_path / "talks" / "d.csv").mkdir()

@@ -330,6 +330,14 @@ def test_what_is_written_is_read_back_with_ids_scenarios_and_timings(
     assert again.turns == corpus.turns
 
 
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_half_a_character_is_named_and_nothing_is_written(tmp_path: Path, ending: str) -> None:
+    corpus = build_corpus([(0, "User: a", "none"), (1, "User: \ud800", "none")], "x")
+    with pytest.raises(CorpusError, match="row 1: the text holds half a character"):
+        write_release(corpus, tmp_path / f"x{ending}")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_corpus_without_ids_of_its_own_is_written_in_the_releases_columns(
     tmp_path: Path,
 ) -> None:
