@@ -90,11 +90,10 @@ def read_exports(
     """
     study.check(corpus)
     wanted = {(item.dialogue, item.annotator): item for item in study.assignments}
-    by_id = {dialogue.id: dialogue for dialogue in corpus}
     found: dict[tuple[str, str], tuple[Annotation, str]] = {}
     for path in files:
         for here, task in _tasks_in(path):
-            dialogue = _dialogue_of(task.data, here, study, by_id)
+            dialogue = _dialogue_of(task.data, here, study, corpus)
             here = f"{here} (dialogue {dialogue.id})"
             for given in task.annotations:
                 name = _annotator(task.data.annotators, given.completed_by, users or {}, here)
@@ -168,9 +167,7 @@ def _nested(item: Any) -> Any:
     return {"id": item.get("id"), "data": item, "annotations": [given] if submitted else []}
 
 
-def _dialogue_of(
-    data: TaskData, here: str, study: Study, by_id: Mapping[str, Dialogue]
-) -> Dialogue:
+def _dialogue_of(data: TaskData, here: str, study: Study, corpus: Corpus) -> Dialogue:
     who = f"annotator {' or '.join(data.annotators):.80}"
     if data.texts != study.texts:
         raise AnnotationError(
@@ -178,16 +175,17 @@ def _dialogue_of(
             f"this study is on {study.corpus} with texts {study.texts}. Name the right study."
         )
     name = data.dialogue_id
-    if name not in by_id:
+    if name not in corpus.by_id:
         raise AnnotationError(f"{here}, {who}: dialogue {name!r:.80} is not in {study.corpus}.")
-    rows = zip_longest(data.turns, authored(by_id[name]))
+    dialogue = corpus.by_id[name]
+    rows = zip_longest(data.turns, authored(dialogue))
     edited = next((turn for turn, (shown, said) in enumerate(rows) if shown != said), None)
     if edited is not None:
         raise AnnotationError(
             f"{here} (dialogue {name}), {who}, turn {edited}: the text was edited, it is not the "
             "corpus' any more. Labels on an edited text can't be used: import the task again."
         )
-    return by_id[name]
+    return dialogue
 
 
 def _masks(results: Sequence[_Result], place: str, dialogue: Dialogue) -> tuple[int, ...]:

@@ -10,8 +10,6 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 from xml.etree import ElementTree as ET
 
@@ -24,33 +22,31 @@ CONTROL: Final = "label"
 OBJECT: Final = "dialogue"
 
 #: What an annotator needs to know about each label's first part, at hand in the interface.
-DEFINITIONS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "alert": (
-            "The first ambiguous sign of a crisis: it would worry a clinician, but does not yet "
-            "say what is wrong. Ordinary distress is not an alert. No crisis type is chosen."
-        ),
-        "confirm": "The first turn on which the crisis type becomes explicit.",
-        "SI_passive": "Wishing not to be alive, without intent, plan or preparation (C-SSRS 1-3).",
-        "SI_active": "Thoughts of ending one's life with intent, plan or preparation (C-SSRS 4-5).",
-        "SH": "Hurting oneself on purpose without wanting to die, or the urge to.",
-        "DV": (
-            "Abuse by an intimate partner: physical, emotional, financial or controlling. "
-            "Abuse by parents or siblings is not domestic violence."
-        ),
-        "CA": (
-            "Abuse or neglect of someone under 18 by an adult; past if an adult tells it "
-            "later. May stand beside rape."
-        ),
-        "SHA": "Unwanted sexual conduct without penetration.",
-        "RA": (
-            "Penetration without consent. It stands for harassment in the same event; with "
-            "someone under 18 child abuse is labelled too."
-        ),
-        "ongoing": "Now or recently, or from the past until now.",
-        "past": "Over, told as history.",
-    }
-)
+DEFINITIONS: Final = {
+    "alert": (
+        "The first ambiguous sign of a crisis: it would worry a clinician, but does not yet "
+        "say what is wrong. Ordinary distress is not an alert. No crisis type is chosen."
+    ),
+    "confirm": "The first turn on which the crisis type becomes explicit.",
+    "SI_passive": "Wishing not to be alive, without intent, plan or preparation (C-SSRS 1-3).",
+    "SI_active": "Thoughts of ending one's life with intent, plan or preparation (C-SSRS 4-5).",
+    "SH": "Hurting oneself on purpose without wanting to die, or the urge to.",
+    "DV": (
+        "Abuse by an intimate partner: physical, emotional, financial or controlling. "
+        "Abuse by parents or siblings is not domestic violence."
+    ),
+    "CA": (
+        "Abuse or neglect of someone under 18 by an adult; past if an adult tells it "
+        "later. May stand beside rape."
+    ),
+    "SHA": "Unwanted sexual conduct without penetration.",
+    "RA": (
+        "Penetration without consent. It stands for harassment in the same event; with "
+        "someone under 18 child abuse is labelled too."
+    ),
+    "ongoing": "Now or recently, or from the past until now.",
+    "past": "Over, told as history.",
+}
 RULES: Final = (
     "Label what the User lived through or is living through: not other people's stories, "
     "hypotheticals or opinions.",
@@ -60,9 +56,7 @@ RULES: Final = (
     "A turn may carry several labels. A dialogue without any is submitted as it is.",
 )
 #: One key for each label: neighbours on the keyboard for ongoing and past.
-HOTKEYS: Final[Mapping[str, str]] = MappingProxyType(
-    dict(zip(LABELS, "12qwerasdfzxcvtg", strict=True))
-)
+HOTKEYS: Final = dict(zip(LABELS, "12qwerasdfzxcvtg", strict=True))
 # An alert is the only yellow; crisis types have the colours of the book's explorer. Past is told
 # apart by its name.
 _COLOURS: Final = {

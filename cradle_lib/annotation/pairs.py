@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,8 +69,7 @@ def pairs(
     Raises:
         AnnotationError: If a dialogue does not have two annotators, or none is left.
     """
-    found: dict[tuple[str, str], list[str]] = {}
-    masks: dict[str, NDArray[np.uint16]] = {}
+    found: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
     for dialogue, entries in annotations.by_dialogue.items():
         two = [
             e
@@ -85,22 +84,14 @@ def pairs(
                 "Import all exports of the study."
             )
         one, other = sorted(two, key=lambda entry: entry.annotator)
-        found.setdefault((one.annotator, other.annotator), []).append(dialogue)
-        masks[dialogue] = np.array([one.masks, other.masks], dtype=np.uint16)
+        masks = np.array([one.masks, other.masks], dtype=np.uint16)
+        asked = np.array([turn.asked for turn in annotations.corpus.by_id[dialogue].turns])
+        shared = found.setdefault((one.annotator, other.annotator), [])
+        shared.append((dialogue, masks, asked))
     if not found:
         raise AnnotationError(f"no annotations of team {team or 'any'}, round {round_ or 'any'}.")
     return tuple(
-        Pair(
-            one,
-            other,
-            tuple(dialogues),
-            tuple(masks[name] for name in dialogues),
-            tuple(
-                np.array([turn.asked for turn in annotations.dialogues[name].turns])
-                for name in dialogues
-            ),
-        )
-        for (one, other), dialogues in sorted(found.items())
+        Pair(*names, *zip(*shared, strict=True)) for names, shared in sorted(found.items())
     )
 
 

@@ -50,7 +50,7 @@ def find_warnings(annotations: Annotations) -> list[ProtocolWarning]:
     return [
         warning
         for entry in annotations.entries
-        for warning in _warnings_of(entry, annotations.dialogues[entry.dialogue])
+        for warning in _warnings_of(entry, annotations.corpus.by_id[entry.dialogue])
     ]
 
 

@@ -17,7 +17,7 @@ import pandas as pd
 
 from cradle_lib import labels
 from cradle_lib.corpus.collect import save_table
-from cradle_lib.corpus.dialogue import Corpus, Dialogue
+from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.corpus.formats import read_columns
 from cradle_lib.errors import AnnotationError, CorpusError, LabelError
 
@@ -67,15 +67,15 @@ class Annotations:
 
     def __post_init__(self) -> None:
         """Refuses annotations that do not fit the corpus, and doubled ones."""
-        turns = {dialogue.id: len(dialogue.turns) for dialogue in self.corpus}
         seen: set[tuple[str, str]] = set()
         for entry in self.entries:
-            if entry.dialogue not in turns:
+            if entry.dialogue not in self.corpus.by_id:
                 raise AnnotationError(f"{entry.place}: {self.corpus.name} has no such dialogue.")
-            if len(entry.masks) != turns[entry.dialogue]:
+            turns = len(self.corpus.by_id[entry.dialogue].turns)
+            if len(entry.masks) != turns:
                 raise AnnotationError(
                     f"{entry.place}: labels for {len(entry.masks)} turns, the dialogue has "
-                    f"{turns[entry.dialogue]}. Are these annotations of another corpus?"
+                    f"{turns}. Are these annotations of another corpus?"
                 )
             if (entry.dialogue, entry.annotator) in seen:
                 raise AnnotationError(
@@ -98,11 +98,6 @@ class Annotations:
         for entry in self.entries:
             found[entry.dialogue].append(entry)
         return {name: tuple(entries) for name, entries in found.items() if entries}
-
-    @cached_property
-    def dialogues(self) -> dict[str, Dialogue]:
-        """The dialogues of the corpus by id."""
-        return {dialogue.id: dialogue for dialogue in self.corpus}
 
     @cached_property
     def teams(self) -> tuple[str, ...]:
@@ -135,7 +130,7 @@ class Annotations:
                 turn.asked,
             )
             for e in self.entries
-            for turn, mask in zip(self.dialogues[e.dialogue].turns, e.masks, strict=True)
+            for turn, mask in zip(self.corpus.by_id[e.dialogue].turns, e.masks, strict=True)
         ]
         columns = ["dialogue", "turn", *COLUMNS[2:7], "mask", "user_turn"]
         kinds: dict[str, Any] = {"turn": int, "round": int, "mask": "uint16", "user_turn": bool}

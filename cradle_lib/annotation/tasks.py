@@ -77,12 +77,11 @@ def write_tasks(
     Studio shows everybody in a project what the others did; shared ones are of the two members of a
     team.
     """
-    by_id = {dialogue.id: dialogue for dialogue in corpus}
     files: dict[str, dict[str, Any]] = {}
     for item in assignments:
         team = shared and item.role == "annotator"
         people = study.teams[item.team] if team else (item.annotator,)
-        data = task_data(item, people, study, by_id[item.dialogue])
+        data = task_data(item, people, study, corpus.by_id[item.dialogue])
         files.setdefault(export_name(item, people), {})[item.dialogue] = {"data": data}
     written = {folder / f"{name}.json": [*tasks.values()] for name, tasks in files.items()}
     for path, content in written.items():

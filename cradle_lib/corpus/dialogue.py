@@ -152,6 +152,11 @@ class Corpus:
         return iter(self.dialogues)
 
     @cached_property
+    def by_id(self) -> dict[str, Dialogue]:
+        """The dialogues by id."""
+        return {dialogue.id: dialogue for dialogue in self.dialogues}
+
+    @cached_property
     def turns(self) -> tuple[Turn, ...]:
         """All rows of all dialogues."""
         return tuple(turn for dialogue in self.dialogues for turn in dialogue.turns)

@@ -140,12 +140,11 @@ def import_log(path: Path, corpus: Corpus, journal: Path | None = None) -> tuple
             f"{paths.shown(path)}: asked with another prompt template {record.prompt!r} "
             f"({record.prompt_hash}, here {template.hash}). Import it where that template is."
         )
-    dialogues = {dialogue.id: dialogue for dialogue in corpus}
     taken: list[Prediction] = []
     for sample in log.samples or ():
         lines = sample.store.get(ANSWERS, [])
         answers = read_answers(lines, record, f"{paths.shown(path)}, sample {sample.id}")
-        found = dialogues.get(str(sample.id))
+        found = corpus.by_id.get(str(sample.id))
         fitting = Session(found, template, record.history, answers).taken if found else []
         if len(fitting) < len(answers) or sample.epoch != 1:
             raise ExchangeError(

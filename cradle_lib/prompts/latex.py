@@ -24,6 +24,7 @@ from cradle_lib.prompts.template import (
     Template,
     imported_hashes,
     parse_template,
+    read_text,
 )
 
 DETECTION_SOURCE: Final = "llm_eval_prompt"
@@ -118,7 +119,7 @@ def plain_text(latex: str) -> str:
 def _find(folder: Path, source: str) -> str | None:
     own = folder / f"{source}.tex"
     if own.is_file():
-        return _read(own)
+        return read_text(own)
     environment = re.compile(
         r"\\begin\{filecontents\*?\}(?:\[[^\]]*\])?\{" + re.escape(source) + r"(?:\.tex)?\}[ \t]*\n"
         r"(.*?)\\end\{filecontents\*?\}",
@@ -126,17 +127,10 @@ def _find(folder: Path, source: str) -> str | None:
     )
     for path in sorted(folder.rglob("*.tex")):
         # A file of another encoding matters only if it holds the prompt.
-        if environment.search(_read(path, errors="replace")):
-            found = environment.search(_read(path))
+        if environment.search(read_text(path, errors="replace")):
+            found = environment.search(read_text(path))
             return found and found[1]
     return None
-
-
-def _read(path: Path, errors: str = "strict") -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors=errors)
-    except (OSError, UnicodeDecodeError) as error:
-        raise PromptError(f"{path}: can't be read as UTF-8 text ({error})") from error
 
 
 def _save(imported: dict[str, Template]) -> None:

@@ -133,7 +133,7 @@ def load_template(name: str, slots: frozenset[str] | None = DETECTION_SLOTS) -> 
             f"there is no prompt template {name!r}; there are: {', '.join(found)}. "
             "Import the paper's own with `cradle prompts import FOLDER`."
         )
-    text = _read(found[name]).removesuffix("\n")
+    text = read_text(found[name]).removesuffix("\n")
     expected = imported_hashes().get(name)
     if expected not in (None, text_hash(text)) and found[name].parent != SHIPPED:
         raise PromptError(
@@ -158,7 +158,7 @@ def imported_hashes() -> Mapping[str, str]:
     if not index.exists():
         return {}
     try:
-        entries = strict_json.loads(_read(index))
+        entries = strict_json.loads(read_text(index))
         return {name: str(entry["hash"]) for name, entry in entries.items()}
     except (ValueError, AttributeError, KeyError, TypeError) as error:
         raise PromptError(
@@ -173,9 +173,10 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path, errors: str = "strict") -> str:
+    """Reads a file in UTF-8, or refuses it with its name."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8", errors=errors)
     except (OSError, UnicodeDecodeError) as error:
         raise PromptError(f"{paths.shown(path)}: can't be read as UTF-8 text ({error})") from error
 

@@ -61,12 +61,11 @@ def study(corpus: Corpus) -> Study:
 
 def finish(study: Study, corpus: Corpus) -> tuple[Study, Annotations]:
     chance = random.Random(9)
-    by_id = {dialogue.id: dialogue for dialogue in corpus}
     entries: list[Annotation] = []
     more = study.assignments
     while more:
         for item in more:
-            masks = [turn.mask for turn in by_id[item.dialogue].turns]
+            masks = [turn.mask for turn in corpus.by_id[item.dialogue].turns]
             if item.role != "senior" and chance.random() < 0.5:
                 masks[chance.choice([1, 3, 5])] ^= chance.choice([*BITS.values()][:4])
             entries.append(
@@ -85,12 +84,11 @@ def exports(
 ) -> Callable[[], dict[str, Export]]:
     """Makes Label Studio's JSON exports of the finished study, one for each project."""
     by_key = {(entry.dialogue, entry.annotator): entry for entry in annotations.entries}
-    by_id = {dialogue.id: dialogue for dialogue in corpus}
 
     def make() -> dict[str, Export]:
         files: dict[str, Export] = {}
         for number, item in enumerate(study.assignments, start=1):
-            dialogue = by_id[item.dialogue]
+            dialogue = corpus.by_id[item.dialogue]
             masks = by_key[item.dialogue, item.annotator].masks
             annotation = {
                 "id": 1000 + number,

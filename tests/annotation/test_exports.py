@@ -367,7 +367,7 @@ def test_two_thousand_mutated_exports_load_whole_or_are_refused(
             loaded += 1
             assert {(e.dialogue, e.annotator) for e in found.entries} == wanted
             assert all(
-                len(e.masks) == len(found.dialogues[e.dialogue].turns) for e in found.entries
+                len(e.masks) == len(found.corpus.by_id[e.dialogue].turns) for e in found.entries
             )
         path.write_text(texts[path], encoding="utf-8")
     assert loaded > 100

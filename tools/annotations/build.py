@@ -59,9 +59,8 @@ def _exported(
 ) -> Iterator[dict[str, Any]]:
     people = sorted({name for members in study.teams.values() for name in members})
     users = {name: number for number, name in enumerate((*people, study.senior), start=1)}
-    by_id = {dialogue.id: dialogue for dialogue in corpus}
     for number, (item, entry) in enumerate(tasks, start=1):
-        dialogue = by_id[item.dialogue]
+        dialogue = corpus.by_id[item.dialogue]
         result = [
             region(turn.turn_id, mask, turn.text)
             for turn, mask in zip(dialogue.turns, entry.masks, strict=True)

@@ -78,11 +78,10 @@ def simulate(corpus: Corpus, seed: int = SEED) -> tuple[Study, Annotations]:
             f"{corpus.name} has {len(corpus)} dialogues, the simulation plans {wanted}."
         )
     study = plan_study(corpus, TEAMS, rounds=2, senior=SENIOR, seed=seed)
-    by_id = {dialogue.id: dialogue for dialogue in corpus}
     groups: dict[tuple[str, int], list[Dialogue]] = {group: [] for group in PLAN}
     for item in study.assignments:
         if item.annotator == TEAMS[item.team][0]:
-            groups[item.team, item.round].append(by_id[item.dialogue])
+            groups[item.team, item.round].append(corpus.by_id[item.dialogue])
     entries: list[Annotation] = []
     thirds: dict[str, tuple[int, ...]] = {}
     for number, ((team, round_), dialogues) in enumerate(groups.items()):
@@ -99,7 +98,7 @@ def simulate(corpus: Corpus, seed: int = SEED) -> tuple[Study, Annotations]:
         more = next_assignments(study, Annotations.of(corpus, entries))
         study = study.with_more(more)
         entries += [
-            _of(item, thirds[item.dialogue] if item.role == "adjudicator" else None, by_id)
+            _of(item, thirds[item.dialogue] if item.role == "adjudicator" else None, corpus.by_id)
             for item in more
         ]
     return study, Annotations.of(corpus, entries)
