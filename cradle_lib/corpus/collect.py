@@ -40,8 +40,8 @@ def read_folder(folder: Path) -> Corpus:
             path=folder,
             hint="Put each dialogue into a file of its own, ending in .txt.",
         )
-    dialogues = []
-    for index, file in enumerate(files):
+    rows: list[tuple[int, str, str]] = []
+    for file in files:
         lines = read_text(file).replace("\r\n", "\n").replace("\r", "\n").split("\n")
         for number, line in enumerate(lines, start=1):
             if slip := misspelt_speaker(line):
@@ -50,11 +50,12 @@ def read_folder(folder: Path) -> Corpus:
                     path=f"{file}:{number}",
                     hint="Correct the line; as it is it would continue the turn above.",
                 )
-        said = [line.strip() for line in lines if line.strip()]
-        dialogues.append((file, [(turn, line, "none") for turn, line in enumerate(said)]))
+        said = (line.strip() for line in lines if line.strip())
+        own = [(turn, line, "none") for turn, line in enumerate(said)]
         # Each file alone first, so that a mistake is reported with its name.
-        build_corpus(dialogues[index][1], file.stem, file)
-    return build_corpus((row for _, rows in dialogues for row in rows), folder.resolve().name)
+        build_corpus(own, file.stem, file)
+        rows += own
+    return build_corpus(rows, folder.resolve().name)
 
 
 def write_release(corpus: Corpus, path: Path) -> None:
