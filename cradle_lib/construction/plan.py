@@ -11,7 +11,7 @@ References:
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -139,7 +139,7 @@ class Plan:
 
 
 def plan_dialogues(
-    posts: Sequence[Post] | Iterable[Post],
+    posts: Iterable[Post],
     kind: Kind = "training",
     *,
     seed: int = 0,
@@ -177,7 +177,7 @@ def plan_dialogues(
     for place, post in enumerate(items):
         if post.mask not in fits:
             try:
-                found, _ = fitting_scenarios(labels_of(post.mask), scenarios)
+                found = fitting_scenarios(labels_of(post.mask), scenarios)
             except CorpusError as error:
                 raise CorpusError(f"post {post.id}: {error.problem}", hint=error.hint) from None
             fits[post.mask] = tuple(name for name in scenarios if name in found)

@@ -88,19 +88,11 @@ ACUTE: Final = frozenset({"S4", "S5"})
 
 def fitting_scenarios(
     labels: Iterable[str], scenarios: Mapping[str, Scenario] = SCENARIOS
-) -> tuple[frozenset[str], bool]:
-    """Finds the scenarios in which all of some confirms are plausibly told.
+) -> frozenset[str]:
+    """Finds the scenarios in which all of some confirms are plausibly told; no label fits all.
 
-    Args:
-        labels: Confirm labels; none fits everywhere.
-        scenarios: The scenarios, if not the project's own.
-
-    Returns:
-        The scenarios; and whether there is an overlap. Without one they are all that fit at
-        least one label, of which the paper takes the least frequent.
-
-    Raises:
-        CorpusError: If no scenario fits any of the labels.
+    Without an overlap they are all that fit at least one label, of which the paper takes the least
+    frequent. If there is none either, a :class:`.CorpusError` says so.
     """
     sets = [
         frozenset(
@@ -112,11 +104,9 @@ def fitting_scenarios(
         for label in labels
     ]
     if not sets:
-        return frozenset(scenarios), True
-    if shared := frozenset.intersection(*sets):
-        return shared, True
-    if union := frozenset.union(*sets):
-        return union, False
+        return frozenset(scenarios)
+    if found := frozenset.intersection(*sets) or frozenset.union(*sets):
+        return found
     raise CorpusError(
         f"no scenario fits {', '.join(labels)}",
         hint="Let a scenario hold one of these crisis types, or take the post out.",

@@ -83,7 +83,7 @@ def test_labels_without_a_common_scenario_take_the_least_frequent_of_all() -> No
     }
     both = labels.mask_of(["confirm_SH_past", "confirm_DV_past"])
     only_dv = labels.mask_of(["confirm_DV_past"])
-    assert fitting_scenarios(labels.labels_of(both), two) == ({"A", "B", "C"}, False)
+    assert fitting_scenarios(labels.labels_of(both), two) == {"A", "B", "C"}
     plans = plan_dialogues(posts_of([only_dv, only_dv, both]), scenarios=two)
     assert sorted(plan.scenario for plan in plans[:2]) == ["B", "C"]
     assert plans[2].scenario == "A"

@@ -43,7 +43,7 @@ class Case:
     def scenarios(self) -> frozenset[str]:
         """Gives the scenarios in which these events are plausibly told."""
         known = [f"confirm_{e.type}_{e.state}" for e in self.events if e.type != "any"]
-        fits, _ = fitting_scenarios(known)
+        fits = fitting_scenarios(known)
         # A hint that is never resolved fits everywhere; a past one not where it is acute.
         return fits - ACUTE if any(event.state == "past" for event in self.events) else fits
 
