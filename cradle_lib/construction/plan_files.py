@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import io
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any, Final
 import pandas as pd
 
 from cradle_lib import paths
-from cradle_lib.construction.plan import KINDS, TIMINGS, VOICES, Event, Kind, Plan, Step, Timing
+from cradle_lib.construction.plan import KINDS, TIMINGS, VOICES, Event, Plan, Step
 from cradle_lib.construction.scenarios import SCENARIOS
 from cradle_lib.errors import CorpusError
 from cradle_lib.files import replacing
@@ -50,11 +49,7 @@ def plan_frame(plans: Sequence[Plan]) -> pd.DataFrame:
 
 def plan_text(plans: Sequence[Plan]) -> str:
     """Writes plans as CSV."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(_cells(plan) for plan in plans)
-    return out.getvalue()
+    return plan_frame(plans).to_csv(index=False, lineterminator="\n")
 
 
 def plan_fingerprint(plans: Sequence[Plan]) -> str:
@@ -77,12 +72,12 @@ def read_plans(path: str | Path) -> list[Plan]:
     """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with path.open(encoding="utf-8-sig") as file:
+            rows = list(csv.DictReader(file))
     except (OSError, UnicodeDecodeError) as error:
         raise CorpusError(
             f"can't be read ({error})", path=paths.shown(path), hint="Name a file of plans."
         ) from None
-    rows = list(csv.DictReader(io.StringIO(text, newline="")))
     missing = [name for name in COLUMNS if not rows or name not in rows[0]]
     if missing:
         raise CorpusError(
@@ -124,7 +119,8 @@ def _cells(plan: Plan) -> dict[str, str]:
 
 
 def _plan(cells: dict[str, Any]) -> Plan:
-    values = {name: (cells[name] or "").strip() for name in COLUMNS}
+    values: dict[str, Any] = {name: (cells[name] or "").strip() for name in COLUMNS}
+    labels, tags = values.pop("labels"), values.pop("tags")
     for name, allowed in _ALLOWED.items():
         if values[name] not in allowed:
             raise ValueError(f"{name} is {values[name]!r}, expected one of {', '.join(allowed)}")
@@ -133,29 +129,15 @@ def _plan(cells: dict[str, Any]) -> Plan:
     if not re.fullmatch(r"(?:Uu*|Ll*)+", values["rows"]):
         raise ValueError(f"rows is {values['rows']!r}, expected such as ULULU")
     steps, places = [], []
-    for tag in filter(None, (part.strip() for part in values["tags"].split(";"))):
+    for tag in filter(None, (part.strip() for part in tags.split(";"))):
         found = _TAG.fullmatch(tag)
         if not found or not 1 <= int(found[1]) <= len(values["rows"]):
             raise ValueError(f"tag {tag!r}: expected such as '7 confirm SH.ongoing' of a turn")
         steps.append(_step(found[2], found[3].split(), tag))
         places.append(int(found[1]) - 1)
-    kind: Kind = "annotated" if values["kind"] == "annotated" else "training"
-    timing: Timing = next(name for name in TIMINGS if name == values["timing"])
-    plan = Plan(
-        dialogue=values["dialogue"],
-        kind=kind,
-        scenario=values["scenario"],
-        timing=timing,
-        rows=values["rows"],
-        steps=tuple(steps),
-        places=tuple(places),
-        voice=values["voice"],
-        post=values["post"],
-    )
-    if format_mask(plan.mask) != values["labels"]:
-        raise ValueError(
-            f"labels is {values['labels']!r}, and the tags confirm {format_mask(plan.mask)!r}"
-        )
+    plan = Plan(**values, steps=tuple(steps), places=tuple(places))
+    if format_mask(plan.mask) != labels:
+        raise ValueError(f"labels is {labels!r}, and the tags confirm {format_mask(plan.mask)!r}")
     return plan
 
 

@@ -24,8 +24,6 @@ from cradle_lib.errors import CorpusError, LabelError
 SHIPPED: Final = paths.DATA / "posts" / "posts.csv"
 # What the site that such posts come from allows at most.
 LONGEST: Final = 40_000
-_NEEDED: Final = ("id", "text", "labels")
-_OPTIONAL: Final = ("title",)
 _SEPARATORS: Final = re.compile(r"[;,|]")
 _NO_CRISIS: Final = frozenset({"", "no_crisis", labels.NONE})
 
@@ -121,46 +119,40 @@ def load_posts(path: str | Path = SHIPPED) -> Posts:
             row.
     """
     path = Path(path)
-    columns = read_columns(path, _NEEDED, _OPTIONAL)
+    columns = read_columns(path, ("id", "text", "labels"), ("title",))
     if not any(columns.values()):
         raise CorpusError("there are no posts", path=paths.shown(path), hint="Export them again.")
-    seen: dict[str, int] = {}
-    posts = []
+    posts: dict[str, Post] = {}
     for row, cells in enumerate(zip(*columns.values(), strict=True)):
-        post = _post(dict(zip(columns, cells, strict=True)), path, row)
-        if post.id in seen:
-            raise CorpusError(
-                f"the id {post.id!r} is that of row {seen[post.id]} too",
-                path=paths.shown(path),
-                row=row,
-                hint="Give every post an id of its own.",
-            )
-        seen[post.id] = row
-        posts.append(post)
-    return Posts(path.stem, tuple(posts), path)
+        try:
+            post = _post(dict(zip(columns, cells, strict=True)))
+            if post.id in posts:
+                raise CorpusError(
+                    f"the id {post.id!r} is that of row {list(posts).index(post.id)} too",
+                    hint="Give every post an id of its own.",
+                )
+        except CorpusError as error:
+            place = paths.shown(path)
+            raise CorpusError(error.problem, path=place, row=row, hint=error.hint) from None
+        posts[post.id] = post
+    return Posts(path.stem, tuple(posts.values()), path)
 
 
-def _post(values: dict[str, Any], path: Path, row: int) -> Post:
-    cells = {name: _text(values.get(name)) for name in ("id", "title", "text")}
-
-    def refuse(problem: str, hint: str) -> CorpusError:
-        return CorpusError(problem, path=paths.shown(path), row=row, hint=hint)
-
-    if not cells["id"]:
-        raise refuse("the post has no id", "Give every post an id of its own.")
-    if not cells["text"]:
-        raise refuse(f"post {cells['id']} has no text", "Fill it in, or take the post out.")
-    if len(cells["text"]) > LONGEST:
-        raise refuse(
-            f"post {cells['id']} has {len(cells['text']):,} characters, expected at most "
-            f"{LONGEST:,}",
-            "Shorten it or take it out; look for a quote that is not closed.",
+def _post(cells: dict[str, Any]) -> Post:
+    name, title, text = (_text(cells.get(column)) for column in ("id", "title", "text"))
+    if not name:
+        raise CorpusError("the post has no id", hint="Give every post an id of its own.")
+    if not text:
+        raise CorpusError(f"post {name} has no text", hint="Fill it in, or take the post out.")
+    if len(text) > LONGEST:
+        raise CorpusError(
+            f"post {name} has {len(text):,} characters, expected at most {LONGEST:,}",
+            hint="Shorten it or take it out; look for a quote that is not closed.",
         )
     try:
-        mask = post_mask(values.get("labels"))
+        return Post(name, title, text, post_mask(cells["labels"]))
     except LabelError as error:
-        raise refuse(f"post {cells['id']}: {error}", "Correct the label.") from None
-    return Post(cells["id"], cells["title"], cells["text"], mask)
+        raise CorpusError(f"post {name}: {error}", hint="Correct the label.") from None
 
 
 def _text(value: Any) -> str:
@@ -170,20 +162,12 @@ def _text(value: Any) -> str:
 
 
 def post_mask(cell: Any) -> int:
-    """Reads a post's labels.
+    """Reads a post's labels, one text or a list, into the mask of their confirms.
 
-    Args:
-        cell: One text, or a list of labels.
-
-    Returns:
-        The mask of the confirms that they stand for; 0 for ``no_crisis``.
-
-    Raises:
-        LabelError: If one is not known, or is an alert: a post as a whole has no stage.
+    ``no_crisis`` is 0. A label that is not known, or an alert, is a :class:`.LabelError`: a post as
+    a whole has no stage.
     """
-    names = list(cell) if isinstance(cell, (list, tuple)) or hasattr(cell, "tolist") else None
-    if names is None:
-        names = _SEPARATORS.split(_text(cell))
+    names = cell if isinstance(cell, list) else _SEPARATORS.split(_text(cell))
     mask = 0
     for name in (str(n).strip() for n in names):
         if name.lower() not in _NO_CRISIS:
