@@ -25,9 +25,6 @@ from cradle_lib.labels import format_mask
 
 Status = Literal["accepted", "rejected", "failed"]
 STATUSES: Final[tuple[Status, ...]] = ("accepted", "rejected", "failed")
-CORPUS: Final = "corpus.parquet"
-REJECTED: Final = "rejected.jsonl"
-RECORD: Final = "record.json"
 PLANS: Final = "plans.csv"
 _SCHEMA: Final = {"turn_id": pa.int64(), "text": pa.string(), "labels": pa.string()}
 
@@ -96,13 +93,12 @@ class Construction:
         Raises:
             CorpusError: If there is none.
         """
-        accepted = [outcome for outcome in self.outcomes if outcome.draft is not None]
-        if not accepted:
+        columns = _own_columns(self.outcomes)
+        if not columns["text"]:
             raise CorpusError(
                 f"no dialogue of {self.name} was accepted",
                 hint="`rejected.jsonl` says why; another writer may do better.",
             )
-        columns = _own_columns(accepted)
         rows = zip(columns["turn_id"], columns["text"], columns["labels"], strict=True)
         return build_corpus(rows, self.name, about=columns)
 
@@ -170,22 +166,21 @@ class Construction:
         Args:
             folder: Where to; made if it is missing. A corpus without dialogues is not written.
         """
-        accepted = [outcome for outcome in self.outcomes if outcome.draft is not None]
-        if accepted:
-            save_table(_own_columns(accepted), folder / CORPUS, self.name)
+        columns = _own_columns(self.outcomes)
+        if columns["text"]:
+            save_table(columns, folder / "corpus.parquet", self.name)
         else:
-            (folder / CORPUS).unlink(missing_ok=True)
-        with replacing(folder / REJECTED) as part:
-            part.write_text("".join(map(_rejected, self.outcomes)), encoding="utf-8")
+            (folder / "corpus.parquet").unlink(missing_ok=True)
+        rejected = (_rejected(outcome) for outcome in self.outcomes if outcome.draft is None)
+        with replacing(folder / "rejected.jsonl") as part:
+            part.write_text("".join(rejected), encoding="utf-8")
         write_plans([outcome.plan for outcome in self.outcomes], folder / PLANS)
-        with replacing(folder / RECORD) as part:
+        with replacing(folder / "record.json") as part:
             content: dict[str, Any] = {"corpus": self.name} | self.record | dict(self.counts)
             part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def _rejected(outcome: Outcome) -> str:
-    if outcome.status == "accepted":
-        return ""
     line = {
         "dialogue": outcome.plan.dialogue,
         "post": outcome.plan.post,
@@ -200,14 +195,7 @@ def _rejected(outcome: Outcome) -> str:
 
 
 def release_columns(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
-    """Gives the rows of accepted dialogues, in the release's columns.
-
-    Args:
-        outcomes: Outcomes; those that are not accepted are left out.
-
-    Returns:
-        ``turn_id``, ``text`` and ``labels``, one cell for each row.
-    """
+    """Gives the rows of accepted dialogues, in the release's columns: a cell for each row."""
     columns: dict[str, list[Any]] = {name: [] for name in _SCHEMA}
     for outcome in outcomes:
         for turn, line in enumerate(outcome.draft.lines if outcome.draft else ()):
@@ -217,11 +205,11 @@ def release_columns(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
     return columns
 
 
-def _own_columns(accepted: Sequence[Outcome]) -> dict[str, list[Any]]:
+def _own_columns(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
     """The same, with the columns that a corpus of one's own may have."""
-    plans = [o.plan for o in accepted for _ in (o.draft.lines if o.draft else ())]
+    plans = [o.plan for o in outcomes for _ in (o.draft.lines if o.draft else ())]
     return {
-        **release_columns(accepted),
+        **release_columns(outcomes),
         "dialogue_id": [plan.dialogue for plan in plans],
         "scenario": [plan.scenario for plan in plans],
         "timing": [plan.timing for plan in plans],
@@ -229,12 +217,9 @@ def _own_columns(accepted: Sequence[Outcome]) -> dict[str, list[Any]]:
 
 
 def save_table(columns: dict[str, list[Any]], path: Path, notice: str) -> None:
-    """Writes columns to a parquet file: the same bytes for the same columns.
+    """Writes cells by column to a parquet file: the same bytes for the same columns.
 
-    Args:
-        columns: Cells by column.
-        path: The file.
-        notice: What the file is, in its metadata.
+    The ``notice`` stands in the file's metadata and says what it is.
     """
     fields = [
         (name, _SCHEMA.get(name, pa.int64() if isinstance(cells[0], int) else pa.string()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import pandas as pd
@@ -11,7 +11,7 @@ from cradle_lib.construction.assemble import Construction
 from cradle_lib.construction.plan import TIMINGS, Event, Kind, Plan, Step
 from cradle_lib.construction.posts import Posts
 from cradle_lib.construction.validators.checks import VALIDATORS, Finding, check_draft
-from cradle_lib.construction.validators.draft import draft_of, read_draft
+from cradle_lib.construction.validators.draft import draft_of, read_draft, texts_of
 from cradle_lib.construction.validators.duplicates import (
     NAME,
     THRESHOLD,
@@ -19,9 +19,9 @@ from cradle_lib.construction.validators.duplicates import (
     words_of,
 )
 from cradle_lib.construction.validators.rules import Case
-from cradle_lib.corpus import Corpus, Dialogue
+from cradle_lib.corpus import Corpus
 from cradle_lib.errors import CorpusError
-from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK, labels_of
+from cradle_lib.labels import labels_of, stage
 
 _COLUMNS: Final = ("validator", "section", "severity", "dialogues", "found", "share")
 # Words from which on a turn that was said before tells something.
@@ -74,9 +74,8 @@ def check_dialogues(
         post = posts.by_id.get(plan.post) if posts is not None and plan is not None else None
         case = Case(draft_of(dialogue), kind, plan, post)
         judged.append((dialogue.id, case, check_draft(case.draft, kind, plan, post)))
-    texts = [(f"{other.name} {d.id}", draft_of(d).text) for other in against for d in other]
-    texts += [(name, case.draft.text) for name, case, _ in judged]
-    return _summary(judged, near_duplicates(texts))
+    texts = [(name, case.draft.text) for name, case, _ in judged]
+    return _summary(judged, near_duplicates([*texts_of(against), *texts]))
 
 
 def contamination(train: Corpus, test: Corpus, threshold: float = THRESHOLD) -> pd.DataFrame:
@@ -167,18 +166,11 @@ def _summary(
 
 def _own_plan(corpus: Corpus, place: int, kind: Kind) -> Plan | None:
     """Makes the plan that a dialogue follows if its own labels and timing are the planned ones."""
-    dialogue = corpus.dialogues[place]
-    meta: Mapping[str, list[str]] = corpus.meta
-    timing = next((t for t in TIMINGS if "timing" in meta and meta["timing"][place] == t), None)
+    timings = corpus.meta.get("timing")
+    timing = next((t for t in TIMINGS if timings and timings[place] == t), None)
     if timing is None:
         return None
-    scenario = meta["scenario"][place] if "scenario" in meta else ""
-    return Plan(dialogue.id, kind, scenario, timing, "", *_own_steps(dialogue))
-
-
-def _own_steps(dialogue: Dialogue) -> tuple[tuple[Step, ...], tuple[int, ...]]:
-    confirms = labels_of(dialogue.mask & CONFIRM_MASK)
-    alerts = labels_of(dialogue.mask & ALERT_MASK)
-    steps = [Step("alert", (Event.of(label),)) for label in alerts]
-    steps += [Step("confirm", (Event.of(label),)) for label in confirms]
-    return tuple(steps), tuple(range(len(steps)))
+    scenarios, dialogue = corpus.meta.get("scenario"), corpus.dialogues[place]
+    steps = tuple(Step(stage(label), (Event.of(label),)) for label in labels_of(dialogue.mask))
+    scenario = scenarios[place] if scenarios else ""
+    return Plan(dialogue.id, kind, scenario, timing, "", steps, tuple(range(len(steps))))

@@ -12,14 +12,19 @@ from cradle_lib.construction.assemble import PLANS, Construction, Outcome
 from cradle_lib.construction.plan import Kind, Plan, plan_dialogues
 from cradle_lib.construction.plan_files import plan_fingerprint, read_plans, write_plans
 from cradle_lib.construction.posts import Post, Posts, load_posts
+from cradle_lib.construction.repair import Writing
 from cradle_lib.construction.validators.checks import Finding, check_draft, rejecting
-from cradle_lib.construction.validators.draft import draft_of, read_draft
+from cradle_lib.construction.validators.draft import texts_of
 from cradle_lib.construction.validators.duplicates import NAME, near_duplicates
-from cradle_lib.construction.writers.language_model import PHRASE_BANK, have_written, writer_model
+from cradle_lib.construction.writers.language_model import (
+    PHRASE_BANK,
+    have_written,
+    run_record,
+    writer_model,
+)
 from cradle_lib.construction.writers.phrase_bank import PhraseBank
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, Progress, read_journal
-from cradle_lib.detection import Outcome as Answered
 from cradle_lib.detection.asking import Consent
 from cradle_lib.errors import CorpusError
 from cradle_lib.record import commit, library_version
@@ -85,13 +90,11 @@ def construct(
         # Before a word is written.
         write_plans(plans, Path(out) / PLANS)
     if writer == PHRASE_BANK:
-        title = name or f"{posts.name}-{plans[0].kind}-{PHRASE_BANK}"
         bank = PhraseBank.load(seed=f"{seed} {plans[0].kind}")
         outcomes = [_written(plan, post, bank, attempts) for plan, post in pairs]
         record |= {"writer": PHRASE_BANK, "version": library_version(), "commit": commit()[0]}
     else:
         model = writer_model(writer, **settings)
-        title = name or f"{posts.name}-{plans[0].kind}-{model.id}"
         if out is None:
             raise CorpusError(
                 "a language model's answers need a place to be kept", hint="Give `out`, a folder."
@@ -100,7 +103,8 @@ def construct(
             model, pairs, posts, Path(out), attempts, options, progress, consent, max_cost
         )
         record |= {"writer": model.id, **told}
-    made = Construction(title, tuple(_without_duplicates(outcomes, against)), record)
+    title = name or f"{posts.name}-{plans[0].kind}-{record['writer']}"
+    made = Construction(title, _without_duplicates(outcomes, against), record)
     if out is not None:
         made.save(Path(out))
     return made
@@ -127,22 +131,13 @@ def load_construction(
     record, answers = read_journal(place / "journal.jsonl")
     outcomes = []
     for plan in read_plans(place / PLANS):
-        post = posts.for_plan(plan.dialogue, plan.post)
         mine = [answer for answer in answers if answer.dialogue == plan.dialogue]
-        last = mine[-1] if mine else None
-        tried = [
-            (answer.answer, check_draft(read_draft(answer.answer), plan.kind, plan, post))
-            for answer in mine
-            if answer.outcome in (Answered.OK, Answered.UNPARSED)
-        ]
-        failed = "not asked" if last is None else None
-        if last is not None and last.outcome in (Answered.REFUSED, Answered.FAILED):
-            failed = f"{last.outcome}: {last.reason}"
-        good = failed is None and not rejecting(tried[-1][1])
-        outcomes.append(Outcome(plan, read_draft(tried[-1][0]) if good else None, tried, failed))
-    told = record.model_dump(exclude={"agreed", "dialogues", "source"})
+        writing = Writing(plan, posts.for_plan(plan.dialogue, plan.post), len(mine))
+        for answer in mine:
+            writing.judge(answer.answer, answer.outcome, answer.reason)
+        outcomes.append(writing.result if mine else Outcome(plan, None, failed="not asked"))
     name = f"{record.corpus}-{place.name}"
-    return Construction(name, tuple(_without_duplicates(outcomes, against)), told)
+    return Construction(name, _without_duplicates(outcomes, against), run_record(record))
 
 
 def _written(plan: Plan, post: Post, bank: PhraseBank, attempts: int) -> Outcome:
@@ -157,22 +152,17 @@ def _written(plan: Plan, post: Post, bank: PhraseBank, attempts: int) -> Outcome
     return Outcome(plan, None, tried)
 
 
-def _without_duplicates(outcomes: Sequence[Outcome], against: Iterable[Corpus]) -> list[Outcome]:
+def _without_duplicates(
+    outcomes: Sequence[Outcome], against: Iterable[Corpus]
+) -> tuple[Outcome, ...]:
     """Rejects accepted dialogues that nearly equal an earlier one, here or in other corpora."""
-    texts = [
-        (f"{corpus.name} {dialogue.id}", draft_of(dialogue).text)
-        for corpus in against
-        for dialogue in corpus
-    ]
-    places = {outcome.plan.dialogue: i for i, outcome in enumerate(outcomes)}
-    texts += [(o.plan.dialogue, o.draft.text) for o in outcomes if o.draft is not None]
     found = list(outcomes)
-    for duplicate, earlier, share in near_duplicates(texts):
-        if duplicate not in places:
-            continue
-        outcome = found[places[duplicate]]
-        words = f"It says nearly the same as {earlier} ({share:.0%} of the word triples)."
-        *before, (text, findings) = outcome.attempts
-        last = (text, [*findings, Finding(NAME, "reject", words)])
-        found[places[duplicate]] = replace(outcome, draft=None, attempts=(*before, last))
-    return found
+    places = {outcome.plan.dialogue: place for place, outcome in enumerate(found)}
+    texts = [(o.plan.dialogue, o.draft.text) for o in found if o.draft is not None]
+    for duplicate, earlier, share in near_duplicates([*texts_of(against), *texts]):
+        if (place := places.get(duplicate)) is not None:
+            words = f"It says nearly the same as {earlier} ({share:.0%} of the word triples)."
+            *before, (text, findings) = found[place].attempts
+            last = (text, [*findings, Finding(NAME, "reject", words)])
+            found[place] = replace(found[place], draft=None, attempts=(*before, last))
+    return tuple(found)

@@ -12,6 +12,7 @@ from typing import Final
 
 import pandas as pd
 
+from cradle_lib.construction.assemble import Outcome as Result
 from cradle_lib.construction.plan import KINDS, Kind, Plan
 from cradle_lib.construction.posts import Post
 from cradle_lib.construction.scenarios import SCENARIOS
@@ -24,8 +25,6 @@ from cradle_lib.labels import labels_of
 from cradle_lib.prompts import Template, load_template
 from cradle_lib.prompts.template import text_hash
 
-WRITE_SLOTS: Final = frozenset({"scenario", "labels", "phase", "post"})
-REPAIR_SLOTS: Final = frozenset({"request", "attempt", "problems"})
 # Most UTF-8 bytes of an attempt, and of the validators' words, that a repair quotes.
 QUOTED: Final = 6_000
 _WORDS: Final = 2_000
@@ -34,12 +33,12 @@ _SPENT: Final = frozenset({Outcome.REFUSED, Outcome.FAILED})
 
 def write_template(kind: Kind) -> Template:
     """Loads the prompt that asks for a dialogue of a kind."""
-    return load_template(f"write-{kind}", WRITE_SLOTS)
+    return load_template(f"write-{kind}", frozenset({"scenario", "labels", "phase", "post"}))
 
 
 def repair_template() -> Template:
     """Loads the prompt that asks for a repair."""
-    return load_template("repair", REPAIR_SLOTS)
+    return load_template("repair", frozenset({"request", "attempt", "problems"}))
 
 
 def writing_prompts() -> pd.DataFrame:
@@ -80,17 +79,8 @@ def request(plan: Plan, post: Post) -> str:
 class Writing:
     """Leads a model through one dialogue, until it is valid or the attempts are used up.
 
-    Args:
-        plan: The plan.
-        post: Its post.
-        attempts: Attempts in all; at least 1.
-        stored: Predictions of earlier starts; those that answer the same prompts are taken.
-
-    Attributes:
-        taken: The stored predictions that were taken.
-        attempts: All attempts with what is wrong with each, first to last.
-        draft: The dialogue, once it is accepted.
-        failed: Why there is no attempt to judge, if the last question was refused or failed.
+    Of the predictions of earlier starts, ``stored``, those that answer the same prompts are
+    ``taken``. ``prompt`` is the next question; ``None`` when the dialogue is accepted or given up.
     """
 
     def __init__(
@@ -98,29 +88,28 @@ class Writing:
     ) -> None:
         self.plan, self.post = plan, post
         self.taken: list[Prediction] = []
-        self.attempts: list[tuple[str, list[Finding]]] = []
         self.draft: Draft | None = None
-        self.failed: str | None = None
+        self._attempts: list[tuple[str, list[Finding]]] = []
+        self._failed: str | None = None
         self._most = attempts
         self._request = request(plan, post)
-        self._static = write_template(plan.kind).static
-        self._prompt: Prompt | None = None
-        self._prompt = self._ask(self._request)
+        self.prompt: Prompt | None = self._ask(self._request)
         known = {prediction.key: prediction for prediction in stored}
-        while (asked := self.prompt) is not None and asked.key in known:
-            found = known[asked.key]
+        while self.prompt is not None and self.prompt.key in known:
+            found = known[self.prompt.key]
             self.taken.append(found)
-            self._judge(found.answer, found.outcome, found.reason)
-
-    @property
-    def prompt(self) -> Prompt | None:
-        """The next question; ``None`` when the dialogue is accepted or given up."""
-        return self._prompt
+            self.judge(found.answer, found.outcome, found.reason)
 
     @property
     def remaining(self) -> int:
         """1 until the dialogue is accepted or given up, then 0."""
-        return int(self._prompt is not None)
+        return int(self.prompt is not None)
+
+    @property
+    def result(self) -> Result:
+        """What came of the plan so far."""
+        failed = self._failed or ("not asked to the end" if self.remaining else None)
+        return Result(self.plan, self.draft, tuple(self._attempts), failed)
 
     def answer(self, answer: Answer) -> Prediction:
         """Takes an attempt, judges it, and asks for a repair where that is left.
@@ -128,31 +117,29 @@ class Writing:
         Raises:
             RuntimeError: If nothing was asked.
         """
-        asked = self._prompt
+        asked, answer = self.prompt, bounded(answer)
         if asked is None:
             raise RuntimeError(f"dialogue {self.plan.dialogue} is finished: nothing was asked")
-        answer = bounded(answer)
-        problems = self._judge(answer.text, answer.outcome, answer.reason)
-        outcome = answer.outcome if answer.outcome in _SPENT else None
-        reason = answer.reason
-        if outcome is None:
+        problems = self.judge(answer.text, answer.outcome, answer.reason)
+        outcome, reason = answer.outcome, answer.reason
+        if outcome is None or outcome not in _SPENT:
             outcome = Outcome.UNPARSED if problems else Outcome.OK
-            reason = "; ".join(dict.fromkeys(f.validator for f in problems)) or answer.reason
+            reason = "; ".join(dict.fromkeys(f.validator for f in problems)) or reason
         return Prediction.of(asked, answer, outcome, mask=0, reason=reason)
 
-    def _judge(self, text: str, outcome: Outcome | None, reason: str | None) -> list[Finding]:
-        """Takes an attempt and decides what is asked next."""
+    def judge(self, text: str, outcome: Outcome | None, reason: str | None) -> list[Finding]:
+        """Takes an attempt, decides what is asked next, and gives what it is rejected for."""
         if outcome in _SPENT:
-            self.failed, self._prompt = f"{outcome}: {reason or 'no reason given'}", None
+            self._failed, self.prompt = f"{outcome}: {reason or 'no reason given'}", None
             return []
         draft = read_draft(text)
         findings = check_draft(draft, self.plan.kind, self.plan, self.post)
-        self.attempts.append((text, findings))
+        self._attempts.append((text, findings))
         problems = rejecting(findings)
         if not problems:
-            self.draft, self._prompt = draft, None
-        elif len(self.attempts) >= self._most:
-            self._prompt = None
+            self.draft, self.prompt = draft, None
+        elif len(self._attempts) >= self._most:
+            self.prompt = None
         else:
             words = "\n".join(f"- {finding.words}" for finding in problems)
             repair = repair_template().fill(
@@ -160,15 +147,15 @@ class Writing:
                 attempt=_cut(text.strip() or "(nothing)", QUOTED),
                 problems=_cut(words, _WORDS),
             )
-            self._prompt = self._ask(repair)
+            self.prompt = self._ask(repair)
         return problems
 
     def _ask(self, text: str) -> Prompt:
         return Prompt(
             dialogue=self.plan.dialogue,
-            turn=len(self.attempts),
+            turn=len(self._attempts),
             text=text,
-            static=self._static,
+            static=write_template(self.plan.kind).static,
             current=self.post.text,
             tagged=0,
         )

@@ -7,12 +7,13 @@ what is wrong with a tag: the validators decide.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal
 
 from cradle_lib.construction.posts import post_mask
-from cradle_lib.corpus import Dialogue
+from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.errors import LabelError
 from cradle_lib.labels import BITS, format_mask
 
@@ -57,7 +58,7 @@ class Draft:
     """
 
     lines: tuple[Line, ...]
-    stray: tuple[tuple[Stray, int], ...] = field(default=())
+    stray: tuple[tuple[Stray, int], ...] = ()
 
     @cached_property
     def utterances(self) -> list[str]:
@@ -102,6 +103,11 @@ def read_draft(text: str) -> Draft:
 def draft_of(dialogue: Dialogue) -> Draft:
     """Makes a draft of a dialogue of a corpus."""
     return Draft(tuple(Line(t.speaker, t.text, t.mask, t.continues) for t in dialogue.turns))
+
+
+def texts_of(corpora: Iterable[Corpus]) -> list[tuple[str, str]]:
+    """Gives what is said in each dialogue of some corpora, by the names of corpus and dialogue."""
+    return [(f"{corpus.name} {d.id}", draft_of(d).text) for corpus in corpora for d in corpus]
 
 
 def _line(speaker: str, said: str, *, continues: bool = False) -> Line:

@@ -26,6 +26,7 @@ from cradle_lib.detection.cost.estimate import Estimate
 from cradle_lib.detection.cost.money import Usage
 from cradle_lib.detection.cost.tokens import count_tokens
 from cradle_lib.errors import RegistryError
+from cradle_lib.record import Record
 
 PHRASE_BANK: Final = "phrase-bank"
 _TURN_TOKENS: Final = 40
@@ -107,6 +108,11 @@ def form_grammar(kind: Kind) -> dict[str, str]:
     return {"grammar": path.read_text(encoding="utf-8")}
 
 
+def run_record(record: Record) -> dict[str, Any]:
+    """Gives the record of a run without what it holds for each dialogue."""
+    return record.model_dump(exclude={"agreed", "dialogues", "source"})
+
+
 def have_written(
     model: Model,
     pairs: Sequence[tuple[Plan, Post]],
@@ -118,24 +124,10 @@ def have_written(
     consent: Consent | None,
     max_cost: float | None,
 ) -> tuple[list[Outcome], dict[str, Any]]:
-    """Has a model write dialogues, or goes on where an earlier start stopped.
+    """Has a model write plans, each with its post, or goes on where an earlier start stopped.
 
-    Args:
-        model: The writer.
-        pairs: Plans with their posts.
-        posts: All posts.
-        out: Folder with the journal.
-        attempts: How often a dialogue is asked for.
-        options: As for :func:`.construct`, like all that follow.
-        progress: Called at the start and after every attempt.
-        consent: Asked before text leaves the machine.
-        max_cost: Most dollars.
-
-    Returns:
-        What came of each plan, and the record of the run.
-
-    Raises:
-        CradleError: If the model can't be asked, or can't go on.
+    ``out`` is the folder of the journal; all that follows is as for :func:`.construct`. Gives what
+    came of each plan, and the record of the run.
     """
     kind = pairs[0][0].kind
     # A dialogue takes a model many times as long as a label.
@@ -176,11 +168,4 @@ def have_written(
         consent=consent,
         max_cost=max_cost,
     )
-    outcomes = [Outcome(w.plan, w.draft, tuple(w.attempts), _why_failed(w)) for w in writings]
-    return outcomes, record.model_dump(exclude={"agreed", "dialogues", "source"})
-
-
-def _why_failed(writing: Writing) -> str | None:
-    if writing.failed is None and writing.remaining:
-        return "not asked to the end"
-    return writing.failed
+    return [writing.result for writing in writings], run_record(record)
