@@ -74,7 +74,7 @@ def read_plans(path: str | Path) -> list[Plan]:
     try:
         with path.open(encoding="utf-8-sig") as file:
             rows = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise CorpusError(
             f"can't be read ({error})", path=paths.shown(path), hint="Name a file of plans."
         ) from None

@@ -108,6 +108,7 @@ def test_labels_that_no_scenario_fits_are_one_clear_error() -> None:
         ("confirm SI_passive.ongoing", "confirms SI_passive.ongoing", "expected such as"),
         ("confirm SI_passive.ongoing", "confirm SH.ongoing", "the tags confirm"),
         ("p01,p01", ",p01", "no dialogue id"),
+        ("p01,p01", f"{'p' * 200_000},p01", "can't be read"),
         ("\np02,", "\np01,", "row 1: dialogue 'p01' stands twice"),
         ("dialogue,", "dialog,", "column dialogue is missing"),
     ],
