@@ -141,7 +141,7 @@ def verify(path: Path, corpus: Corpus | None = None) -> Verification:
     if not names:
         raise ExchangeError(f"{paths.shown(path)}: is no bundle, it holds no journal.")
     findings = [*_files(files)]
-    stated = _object(files[SCORES], SCORES, path)
+    told, stated = (_object(files[name], name, path) for name in (RECORD, SCORES))
     with tempfile.TemporaryDirectory() as folder:
         journals = [Path(folder) / Path(name).name for name in names]
         for journal, name in zip(journals, names, strict=True):
@@ -160,7 +160,7 @@ def verify(path: Path, corpus: Corpus | None = None) -> Verification:
             if not any(finding.kind in ("corpus", "prompt") for finding in findings):
                 more, turns = _questions(parts, corpus)
                 findings += more
-                findings += _rescored(journals, corpus, stated, files[RECORD])
+                findings += _rescored(journals, corpus, stated, told)
     levels = stated.get("levels")
     return Verification(
         path=path,
@@ -275,7 +275,7 @@ def _dialogue(
 
 
 def _rescored(
-    journals: Sequence[Path], corpus: Corpus, stated: Mapping[str, Any], record: bytes
+    journals: Sequence[Path], corpus: Corpus, stated: Mapping[str, Any], told: Mapping[str, Any]
 ) -> Iterator[Finding]:
     try:
         run = load_predictions(journals, corpus, partial=True)
@@ -285,10 +285,10 @@ def _rescored(
             yield Finding("score", f"{draws:,} bootstrap draws, expected 0 to {_MOST_DRAWS:,}")
             return
         again = scored(run, conventions, draws, seed)
-    except (CradleError, TypeError, ValueError) as error:
+    except (CradleError, TypeError, ValueError, OverflowError) as error:
         yield Finding("score", f"can't be computed: {str(error).partition('. ')[0]}")
         return
-    if strict_json.loads(record) != json.loads(run.record.model_dump_json()):
+    if told != json.loads(run.record.model_dump_json()):
         yield Finding("record", f"{RECORD} is not the record in the journal")
     levels = stated.get("levels")
     levels = levels if isinstance(levels, dict) else {}

@@ -151,11 +151,23 @@ def test_other_scores_are_told_of_by_their_names(made: Path, corpus: Corpus) -> 
     assert finding.about.startswith(f"turn, {row['score']}, value: ")
 
 
-def test_a_score_that_would_take_for_ever_is_not_computed(made: Path, corpus: Corpus) -> None:
+@pytest.mark.parametrize("draws", ["1000000000000", "1e999"])
+def test_a_score_that_would_take_for_ever_is_not_computed(
+    draws: str, made: Path, corpus: Corpus
+) -> None:
     files = read_archive(made)
-    scores = json.loads(files["scores.json"]) | {"draws": 10**12}
-    files["scores.json"] = json.dumps(scores).encode()
+    files["scores.json"] = files["scores.json"].replace(
+        b'"draws": 20', f'"draws": {draws}'.encode()
+    )
     assert kinds(rewritten(made, files), corpus) == {"score"}
+
+
+@pytest.mark.parametrize("name", ["record.json", "scores.json"])
+def test_what_is_no_json_is_refused_in_one_line(name: str, made: Path, corpus: Corpus) -> None:
+    path = rewritten(made, read_archive(made) | {name: b"{"})
+    with pytest.raises(ExchangeError, match=f"its {name} is not JSON") as refused:
+        verify(path, corpus)
+    assert "\n" not in str(refused.value)
 
 
 def _zip(path: Path, *entries: tuple[str | zipfile.ZipInfo, bytes]) -> Path:
