@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cradle_lib import paths
-from cradle_lib.corpus import Corpus
+from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.detection.baselines.function import id_of
 from cradle_lib.detection.journals.journal import Journal, read_journal
-from cradle_lib.detection.journals.lines import to_line
+from cradle_lib.detection.journals.lines import read_lines, to_bytes, to_line
 from cradle_lib.detection.journals.places import journal_files
-from cradle_lib.detection.journals.predictions import load_predictions
+from cradle_lib.detection.journals.predictions import Predictions, load_predictions
 from cradle_lib.detection.session import Prediction, Session
 from cradle_lib.errors import CradleError, ExchangeError
-from cradle_lib.exchange.inspect_lines import ANSWERS, read_answers
 from cradle_lib.files import replacing
 from cradle_lib.labels import format_mask
 from cradle_lib.prompts import load_template
@@ -29,20 +29,21 @@ if TYPE_CHECKING:
 
 TASK: Final = "cradle_dialogue"
 _RECORD: Final = "cradle_record"
+#: Under this key the lines of a dialogue stand in a sample's store and in its score.
+ANSWERS: Final = "cradle_answers"
+_SETTINGS: Final = ("temperature", "top_p", "top_k", "seed", "max_tokens", "reasoning_effort")
 # Providers of Inspect that compute on this machine.
 _LOCAL: Final = frozenset({"mockllm", "hf", "vllm", "sglang", "ollama", "llama-cpp-python"})
 
 
 def export_log(journal: Path, corpus: Corpus, path: Path) -> int:
-    """Writes a run as a log of Inspect, with one sample for each dialogue.
+    """Writes a run as a log of Inspect, ``.eval`` or ``.json``, with one sample for each dialogue.
 
-    Args:
-        journal: The run's journal; if it does not exist, its name stands for its shards.
-        corpus: The corpus that the run was over.
-        path: The log to write, ``.eval`` or ``.json``. It holds the text of the dialogues.
+    The log holds the text of the dialogues that are answered completely. If the journal does not
+    exist, its name stands for its shards.
 
     Returns:
-        How many dialogues are in it: those that are answered completely.
+        How many dialogues are in it.
 
     Raises:
         CradleError: If the run does not fit the corpus, Inspect is missing, or the log can't be
@@ -54,23 +55,15 @@ def export_log(journal: Path, corpus: Corpus, path: Path) -> int:
 
     run = load_predictions(journal_files(journal), corpus, partial=True)
     record = run.record
-    lines: dict[str, list[Prediction]] = {}
+    lines: dict[str, dict[int, Prediction]] = {}
     for file in journal_files(journal):
         for prediction in read_journal(file)[1]:
-            lines.setdefault(prediction.dialogue, []).append(prediction)
-    samples = [
-        _sample(dialogue.id, run.corpus, place, lines, record, logs)
-        for place, dialogue in enumerate(run.corpus)
-    ]
+            lines.setdefault(prediction.dialogue, {})[prediction.turn] = prediction
+    samples = [_sample(dialogue, lines[dialogue.id], record.model) for dialogue in run.corpus]
     metrics = {
-        f"{level}_{name}": logs.EvalMetric(
-            name=f"{level}_{name}",
-            value=float(evaluate(run, level=level, draws=0).estimate(name).value),
-        )
-        for level in LEVELS
-        for name in OVERALL
+        name: logs.EvalMetric(name=name, value=value) for name, value in overall_scores(run).items()
     }
-    usage = [answer for each in lines.values() for answer in each]
+    usage = [answer for each in lines.values() for answer in each.values()]
     content = logs.EvalLog(
         status="success",
         eval=logs.EvalSpec(
@@ -112,15 +105,10 @@ def export_log(journal: Path, corpus: Corpus, path: Path) -> int:
 
 
 def import_log(path: Path, corpus: Corpus, journal: Path | None = None) -> tuple[Path, int]:
-    """Writes the answers of a log as a journal.
-
-    Args:
-        path: A log of the task :data:`TASK`, ``.eval`` or ``.json``.
-        corpus: The corpus that the evaluation was over.
-        journal: The journal to write; by default where a run of that name would be.
+    """Writes the answers of a log of the task :data:`TASK`, ``.eval`` or ``.json``, as a journal.
 
     Returns:
-        The journal, and how many answers are in it.
+        The journal, by default where a run of that name would be, and how many answers are in it.
 
     Raises:
         ExchangeError: If it is no log, one of another task, or over another corpus.
@@ -163,42 +151,56 @@ def import_log(path: Path, corpus: Corpus, journal: Path | None = None) -> tuple
     return target, len(taken)
 
 
-def _sample(
-    name: str,
-    part: Corpus,
-    place: int,
-    lines: Mapping[str, list[Prediction]],
-    record: Record,
-    logs: Any,
-) -> EvalSample:
+def overall_scores(run: Predictions) -> dict[str, float]:
+    """Gives each overall score at each level, by ``LEVEL_SCORE``; NaN for what is undefined."""
+    results = {level: evaluate(run, level=level, draws=0) for level in LEVELS}
+    return {
+        f"{level}_{name}": float(result.estimate(name).value)
+        for level, result in results.items()
+        for name in OVERALL
+    }
+
+
+def read_answers(lines: Iterable[Any], record: Record, place: str) -> list[Prediction]:
+    """Reads lines that a log carries as strictly as those of a journal.
+
+    Raises:
+        JournalError: If a line is damaged or was edited; the place is for its message.
+    """
+    written = [to_bytes(record), *(json.dumps(line).encode() for line in lines)]
+    found = [line for line, _ in read_lines(written, Path(place))]
+    return [line for line in found if isinstance(line, Prediction)]
+
+
+def shown(turns: Iterable[Turn]) -> str:
+    """Gives turns as a page of Inspect shows them, one a line."""
+    return "\n".join(f"{turn.speaker}: {turn.text}" for turn in turns)
+
+
+def _sample(dialogue: Dialogue, answers: Mapping[int, Prediction], model: str) -> EvalSample:
+    from inspect_ai import log as logs
     from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, ModelOutput
     from inspect_ai.scorer import Score
 
-    dialogue, own = part.dialogues[place], lines[name]
-    by_turn = {answer.turn: answer for answer in own}
     messages: list[Any] = []
-    said: list[str] = []
-    for turn in dialogue.turns:
-        said.append(f"{turn.speaker}: {turn.text}")
-        if turn.asked:
-            messages += [
-                ChatMessageUser(content="\n".join(said)),
-                ChatMessageAssistant(content=by_turn[turn.turn_id].answer),
-            ]
-            said = []
+    start = 0
+    for turn in dialogue.user_turns:
+        said = shown(dialogue.turns[start : turn.turn_id + 1])
+        answer = answers[turn.turn_id].answer
+        messages += [ChatMessageUser(content=said), ChatMessageAssistant(content=answer)]
+        start = turn.turn_id + 1
     gold = [format_mask(turn.mask) for turn in dialogue.user_turns]
-    tagged = [format_mask(by_turn[turn.turn_id].mask) for turn in dialogue.user_turns]
+    tagged = [format_mask(answers[turn.turn_id].mask) for turn in dialogue.user_turns]
     right = sum(a == b for a, b in zip(gold, tagged, strict=True))
-    answers = [to_line(answer) for answer in own]
     return logs.EvalSample(
-        id=name,
+        id=dialogue.id,
         epoch=1,
-        input="\n".join(f"{turn.speaker}: {turn.text}" for turn in dialogue.turns),
+        input=shown(dialogue.turns),
         target=gold,
         messages=messages,
-        output=ModelOutput.from_content(record.model, messages[-1].content),
+        output=ModelOutput.from_content(model, messages[-1].content),
         scores={"labels": Score(value=right / len(gold), answer=" | ".join(tagged))},
-        store={ANSWERS: answers},
+        store={ANSWERS: [to_line(answer) for answer in answers.values()]},
     )
 
 
@@ -255,9 +257,6 @@ def _record(log: EvalLog, corpus: Corpus, path: Path) -> Record:
             f"{paths.shown(path)}: does not say how it was asked ({reason}). "
             f"Import a log of cradle_lib/{TASK}, or one that `cradle export inspect` made."
         ) from None
-
-
-_SETTINGS: Final = ("temperature", "top_p", "top_k", "seed", "max_tokens", "reasoning_effort")
 
 
 def _require_inspect() -> None:

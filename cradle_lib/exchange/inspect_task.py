@@ -7,14 +7,19 @@ which are the scores of ``cradle score``. Inspect finds the task by an entry poi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, ModelOutput, get_model
+from inspect_ai.model import (
+    ChatMessageAssistant,
+    ChatMessageUser,
+    GenerateConfig,
+    ModelOutput,
+    get_model,
+)
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
@@ -23,14 +28,10 @@ from cradle_lib.detection.api.replies import finished
 from cradle_lib.detection.journals.lines import to_line
 from cradle_lib.detection.journals.predictions import aligned
 from cradle_lib.detection.session import Answer, Session
-from cradle_lib.errors import NothingAnsweredError
-from cradle_lib.exchange.inspect_lines import ANSWERS, read_answers
+from cradle_lib.exchange.inspect_log import ANSWERS, overall_scores, read_answers, shown
 from cradle_lib.labels import format_mask
 from cradle_lib.prompts import load_template
 from cradle_lib.record import History, Record
-from cradle_lib.scoring.core.conventions import LEVELS
-from cradle_lib.scoring.core.evaluate import evaluate
-from cradle_lib.scoring.core.scores import OVERALL
 
 # The paper's largest answer.
 _MOST_TOKENS: Final = 512
@@ -61,14 +62,12 @@ def cradle_dialogue(
     samples = [
         Sample(
             id=dialogue.id,
-            input="\n".join(f"{turn.speaker}: {turn.text}" for turn in dialogue.turns),
+            input=shown(dialogue.turns),
             target=[format_mask(turn.mask) for turn in dialogue.user_turns],
             metadata=protocol,
         )
         for dialogue in loaded
     ]
-    from inspect_ai.model import GenerateConfig
-
     return Task(
         dataset=MemoryDataset(samples, name=loaded.name),
         solver=turn_by_turn(),
@@ -129,42 +128,10 @@ def _answer(output: ModelOutput) -> Answer:
     return replace(answer, seconds=output.time or 0.0)
 
 
-@metric
-def benchmark() -> Metric:
-    """The benchmark's overall scores at its three levels, such as ``turn_micro_f1``."""
-
-    def compute(scores: list[SampleScore]) -> dict[str, float]:
-        return benchmark_scores(scores)
-
-    return compute
-
-
-@scorer(metrics=[benchmark()])
-def labels() -> Scorer:
-    """Gives a dialogue's share of turns with exactly the gold labels, and its answers."""
-
-    async def score(state: TaskState, target: Target) -> Score:
-        lines = state.store.get(ANSWERS, [])
-        tagged = [line["labels"] for line in lines]
-        right = sum(a == b for a, b in zip(tagged, target, strict=False))
-        return Score(
-            value=right / len(target),
-            answer=" | ".join(tagged),
-            metadata={ANSWERS: lines, **state.metadata},
-        )
-
-    return score
-
-
-def benchmark_scores(scores: Sequence[SampleScore]) -> dict[str, float]:
+def benchmark_scores(scores: list[SampleScore]) -> dict[str, float]:
     """Scores the dialogues of an evaluation together, as ``cradle score`` does.
 
-    Args:
-        scores: What the scorer said of each dialogue.
-
-    Returns:
-        Each overall score at each level, by ``LEVEL_SCORE``; NaN for what is undefined. Nothing if
-        no dialogue was answered completely.
+    Gives nothing if no dialogue was answered completely.
     """
     found = [score.score.metadata or {} for score in scores]
     if not found:
@@ -186,13 +153,27 @@ def benchmark_scores(scores: Sequence[SampleScore]) -> dict[str, float]:
     )
     answers = [line for each in found for line in read_answers(each[ANSWERS], record, corpus.name)]
     run = aligned(record, answers, corpus)
-    if not len(run.corpus):
-        raise NothingAnsweredError(
-            f"no dialogue of {corpus.name} is answered completely. Let the evaluation run longer."
+    return overall_scores(run) if len(run.corpus) else {}
+
+
+@metric
+def benchmark() -> Metric:
+    """The benchmark's overall scores at its three levels, such as ``turn_micro_f1``."""
+    return benchmark_scores
+
+
+@scorer(metrics=[benchmark()])
+def labels() -> Scorer:
+    """Gives a dialogue's share of turns with exactly the gold labels, and its answers."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        lines = state.store.get(ANSWERS, [])
+        tagged = [line["labels"] for line in lines]
+        right = sum(a == b for a, b in zip(tagged, target, strict=False))
+        return Score(
+            value=right / len(target),
+            answer=" | ".join(tagged),
+            metadata={ANSWERS: lines, **state.metadata},
         )
-    results = {level: evaluate(run, level=level, draws=0) for level in LEVELS}
-    return {
-        f"{level}_{name}": float(result.estimate(name).value)
-        for level, result in results.items()
-        for name in OVERALL
-    }
+
+    return score

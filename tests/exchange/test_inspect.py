@@ -171,3 +171,13 @@ def test_a_refusal_and_a_cut_answer_are_told_apart() -> None:
         for reason, text in texts.items()
     }
     assert told == {"stop": None, "max_tokens": "unparsed", "content_filter": "refused"}
+
+
+def test_where_no_dialogue_is_answered_completely_there_is_no_score(corpus: Corpus) -> None:
+    from inspect_ai.scorer import SampleScore, Score
+
+    from cradle_lib.exchange.inspect_task import benchmark_scores
+
+    protocol = {"corpus": str(corpus.path), "split": "test", "history": "self", "prompt": "turn"}
+    score = Score(value=0.0, metadata={"cradle_answers": [], **protocol})
+    assert benchmark_scores([SampleScore(score=score)]) == {}
