@@ -26,15 +26,7 @@ _TIME: Final = (1980, 1, 1, 0, 0, 0)
 
 
 def write_archive(files: Mapping[str, bytes], path: Path) -> None:
-    """Writes files to an archive, whole or not at all.
-
-    Args:
-        files: Contents by name.
-        path: The archive.
-
-    Raises:
-        CradleError: If it can't be written.
-    """
+    """Writes files, their contents by name, to an archive, whole or not at all."""
     with replacing(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in sorted(files.items()):
             entry = zipfile.ZipInfo(name, _TIME)
@@ -43,13 +35,7 @@ def write_archive(files: Mapping[str, bytes], path: Path) -> None:
 
 
 def read_archive(path: Path) -> dict[str, bytes]:
-    """Reads an archive into memory; nothing is written anywhere.
-
-    Args:
-        path: The archive.
-
-    Returns:
-        Contents by name, in the archive's order.
+    """Reads an archive into memory, contents by name; nothing is written anywhere.
 
     Raises:
         ExchangeError: If it is no zip, is damaged, holds a name outside itself, a link or a name

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -45,19 +45,10 @@ def bundle(
     seed: int = 0,
     license: str | None = None,
 ) -> Predictions:
-    """Writes a run and its scores to one archive.
+    """Writes a run and its scores, computed as by :func:`.evaluate`, to one archive.
 
-    Args:
-        journal: The run's journal; if it does not exist, its name stands for its shards.
-        corpus: The corpus that the run was over.
-        path: The archive to write.
-        conventions: Choices that the paper leaves open, as in :func:`.evaluate`.
-        draws: Bootstrap draws of dialogues; 0 for no intervals.
-        seed: Their seed.
-        license: Address of the licence under which the bundle may be used; not stated if ``None``.
-
-    Returns:
-        The run.
+    If the journal does not exist, its name stands for its shards. ``license`` is the address of the
+    licence under which the bundle may be used; ``None`` states none.
 
     Raises:
         CradleError: If the run is not finished or does not fit the corpus, the package ``rocrate``
@@ -147,8 +138,3 @@ def _about(name: str, content: bytes) -> dict[str, Any]:
         "sha256": hashlib.sha256(content).hexdigest(),
         "creator": {"@id": "#cradle-lib"},
     }
-
-
-def journals_of(names: Sequence[str]) -> list[str]:
-    """Finds the journals among the files of a bundle, shards in order."""
-    return sorted(name for name in names if name.endswith(".jsonl"))

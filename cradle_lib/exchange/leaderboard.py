@@ -18,7 +18,6 @@ _SHOWN: Final = {
     "dialogue_micro_f1": ("dialogue", "micro_f1"),
     "confirm_micro_f1": ("confirm", "micro_f1"),
 }
-_UNKNOWN: Final = "not comparable"
 
 
 def leaderboard(bundles: Iterable[Verification]) -> pd.DataFrame:
@@ -65,18 +64,16 @@ def leaderboard(bundles: Iterable[Verification]) -> pd.DataFrame:
 
 
 def _score(one: Verification, level: str, score: str) -> dict[str, Any]:
-    found = one.scores.get(level)
-    for row in found.get("scores", ()) if isinstance(found, dict) else ():
-        if isinstance(row, dict) and row.get("score") == score and row.get("label") is None:
+    for row in one.scores.get(level, {}).get("scores", ()):
+        if row.get("score") == score and row.get("label") is None:
             values = {name: row.get(name) for name in ("value", "low", "high")}
             return {name: value for name, value in values.items() if isinstance(value, float)}
     return {}
 
 
 def _conditions(one: Verification) -> str:
-    found = one.scores.get("turn")
-    line = str(found.get("signature", "")) if isinstance(found, dict) else ""
     try:
+        line = str(one.scores.get("turn", {}).get("signature", ""))
         return conditions(str(Signature.parse(line)))
     except ScoringError:
-        return _UNKNOWN
+        return "not comparable"

@@ -24,13 +24,12 @@ from cradle_lib.detection.journals.predictions import load_predictions, template
 from cradle_lib.detection.session import Prediction, Session
 from cradle_lib.errors import CradleError, ExchangeError, JournalError
 from cradle_lib.exchange.archive import read_archive
-from cradle_lib.exchange.bundle import METADATA, RECORD, SCORES, SUMS, journals_of, scored
+from cradle_lib.exchange.bundle import METADATA, RECORD, SCORES, SUMS, scored
 from cradle_lib.prompts import Template
 from cradle_lib.record import Record, library_version
 from cradle_lib.scoring.core.conventions import Conventions
 
-#: What may differ: a file of the archive, a line of a journal, the record, the library, the corpus,
-#: the prompt template, an answer that is not there, a question, an answer, a score.
+#: What may differ; the version is the library's, the prompt is its template.
 Kind = Literal[
     "file",
     "journal",
@@ -50,12 +49,7 @@ _NEAR: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is not as it was derived.
-
-    Attributes:
-        kind: What it is.
-        about: What was found and what was derived.
-    """
+    """Something that is not as it was derived: its kind, what was found and what was derived."""
 
     kind: Kind
     about: str
@@ -66,8 +60,8 @@ class Verification:
     """What came of a bundle.
 
     Attributes:
-        path: The archive; ``checksum`` its SHA-256.
-        checksum: As said.
+        path: The archive.
+        checksum: Its SHA-256.
         record: The run's record; ``None`` if no journal could be read.
         turns: Answers whose key was derived and is the one beside them.
         scores: What the bundle says of its scores, by level, whether it is so or not.
@@ -117,22 +111,16 @@ def verify_folder(
 
 
 def verify(path: Path, corpus: Corpus | None = None) -> Verification:
-    """Derives a bundle anew from the corpus.
+    """Derives a bundle anew from the corpus that the run was over.
 
-    Args:
-        path: The archive.
-        corpus: The corpus that the run was over; by default the one that the record names, if
-            that is the surrogate or the fetched release.
-
-    Returns:
-        What was found.
+    By default that is the one that the record names: the surrogate or the fetched release.
 
     Raises:
         ExchangeError: If the archive can't be read, or lacks a journal, record or scores.
         CorpusError: If the corpus is not here.
     """
     files = read_archive(path)
-    names = journals_of(list(files))
+    names = sorted(name for name in files if name.endswith(".jsonl"))
     if lacking := [name for name in (RECORD, SCORES, SUMS) if name not in files]:
         raise ExchangeError(
             f"{paths.shown(path)}: is no bundle, it lacks {', '.join(lacking)}. "
@@ -142,6 +130,7 @@ def verify(path: Path, corpus: Corpus | None = None) -> Verification:
         raise ExchangeError(f"{paths.shown(path)}: is no bundle, it holds no journal.")
     findings = [*_files(files)]
     told, stated = (_object(files[name], name, path) for name in (RECORD, SCORES))
+    levels = _levels(stated.get("levels"))
     with tempfile.TemporaryDirectory() as folder:
         journals = [Path(folder) / Path(name).name for name in names]
         for journal, name in zip(journals, names, strict=True):
@@ -158,16 +147,14 @@ def verify(path: Path, corpus: Corpus | None = None) -> Verification:
             corpus = corpus if corpus is not None else _corpus_of(record, path)
             findings += _circumstances(record, corpus, stated)
             if not any(finding.kind in ("corpus", "prompt") for finding in findings):
-                more, turns = _questions(parts, corpus)
-                findings += more
-                findings += _rescored(journals, corpus, stated, told)
-    levels = stated.get("levels")
+                turns = _questions(parts, corpus, findings)
+                findings += _rescored(journals, corpus, stated, levels, told)
     return Verification(
         path=path,
         checksum=hashlib.sha256(path.read_bytes()).hexdigest(),
         record=record,
         turns=turns,
-        scores=levels if isinstance(levels, dict) else {},
+        scores=levels,
         findings=tuple(findings),
     )
 
@@ -180,6 +167,18 @@ def _object(content: bytes, name: str, path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ExchangeError(f"{paths.shown(path)}: its {name} is not a JSON object.")
     return found
+
+
+def _levels(stated: Any) -> dict[str, Any]:
+    """Keeps of the levels those that hold scores in the form of scores."""
+    found = stated.items() if isinstance(stated, dict) else ()
+    return {
+        name: level
+        for name, level in found
+        if isinstance(level, dict)
+        and isinstance(level.get("scores"), list)
+        and all(isinstance(row, dict) for row in level["scores"])
+    }
 
 
 def _files(files: Mapping[str, bytes]) -> Iterator[Finding]:
@@ -219,63 +218,66 @@ def _circumstances(record: Record, corpus: Corpus, stated: Mapping[str, Any]) ->
 
 
 def _questions(
-    parts: Sequence[tuple[Record, list[Prediction]]], corpus: Corpus
-) -> tuple[list[Finding], int]:
+    parts: Sequence[tuple[Record, list[Prediction]]], corpus: Corpus, findings: list[Finding]
+) -> int:
+    """Counts the answers whose key was derived, and adds what differs to the findings."""
     record, template = parts[0][0], template_of(parts[0][0])
     assert template is not None
     lines: dict[str, dict[int, Prediction]] = {}
     for _, stored in parts:
         for prediction in stored:
             lines.setdefault(prediction.dialogue, {})[prediction.turn] = prediction
-    chosen: set[str] | None = set()
-    for part, _ in parts:
-        chosen = None if chosen is None or part.dialogues is None else chosen | {*part.dialogues}
-    findings: list[Finding] = []
-    found = 0
+    whole = any(part.dialogues is None for part, _ in parts)
+    chosen = {name for part, _ in parts for name in part.dialogues or ()}
+    fitting = 0
     for dialogue in corpus:
         own = lines.pop(dialogue.id, {})
-        if chosen is None or dialogue.id in chosen or own:
-            more, fitting = _dialogue(dialogue, template, record, own)
-            findings += more
-            found += fitting
+        if whole or dialogue.id in chosen or own:
+            fitting += _dialogue(dialogue, template, record, own, findings)
     findings += [Finding("question", f"the corpus has no dialogue {name}") for name in lines]
-    return findings, found
+    return fitting
 
 
 def _dialogue(
-    dialogue: Dialogue, template: Template, record: Record, own: Mapping[int, Prediction]
-) -> tuple[list[Finding], int]:
+    dialogue: Dialogue,
+    template: Template,
+    record: Record,
+    own: Mapping[int, Prediction],
+    findings: list[Finding],
+) -> int:
+    def differs(kind: Kind, turn: int, about: str) -> None:
+        findings.append(Finding(kind, f"dialogue {dialogue.id}, turn {turn}: {about}"))
+
     asked = [turn.turn_id for turn in dialogue.user_turns]
-    findings = [
-        Finding("missing turn", f"dialogue {dialogue.id}, turn {turn}: there is no answer")
-        for turn in asked
-        if turn not in own
-    ]
-    findings += [
-        Finding("question", f"dialogue {dialogue.id}, turn {turn}: is no turn that is asked about")
-        for turn in own.keys() - set(asked)
-    ]
+    for turn in asked:
+        if turn not in own:
+            differs("missing turn", turn, "there is no answer")
+    for turn in own.keys() - set(asked):
+        differs("question", turn, "is no turn that is asked about")
     session = Session(dialogue, template, record.history, own.values())
     fitting = 0
     for turn, taken in zip(asked, session.taken, strict=False):
         if taken.turn != turn:
-            about = f"dialogue {dialogue.id}, turn {turn}: its answer stands at turn {taken.turn}"
-            return [*findings, Finding("question", about)], fitting
+            differs("question", turn, f"its answer stands at turn {taken.turn}")
+            return fitting
         fitting += 1
     prompt = session.prompt
     if prompt is not None and prompt.turn in own:
-        place = f"dialogue {dialogue.id}, turn {prompt.turn}"
         if prompt.tagged or (fitting and record.history == "self"):
-            about = f"{place}: was asked after other tags: an answer before it was changed"
-            findings.append(Finding("answer", about))
+            about = "was asked after other tags: an answer before it was changed"
+            differs("answer", prompt.turn, about)
         else:
-            about = f"{place}: its key is not that of the question which the corpus gives"
-            findings.append(Finding("question", about))
-    return findings, fitting
+            about = "its key is not that of the question which the corpus gives"
+            differs("question", prompt.turn, about)
+    return fitting
 
 
 def _rescored(
-    journals: Sequence[Path], corpus: Corpus, stated: Mapping[str, Any], told: Mapping[str, Any]
+    journals: Sequence[Path],
+    corpus: Corpus,
+    stated: Mapping[str, Any],
+    levels: Mapping[str, Any],
+    told: Mapping[str, Any],
 ) -> Iterator[Finding]:
     try:
         run = load_predictions(journals, corpus, partial=True)
@@ -290,14 +292,12 @@ def _rescored(
         return
     if told != json.loads(run.record.model_dump_json()):
         yield Finding("record", f"{RECORD} is not the record in the journal")
-    levels = stated.get("levels")
-    levels = levels if isinstance(levels, dict) else {}
     for level, derived in again["levels"].items():
         yield from _level(level, levels.get(level), derived)
 
 
 def _level(level: str, found: Any, derived: Mapping[str, Any]) -> Iterator[Finding]:
-    if not isinstance(found, dict) or not isinstance(found.get("scores"), list):
+    if found is None:
         yield Finding("score", f"{level}: there are none")
         return
     for name in ("signature", "turns", "of_turns", "outcomes"):
@@ -310,10 +310,9 @@ def _level(level: str, found: Any, derived: Mapping[str, Any]) -> Iterator[Findi
         return
     for mine, theirs in zip(derived["scores"], found["scores"], strict=True):
         for name in mine:
-            other = theirs.get(name) if isinstance(theirs, dict) else None
-            if name != "signature" and not _equal(mine[name], other):
+            if name != "signature" and not _equal(mine[name], theirs.get(name)):
                 what = " ".join(str(mine[key]) for key in ("label", "score") if mine[key])
-                about = f"{level}, {what}, {name}: {other!s:.40}, derived {mine[name]}"
+                about = f"{level}, {what}, {name}: {theirs.get(name)!s:.40}, derived {mine[name]}"
                 yield Finding("score", about)
 
 

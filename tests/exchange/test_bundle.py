@@ -151,6 +151,19 @@ def test_other_scores_are_told_of_by_their_names(made: Path, corpus: Corpus) -> 
     assert finding.about.startswith(f"turn, {row['score']}, value: ")
 
 
+@pytest.mark.parametrize("scores", [None, 5, [], ["x"]])
+def test_scores_of_another_form_have_no_place_on_a_leaderboard(
+    scores: Any, made: Path, corpus: Corpus
+) -> None:
+    files = read_archive(made)
+    stated = json.loads(files["scores.json"])
+    stated["levels"]["turn"]["scores"] = scores
+    files["scores.json"] = json.dumps(stated).encode()
+    found = verify(rewritten(made, files), corpus)
+    assert {finding.kind for finding in found.findings} == {"score"}
+    assert leaderboard([found])["turn_micro_f1"].isna().all()
+
+
 @pytest.mark.parametrize("draws", ["1000000000000", "1e999"])
 def test_a_score_that_would_take_for_ever_is_not_computed(
     draws: str, made: Path, corpus: Corpus
