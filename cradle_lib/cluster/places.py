@@ -58,15 +58,10 @@ class Place(Protocol):
 
 
 class Slurm:
-    """A cluster with SLURM.
+    """A cluster with SLURM, whose queue calls the tasks by a name.
 
-    Args:
-        folder: Where scripts and logs go; every node must see it.
-        options: Options of ``sbatch`` by name, such as ``{"gres": "gpu:1"}``.
-        name: What the queue calls the tasks.
-
-    Raises:
-        ClusterError: If there is no SLURM here.
+    Scripts and logs go to the folder, which every node must see. Options are those of ``sbatch`` by
+    name, such as ``{"gres": "gpu:1"}``.
     """
 
     slowest = 10.0
@@ -85,11 +80,7 @@ class Slurm:
         self._last: dict[str, str] = {}
 
     def submit(self, tasks: Sequence[tuple[Task, Path]]) -> list[str]:
-        """Submits tasks as one array.
-
-        Raises:
-            ClusterError: If SLURM refuses, for instance the account; with its reason.
-        """
+        """Submits tasks as one array; what SLURM refuses is an error with its reason."""
         from submitit.core.utils import FailedJobError, FailedSubmissionError
         from submitit.slurm.slurm import SlurmExecutor
 
@@ -106,17 +97,13 @@ class Slurm:
         try:
             # It would repeat what SLURM says, which stands in the error.
             with redirect_stderr(StringIO()):
-                jobs = executor.submit_array([_call(task, end) for task, end in tasks])
+                jobs = executor.map_array(perform, *zip(*tasks, strict=True))
         except (FailedJobError, FailedSubmissionError, subprocess.SubprocessError) as error:
             raise ClusterError(f"SLURM refuses the tasks: {_reason(str(error))}.") from None
         return [str(job.job_id) for job in jobs]
 
     def states(self, ids: Sequence[str]) -> dict[str, str]:
-        """Asks ``squeue``. A task that it has forgotten is over.
-
-        Raises:
-            ClusterError: If the controller has been silent for ten minutes.
-        """
+        """Asks ``squeue``, which may be silent for ten minutes. What it has forgotten is over."""
         wanted = ",".join(sorted({name.partition("_")[0] for name in ids}))
         command = ["squeue", "--noheader", "--array", "--states=all", "--format=%i|%T"]
         done = subprocess.run(
@@ -146,14 +133,7 @@ class Slurm:
 
 
 class Local:
-    """This machine: a process for each task, all at once.
-
-    Args:
-        folder: Where logs go.
-
-    Raises:
-        ClusterError: If ``submitit`` is not installed.
-    """
+    """This machine: a process for each task, all at once; logs go to the folder."""
 
     slowest = 1.0
     lasting = False
@@ -169,7 +149,7 @@ class Local:
 
         executor = LocalExecutor(self._folder)
         executor.update_parameters(timeout_min=_MONTHS)
-        jobs = [executor.submit(_call(task, end)) for task, end in tasks]
+        jobs = [executor.submit(perform, task, end) for task, end in tasks]
         self._jobs |= {str(job.job_id): job for job in jobs}
         return [str(job.job_id) for job in jobs]
 
@@ -189,12 +169,6 @@ class Local:
         """Waits for the processes, which note their end a moment before it."""
         for job in self._jobs.values():
             job._process.wait()
-
-
-def _call(task: Task, end: Path) -> Any:
-    from functools import partial
-
-    return partial(perform, task.words, dict(task.environment), task.launcher, str(end))
 
 
 def _require_submitit() -> None:

@@ -7,14 +7,13 @@ import os
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from cradle_lib.files import replacing
 
-_COMMAND: Final = ("-m", "cradle_lib.cli")
 _LINES: Final = 20
 
 
@@ -38,36 +37,20 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a task ended by itself.
-
-    Attributes:
-        status: The command's exit status.
-        said: The line in which it said why, if it failed.
-    """
+    """How a task ended by itself: its exit status, and the line in which it said why."""
 
     status: int
     said: str
 
 
-def perform(
-    words: Sequence[str],
-    environment: Mapping[str, str | None],
-    launcher: Sequence[str],
-    end: str,
-) -> None:
-    """Runs a task's command where the task is, and notes its end.
+def perform(task: Task, end: Path) -> None:
+    """Runs a task's command where the task is, and notes its end in a file.
 
     A task that is killed notes nothing, by which it is known.
-
-    Args:
-        words: See :class:`Task`, like all but the last.
-        environment: Variables.
-        launcher: Words before the command.
-        end: File for the note.
     """
-    command = [*(launcher or (sys.executable,)), *_COMMAND, *words]
+    command = [*(task.launcher or (sys.executable,)), "-m", "cradle_lib.cli", *task.words]
     last: deque[str] = deque(maxlen=_LINES)
-    changed = {**os.environ, **environment}
+    changed = {**os.environ, **task.environment}
     surroundings = {name: value for name, value in changed.items() if value is not None}
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, errors="replace", env=surroundings
@@ -84,7 +67,7 @@ def perform(
         raise SystemExit(128 - status)
     told = [line.removeprefix("error:").strip() for line in last if line.startswith("error:")]
     said = (told or [line for line in last if line] or [""])[-1]
-    with replacing(Path(end)) as part:
+    with replacing(end) as part:
         part.write_text(json.dumps({"status": status, "said": said[:1000]}))
 
 

@@ -29,14 +29,7 @@ _FULL: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How the tasks stand.
-
-    Attributes:
-        running: Tasks that run.
-        waiting: Tasks that wait for a place.
-        repeated: How often one was submitted again.
-        failed: Tasks that were given up.
-    """
+    """How the tasks stand: how many run, wait for a place, were submitted again, were given up."""
 
     running: int
     waiting: int
@@ -66,16 +59,10 @@ def lead(
 ) -> list[End]:
     """Runs tasks until each has ended by itself, or has died too often.
 
-    Tasks that a start before this one left in the queue are taken up.
-
-    Args:
-        tasks: The tasks; what they do must be theirs to go on with when they are started again.
-        place: Where they run.
-        folder: For notes and logs; removed when all went well.
-        further: Says how far a task, by its number, has come: a count that grows.
-        report: Called after every look.
-        notice: Takes a sentence about each task that died.
-        pause: Waits.
+    Tasks that a start before this one left in the queue are taken up. What tasks do must be theirs
+    to go on with when they are started again. The folder, for notes and logs, is removed when all
+    went well. ``further`` says how far a task, by its number, has come: a count that grows;
+    ``report`` is called after every look, and ``notice`` about each task that died.
 
     Returns:
         How each ended. An exit status of 2 or more is no success: see :func:`failures`.
@@ -85,38 +72,34 @@ def lead(
         KeyboardInterrupt: After Ctrl-C, when the tasks have been ended.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / "lock", timeout=0)
     try:
-        lock.acquire()
+        with FileLock(folder / "lock", timeout=0):
+            leader = _Leader(tasks, place, folder, further, notice)
+            try:
+                leader.begin()
+                seconds = 0.2
+                while leader.open:
+                    report(leader.standing)
+                    pause(seconds)
+                    # Soon at first, so that short tasks are over soon; seldom later.
+                    seconds = min(1.3 * seconds, place.slowest)
+                    leader.look()
+                place.settle()
+                report(leader.standing)
+            except ClusterError:
+                # Whoever runs goes on, and is taken up by the next start.
+                raise
+            except BaseException:
+                place.cancel(list(leader.ids.values()))
+                raise
+            ends = [leader.ends[number] for number in range(len(tasks))]
+            if not any(end.status > 1 for end in ends):
+                shutil.rmtree(folder, ignore_errors=True)
+            return ends
     except Timeout:
         raise ClusterError(
             f"{paths.shown(folder)}: another process leads these tasks. Wait for it to end."
         ) from None
-    try:
-        leader = _Leader(tasks, place, folder, further, notice)
-        try:
-            leader.begin()
-            seconds = 0.2
-            while leader.open:
-                report(leader.standing)
-                pause(seconds)
-                # Soon at first, so that short tasks are over soon; seldom later.
-                seconds = min(1.3 * seconds, place.slowest)
-                leader.look()
-            place.settle()
-            report(leader.standing)
-        except ClusterError:
-            # Whoever runs goes on, and is taken up by the next start.
-            raise
-        except BaseException:
-            place.cancel(list(leader.ids.values()))
-            raise
-        ends = [leader.ends[number] for number in range(len(tasks))]
-        if not any(end.status > 1 for end in ends):
-            shutil.rmtree(folder, ignore_errors=True)
-        return ends
-    finally:
-        lock.release()
 
 
 def failures(tasks: Sequence[Task], ends: Sequence[End], folder: Path) -> list[str]:

@@ -186,7 +186,8 @@ def test_a_task_notes_how_its_command_ended(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     end = tmp_path / "end.json"
-    perform(["score", "no-such.jsonl"], {"NO_SUCH": None, "COLUMNS": "80"}, (), str(end))
+    surroundings = {"NO_SUCH": None, "COLUMNS": "80"}
+    perform(Task("score", ("score", "no-such.jsonl"), surroundings), end)
     found = read_end(end)
     assert found is not None
     assert found.status == 2
@@ -195,7 +196,7 @@ def test_a_task_notes_how_its_command_ended(
     # One that is killed notes nothing, and its own end is no success.
     end.unlink()
     with pytest.raises(SystemExit) as died:
-        perform([], {}, ("sh", "-c", "kill -9 $$"), str(end))
+        perform(Task("dies", (), launcher=("sh", "-c", "kill -9 $$")), end)
     assert died.value.code == 137
     assert read_end(end) is None
     end.write_text('{"status": ')
