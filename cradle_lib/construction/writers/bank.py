@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Final
 
@@ -40,23 +41,13 @@ class Phrase:
 
 @dataclass(frozen=True)
 class Bank:
-    """All phrases by section, in the order of file names and lines.
-
-    Attributes:
-        sections: Phrases of each section.
-    """
+    """All phrases by section, in the order of file names and lines."""
 
     sections: dict[str, tuple[Phrase, ...]]
 
     @classmethod
     def load(cls, folder: Path) -> Bank:
-        """Reads every ``*.txt`` of a folder.
-
-        Args:
-            folder: The phrase files' folder.
-
-        Returns:
-            The bank; every slot that a phrase names exists and no slot needs itself.
+        """Reads every ``*.txt`` of a folder: every slot that is named exists, none needs itself.
 
         Raises:
             CorpusError: If there is no phrase file, or one breaks the format; the
@@ -95,27 +86,19 @@ class Bank:
         return sorted(name for name in self.sections if re.fullmatch(pattern, name))
 
     def pairs(self, section: str) -> list[tuple[str, str]]:
-        """Gives the ``this => that`` lines of a section as plain texts, longest first.
-
-        Returns:
-            Pairs; an empty list where the section does not exist.
-        """
+        """Gives the ``this => that`` lines of a section, if it exists, as texts, longest first."""
         found = [
-            (_plain(phrase.parts), _plain(phrase.other or ()))
+            (grammar.plain(phrase.parts), grammar.plain(phrase.other or ()))
             for phrase in self.sections.get(section, ())
         ]
         return sorted(found, key=lambda pair: (-len(pair[0]), pair))
 
     def parted(self, sections: str, *, test: bool) -> Bank:
-        """Splits the values of slots between the test split and the others.
+        """Splits the values of slots between the test split (every second one) and the others.
 
-        Otherwise words that stand in disclosures only, such as who did it, would give
-        the labels of the test split away.
-
-        Args:
-            sections: A regular expression; slots that phrases of these sections use
-                directly are split, if they have at least six values.
-            test: Whether to keep the values for test (every second one) or the others.
+        Otherwise words that stand in disclosures only, such as who did it, would give the labels of
+        the test split away. Slots with at least six values are split that phrases use directly in
+        the sections which a regular expression names.
         """
         used = {
             f"slot.{slot.name}"
@@ -142,8 +125,13 @@ class Bank:
                             hint=f"Add a section [slot.{slot.name}] or correct the name",
                         )
                     needs.setdefault(section, {})[f"slot.{slot.name}"] = phrase.where
-        for section in needs:
-            _refuse_circle(section, needs, ())
+        try:
+            TopologicalSorter(needs).prepare()
+        except CycleError as error:
+            needed, section, *_ = error.args[1]
+            where = needs[section][needed]
+            hint = "Break the circle of slots"
+            raise CorpusError(f"[{needed}] needs itself", path=where, hint=hint) from None
 
 
 def _read(path: Path, sections: dict[str, list[Phrase]]) -> None:
@@ -196,19 +184,6 @@ def _phrase(text: str, section: str, where: str) -> Phrase:
     return Phrase(parts, grammar.parse(second.strip(), where) if arrow else None, where)
 
 
-def _plain(parts: grammar.Sequence) -> str:
-    return "".join(part for part in parts if isinstance(part, str))
-
-
-def _refuse_circle(name: str, needs: dict[str, dict[str, str]], above: tuple[str, ...]) -> None:
-    for needed, where in needs.get(name, {}).items():
-        if needed == name or needed in above:
-            raise CorpusError(
-                f"[{needed}] needs itself", path=where, hint="Break the circle of slots"
-            )
-        _refuse_circle(needed, needs, (*above, name))
-
-
 @dataclass
 class SurfaceForms:
     """Turns phrases into text for one dialogue; a ``{@name}`` keeps its value throughout.
@@ -224,12 +199,7 @@ class SurfaceForms:
     kept: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def say(self, phrase: Phrase, *, listener: bool) -> str:
-        """Makes one surface form of a phrase.
-
-        Args:
-            phrase: A phrase of the bank.
-            listener: Whether the Listener speaks, so that slots take their second form.
-        """
+        """Makes one surface form; where the Listener speaks, slots take their second form."""
         return grammar.expand(phrase.parts, self.pick, lambda slot: self._fill(slot)[listener])
 
     def _fill(self, slot: grammar.Slot) -> tuple[str, str]:

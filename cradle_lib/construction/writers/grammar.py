@@ -24,12 +24,7 @@ _SLOT_NAME: Final = re.compile(r"@?[A-Za-z][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place to be filled.
-
-    Attributes:
-        name: The slot's name, without ``@``.
-        kept: Whether the same value stays for the whole dialogue.
-    """
+    """A place to be filled: its name without ``@``, and whether a dialogue keeps its value."""
 
     name: str
     kept: bool
@@ -46,14 +41,7 @@ Sequence = tuple["str | Slot | Choice", ...]
 
 
 def parse(text: str, where: str) -> Sequence:
-    """Reads one phrase.
-
-    Args:
-        text: The phrase as it stands in the file.
-        where: ``file:line``, for errors.
-
-    Returns:
-        The parts in order; texts are never empty.
+    """Reads one phrase that stands at ``where``, a ``file:line``, into parts; none is empty.
 
     Raises:
         CorpusError: If brackets do not match, an alternative stands outside
@@ -105,15 +93,9 @@ def _sequence(tokens: list[str], at: int, where: str, depth: int) -> tuple[Seque
 
 
 def expand(parts: Sequence, pick: Pick, fill: Fill) -> str:
-    """Makes one surface form.
+    """Makes one surface form, with the blanks exactly as the phrase has them.
 
-    Args:
-        parts: A phrase, as :func:`parse` gives it.
-        pick: Maps a number of options to the one to take.
-        fill: Gives the text for a slot.
-
-    Returns:
-        The text, with the blanks exactly as the phrase has them.
+    ``pick`` maps a number of options to the one to take, ``fill`` gives the text for a slot.
     """
     out: list[str] = []
     for part in parts:
@@ -124,6 +106,11 @@ def expand(parts: Sequence, pick: Pick, fill: Fill) -> str:
         else:
             out.append(expand(part.options[pick(len(part.options))], pick, fill))
     return "".join(out)
+
+
+def plain(parts: Sequence) -> str:
+    """Gives a phrase without its alternatives and slots."""
+    return "".join(part for part in parts if isinstance(part, str))
 
 
 def slots(parts: Sequence) -> Iterator[Slot]:

@@ -11,6 +11,7 @@ import random
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from cradle_lib import paths
@@ -30,14 +31,10 @@ _ABOUT_OTHERS: Final = re.compile(r"(alert|confirm2?|after|support|ask)\.")
 
 
 def sentences(text: str) -> list[str]:
-    """Splits a text into sentences for counting.
+    """Splits a text, without the speaker's name, into sentences for counting.
 
-    Args:
-        text: Without the speaker's name.
-
-    Returns:
-        What stands between ``.``, ``!``, ``?`` and line ends, in lower case and without
-        punctuation or blanks at the edges; empty ones are left out.
+    They stand between ``.``, ``!``, ``?`` and line ends, in lower case and without punctuation or
+    blanks at the edges; empty ones are left out.
     """
     parts = (_EDGE.sub("", part) for part in _SENTENCE_END.split(text.lower()))
     return [" ".join(part.split()) for part in parts if part]
@@ -78,14 +75,8 @@ class Ledger:
 class Decks:
     """Draws phrases of a section in shuffled rounds, so that all are used evenly.
 
-    A phrase that has been refused often in a row leaves its deck.
-
-    Args:
-        bank: The phrase bank.
-        test: Whether a test split is written. Every second phrase of a labelled
-            section is kept for it: the odd ones, counted from 0.
-        mix: How hard the corpus is.
-        seed: Start of the shuffles.
+    A phrase that has been refused often in a row leaves its deck. Every second phrase of a labelled
+    section, the odd ones counted from 0, is kept for the test split.
     """
 
     def __init__(self, bank: Bank, *, test: bool, mix: Mix, seed: str) -> None:
@@ -124,14 +115,10 @@ class Decks:
 
 
 class PhraseBank:
-    """Writes dialogues from the phrase bank.
+    """Writes dialogues from the phrase bank, as hard as the mix says; the seed starts all choices.
 
-    Args:
-        bank: The phrase bank.
-        mix: How hard the corpus is.
-        seed: Start of all choices.
-        test: Whether a test split is written: its labelled turns use phrases of their own.
-        ledger: What has been said so far; grows with every dialogue.
+    The labelled turns of a test split use phrases of their own. The ledger holds what has been said
+    so far, and grows with every dialogue.
     """
 
     def __init__(
@@ -155,14 +142,9 @@ class PhraseBank:
         return cls(Bank.load(paths.PHRASES), PLAIN, seed=seed)
 
     def draft(self, plan: Plan, attempt: int = 0) -> tuple[Draft, str]:
-        """Writes one dialogue.
+        """Writes one dialogue, without labels if people are to label it, after so many attempts.
 
-        Args:
-            plan: The dialogue. The rows of one for people to label get no labels.
-            attempt: How often it was written before.
-
-        Returns:
-            The draft, and the text that a language model would have written.
+        Gives the draft, and the text that a language model would have written.
         """
         again = f" {attempt}" if attempt else ""
         lines, _ = self.write(plan, self.dialogue_seed(f"{plan.dialogue}{again}"))
@@ -176,17 +158,10 @@ class PhraseBank:
         return int.from_bytes(digest, "big") >> 1
 
     def write(self, plan: Plan, seed: int) -> tuple[list[Line], list[str]]:
-        """Finds the words for one dialogue.
+        """Finds the words for one dialogue; the seed starts all choices within it.
 
-        Args:
-            plan: The dialogue.
-            seed: Start of all choices within it.
-
-        Returns:
-            Its rows with their labels, and the hard cases that it holds.
-
-        Raises:
-            CorpusError: If the bank has no sentence left that may be used.
+        Gives its rows with their labels, and the hard cases that it holds. A bank without a
+        sentence left that may be used is a :class:`.CorpusError`.
         """
         return _Dialogue(self, plan, random.Random(str(seed))).write()
 
@@ -227,17 +202,15 @@ class _Dialogue:
         """Draws surface forms until the ledger admits one."""
         longest = max(len(chain) for chain in move.parts)
         for level in range(longest):
+            sections = [chain[min(level, len(chain) - 1)] for chain in move.parts]
             for _ in range(TRIES):
-                phrases = [
-                    self._writer.decks.draw(chain[min(level, len(chain) - 1)])
-                    for chain in move.parts
-                ]
+                phrases = [self._writer.decks.draw(section) for section in sections]
                 drawn = [phrase for phrase in phrases if phrase is not None]
                 if len(drawn) < len(phrases):
                     break
                 if any(p.where in self._used for p in drawn) and self._rng.random() < 0.9:
                     continue
-                text = self._word(move, level, drawn, speaker)
+                text = self._word(move, sections, drawn, speaker)
                 found = sentences(text)
                 taken = self._writer.ledger.admits(found, labels=labels) and not (
                     self._said & set(found)
@@ -256,12 +229,11 @@ class _Dialogue:
             hint="Add phrases, alternatives or slots to one of these sections",
         )
 
-    def _word(self, move: Move, level: int, phrases: list[Phrase], speaker: str) -> str:
+    def _word(self, move: Move, sections: list[str], phrases: list[Phrase], speaker: str) -> str:
         listener = speaker == "Listener"
         texts = []
-        for chain, phrase in zip(move.parts, phrases, strict=True):
+        for section, phrase in zip(sections, phrases, strict=True):
             text = self._forms.say(phrase, listener=listener)
-            section = chain[min(level, len(chain) - 1)]
             if self._flip and _ABOUT_OTHERS.match(section):
                 text = self._writer.voices.flip(text)
             texts.append(text)
@@ -271,11 +243,10 @@ class _Dialogue:
             return lower_start(finish(text, lower=lower, stop=False).rstrip("."))
         if listener or move.kind == "list":
             return finish(text, lower=lower, stop=move.kind != "list")
-        say = lambda phrase: self._forms.say(phrase, listener=False)  # noqa: E731
         return self._writer.voices.style(
             finish(text),
             self._plan.voice,
-            say,
+            partial(self._forms.say, listener=False),
             self._rng,
             grave=move.kind in ("alert", "confirm", "after", "before"),
             light=move.kind in ("open", "topic", "chat", "close"),

@@ -23,6 +23,8 @@ _HARM: Final = frozenset({"SI_passive", "SI_active", "SH"})
 _RECOVERY: Final = frozenset({"any.past", "SH.past"})
 _RECOVERED: Final = "recovery milestone"
 _INDIRECT: Final = "indirect alert"
+_ORDER: Final = tuple(CRISIS_TYPES)
+_HARD_CASES: Final = {"DV.ongoing": "ongoing told as past", "SH.past": "surface complaint"}
 _SEXUAL: Final = frozenset({"RA", "SHA", "CA"})
 
 
@@ -78,25 +80,16 @@ class Move:
 
 
 class Script:
-    """Turns a plan into moves.
-
-    Args:
-        bank: The phrase bank.
-        plan: The dialogue.
-        mix: How hard the corpus is.
-        rng: Makes all choices.
-    """
+    """Turns a plan into moves, with a topic that fits; the random numbers make all choices."""
 
     def __init__(self, bank: Bank, plan: Plan, mix: Mix, rng: random.Random) -> None:
-        """Chooses the dialogue's topic; see the class."""
         self._bank, self._plan, self._mix, self._rng = bank, plan, mix, rng
         self._steps = dict(zip(plan.places, plan.steps, strict=True))
         self._starts = [row for row, who in enumerate(plan.rows) if who in "UL"]
         self._user_rows = [row for row in self._starts if plan.rows[row] == "U"]
         self._topic = self._one(topics.fitting(bank, plan))
-        types = [event.type for event in sorted(plan.events) if event.type != "any"]
-        self._types = types
-        self._shade = self._one(types or list(CRISIS_TYPES))
+        self._types = [event.type for event in sorted(plan.events) if event.type != "any"]
+        self._shade = self._one(self._types or _ORDER)
         self._told: list[Event] = []
         self._opened = False
 
@@ -154,25 +147,19 @@ class Script:
                 chain = chain[::-1]
             return Move("alert", (chain,), "unresolved alert" if event.type == "any" else _INDIRECT)
         self._told.extend(step.events)
-        order = list(CRISIS_TYPES)
-        both = "_".join(sorted((event.type for event in step.events), key=order.index))
+        both = "_".join(sorted((event.type for event in step.events), key=_ORDER.index))
         joint = f"confirm2.{both}.{step.events[0].state}"
         if joint in self._bank.sections and len({event.state for event in step.events}) == 1:
             return Move("confirm", ((joint,),))
-        parts, cases = [], []
+        parts, case = [], ""
         for event in step.events:
             plain, hard = f"confirm.{event.key}", f"confirm.{event.key}.hard"
             if hard in self._bank.sections and self._rng.random() < self._mix.hard:
                 parts.append((hard, plain))
-                cases.append(
-                    {
-                        "DV.ongoing": "ongoing told as past",
-                        "SH.past": "surface complaint",
-                    }.get(event.key, "understated")
-                )
+                case = case or _HARD_CASES.get(event.key, "understated")
             else:
                 parts.append((plain, hard))
-        return Move("confirm", tuple(parts), next(iter(cases), ""))
+        return Move("confirm", tuple(parts), case)
 
     def _free(self) -> Move:
         chance = self._rng.random()
@@ -237,10 +224,8 @@ class Script:
 
     def _coming(self, row: int) -> Event | None:
         """Gives the event disclosed next, if one is still to come."""
-        for place in sorted(self._steps):
-            if place > row and self._steps[place].stage == "confirm":
-                return self._steps[place].events[0]
-        return None
+        steps = (self._steps[place] for place in sorted(self._steps) if place > row)
+        return next((step.events[0] for step in steps if step.stage == "confirm"), None)
 
     def _move(self, kind: str, *sections: str) -> Move:
         names = {"scenario": self._plan.scenario, "topic": self._topic}

@@ -93,14 +93,9 @@ ADULT: Final = COUPLE | frozenset(
 
 
 def fitting(bank: Bank, plan: Plan) -> list[str]:
-    """Lists the topics that fit a dialogue's scenario and contradict nothing it discloses.
+    """Lists, sorted, the topics that fit a dialogue's scenario and contradict nothing it discloses.
 
-    Args:
-        bank: The phrase bank; its sections ``topic.NAME.user`` say which topics exist.
-        plan: The dialogue.
-
-    Returns:
-        Names, sorted; never empty unless the bank has no topic at all.
+    The bank's sections ``topic.NAME.user`` say which exist; if none of them fits, all do.
     """
     every = [name.split(".")[1] for name in bank.named(r"topic\.[^.]+\.user")]
     keys = {event.key for event in plan.events}

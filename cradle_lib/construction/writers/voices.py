@@ -9,10 +9,10 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
-from functools import cached_property
 from typing import Final
 
 from cradle_lib.construction.writers.bank import Bank, Phrase
+from cradle_lib.construction.writers.grammar import plain
 
 _SPACES: Final = re.compile(r"\s+")
 _SPACE_BEFORE: Final = re.compile(r"\s+([,.;:!?])")
@@ -39,15 +39,10 @@ Say = Callable[[Phrase], str]
 
 
 def finish(text: str, *, lower: bool = False, stop: bool = True) -> str:
-    """Sets blanks, punctuation, articles and capitals right.
+    """Sets blanks, punctuation, articles and capitals of a text right, on one line.
 
-    Args:
-        text: A text as the bank or a voice left it.
-        lower: Writes everything in lower case, as some people do online.
-        stop: Ends the text with a full stop if it has no end yet.
-
-    Returns:
-        The text on one line.
+    ``lower`` writes everything in lower case, as some people do online; ``stop`` ends it with a
+    full stop if it has no end yet.
     """
     text = _SPACES.sub(" ", text).strip()
     text = _SPACE_BEFORE.sub(r"\1", text)
@@ -70,55 +65,35 @@ def lower_start(text: str) -> str:
 
 
 class Voices:
-    """The five voices, with the words that the bank gives them.
-
-    Args:
-        bank: The phrase bank; its ``voice.*`` sections are optional.
-    """
+    """The five voices, with the words that the bank's ``voice.*`` sections give them, if any."""
 
     def __init__(self, bank: Bank) -> None:
-        """Keeps the bank; see the class."""
         self._bank = bank
-
-    @cached_property
-    def _replace(self) -> dict[str, tuple[re.Pattern[str], dict[str, str]]]:
-        return {
-            name: _replacer(self._bank.pairs(name))
-            for name in self._bank.named(r"voice\..+\.replace|flip\.replace")
+        self._replace = {
+            name: _replacer(bank.pairs(name))
+            for name in bank.named(r"voice\..+\.replace|flip\.replace")
         }
-
-    @cached_property
-    def _drop(self) -> list[re.Pattern[str]]:
-        words = [
-            re.escape("".join(part for part in phrase.parts if isinstance(part, str)))
-            for phrase in self._bank.sections.get("voice.terse.drop", ())
+        fillers = [
+            re.escape(plain(phrase.parts)) for phrase in bank.sections.get("voice.terse.drop", ())
         ]
         # Several words are a filler only where commas or sentence ends set them off.
-        return [
+        self._drop = [
             re.compile(
-                rf"(?i)(?:^|(?<=[.!?] )){word}, |, {word}(?=[,.!?])"
-                if " " in word
-                else rf"(?i)\b{word} (?=\w)"
+                rf"(?i)(?:^|(?<=[.!?] )){words}, |, {words}(?=[,.!?])"
+                if " " in words
+                else rf"(?i)\b{words} (?=\w)"
             )
-            for word in words
+            for words in fillers
         ]
 
     def style(
         self, text: str, voice: str, say: Say, rng: random.Random, *, grave: bool, light: bool
     ) -> str:
-        """Says a user's text in a voice.
+        """Says a user's text, of one or more whole sentences, in a voice, and finishes it.
 
-        Args:
-            text: One or more whole sentences.
-            voice: One of :data:`~cradle_lib.construction.plan.VOICES`.
-            say: Makes a surface form of a phrase.
-            rng: Decides which habits show in this turn.
-            grave: Whether the text is about a crisis. What is added then comes from the
-                voice's ``grave`` section; a voice without one adds nothing.
-            light: Whether it is small talk, of which a terse user says the first sentence.
-
-        Returns:
-            The finished text.
+        ``rng`` decides which habits show in this turn. A grave text is about a crisis: what is
+        added comes from the voice's ``grave`` section; a voice without one adds nothing. A light
+        one is small talk, of which a terse user says the first sentence.
         """
         text = self._swap(text, f"voice.{voice}.replace")
         chance = rng.random()
@@ -129,10 +104,9 @@ class Voices:
                 text = _MORE.sub("", text)
                 text = _SUBJECT.sub("", text) if chance < 0.5 else text
         elif chance < _HABIT.get(voice, 0.0) * (0.6 if grave else 1.0):
-            tone = ".grave" if grave else ""
             tail = voice == "rambling" or (voice == "slang" and rng.random() < 0.3)
-            add = self._close if tail else self._open
-            text = add(text, f"voice.{voice}.{'tail' if tail else 'opener'}{tone}", say, rng)
+            section = f"voice.{voice}.{'tail' if tail else 'opener'}{'.grave' if grave else ''}"
+            text = self._add(text, section, say, rng, tail=tail)
         return finish(text, lower=voice == "slang")
 
     def flip(self, text: str) -> str:
@@ -150,23 +124,16 @@ class Voices:
 
         return pattern.sub(swap, text)
 
-    def _open(self, text: str, section: str, say: Say, rng: random.Random) -> str:
+    def _add(self, text: str, section: str, say: Say, rng: random.Random, *, tail: bool) -> str:
         phrases = self._bank.sections.get(section, ())
-        if not phrases or not _STATEMENT.match(text):
+        if not phrases or not (tail or _STATEMENT.match(text)):
             return text
-        opener = say(phrases[int(rng.random() * len(phrases))]).strip()
-        if section == "voice.slang.opener" and not _JOINED.search(opener):
-            opener += ","
-        return f"{opener} {lower_start(text)}"
-
-    def _close(self, text: str, section: str, say: Say, rng: random.Random) -> str:
-        phrases = self._bank.sections.get(section, ())
-        if not phrases:
-            return text
-        tail = say(phrases[int(rng.random() * len(phrases))]).strip()
-        if tail[0] in ",;":
-            return f"{text.rstrip('.')}{tail}"
-        return f"{text} {tail}"
+        added = say(phrases[int(rng.random() * len(phrases))]).strip()
+        if tail:
+            return f"{text.rstrip('.')}{added}" if added[0] in ",;" else f"{text} {added}"
+        if section == "voice.slang.opener" and not _JOINED.search(added):
+            added += ","
+        return f"{added} {lower_start(text)}"
 
 
 def _replacer(pairs: list[tuple[str, str]]) -> tuple[re.Pattern[str], dict[str, str]]:
