@@ -48,13 +48,7 @@ class Validator:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong with a dialogue.
-
-    Attributes:
-        validator: Name of the validator.
-        severity: ``reject`` or ``flag``.
-        words: What is wrong, for people and for the writer.
-    """
+    """Something that is wrong with a dialogue, in words for people and for the writer."""
 
     validator: str
     severity: Severity
@@ -62,7 +56,6 @@ class Finding:
 
 
 _TRAINING: Final[tuple[Kind, ...]] = ("training",)
-_ANNOTATED: Final[tuple[Kind, ...]] = ("annotated",)
 
 VALIDATORS: Final[tuple[Validator, ...]] = (
     Validator("nothing written", "3.1", "reject", rules.nothing_written),
@@ -73,7 +66,7 @@ VALIDATORS: Final[tuple[Validator, ...]] = (
     Validator("turns do not alternate", "Fig. 11, A", "reject", rules.not_alternating),
     Validator("tag syntax", "Fig. 11, C", "reject", rules.tag_syntax),
     Validator("unknown labels", "Fig. 11, C", "reject", rules.unknown_labels),
-    Validator("tags in the text", "3.2", "reject", rules.tags_in_text, _ANNOTATED),
+    Validator("tags in the text", "3.2", "reject", rules.tags_in_text, ("annotated",)),
     Validator("tags of the Listener", "Fig. 11, C", "reject", rules.listener_tags, _TRAINING),
     Validator("confirm without a crisis", "Fig. 12", "reject", rules.no_crisis, _TRAINING, "plan"),
     Validator("other confirms", "Fig. 11, C", "reject", rules.other_confirms, _TRAINING, "plan"),
@@ -95,16 +88,9 @@ VALIDATORS: Final[tuple[Validator, ...]] = (
 
 
 def check_draft(draft: Draft, kind: Kind, plan: Plan | None, post: Post | None) -> list[Finding]:
-    """Runs every validator over one dialogue.
+    """Says what is wrong with a dialogue, in the order of the validators.
 
-    Args:
-        draft: The dialogue.
-        kind: Its kind.
-        plan: What it was to be.
-        post: What it was made from.
-
-    Returns:
-        What is wrong, in the order of the validators. If nothing was written, only that.
+    If nothing was written, only that.
     """
     case = Case(draft, kind, plan, post)
     found: list[Finding] = []

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from cradle_lib.construction.validators.duplicates import words_of
 from cradle_lib.construction.validators.rules import Case
 from cradle_lib.detection.baselines.keyword import Keyword
 from cradle_lib.labels import CONFIRM_MASK, crisis_type, labels_of
@@ -26,7 +27,6 @@ MOST_COPIED: Final = 0.5
 # Words from which on a line is more than a thank-you.
 SENTENCE: Final = 5
 
-_WORD: Final = re.compile(r"[\w']+")
 _IDENTIFYING: Final = {
     "an e-mail address": re.compile(r"[\w.+-]+@\w[\w-]*\.\w+"),
     "a web address": re.compile(r"https?://|www\.\w", re.IGNORECASE),
@@ -97,7 +97,7 @@ def copied(case: Case) -> Iterator[str]:
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:
-    words = _WORD.findall(text.lower())
+    words = words_of(text)
     return {tuple(words[at : at + RUN]) for at in range(len(words) - RUN + 1)}
 
 
@@ -106,7 +106,7 @@ def repeated(case: Case) -> Iterator[str]:
     seen: dict[tuple[str, ...], int] = {}
     again = []
     for number, line in enumerate(case.draft.lines, start=1):
-        words = tuple(_WORD.findall(line.text.lower()))
+        words = tuple(words_of(line.text))
         if len(words) >= SENTENCE and words in seen:
             again.append(number)
         seen.setdefault(words, number)

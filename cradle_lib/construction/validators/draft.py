@@ -77,14 +77,7 @@ class Draft:
 
 
 def read_draft(text: str) -> Draft:
-    """Reads what a writer wrote.
-
-    Args:
-        text: The writer's whole answer.
-
-    Returns:
-        The draft. Labels may be named as in CRADLE Bench (``confirm_selfharm_past``).
-    """
+    """Reads a writer's whole answer; labels may be named as in CRADLE Bench."""
     lines: list[Line] = []
     stray: list[tuple[Stray, int]] = []
     for raw in text.splitlines():

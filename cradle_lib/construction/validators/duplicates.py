@@ -46,14 +46,9 @@ def similarity(first: str, second: str) -> float:
 def near_duplicates(
     texts: Iterable[tuple[str, str]], threshold: float = THRESHOLD
 ) -> Iterator[tuple[str, str, float]]:
-    """Finds dialogues that nearly equal an earlier one.
+    """Finds dialogues, each a name and what is said, that nearly equal an earlier one.
 
-    Args:
-        texts: Pairs of a name and what is said, in order.
-        threshold: From which Jaccard index on two dialogues are duplicates.
-
-    Yields:
-        The name of a duplicate, that of the earlier dialogue, and their Jaccard index.
+    Gives the name of a duplicate, that of the earlier dialogue, and their Jaccard index.
     """
     index = RMinHashLSH(threshold, _PERMUTATIONS, _BANDS)
     kept: list[tuple[str, str]] = []

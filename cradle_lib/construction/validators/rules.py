@@ -18,14 +18,7 @@ from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK, format_mask
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A draft with what it is judged by.
-
-    Attributes:
-        draft: The dialogue.
-        kind: ``annotated`` or ``training``.
-        plan: What it was to be, if there is a plan.
-        post: What it was made from, if there is a post.
-    """
+    """A draft with what it is judged by: what it was to be, and made from, where that is known."""
 
     draft: Draft
     kind: Kind
