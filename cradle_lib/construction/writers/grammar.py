@@ -18,8 +18,7 @@ from cradle_lib.errors import CorpusError
 Pick = Callable[[int], int]
 Fill = Callable[["Slot"], str]
 
-_TOKEN: Final = re.compile(r"[()|{}]|[^()|{}]+")
-_SLOT_NAME: Final = re.compile(r"@?[A-Za-z][A-Za-z0-9_]*")
+_TOKEN: Final = re.compile(r"\{@?[A-Za-z][A-Za-z0-9_]*\}|[()|{}]|[^()|{}]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +46,8 @@ def parse(text: str, where: str) -> Sequence:
         CorpusError: If brackets do not match, an alternative stands outside
             brackets, or a slot has no proper name.
     """
-    tokens = [match.group() for match in _TOKEN.finditer(text)]
-    parts, at = _sequence(tokens, 0, where, depth=0)
+    tokens = _TOKEN.findall(text)
+    parts, at = _sequence(tokens, 0, where)
     if at != len(tokens):
         raise CorpusError(
             f"{tokens[at]!r} stands outside of any (…) in {text!r}",
@@ -58,37 +57,32 @@ def parse(text: str, where: str) -> Sequence:
     return parts
 
 
-def _sequence(tokens: list[str], at: int, where: str, depth: int) -> tuple[Sequence, int]:
+def _sequence(tokens: list[str], at: int, where: str) -> tuple[Sequence, int]:
     parts: list[str | Slot | Choice] = []
     while at < len(tokens) and tokens[at] not in "|)":
         token = tokens[at]
         if token == "(":
             options: list[Sequence] = []
-            while True:
-                option, at = _sequence(tokens, at + 1, where, depth + 1)
+            while not options or tokens[at] == "|":
+                option, at = _sequence(tokens, at + 1, where)
                 options.append(option)
                 if at >= len(tokens):
                     raise CorpusError("a ( is never closed", path=where, hint="Add the missing )")
-                if tokens[at] == ")":
-                    break
             parts.append(Choice(tuple(options)))
-            at += 1
         elif token == "{":
-            name = tokens[at + 1] if at + 1 < len(tokens) else ""
-            closed = at + 2 < len(tokens) and tokens[at + 2] == "}"
-            if not closed or not _SLOT_NAME.fullmatch(name):
-                raise CorpusError(
-                    f"a slot must look like {{name}} or {{@name}}, found {{{name}",
-                    path=where,
-                    hint="Close it with } and use letters, digits and _ only",
-                )
-            parts.append(Slot(name.lstrip("@"), kept=name.startswith("@")))
-            at += 3
+            found = "".join(tokens[at : at + 2])
+            raise CorpusError(
+                f"a slot must look like {{name}} or {{@name}}, found {found}",
+                path=where,
+                hint="Close it with } and use letters, digits and _ only",
+            )
         elif token == "}":
             raise CorpusError("a } without a {", path=where, hint="Remove it or add the {")
+        elif token.startswith("{"):
+            parts.append(Slot(token.strip("{@}"), kept="@" in token))
         else:
             parts.append(token)
-            at += 1
+        at += 1
     return tuple(parts), at
 
 
