@@ -155,8 +155,7 @@ class Local:
 
     def states(self, ids: Sequence[str]) -> dict[str, str]:
         """Looks at the processes; one of another start is not known, and over."""
-        found = {name: self._jobs[name].state for name in ids if name in self._jobs}
-        return {name: found.get(name, "FORGOTTEN") for name in ids}
+        return {n: self._jobs[n].state if n in self._jobs else "FORGOTTEN" for n in ids}
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Interrupts tasks and waits for their ends."""

@@ -19,14 +19,10 @@ _LINES: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A command to be run somewhere else.
+    """A command, without ``cradle``, to be run somewhere else; messages call it by its name.
 
-    Attributes:
-        name: What messages call it, such as ``shard 3/8``.
-        words: The command, without ``cradle``.
-        environment: Variables that it finds otherwise than here; ``None`` for one that is not set.
-        launcher: Words after which the module of the command is named, such as those of
-            ``accelerate launch``; without them it is Python.
+    It finds some variables otherwise than here; ``None`` is one that is not set. The launcher are
+    the words after which the command's module is named, such as ``accelerate launch``.
     """
 
     name: str

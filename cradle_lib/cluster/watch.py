@@ -157,15 +157,13 @@ class _Leader:
         for number in sorted(self.open):
             state = self._states[self.ids[number]]
             end = read_end(self._end(number))
-            if end is None and state in (RUNNING, WAITING):
-                continue
-            if end is None and state == "COMPLETED" and self._late[number] < _LATE:
-                # The note of its end may reach this machine later than its state.
-                self._late[number] += 1
-            elif end is not None:
+            if end is not None:
                 self.ends[number] = end
                 self.open.discard(number)
-            elif self._dies(number, state):
+            elif state == "COMPLETED" and self._late[number] < _LATE:
+                # The note of its end may reach this machine later than its state.
+                self._late[number] += 1
+            elif state not in (RUNNING, WAITING) and self._dies(number, state):
                 again.append(number)
         self._repeated += len(again)
         self._submit(again)

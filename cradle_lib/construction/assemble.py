@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import pandas as pd
 import pyarrow as pa
@@ -24,7 +24,6 @@ from cradle_lib.files import replacing
 from cradle_lib.labels import format_mask
 
 Status = Literal["accepted", "rejected", "failed"]
-STATUSES: Final[tuple[Status, ...]] = ("accepted", "rejected", "failed")
 PLANS: Final = "plans.csv"
 _SCHEMA: Final = {"turn_id": pa.int64(), "text": pa.string(), "labels": pa.string()}
 
@@ -84,7 +83,7 @@ class Construction:
     def counts(self) -> dict[Status, int]:
         """How many plans were accepted, rejected, and failed."""
         found = [outcome.status for outcome in self.outcomes]
-        return {status: found.count(status) for status in STATUSES}
+        return {status: found.count(status) for status in get_args(Status)}
 
     @property
     def corpus(self) -> Corpus:

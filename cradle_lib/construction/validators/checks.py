@@ -21,15 +21,10 @@ Severity = Literal["reject", "flag"]
 
 @dataclass(frozen=True, slots=True)
 class Validator:
-    """One check.
+    """One check, for some kinds of dialogue: what is wrong, and what follows from it.
 
-    Attributes:
-        name: A few words.
-        section: Where the paper asks for it.
-        severity: What follows.
-        check: Says what is wrong; nothing if all is well.
-        kinds: The kinds of dialogue that it is for.
-        needs: What there must be to compare with: a ``plan``, a ``post``, or a plan ``alone``.
+    The section says where the paper asks for it. ``needs`` is what there must be to compare with: a
+    ``plan``, a ``post``, or a plan ``alone``.
     """
 
     name: str

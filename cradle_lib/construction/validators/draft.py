@@ -28,15 +28,10 @@ Stray = Literal["speaker", "prose"]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One row of a draft.
+    """One row of a draft: what is said, without the tag, whose labels are the mask.
 
-    Attributes:
-        speaker: ``User`` or ``Listener``; that of the line above if the row continues it.
-        text: What is said, without tags.
-        mask: The labels of its tag.
-        continues: Whether it continues the utterance above.
-        badly_tagged: Whether a tag is not written as it should be.
-        unknown: Labels of the tag that there are not.
+    A row that continues the utterance above has its speaker. ``unknown`` are labels of the tag that
+    there are not.
     """
 
     speaker: str
@@ -49,12 +44,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Draft:
-    """A dialogue that is to be judged.
+    """A dialogue that is to be judged: its rows, as turns counted from 1.
 
-    Attributes:
-        lines: Its rows; turns are counted from 1.
-        stray: What stands around or between them: a speaker that is none, or prose, and after
-            how many rows.
+    ``stray`` is what stands around or between them, and after how many rows: a speaker that is
+    none, or prose.
     """
 
     lines: tuple[Line, ...]

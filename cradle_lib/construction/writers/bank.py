@@ -26,13 +26,7 @@ _PAIRED: Final = re.compile(r"slot\..+|.+\.replace")
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """One line of the bank.
-
-    Attributes:
-        parts: What the user says (or the only form there is).
-        other: What the Listener says instead, if the line has ``=>``.
-        where: ``file:line``.
-    """
+    """A line of the bank: what the user says, the Listener's other form, if any, and its place."""
 
     parts: grammar.Sequence
     other: grammar.Sequence | None
@@ -188,10 +182,8 @@ def _phrase(text: str, section: str, where: str) -> Phrase:
 class SurfaceForms:
     """Turns phrases into text for one dialogue; a ``{@name}`` keeps its value throughout.
 
-    Attributes:
-        bank: The phrase bank.
-        pick: Maps a number of options to the one to take.
-        kept: What ``{@name}`` stands for: the user's form and the Listener's.
+    ``pick`` maps a number of options to the one to take; ``kept`` are the user's form and the
+    Listener's of what is kept.
     """
 
     bank: Bank

@@ -42,13 +42,9 @@ def sentences(text: str) -> list[str]:
 
 @dataclass
 class Ledger:
-    """The sentences of one split.
+    """How often each sentence of a split occurs so far, and which stand on labelled rows.
 
-    Attributes:
-        counts: How often each sentence occurs so far.
-        labelled: The sentences of labelled rows.
-        elsewhere: All sentences of the splits this one is kept apart from.
-        elsewhere_labelled: The labelled ones among them.
+    ``elsewhere`` are all sentences of the splits that this one is kept apart from.
     """
 
     counts: Counter[str] = field(default_factory=Counter)

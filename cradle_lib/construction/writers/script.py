@@ -66,12 +66,10 @@ PLAIN: Final = Mix(
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One utterance's purpose.
+    """One utterance's purpose, its kind, such as ``confirm``, ``topic`` or ``reply``.
 
-    Attributes:
-        kind: What it does, such as ``confirm``, ``topic`` or ``reply``.
-        parts: Texts to be joined; each is a chain of sections, best first.
-        case: The hard case it holds, or empty.
+    Its parts are texts to be joined; each is a chain of sections, best first. ``case`` is the hard
+    case that it holds, if any.
     """
 
     kind: str
