@@ -95,7 +95,7 @@ class Writing:
         self._request = request(plan, post)
         self.prompt: Prompt | None = self._ask(self._request)
         known = {prediction.key: prediction for prediction in stored}
-        while self.prompt is not None and self.prompt.key in known:
+        while self.remaining and self.prompt.key in known:
             found = known[self.prompt.key]
             self.taken.append(found)
             self.judge(found.answer, found.outcome, found.reason)
