@@ -12,7 +12,6 @@ system than the same model decoding freely, and has rows of its own in every tab
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 import torch
@@ -22,25 +21,12 @@ from cradle_lib.detection.local.sampling import Sampler
 from cradle_lib.labels import LABELS, NONE
 
 END: Final = "<end>"
-Choice = dict[str, float]
-
-
-@dataclass
-class _Node:
-    """A state: the tokens that may follow, and the label that ends here, if one does."""
-
-    next: dict[int, _Node] = field(default_factory=dict)
-    label: str | None = None
-
-    def add(self, ids: list[int], label: str) -> None:
-        node = self
-        for token in ids:
-            node = node.next.setdefault(token, _Node())
-        node.label = label
+#: Tokens that are still to be written, and the label that is complete then.
+Rest = tuple[list[int], str]
 
 
 class Grammar:
-    """The automaton of all answers that parse, over the tokens of one tokenizer.
+    """All answers that parse, over the tokens of one tokenizer.
 
     Args:
         tokenizer: The model's tokenizer.
@@ -54,15 +40,14 @@ class Grammar:
 
     def __init__(self, tokenizer: Any, ends: Collection[int], none_bias: float = 0.0) -> None:
         self._tokenizer = tokenizer
-        self.first = _Node()
         self._texts: dict[int, str] = {}
-        self.ends = sorted({*ends, *_line_breaks(tokenizer)})
-        for text in (NONE, *LABELS):
-            self.first.add(self._encode(text), text)
-        self.bias = {self._encode(NONE)[0]: none_bias}
+        line_break = self._encode("\n")
+        self.ends = sorted({*ends, *(line_break if len(line_break) == 1 else ())})
+        self.first: list[Rest] = [(self._encode(text), text) for text in (NONE, *LABELS)]
+        self.none, self.none_bias = self._encode(NONE)[0], none_bias
         # Tokens of "; b" do not depend on the label before: checked, because a tokenizer may
         # merge across the join.
-        self.more: dict[str, list[int]] = {}
+        self.more: list[Rest] = []
         for label in LABELS:
             tails = set()
             for other in LABELS:
@@ -72,7 +57,7 @@ class Grammar:
                 tails.add(tuple(whole[len(head) :]))
             if len(tails) != 1:
                 raise ValueError(f"tokens of {label!r} depend on the label before it")
-            self.more[label] = list(tails.pop())
+            self.more.append((list(tails.pop()), label))
 
     def _encode(self, text: str) -> list[int]:
         return cast(list[int], self._tokenizer(text, add_special_tokens=False)["input_ids"])
@@ -92,44 +77,39 @@ class GrammarState:
     """How far one answer is in the grammar.
 
     Attributes:
-        finished: Whether the answer is complete.
+        ahead: What may follow: the rest of each label that can still be written.
+        complete: Whether a label ends here, so that the answer may.
+        finished: Whether the answer is complete and nothing may follow.
         choices: For each state with several transitions, the log-probability of each over the
             whole vocabulary, by the text of its token; ``<end>`` for ending there.
     """
 
     def __init__(self, grammar: Grammar) -> None:
         self._grammar = grammar
-        self._node = grammar.first
         self._written: list[str] = []
-        self.finished = False
-        self.choices: list[Choice] = []
+        self.ahead = grammar.first
+        self.complete = self.finished = False
+        self.choices: list[dict[str, float]] = []
 
     def choose(self, logits: Tensor, sampler: Sampler | None = None) -> list[int]:
         """Takes the likeliest transition, or one by chance, and every forced one after it.
 
-        Args:
-            logits: What the model says about the next token. Shape (vocabulary,).
-            sampler: Draws the transition; ``None`` takes the likeliest.
-
-        Returns:
-            The tokens, at least one unless the answer ends here.
+        Gives the tokens: at least one unless the answer ends here. The logits of the next token
+        have shape (vocabulary,).
         """
         chances = torch.log_softmax(logits, -1)
-        found = chances[list(self._node.next)].tolist()
-        branches = dict(zip(self._node.next, found, strict=True))
-        end = float(torch.logsumexp(chances[self._grammar.ends], -1)) if self._node.label else None
+        tokens = list(dict.fromkeys(ids[0] for ids, _ in self.ahead))
+        branches = dict(zip(tokens, chances[tokens].tolist(), strict=True))
+        end: dict[None, float] = {}
         named = {self._grammar.text(token): chance for token, chance in branches.items()}
-        self.choices.append(named if end is None else {**named, END: end})
-        if not branches:
-            self.finished = True
-            return []
-        if self._node is self._grammar.first:
+        if self.complete:
+            end[None] = named[END] = float(torch.logsumexp(chances[self._grammar.ends], -1))
+        self.choices.append(named)
+        if len(self.choices) == 1:
             # What is kept is what the model says; what is written follows the settings.
-            branches = {
-                token: c + self._grammar.bias.get(token, 0) for token, c in branches.items()
-            }
+            branches[self._grammar.none] += self._grammar.none_bias
         # Ending comes first: of two that are equally likely the answer ends.
-        ways = ({} if end is None else {None: end}) | branches
+        ways: dict[int | None, float] = {**end, **branches}
         if sampler is None:
             taken = max(ways, key=ways.__getitem__)
         else:
@@ -142,28 +122,18 @@ class GrammarState:
     def _follow(self, token: int) -> list[int]:
         taken = [token]
         self._step(token)
-        while not self.finished and self._node.label is None and len(self._node.next) == 1:
-            (forced,) = self._node.next
-            taken.append(forced)
-            self._step(forced)
+        while not self.complete and len(forced := {ids[0] for ids, _ in self.ahead}) == 1:
+            taken += forced
+            self._step(taken[-1])
         return taken
 
     def _step(self, token: int) -> None:
-        self._node = self._node.next[token]
-        label = self._node.label
-        if label is None:
-            return
-        self._written.append(label)
+        rests = [(ids[1:], label) for ids, label in self.ahead if ids[0] == token]
         # A label may be the beginning of another's tokens; its own continuations stay open.
-        after = _Node(next=dict(self._node.next), label=label)
-        if label != NONE:
-            for other, ids in self._grammar.more.items():
-                if other not in self._written:
-                    after.add(ids, other)
-        self._node = after
-        self.finished = not after.next
-
-
-def _line_breaks(tokenizer: Any) -> set[int]:
-    ids = tokenizer("\n", add_special_tokens=False)["input_ids"]
-    return {ids[0]} if len(ids) == 1 else set()
+        self.ahead = [rest for rest in rests if rest[0]]
+        self.complete = len(self.ahead) < len(rests)
+        if self.complete:
+            self._written += [label for ids, label in rests if not ids]
+            if self._written != [NONE]:
+                self.ahead += [rest for rest in self._grammar.more if rest[1] not in self._written]
+            self.finished = not self.ahead

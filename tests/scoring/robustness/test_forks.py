@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -55,38 +54,34 @@ def greedy(grammar: Grammar, generator: np.random.Generator) -> tuple[str, list[
 
 def walked(grammar: Grammar, answer: str, forks: list[dict[str, float]]) -> np.ndarray:
     """The same chances from the automaton: who is behind a branch is asked, not inferred."""
-
-    def behind(node: Any) -> set[str]:
-        return {node.label} - {None} | {label for n in node.next.values() for label in behind(n)}
-
     left, state = list(forks), grammar.start()
     found: list[np.ndarray] = []
-    row, mass, fresh = np.zeros(16), 1.0, True
+    row, mass = np.zeros(16), 1.0
     targets = [*answer.split("; ")]
     while not state.finished:
-        node, fork = state._node, left.pop(0)
-        if not fresh and node.label is not None:
+        ahead, fork = state.ahead, left.pop(0)
+        tokens = dict.fromkeys(ids[0] for ids, _ in ahead)
+        if state.complete:
             found.append(row)
             row, mass = np.zeros(16), 1.0
         shares = {b: math.exp(p) for b, p in fork.items()}
         total = sum(shares.values())
         best = max(fork, key=lambda b: (fork[b], b == END))
-        for token, after in node.next.items():
+        for token in tokens:
             text = grammar.text(token)
             if text != best:
-                group = behind(after) - {NONE}
-                size = len(behind(after))
-                for label in group:
+                behind = {label for ids, label in ahead if ids[0] == token}
+                size = len(behind)
+                for label in behind - {NONE}:
                     row[LABELS.index(label)] += mass * shares[text] / total / size
         mass *= shares[best] / total
         written = len(state._written)
         logits = torch.full((200,), -1e9, dtype=torch.float64)
-        token = next((t for t in node.next if grammar.text(t) == best), grammar.ends[0])
+        token = next((t for t in tokens if grammar.text(t) == best), grammar.ends[0])
         logits[token] = 0.0
         state.choose(logits)
         if len(state._written) > written and (label := targets[written]) != NONE:
             row[LABELS.index(label)] += mass
-        fresh = False
     found.append(row)
     return np.array(found)
 
