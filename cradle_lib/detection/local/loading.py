@@ -53,10 +53,9 @@ class Local:
         return frozenset(ends if isinstance(ends, list) else [ends]) - {None}
 
     def processors(self) -> Any:
-        """What ``generate`` does to logits when greedy, such as a repetition penalty.
+        """What ``generate`` does to logits when greedy: processors, mostly none.
 
-        Returns:
-            A list of logits processors of Transformers, mostly empty.
+        A repetition penalty is one.
         """
         return self.lm._get_logits_processor(
             generation_config=self.lm.generation_config,
@@ -67,14 +66,10 @@ class Local:
         )
 
     def ids(self, prompts: Sequence[Prompt]) -> list[list[int]]:
-        """Turns prompts into token ids.
+        """Turns prompts, one at least, into token ids.
 
-        Args:
-            prompts: The prompts, one at least.
-
-        Returns:
-            The ids of each through the model's chat template, or, for a model that has none, of
-            the text followed by :data:`CONTINUATION`.
+        They go through the model's chat template; for a model that has none, :data:`CONTINUATION`
+        follows the text.
         """
         texts = [self._without_special(prompt) for prompt in prompts]
         if self.tokenizer.chat_template:
@@ -95,7 +90,7 @@ class Local:
         Those of the usual formats a session has taken apart already, in every prompt alike.
         """
         static, said = prompt.text[: prompt.static], prompt.text[prompt.static :]
-        return static + (self._special.sub(lambda m: f"{m[0][0]} {m[0][1:]}", said))
+        return static + self._special.sub(lambda m: f"{m[0][0]} {m[0][1:]}", said)
 
     @cached_property
     def _special(self) -> re.Pattern[str]:
@@ -107,42 +102,37 @@ class Local:
         return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
 
     def encode(self, prompt: Prompt) -> torch.Tensor:
-        """Turns a prompt into a row of token ids.
-
-        Args:
-            prompt: The prompt.
-
-        Returns:
-            What :meth:`ids` gives. int64, shape (1, tokens), on the device of the embedding.
-        """
+        """Turns a prompt into token ids: int64, shape (1, tokens), where the embedding is."""
         import torch
 
         device = self.lm.get_input_embeddings().weight.device
         return torch.tensor(self.ids([prompt]), device=device)
 
+    def too_long(self, length: int) -> Answer | None:
+        """Answers a prompt that leaves the model's context no room; ``None`` if there is room."""
+        if self.context is None or length < self.context:
+            return None
+        reason = f"the prompt has {length} tokens, the model's context {self.context}"
+        return Answer("", Outcome.FAILED, reason, tokens_in=length)
+
     def generate(self, ids: torch.Tensor, seed: int = 0, **more: Any) -> list[int]:
-        """Decodes with Transformers' own ``generate``.
+        """Decodes with Transformers' own ``generate``, and gives the ids after the prompt.
 
         Greedily, or sampled from the whole distribution where the settings have a temperature
-        above 0.
-
-        Args:
-            ids: The prompt. Shape (1, tokens).
-            seed: Seed of the sampling.
-            **more: Further arguments of ``generate``, such as a cache.
-
-        Returns:
-            The ids after the prompt.
+        above 0. The prompt has shape (1, tokens); a cache may be among ``more``.
         """
         import torch
 
-        temperature = self.decoding.temperature
-        sampling: dict[str, Any] = {"do_sample": bool(temperature)}
+        sampled = bool(self.decoding.temperature)
         # What a model brings along to cut the distribution is not in the record, and void.
-        sampling |= {"temperature": temperature, "top_p": 1.0, "top_k": 0} if temperature else {}
-        sampling = dict.fromkeys(("temperature", "top_p", "top_k")) | sampling
-        with torch.inference_mode(), torch.random.fork_rng(enabled=bool(temperature)):
-            if temperature:
+        sampling = {
+            "do_sample": sampled,
+            "temperature": self.decoding.temperature or None,
+            "top_p": 1.0 if sampled else None,
+            "top_k": 0 if sampled else None,
+        }
+        with torch.inference_mode(), torch.random.fork_rng(enabled=sampled):
+            if sampled:
                 torch.manual_seed(seed)
             output = self.lm.generate(
                 input_ids=ids,
@@ -156,17 +146,10 @@ class Local:
         return generated
 
     def answer(self, ids: list[int], *, ended: bool, tokens_in: int, tokens_cached: int) -> Answer:
-        """Turns generated ids into an answer.
+        """Turns the ids after a prompt into an answer.
 
-        Args:
-            ids: The ids after the prompt.
-            ended: Whether the model ended by itself; otherwise the limit cut it off.
-            tokens_in: Tokens of the prompt.
-            tokens_cached: Those of them that were not computed again.
-
-        Returns:
-            The answer. A cut within the line that counts, or a missing final channel,
-            makes it unparsed and gives the reason.
+        If the model did not end by itself, and the limit cut it within the line that counts, or
+        if the final channel is missing, it is unparsed and has the reason.
         """
         marker = self.decoding.answer_after
         text = str(self.tokenizer.decode(ids, skip_special_tokens=marker is None))
@@ -198,8 +181,7 @@ def require_packages(*names: str, extra: str, model: Model) -> None:
         if importlib.util.find_spec(name) is None:
             raise EngineError(
                 f"{model.name} needs the package {name}, which is not installed. "
-                "Install it with "
-                f"`{paths.install_command(extra)}`."
+                f"Install it with `{paths.install_command(extra)}`."
             )
 
 
@@ -220,12 +202,7 @@ def wait_passively() -> None:
 def load_local(model: Model, options: Options) -> Local:
     """Loads a model with Transformers: safetensors only, no code from repositories.
 
-    Args:
-        model: An entry of the registry; ``embedded:`` weights are fetched on first use.
-        options: Device, or how to spread the weights over several.
-
-    Returns:
-        The model.
+    Embedded weights are fetched on first use.
 
     Raises:
         EngineError: If weights are missing or can't be reached, or memory runs out.
@@ -269,8 +246,8 @@ def load_local(model: Model, options: Options) -> Local:
             f"{model.name} has no chat template: it is shown the plain prompt and, after it, "
             f"{CONTINUATION.strip()!r}."
         )
-    text_config = lm.config.get_text_config()
-    return Local(lm, tokenizer, decoding, getattr(text_config, "max_position_embeddings", None))
+    context = getattr(lm.config.get_text_config(), "max_position_embeddings", None)
+    return Local(lm, tokenizer, decoding, context)
 
 
 def _device(asked: str | None) -> str:

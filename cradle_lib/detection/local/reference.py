@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from cradle_lib.detection.engine import Sequential
 from cradle_lib.detection.local.local_engine import LocalEngine
-from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError
 
@@ -24,8 +23,7 @@ class Reference(LocalEngine, Sequential):
     def reply(self, prompt: Prompt) -> Answer:
         """Generates one answer, the whole prompt computed from scratch.
 
-        Returns:
-            The answer; ``failed`` if the prompt alone is longer than the model's context.
+        It is ``failed`` if the prompt alone is longer than the model's context.
 
         Raises:
             EngineError: If the weights can't be loaded or memory runs out.
@@ -37,9 +35,8 @@ class Reference(LocalEngine, Sequential):
         local = self._local
         ids = local.encode(prompt)
         length = int(ids.shape[1])
-        if local.context is not None and length >= local.context:
-            reason = f"the prompt has {length} tokens, the model's context {local.context}"
-            return Answer("", Outcome.FAILED, reason, tokens_in=length)
+        if (failed := local.too_long(length)) is not None:
+            return failed
         try:
             generated = local.generate(ids, seed=sampling_seed(local.decoding.seed, prompt))
         except torch.OutOfMemoryError as error:

@@ -12,36 +12,22 @@ from cradle_lib.detection.session import Prompt
 def sampling_seed(seed: int | None, prompt: Prompt) -> int:
     """Seeds one answer, so that it is the same in a run that is resumed or batched otherwise.
 
-    Args:
-        seed: The run's own; ``None`` is 0.
-        prompt: The question.
-
-    Returns:
-        At least 0 and less than 2^60.
+    The run's own seed may be ``None``, which is 0. What is given is less than 2^60.
     """
     return int(hashlib.sha256(f"{seed or 0} {prompt.key}".encode()).hexdigest()[:15], 16)
 
 
 class Sampler:
-    """Draws the tokens of one answer, as ``generate`` does with the same seed on a processor.
-
-    Args:
-        temperature: Above 0.
-        seed: What :func:`sampling_seed` gives.
-    """
+    """Draws the tokens of one answer, as ``generate`` does with the same seed on a processor."""
 
     def __init__(self, temperature: float, seed: int) -> None:
         self._temperature = temperature
         self._chance = torch.Generator().manual_seed(seed)
 
     def draw(self, logits: torch.Tensor) -> int:
-        """Draws an index.
+        """Draws an index, with the probability that logits / temperature give it.
 
-        Args:
-            logits: Unnormalized log-probabilities. Shape (choices,).
-
-        Returns:
-            An index, with the probability that the logits divided by the temperature give it.
+        The logits are unnormalized log-probabilities, shape (choices,); the temperature is above 0.
         """
         chances = torch.softmax(logits.cpu() / self._temperature, -1)
         return int(torch.multinomial(chances, 1, generator=self._chance))

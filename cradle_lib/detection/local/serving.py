@@ -36,14 +36,7 @@ def serving(
     One slot, unless told otherwise, because where a prompt is cut between cached and new tokens
     changes the rounding, and with it an answer now and then: one dialogue after the other is the
     same every time. One thread, because two that wait for each other on a busy machine are many
-    times slower.
-
-    Args:
-        port: Where to listen; 0 for any free port.
-        cache: Whether prompts are kept for the next one.
-        key: The key that callers must show; ``None`` for none.
-        slots: Prompts that are computed at the same time, each in a context of its own.
-        threads: Threads that compute.
+    times slower. Port 0 is any free one; ``cache`` keeps prompts for the next one.
 
     Yields:
         The address, such as ``http://127.0.0.1:8131``.
