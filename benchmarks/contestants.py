@@ -266,18 +266,19 @@ def switch_off(mechanism: str | None) -> Options:
     # Imported late, because PyTorch comes with them: see ``wait_passively``.
     from cradle_lib.detection.local.constrained import GrammarState
     from cradle_lib.detection.local.wave import wave_runner
-    from cradle_lib.detection.local.wave.sequence_state import SequenceState
 
     if mechanism == "prefix":
         wave_runner.shared_prefix = lambda *_: []  # type: ignore[assignment]
     elif mechanism == "history":
-        start = SequenceState.start
+        start = wave_runner.Runner._start
 
-        def forgetful(self: SequenceState, *arguments: Any) -> None:
-            self.cached.clear()
-            start(self, *arguments)
+        def forgetful(
+            self: wave_runner.Runner, sequence: wave_runner.SequenceState, *arguments: Any
+        ) -> None:
+            sequence.cached.clear()
+            start(self, sequence, *arguments)
 
-        SequenceState.start = forgetful  # type: ignore[method-assign]
+        wave_runner.Runner._start = forgetful  # type: ignore[method-assign]
     elif mechanism == "forcing":
 
         def one_token(self: GrammarState, token: int) -> list[int]:

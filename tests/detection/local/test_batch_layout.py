@@ -6,11 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cradle_lib.detection.local.wave.batch_layout import (
-    Group,
-    Piece,
-    lay_out,
-)
+from cradle_lib.detection.local.wave.batch_layout import BatchLayout, Group, Piece
 
 CPU = torch.device("cpu")
 
@@ -41,7 +37,7 @@ def read_group(group: Group, pieces: list[Piece]) -> list[tuple[Piece, list[int]
 def test_every_token_asks_once_and_sees_itself_and_what_came_before(
     pieces: list[Piece], narrow: int
 ) -> None:
-    made = lay_out(pieces, CPU, narrow)
+    made = BatchLayout(pieces, CPU, narrow)
     short = sum(piece.tokens <= narrow for piece in pieces)
     assert len(made.groups) == len(pieces) - max(short - 1, 0)
     assert made.slot.tolist() == [p.slot for p in pieces for _ in range(p.tokens)]

@@ -14,9 +14,9 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from cradle_lib.detection.local.wave.batch_layout import Piece, lay_out
+from cradle_lib.detection.local.wave.batch_layout import BatchLayout, Piece
 from cradle_lib.detection.local.wave.key_value_store import KeyValueStore
-from cradle_lib.detection.local.wave.shared_attention import attach, detach
+from cradle_lib.detection.local.wave.shared_attention import sharing
 
 from .tiny_models import FAMILIES, make_weights
 
@@ -47,10 +47,11 @@ def load(folder: Path, how: str) -> Any:
 class Shared:
     """A model under shared attention, with nothing of the engine around it."""
 
-    def __init__(self, lm: Any, prefix: list[int], piece: int, narrow: int = 0) -> None:
-        self.lm, self.narrow, self.store = lm, narrow, KeyValueStore(SLOTS, step=4)
+    def __init__(
+        self, lm: Any, store: KeyValueStore, prefix: list[int], piece: int, narrow: int = 0
+    ) -> None:
+        self.lm, self.narrow, self.store = lm, narrow, store
         self.cached: list[list[int]] = [[] for _ in range(SLOTS)]
-        attach(lm, self.store)
         self.seen = [
             self.forward(
                 [Piece(0, start, len(prefix[start : start + piece]))],
@@ -66,7 +67,7 @@ class Shared:
         for (slot, start, _), ids in zip(pieces, new, strict=True):
             self.cached[slot] = self.cached[slot][:start] + ids
         self.store.reserve(max(start + count for _, start, count in pieces))
-        self.store.layout = lay_out(pieces, torch.device("cpu"), self.narrow)
+        self.store.layout = BatchLayout(pieces, torch.device("cpu"), self.narrow)
         with torch.inference_mode():
             output = self.lm(
                 input_ids=torch.tensor([[token for ids in new for token in ids]]),
@@ -99,10 +100,9 @@ def test_logits_are_those_of_a_plain_forward_pass_over_the_whole_prompt(
     lm, twin = models
     chance = random.Random(f"{prefix_length}")
     prefix = tokens(chance, prefix_length)
-    own = lm.config._attn_implementation
-    shared = Shared(lm, prefix, 20, narrow)
-    kinds: set[str] = set()
-    try:
+    store, kinds = KeyValueStore(SLOTS, step=4), set[str]()
+    with sharing(lm, store):
+        shared = Shared(lm, store, prefix, 20, narrow)
         if prefix:
             assert_same(torch.cat(shared.seen), plain(twin, prefix), "the prefix itself")
         for step in range(24):
@@ -127,8 +127,6 @@ def test_logits_are_those_of_a_plain_forward_pass_over_the_whole_prompt(
                 assert_same(logits[row : row + count], expected[-count:], (step, slot))
                 row += count
             assert row == len(logits)
-    finally:
-        detach(lm, own)
     assert kinds == {"rolled back", "went on", "mixed", "single", "several", "lanes"}
     # Far more than the sliding windows of Gemma 3 and gpt-oss reach back.
     assert max(map(len, shared.cached)) + prefix_length > 2 * WINDOW
@@ -138,9 +136,9 @@ def test_a_slot_that_moved_goes_on_as_if_nothing_had_happened(models: Any, narro
     lm, twin = models
     chance = random.Random(4)
     prefix = tokens(chance, 11)
-    own = lm.config._attn_implementation
-    shared = Shared(lm, prefix, 20, narrow)
-    try:
+    store = KeyValueStore(SLOTS, step=4)
+    with sharing(lm, store):
+        shared = Shared(lm, store, prefix, 20, narrow)
         shared.forward([Piece(slot, 0, 12) for slot in range(SLOTS)], [tokens(chance, 12)] * SLOTS)
         shared.forward([Piece(3, 12, 5)], [tokens(chance, 5)])
         with torch.inference_mode():
@@ -151,16 +149,14 @@ def test_a_slot_that_moved_goes_on_as_if_nothing_had_happened(models: Any, narro
         )
         assert_same(logits[0], plain(twin, prefix + shared.cached[1])[-1], "moved")
         assert_same(logits[1:], plain(twin, prefix + shared.cached[0])[-3:], "not moved")
-    finally:
-        detach(lm, own)
 
 
 def test_a_model_gets_its_own_attention_back(models: Any) -> None:
     lm, twin = models
-    own = lm.config._attn_implementation
     ids = tokens(random.Random(2), 30)
     before = plain(lm, ids)
-    Shared(lm, ids[:10], piece=20)
-    detach(lm, own)
+    store = KeyValueStore(SLOTS, step=4)
+    with sharing(lm, store):
+        Shared(lm, store, ids[:10], piece=20)
     assert torch.equal(plain(lm, ids), before)
     assert_same(before, plain(twin, ids), "the two models")

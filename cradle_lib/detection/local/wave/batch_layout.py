@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -35,12 +33,15 @@ class Piece(NamedTuple):
         return self.start + self.tokens
 
 
-@dataclass(frozen=True)
 class Group:
     """Slots that attend in one call: a row of queries each, as long as the widest piece.
 
     Slots between the first and the last that have no piece in the group are rows too; like the
     rest of a shorter row they hold some token whose result is not read.
+
+    Args:
+        members: Pieces, by slot, each with the index of its first token in the layout.
+        device: Where the tensors live.
 
     Attributes:
         first: The first slot.
@@ -53,100 +54,61 @@ class Group:
         even: Whether ``seen_until`` is the same everywhere, so that no mask is needed.
     """
 
-    first: int
-    asked: Tensor
-    seen_until: Tensor
-    filled: Tensor | None
-    tokens: Tensor
-    longest: int
-    even: bool
+    def __init__(self, members: Sequence[tuple[Piece, int]], device: torch.device) -> None:
+        self.first, columns = members[0][0].slot, max(piece.tokens for piece, _ in members)
+        size = (members[-1][0].slot - self.first + 1) * columns
+        asked, seen_until = [members[0][1]] * size, [1] * size
+        filled: list[int] = []
+        for piece, index in members:
+            row = (piece.slot - self.first) * columns
+            here = slice(row, row + piece.tokens)
+            asked[here] = range(index, index + piece.tokens)
+            seen_until[here] = range(piece.start + 1, piece.end + 1)
+            filled += range(row, row + piece.tokens)
+        self.asked = _vector(asked, device).view(-1, columns)
+        self.seen_until = _vector(seen_until, device).view(-1, columns)
+        self.filled = None if len(filled) == size else _vector(filled, device)
+        self.tokens = _vector([asked[i] for i in filled], device)
+        self.longest = max(seen_until)
+        self.even = min(seen_until) == self.longest
 
 
-@dataclass(frozen=True)
 class BatchLayout:
     """The new tokens of one forward pass, dialogue after dialogue.
+
+    Args:
+        pieces: New tokens of each dialogue, in this order; one piece at least, no slot twice.
+        device: Where the tensors live.
+        narrow: Pieces of at most so many tokens share a call; by default :data:`NARROW`.
 
     Attributes:
         slot: Slot of each token. Shape (tokens,).
         place: Place of each token in its slot, from 0. Shape (tokens,).
         furthest: The largest place.
-        pieces: New tokens of each dialogue, in the order of the row.
-        narrow: Pieces of at most so many tokens share a call.
-        biases: Attention biases of this pass; layers of one kind use the same.
+        groups: The calls in which dialogues attend to their own tokens; each piece is in one.
     """
 
-    slot: Tensor
-    place: Tensor
-    furthest: int
-    pieces: tuple[Piece, ...]
-    narrow: int
-    biases: dict[tuple[object, ...], Tensor] = field(default_factory=dict)
-
-    @cached_property
-    def groups(self) -> tuple[Group, ...]:
-        """The calls in which dialogues attend to their own tokens; each piece is in one."""
-        starts = accumulate((piece.tokens for piece in self.pieces), initial=0)
-        indexed = list(zip(self.pieces, starts, strict=False))
-        together = sorted(member for member in indexed if member[0].tokens <= self.narrow)
+    def __init__(
+        self, pieces: Sequence[Piece], device: torch.device, narrow: int | None = None
+    ) -> None:
+        places = [place for piece in pieces for place in range(piece.start, piece.end)]
+        self.slot = _vector([piece.slot for piece in pieces for _ in range(piece.tokens)], device)
+        self.place, self.furthest = _vector(places, device), max(places)
+        if narrow is None:
+            narrow = NARROW.get(device.type, NARROW["cuda"])
+        starts = accumulate((piece.tokens for piece in pieces), initial=0)
+        indexed = list(zip(pieces, starts, strict=False))
+        together = sorted(member for member in indexed if member[0].tokens <= narrow)
         calls = [together] if together else []
-        calls += [[member] for member in indexed if member[0].tokens > self.narrow]
-        return tuple(_group(call, self.slot.device) for call in calls)
+        calls += [[member] for member in indexed if member[0].tokens > narrow]
+        self.groups = [Group(call, device) for call in calls]
+        self._biases: dict[tuple[object, ...], Tensor] = {}
 
     def bias(self, key: tuple[object, ...], make: Callable[[], Tensor]) -> Tensor:
-        """Makes an attention bias once.
-
-        Args:
-            key: All that it depends on within one forward pass.
-            make: Makes it.
-        """
-        if key not in self.biases:
-            self.biases[key] = make()
-        return self.biases[key]
-
-
-def lay_out(
-    pieces: Sequence[Piece], device: torch.device, narrow: int | None = None
-) -> BatchLayout:
-    """Lays out one forward pass.
-
-    Args:
-        pieces: New tokens of each dialogue; one piece at least, no slot twice.
-        device: Where the tensors live.
-        narrow: Pieces of at most so many tokens share a call; by default :data:`NARROW`.
-
-    Returns:
-        The layout; its tokens are in the order of the pieces.
-    """
-    slots = [piece.slot for piece in pieces for _ in range(piece.tokens)]
-    places = [place for piece in pieces for place in range(piece.start, piece.end)]
-    if narrow is None:
-        narrow = NARROW.get(device.type, NARROW["cuda"])
-    return BatchLayout(
-        _vector(slots, device), _vector(places, device), max(places), tuple(pieces), narrow
-    )
-
-
-def _group(members: Sequence[tuple[Piece, int]], device: torch.device) -> Group:
-    """Lays out one call for pieces, by slot, each with the index of its first token."""
-    first, columns = members[0][0].slot, max(piece.tokens for piece, _ in members)
-    size = (members[-1][0].slot - first + 1) * columns
-    asked, seen_until = [members[0][1]] * size, [1] * size
-    filled: list[int] = []
-    for piece, index in members:
-        row = (piece.slot - first) * columns
-        here = slice(row, row + piece.tokens)
-        asked[here] = range(index, index + piece.tokens)
-        seen_until[here] = range(piece.start + 1, piece.end + 1)
-        filled += range(row, row + piece.tokens)
-    return Group(
-        first=first,
-        asked=_vector(asked, device).view(-1, columns),
-        seen_until=_vector(seen_until, device).view(-1, columns),
-        filled=None if len(filled) == size else _vector(filled, device),
-        tokens=_vector([asked[i] for i in filled], device),
-        longest=max(seen_until),
-        even=min(seen_until) == max(seen_until),
-    )
+        """Makes an attention bias once; the key is all that it depends on within one pass."""
+        if key not in self._biases:
+            self._biases[key] = make()
+        return self._biases[key]
 
 
 def _vector(values: list[int], device: torch.device) -> Tensor:

@@ -30,15 +30,13 @@ class Wave(LocalEngine):
     def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:
         """Asks every session's prompts until all are finished.
 
-        Args:
-            sessions: The sessions, perhaps made on demand.
-            emit: Takes each prediction as soon as there is one.
-
         Raises:
             EngineError: If the weights can't be loaded, or memory runs out even for one
                 dialogue at a time.
         """
-        waiting = deque(session for session in sessions if session.prompt is not None)
+        unfinished = [session for session in sessions if session.prompt is not None]
+        # The longest dialogues begin first: what is left at the end is short.
+        waiting = deque(sorted(unfinished, key=lambda session: -session.remaining))
         if not waiting:
             return
         import torch
@@ -48,42 +46,25 @@ class Wave(LocalEngine):
 
         local = self._local
         size = min(self._options.batch or _affordable(local, waiting), len(waiting))
-        # The longest dialogues begin first: what is left at the end is short.
-        waiting = deque(sorted(waiting, key=lambda session: -session.remaining))
         with torch.inference_mode():
             while waiting:
-                runner = Runner(self._model, local, size, waiting, emit)
                 try:
-                    runner.run()
-                    trouble: Exception | None = None
-                except (UnsupportedAttentionError, torch.OutOfMemoryError, MemoryError) as error:
-                    trouble = error
-                finally:
-                    runner.close()
-                    # Whoever was in the middle of a question is asked it again.
-                    waiting.extendleft(reversed(runner.unfinished()))
-                if isinstance(trouble, UnsupportedAttentionError):
-                    self._one_by_one(local, waiting, emit, str(trouble))
-                elif trouble is not None and size == 1:
-                    raise EngineError(
-                        f"{self._model.name}: memory ran out with one dialogue at a time. The "
-                        "answers so far are kept; go on with another --device, or "
-                        "--device-map auto."
-                    ) from trouble
-                size = max(1, size // 2) if trouble is not None else size
-
-    def _one_by_one(self, local: Local, waiting: deque[Questions], emit: Emit, reason: str) -> None:
-        self._options.notice(
-            f"{self._model.name}: {reason} can't share a prefix; going on one dialogue at a time"
-        )
-        Reference(self._model, self._options, local).answer_all(waiting, emit)
-        waiting.clear()
-
-
-def _history(session: Questions) -> int:
-    """Estimates the tokens of a dialogue to come: a question stands for two turns."""
-    said = len(session.prompt.history) // 4 if session.prompt else 0
-    return said + session.remaining * 2 * 60
+                    Runner(self._model, local, size, waiting, emit).run()
+                except UnsupportedAttentionError as error:
+                    self._options.notice(
+                        f"{self._model.name}: {error} can't share a prefix; going on one dialogue "
+                        "at a time"
+                    )
+                    Reference(self._model, self._options, local).answer_all(waiting, emit)
+                    return
+                except (torch.OutOfMemoryError, MemoryError) as error:
+                    if size == 1:
+                        raise EngineError(
+                            f"{self._model.name}: memory ran out with one dialogue at a time. The "
+                            "answers so far are kept; go on with another --device, or "
+                            "--device-map auto."
+                        ) from error
+                    size //= 2
 
 
 def _affordable(local: Local, waiting: Iterable[Questions]) -> int:
@@ -94,8 +75,12 @@ def _affordable(local: Local, waiting: Iterable[Questions]) -> int:
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     weight = local.lm.get_input_embeddings().weight
-    # A turn of dialogue is some sixty tokens, its tag included.
-    tokens = max(_history(session) for session in waiting) + 256
+    # What was said, and for each question that is left two turns of some sixty tokens.
+    tokens = 256 + max(
+        len(session.prompt.history) // 4 + session.remaining * 2 * 60
+        for session in waiting
+        if session.prompt is not None
+    )
     slot = 2 * config.num_hidden_layers * heads * size * tokens * weight.element_size()
     if weight.device.type == "cuda":
         free = torch.cuda.mem_get_info(weight.device)[0]

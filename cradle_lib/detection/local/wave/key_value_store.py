@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torch import Tensor
+from torch.nn.functional import pad
 from transformers import PreTrainedModel
 
 from cradle_lib.detection.local.wave.batch_layout import BatchLayout
@@ -34,14 +35,10 @@ class KeyValueStore:
         self.prefix: dict[int, tuple[Tensor, Tensor]] = {}
         self.own: dict[int, tuple[Tensor, Tensor]] = {}
         self.prefix_length = 0
-        self.layout: BatchLayout | None = None
+        self.layout: BatchLayout
 
     def freeze_prefix(self, length: int, model: PreTrainedModel) -> None:
-        """Turns what slot 0 holds into the prefix, and opens the slots of the wave.
-
-        Args:
-            length: Tokens of the prefix; may be 0.
-            model: The model that computed it.
+        """Turns what slot 0 holds into the prefix, perhaps empty, and opens the slots of the wave.
 
         Raises:
             UnsupportedAttentionError: If some of its layers kept no keys here, because their
@@ -60,9 +57,11 @@ class KeyValueStore:
         """Makes every slot hold at least so many tokens."""
         if length <= self.capacity:
             return
-        self.capacity = -(-length // self._step) * self._step
+        more = -(-length // self._step) * self._step - self.capacity
+        self.capacity += more
         for layer, (key, value) in self.own.items():
-            self.own[layer] = (self._grown(key), self._grown(value))
+            # With zeros: what is masked must still be a number.
+            self.own[layer] = (pad(key, (0, 0, 0, more)), pad(value, (0, 0, 0, more)))
 
     def move(self, source: int, target: int, length: int) -> None:
         """Copies the first tokens of one slot to another."""
@@ -71,18 +70,12 @@ class KeyValueStore:
             value[target, :, :length] = value[source, :, :length]
 
     def write(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Puts the new tokens' keys and values into their slots.
+        """Puts the new tokens' keys and values into their slots, and gives those of all slots.
 
-        Args:
-            layer: Index of the layer.
-            key: Shape (1, key heads, tokens, size).
-            value: The same shape, or with a size of its own.
-
-        Returns:
-            All slots' keys and values. Shape (slots, key heads, capacity, size).
+        Shapes are (1, key heads, tokens, size) and (slots, key heads, capacity, size); values may
+        have a size of their own.
         """
         layout = self.layout
-        assert layout is not None
         if layer not in self.own:
             shape = (self.slots, key.shape[1], self.capacity)
             self.own[layer] = (
@@ -93,11 +86,3 @@ class KeyValueStore:
         keys[layout.slot, :, layout.place] = key[0].transpose(0, 1)
         values[layout.slot, :, layout.place] = value[0].transpose(0, 1)
         return keys, values
-
-    def _grown(self, old: Tensor) -> Tensor:
-        held = old.shape[2]
-        new = old.new_empty(old.shape[0], old.shape[1], self.capacity, old.shape[3])
-        new[:, :, :held] = old
-        # What is masked must still be a number.
-        new[:, :, held:] = 0
-        return new

@@ -14,8 +14,9 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from cradle_lib.corpus import Corpus, Dialogue
-from cradle_lib.detection.engine import Options, find_engine
-from cradle_lib.detection.local.local_engine import LocalEngine
+from cradle_lib.detection.engine import Options
+from cradle_lib.detection.local.reference import Reference
+from cradle_lib.detection.local.wave.engine import Wave
 from cradle_lib.detection.models.model import Model
 from cradle_lib.detection.selection import sample_dialogues
 from cradle_lib.detection.session import Prediction, Session
@@ -78,14 +79,8 @@ def compare_engines(
 ) -> SelfTest:
     """Asks both engines about the same dialogues, as many as the reference engine has time for.
 
-    Args:
-        model: A model of this machine's; its engine does not matter.
-        corpus: Where the dialogues are drawn from.
-        device: ``cuda``, ``cuda:1`` or ``cpu``.
-        seconds: Time after which the reference engine begins no further dialogue.
-
-    Returns:
-        What was found.
+    After so many seconds it begins no further dialogue. Whatever engine the model has does not
+    matter; the dialogues are drawn from the corpus.
 
     Raises:
         EngineError: If there is no such device, or the model can't be loaded there.
@@ -96,21 +91,21 @@ def compare_engines(
     if not model.computes_here:
         raise EngineError(f"{model.id} is not computed on this machine. Name local weights.")
     options = Options(device=device)
-    wave, reference = (_engine(name, model, options) for name in ("wave", "reference"))
+    wave, template = Wave(model, options), load_template(model.prompt)
     # Loaded once, and before the clock runs.
-    reference._loaded = local = wave._local
-    places = sample_dialogues(corpus, _MOST)
+    local = wave._local
+    reference = Reference(model, options, local)
     asked: list[Dialogue] = []
     slow: list[Prediction] = []
     began = time.perf_counter()
-    for place in places:
+    for place in sample_dialogues(corpus, _MOST):
         asked.append(corpus.dialogues[place])
-        reference.answer_all([_session(model, asked[-1])], slow.append)
+        reference.answer_all([Session(asked[-1], template)], slow.append)
         if time.perf_counter() - began > seconds:
             break
     between = time.perf_counter()
     fast: list[Prediction] = []
-    wave.answer_all([_session(model, dialogue) for dialogue in asked], fast.append)
+    wave.answer_all([Session(dialogue, template) for dialogue in asked], fast.append)
     ended = time.perf_counter()
     on_gpu = device.startswith("cuda")
     return SelfTest(
@@ -132,15 +127,10 @@ def compare_engines(
 
 
 def compare(slow: Sequence[Prediction], fast: Sequence[Prediction]) -> dict[str, Any]:
-    """Compares answers, question by question.
+    """Compares answers, question by question: the fields of :class:`SelfTest` about them.
 
-    Args:
-        slow: The reference engine's, in the order of the dialogues.
-        fast: The wave engine's, in any order.
-
-    Returns:
-        ``turns``, ``same_answers``, ``same_tags`` and ``first_difference`` of :class:`SelfTest`. A
-        question that only one of them answered counts as a difference.
+    Those of the reference engine are in the order of the dialogues. A question that only one of
+    them answered counts as a difference.
     """
     other = {(p.dialogue, p.turn): p for p in fast}
     pairs = [(p, other.get((p.dialogue, p.turn))) for p in slow]
@@ -168,13 +158,3 @@ def require_device(device: str) -> None:
         raise EngineError("PyTorch is not installed: there is nothing to test.") from None
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise EngineError("this machine has no GPU that PyTorch sees: there is nothing to test.")
-
-
-def _engine(name: str, model: Model, options: Options) -> LocalEngine:
-    kind = find_engine(name)
-    assert issubclass(kind, LocalEngine)
-    return kind(model, options)
-
-
-def _session(model: Model, dialogue: Dialogue) -> Session:
-    return Session(dialogue, load_template(model.prompt))

@@ -21,6 +21,8 @@ References:
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import torch
@@ -41,13 +43,11 @@ _HARMLESS: Final = frozenset(
 _Found = tuple[Tensor, Tensor]
 
 
-def attach(model: PreTrainedModel, store: KeyValueStore) -> None:
-    """Switches a model to shared attention with this store.
+@contextmanager
+def sharing(model: PreTrainedModel, store: KeyValueStore) -> Iterator[None]:
+    """Switches a model to shared attention with a store, for the time of a block.
 
-    Args:
-        model: Any causal language model of Transformers whose attention layers use the
-            attention interface.
-        store: The store; one model serves one at a time.
+    The model is any causal one of Transformers whose layers use the attention interface.
 
     Raises:
         UnsupportedAttentionError: If the model has layers that are not attention.
@@ -56,33 +56,24 @@ def attach(model: PreTrainedModel, store: KeyValueStore) -> None:
     types = set(getattr(model.config.get_text_config(), "layer_types", None) or ())
     if not types <= {"full_attention", "sliding_attention"}:
         raise UnsupportedAttentionError(f"layers of type {', '.join(sorted(types))}")
-    for layer in layers:
-        setattr(layer, _STORE, store)
-    model.set_attn_implementation(NAME)
-
-
-def detach(model: PreTrainedModel, implementation: str) -> None:
-    """Gives a model its own attention back."""
-    model.set_attn_implementation(implementation)
-    for module in model.modules():
-        if hasattr(module, _STORE):
-            delattr(module, _STORE)
+    own = model.config._attn_implementation
+    try:
+        for layer in layers:
+            setattr(layer, _STORE, store)
+        model.set_attn_implementation(NAME)
+        yield
+    finally:
+        model.set_attn_implementation(own)
+        for layer in layers:
+            delattr(layer, _STORE)
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, scale: float, bias: Tensor | None) -> _Found:
-    """Attends, and gives the log-sum-exp of the scores.
+    """Attends; undefined for a query that sees no key.
 
-    Args:
-        query: Shape (batch, heads, queries, size).
-        key: Shape (batch, heads, keys, size).
-        value: Shape (batch, heads, keys, value size).
-        scale: Factor of the scores.
-        bias: What is added to the scores: 0 where a query sees a key, else minus infinity.
-            Broadcast to (batch, heads, queries, keys); ``None`` if all queries see all keys.
-
-    Returns:
-        The result, shape (batch, heads, queries, value size), and the log-sum-exp, shape
-        (batch, heads, queries). Undefined for a query that sees no key.
+    Queries have shape (batch, heads, queries, size), keys and values (batch, heads, keys, size).
+    The bias is added to the scores: 0 where a query sees a key, else minus infinity, broadcast to
+    (batch, heads, queries, keys); ``None`` if all queries see all keys.
     """
     if query.device.type == "cpu" and query.shape[-1] == value.shape[-1]:
         found: _Found = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
@@ -102,17 +93,9 @@ def attend_prefix(
 ) -> _Found:
     """Lets all new tokens attend to the prefix, their queries folded together.
 
-    Args:
-        query: Shape (1, heads, tokens, size).
-        key: Shape (1, key heads, length, size).
-        value: Shape (1, key heads, length, value size).
-        layout: The tokens.
-        scale: Factor of the scores.
-        window: How many tokens one sees at most, itself included; ``None`` for all.
-
-    Returns:
-        The result, shape (tokens, heads, value size), and its log-sum-exp, shape (tokens, heads);
-        0 and -inf for a token whose window does not reach the prefix.
+    Queries have shape (1, heads, tokens, size), keys and values (1, key heads, length, size). A
+    token sees a window of so many tokens, itself included, or all. What is found has shapes
+    (tokens, heads, value size) and (tokens, heads): 0 and -inf if its window holds no prefix.
     """
     few, length = key.shape[1:3]
     heads, tokens = query.shape[1:3]
@@ -148,16 +131,8 @@ def attend_own(
 ) -> _Found:
     """Lets each dialogue's new tokens attend to their own slot, up to themselves.
 
-    Args:
-        query: Shape (1, heads, tokens, size).
-        keys: All slots' keys. Shape (slots, key heads, capacity, size).
-        values: Shape (slots, key heads, capacity, value size).
-        layout: The tokens.
-        scale: Factor of the scores.
-        window: How many tokens one sees at most, itself included; ``None`` for all.
-
-    Returns:
-        The result, shape (tokens, heads, value size), and its log-sum-exp, shape (tokens, heads).
+    Keys and values are those of all slots, shape (slots, key heads, capacity, size); all else is as
+    in :func:`attend_prefix`.
     """
     heads, tokens, size = query.shape[1:]
     few = keys.shape[1]
@@ -201,15 +176,7 @@ def attend_own(
 
 
 def join(own: _Found, prefix: _Found) -> _Found:
-    """Joins what tokens found in two sets of keys, as if it were one set.
-
-    Args:
-        own: What :func:`attend_own` found.
-        prefix: What :func:`attend_prefix` found.
-
-    Returns:
-        The result, in float32, and its log-sum-exp, in the same shapes.
-    """
+    """Joins what tokens found in two sets of keys, as if it were one set; in float32."""
     # A query that sees nothing of one side has a log-sum-exp of minus infinity there.
     total = torch.logaddexp(own[1], prefix[1])
     # The two weights add up to one.
@@ -238,7 +205,6 @@ def _attention(
         raise UnsupportedAttentionError(f"attention with {', '.join(sorted(strange)) or 'dropout'}")
     store: KeyValueStore = getattr(module, _STORE)
     layout = store.layout
-    assert layout is not None
     layer: int = module.layer_idx  # type: ignore[assignment]
     scale = scaling if scaling is not None else query.shape[-1] ** -0.5
     keys, values = store.write(layer, key, value)

@@ -13,28 +13,53 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import torch
 
 from cradle_lib.detection.engine import Emit, Questions
-from cradle_lib.detection.local.constrained import Grammar
+from cradle_lib.detection.local.constrained import Grammar, GrammarState
 from cradle_lib.detection.local.loading import Local
 from cradle_lib.detection.local.sampling import Sampler, sampling_seed
-from cradle_lib.detection.local.wave.batch_layout import Piece, lay_out
+from cradle_lib.detection.local.wave.batch_layout import BatchLayout, Piece
 from cradle_lib.detection.local.wave.key_value_store import KeyValueStore
-from cradle_lib.detection.local.wave.prefix import shared_prefix
-from cradle_lib.detection.local.wave.sequence_state import SequenceState
-from cradle_lib.detection.local.wave.shared_attention import attach, detach
+from cradle_lib.detection.local.wave.prefix import common, shared_prefix
+from cradle_lib.detection.local.wave.shared_attention import sharing
 from cradle_lib.detection.models.model import Model
-from cradle_lib.detection.parsing import Outcome, is_cut
-from cradle_lib.detection.session import Answer, Prompt
+from cradle_lib.detection.session import Prompt
 from cradle_lib.errors import EngineError
 
 # New tokens of one forward pass: enough to keep matrix products busy, few enough that
 # answers do not wait long behind another dialogue's prompt.
 BUDGET: Final = 1024
+
+
+@dataclass
+class SequenceState:
+    """One dialogue of the wave: its session, and how far its question is computed.
+
+    Attributes:
+        session: Its session.
+        target: Token ids to be computed: the prompt after the shared prefix, then the answer.
+        asked: How many of them are the prompt.
+        cached: Token ids whose keys and values are stored.
+        reused: Tokens of the prompt that were cached when the question came, prefix included.
+        answer: Ids of the answer so far.
+        seconds: Time of the forward passes, divided among dialogues by their tokens.
+        grammar: State of the answer in the grammar, if decoding is constrained.
+        sampler: What draws the answer's tokens, if the temperature is above 0.
+    """
+
+    session: Questions
+    target: list[int] = field(default_factory=list)
+    asked: int = 0
+    cached: list[int] = field(default_factory=list)
+    reused: int = 0
+    answer: list[int] = field(default_factory=list)
+    seconds: float = 0.0
+    grammar: GrammarState | None = None
+    sampler: Sampler | None = None
 
 
 class Runner:
@@ -45,31 +70,32 @@ class Runner:
     ) -> None:
         self._model, self._local, self._waiting, self._emit = model, local, waiting, emit
         self._sequences: list[SequenceState] = []
-        self._implementation = local.lm.config._attn_implementation
         self._store = KeyValueStore(size)
         self._ends = local.ends
-        self._grammar = _grammar(local, self._ends)
+        self._grammar: Grammar | None = None
+        if local.decoding.mode == "constrained":
+            bias = local.decoding.none_bias or 0.0
+            self._grammar = Grammar(local.tokenizer, self._ends, bias)
         self._processors = local.processors()
         self._prefix = shared_prefix(local, waiting[0].prompt)
-        self._limit = local.decoding.max_new_tokens
         self._size = size
-
-    def close(self) -> None:
-        """Gives the model its own attention back."""
-        detach(self._local.lm, self._implementation)
-
-    def unfinished(self) -> list[Questions]:
-        """The sessions that the wave was in the middle of: all of them, if it was broken off."""
-        return [sequence.session for sequence in self._sequences]
 
     def run(self) -> None:
         """Answers until nobody waits and no dialogue is unfinished.
+
+        If it is broken off, whoever was in the middle of a question waits again.
 
         Raises:
             UnsupportedAttentionError: If the model's attention can't be shared; nothing has been
                 answered then.
         """
-        attach(self._local.lm, self._store)
+        try:
+            with sharing(self._local.lm, self._store):
+                self._run()
+        finally:
+            self._waiting.extendleft(sequence.session for sequence in reversed(self._sequences))
+
+    def _run(self) -> None:
         for start in range(0, len(self._prefix), BUDGET):
             piece = self._prefix[start : start + BUDGET]
             self._forward([Piece(0, start, len(piece))], piece, [])
@@ -77,9 +103,7 @@ class Runner:
         while self._waiting or self._sequences:
             full = len(self._sequences)
             while self._waiting and len(self._sequences) < self._size:
-                session = self._waiting.popleft()
-                if session.prompt is not None:
-                    self._sequences.append(SequenceState(session))
+                self._sequences.append(SequenceState(self._waiting.popleft()))
             self._ask(self._sequences[full:])
             self._retire()
             if self._sequences:
@@ -94,10 +118,7 @@ class Runner:
             settled = []
             encoded = self._local.ids([prompt for _, prompt in asked])
             for (sequence, prompt), ids in zip(asked, encoded, strict=True):
-                limit = self._local.context
-                if limit is not None and len(ids) >= limit:
-                    reason = f"the prompt has {len(ids)} tokens, the model's context {limit}"
-                    failed = Answer("", Outcome.FAILED, reason, tokens_in=len(ids))
+                if (failed := self._local.too_long(len(ids))) is not None:
                     self._emit(sequence.session.answer(failed))
                     settled.append(sequence)
                 else:
@@ -105,17 +126,25 @@ class Runner:
             sequences = settled
 
     def _start(self, sequence: SequenceState, prompt: Prompt, ids: list[int]) -> None:
+        """Begins with a dialogue's question, and drops cached tokens that differ from it."""
         shared = len(self._prefix)
         if ids[:shared] != self._prefix:
             raise EngineError(
                 f"{self._model.name}: a prompt of {prompt.dialogue} does not start with the "
                 "tokens of the static part. Run this model with the reference engine."
             )
-        grammar, decoding = self._grammar, self._local.decoding
-        sampler = None
+        if self._grammar is not None:
+            sequence.grammar = self._grammar.start()
+        decoding = self._local.decoding
         if decoding.temperature:
-            sampler = Sampler(decoding.temperature, sampling_seed(decoding.seed, prompt))
-        sequence.start(ids[shared:], shared, None if grammar is None else grammar.start(), sampler)
+            seed = sampling_seed(decoding.seed, prompt)
+            sequence.sampler = Sampler(decoding.temperature, seed)
+        sequence.answer, sequence.seconds = [], 0.0
+        sequence.target, sequence.asked = ids[shared:], len(ids) - shared
+        # The last token is always computed: its logits are the first of the answer.
+        keep = min(common(sequence.cached, sequence.target), sequence.asked - 1)
+        del sequence.cached[keep:]
+        sequence.reused = shared + keep
 
     def _retire(self) -> None:
         """Takes finished dialogues out; the last one moves to the slot that falls free."""
@@ -135,14 +164,11 @@ class Runner:
         # Answers go on; the rest of the budget goes to dialogues with most turns to come first,
         # so that none is left to run alone at the end.
         order = sorted(
-            range(len(self._sequences)),
-            key=lambda slot: (
-                not self._sequences[slot].answer,
-                -self._sequences[slot].session.remaining,
-            ),
+            enumerate(self._sequences),
+            key=lambda place: (not place[1].answer, -place[1].session.remaining),
         )
-        for slot in order:
-            sequence, start = self._sequences[slot], len(self._sequences[slot].cached)
+        for slot, sequence in order:
+            start = len(sequence.cached)
             new = sequence.target[start : start + budget]
             if not new:
                 continue
@@ -162,20 +188,15 @@ class Runner:
             sequence = self._sequences[slot]
             sequence.cached += sequence.target[start : start + count]
             sequence.seconds += passed * count / len(ids)
-        self._ask(
-            [
-                sequence
-                for sequence, row, token in zip(asking, logits, likeliest, strict=True)
-                if self._take(sequence, row, token)
-            ]
-        )
+        written = zip(asking, logits, likeliest, strict=True)
+        self._ask([sequence for sequence, *said in written if self._take(sequence, *said)])
 
     def _forward(
         self, pieces: Sequence[Piece], ids: Sequence[int], keep: Sequence[int]
     ) -> torch.Tensor:
         device = self._local.lm.get_input_embeddings().weight.device
         self._store.reserve(max(piece.end for piece in pieces))
-        self._store.layout = lay_out(pieces, device)
+        self._store.layout = BatchLayout(pieces, device)
         output: Any = self._local.lm(
             input_ids=torch.tensor([ids], device=device),
             position_ids=(self._store.layout.place + self._store.prefix_length).unsqueeze(0),
@@ -186,62 +207,36 @@ class Runner:
         return logits
 
     def _take(self, sequence: SequenceState, logits: torch.Tensor, likeliest: int) -> bool:
-        """Appends to an answer what the logits say, and emits it if it is complete.
+        """Appends to an answer what the logits say, shape (vocabulary,), and emits it if complete.
 
-        Args:
-            sequence: The dialogue.
-            logits: What the model says about the next token. Shape (vocabulary,).
-            likeliest: The token with the largest.
-
-        Returns:
-            Whether it is complete.
+        Gives whether it is complete. The likeliest token is the one with the largest logit.
         """
-        new, finished, ended = self._next(sequence, logits, likeliest)
-        sequence.answer += new
-        if not finished:
-            sequence.target = sequence.target[: sequence.asked] + sequence.answer
-            return False
+        if sequence.grammar is not None:
+            # The grammar bounds the answer; a limit would cut it where it does not parse.
+            sequence.answer += sequence.grammar.choose(logits, sequence.sampler)
+            complete = ended = sequence.grammar.finished
+        else:
+            if self._processors:
+                seen = [*self._prefix, *sequence.target[: sequence.asked], *sequence.answer]
+                logits = self._processors(
+                    torch.tensor([seen], device=logits.device), logits.unsqueeze(0)
+                )[0]
+                likeliest = int(logits.argmax())
+            token = likeliest if sequence.sampler is None else sequence.sampler.draw(logits)
+            sequence.answer.append(token)
+            ended = token in self._ends
+            complete = ended or len(sequence.answer) == self._local.decoding.max_new_tokens
         answer = self._local.answer(
             sequence.answer,
             ended=ended,
             tokens_in=len(self._prefix) + sequence.asked,
             tokens_cached=sequence.reused,
         )
+        # Without a grammar an answer is complete as soon as its first line can be read.
+        if not complete and (sequence.grammar is not None or answer.reason is not None):
+            sequence.target = sequence.target[: sequence.asked] + sequence.answer
+            return False
         choices = sequence.grammar.choices if sequence.grammar is not None else None
         answer = replace(answer, seconds=round(sequence.seconds, 4), choices=choices)
         self._emit(sequence.session.answer(answer))
         return True
-
-    def _next(
-        self, sequence: SequenceState, logits: torch.Tensor, likeliest: int
-    ) -> tuple[list[int], bool, bool]:
-        """Decides what follows an answer: tokens, whether it is complete, and ended by itself."""
-        if sequence.grammar is not None:
-            # The grammar bounds the answer; a limit would cut it where it does not parse.
-            new = sequence.grammar.choose(logits, sequence.sampler)
-            return new, sequence.grammar.finished, sequence.grammar.finished
-        if self._processors:
-            seen = [*self._prefix, *sequence.target[: sequence.asked], *sequence.answer]
-            logits = self._processors(
-                torch.tensor([seen], device=logits.device), logits.unsqueeze(0)
-            )[0]
-            likeliest = int(logits.argmax())
-        token = likeliest if sequence.sampler is None else sequence.sampler.draw(logits)
-        written = [*sequence.answer, token]
-        ended = token in self._ends
-        return [token], ended or len(written) == self._limit or self._has_line(written), ended
-
-    def _has_line(self, ids: list[int]) -> bool:
-        marker = self._local.decoding.answer_after
-        text = str(self._local.tokenizer.decode(ids, skip_special_tokens=marker is None))
-        if marker is not None:
-            _, found, text = text.rpartition(marker)
-            if not found:
-                return False
-        return not is_cut(text)
-
-
-def _grammar(local: Local, ends: frozenset[int]) -> Grammar | None:
-    if local.decoding.mode != "constrained":
-        return None
-    return Grammar(local.tokenizer, ends, local.decoding.none_bias or 0.0)
