@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,14 +22,9 @@ WEIGHTS: Final = "adapter_model.safetensors"
 
 
 def adapter_folder(model: Model) -> Path | None:
-    """Finds a model's adapter.
+    """Finds a model's adapter: its folder, from here or else from the top of the repository.
 
-    Args:
-        model: An entry of the registry, or what a spec stands for.
-
-    Returns:
-        Its folder: from here, or else from the top of the repository; ``None`` if the model has
-        no adapter.
+    ``None`` if it has none.
 
     Raises:
         EngineError: If the folder lacks one of the two files.
@@ -47,23 +43,26 @@ def adapter_folder(model: Model) -> Path | None:
     return folder
 
 
-def adapter_digest(folder: Path) -> str:
-    """Pins an adapter: ``sha256:`` and the digest of its two files."""
+def content_pin(files: Iterable[Path]) -> str:
+    """Pins files, names and content: ``sha256:`` and the digest of them all, in their order."""
     digest = hashlib.sha256()
-    for name in (CONFIG, WEIGHTS):
-        content = (folder / name).read_bytes()
-        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    for file in files:
+        digest.update(f"{file.name}\0{file.stat().st_size}\0".encode())
+        with file.open("rb") as handle:
+            while piece := handle.read(1 << 24):
+                digest.update(piece)
     return f"sha256:{digest.hexdigest()}"
+
+
+def adapter_digest(folder: Path) -> str:
+    """Pins an adapter by its two files."""
+    return content_pin(folder / name for name in (CONFIG, WEIGHTS))
 
 
 def adapter_pin(model: Model) -> str | None:
     """Gives the digest of a model's adapter, after a comparison with what its entry pins.
 
-    Args:
-        model: An entry of the registry, or what a spec stands for.
-
-    Returns:
-        The digest; ``None`` if the model has no adapter.
+    ``None`` if it has no adapter.
 
     Raises:
         EngineError: If the adapter is not there, or not the one that is pinned.
@@ -82,14 +81,7 @@ def adapter_pin(model: Model) -> str | None:
 
 
 def merged(lm: Any, model: Model) -> Any:
-    """Merges a model's adapter into its weights.
-
-    Args:
-        lm: The base, as Transformers loaded it.
-        model: What it belongs to.
-
-    Returns:
-        The base with changed weights; the base itself if there is no adapter.
+    """Merges a model's adapter into the base that Transformers loaded.
 
     Raises:
         EngineError: If the adapter is of another base, was changed, or can't be read.
@@ -109,33 +101,26 @@ def merged(lm: Any, model: Model) -> Any:
         ) from error
     try:
         config = PeftConfig.from_pretrained(str(folder))
-        _require_base(model, config.base_model_name_or_path)
+        trained_on = config.base_model_name_or_path or model.base
+        # Folders are told by their last part only.
+        if trained_on.rstrip("/").rpartition("/")[2] != model.base.rpartition("/")[2]:
+            raise ValueError(f"it was trained on {trained_on}")
         config.inference_mode = True
         # Named as Transformers knows the base here, which may be a folder of the cache.
         config.base_model_name_or_path = lm.name_or_path
         with quiet():
             wrapped = get_peft_model(lm, config)
         result: Any = set_peft_model_state_dict(wrapped, load_file(folder / WEIGHTS))
+        strange = [*result.unexpected_keys, *(k for k in result.missing_keys if "lora_" in k)]
+        if strange:
+            raise ValueError(f"no match for {strange[0]}")
     except (SafetensorError, json.JSONDecodeError, OSError) as error:
         reason = " ".join(str(error).split())[:200]
         raise EngineError(f"{paths.shown(folder)}: the adapter can't be read ({reason})") from error
     except (RuntimeError, ValueError, TypeError, KeyError) as error:
-        raise _of_another_base(model, " ".join(str(error).split())[:200]) from error
-    lacking = [name for name in result.missing_keys if "lora_" in name]
-    if result.unexpected_keys or lacking:
-        strange = [*result.unexpected_keys, *lacking][0]
-        raise _of_another_base(model, f"no match for {strange}")
+        reason = " ".join(str(error).split())[:200]
+        raise EngineError(
+            f"{model.name}: the adapter {model.adapter} does not fit {model.base}: {reason}. Use "
+            "it with the base that it was trained on."
+        ) from error
     return wrapped.merge_and_unload()
-
-
-def _require_base(model: Model, named: str | None) -> None:
-    """Compares the base that an adapter names; folders are told by their last part only."""
-    if named and named.rstrip("/").rpartition("/")[2] != str(model.base).rpartition("/")[2]:
-        raise _of_another_base(model, f"it was trained on {named}")
-
-
-def _of_another_base(model: Model, reason: str) -> EngineError:
-    return EngineError(
-        f"{model.name}: the adapter {model.adapter} does not fit {model.base}: {reason}. Use it "
-        "with the base that it was trained on."
-    )

@@ -6,13 +6,12 @@ records the commit, and loads that very one.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-from cradle_lib.detection.local.adapter import adapter_pin
+from cradle_lib.detection.local.adapter import adapter_pin, content_pin
 from cradle_lib.detection.local.weights import PREFIX, embedded_pin
 from cradle_lib.detection.models.model import Model
 from cradle_lib.errors import EngineError
@@ -24,15 +23,11 @@ _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 
 
 def hub_commit(model: Model) -> str | None:
-    """Finds the commit that a model's weights on the Hub are at.
+    """Finds the commit that a model's weights on the Hub are at: forty hexadecimal digits.
 
-    Args:
-        model: An entry of the registry.
-
-    Returns:
-        Forty hexadecimal digits: what ``revision``, or else ``main``, stands for on the Hub
-        now, or without a network in the Hub's cache on this machine. ``None`` for weights
-        that are not on the Hub: embedded ones and folders.
+    It is what ``revision``, or else ``main``, stands for on the Hub now, or without a network in
+    the Hub's cache on this machine. ``None`` for weights that are not on the Hub: embedded ones
+    and folders.
 
     Raises:
         EngineError: If that can't be found out.
@@ -57,39 +52,30 @@ def hub_commit(model: Model) -> str | None:
 def weights_pin(model: Model) -> str | None:
     """Finds what pins a model's weights: the commit on the Hub, or the content of a folder.
 
-    Args:
-        model: An entry of the registry.
-
-    Returns:
-        What :func:`hub_commit` gives; for a folder, the SHA-256 of its weights, configuration
-        and tokenizer; ``None`` for embedded weights, which the registry pins. With an adapter,
-        what pins the base, embedded or not, and after it the adapter's digest.
+    Of a folder that is the SHA-256 of its weights, configuration and tokenizer. ``None`` for
+    embedded weights that their entry does not pin. With an adapter, what pins the base, embedded
+    or not, and after it the adapter's digest.
 
     Raises:
         EngineError: As :func:`hub_commit`, or if the adapter is missing or another one.
     """
-    base, adapter = _base_pin(model), adapter_pin(model)
-    if adapter is None:
-        return base
-    if base is None and model.base.startswith(PREFIX):
-        base = model.base_revision or embedded_pin(model.base.removeprefix(PREFIX))
-    return f"{base} + {adapter}"
+    adapter = adapter_pin(model)
+    if adapter is None and model.revision is None and model.base.startswith(PREFIX):
+        return None
+    return base_pin(model) if adapter is None else f"{base_pin(model)} + {adapter}"
 
 
-def _base_pin(model: Model) -> str | None:
-    folder = Path(model.base)
-    if not folder.is_dir():
+def base_pin(model: Model) -> str | None:
+    """Finds what pins a model's weights without an adapter, embedded ones too."""
+    folder, pinned = Path(model.base), model.base_revision
+    if folder.is_dir():
+        return content_pin(f for f in sorted(folder.iterdir()) if f.suffix in _SHAPES_ANSWERS)
+    if pinned is not None and pinned.startswith("sha256:"):
         # A run that is finished goes without its weights; whoever loads them looks again.
-        pinned = model.base_revision or ""
-        return pinned if pinned.startswith("sha256:") else hub_commit(model)
-    digest = hashlib.sha256()
-    for file in sorted(folder.iterdir()):
-        if file.suffix in _SHAPES_ANSWERS:
-            digest.update(f"{file.name}\0{file.stat().st_size}\0".encode())
-            with file.open("rb") as handle:
-                while piece := handle.read(1 << 24):
-                    digest.update(piece)
-    return f"sha256:{digest.hexdigest()}"
+        return pinned
+    if model.base.startswith(PREFIX):
+        return embedded_pin(model.base.removeprefix(PREFIX))
+    return hub_commit(model)
 
 
 def unloadable(model: Model, source: str, error: Exception) -> EngineError:
