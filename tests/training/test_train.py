@@ -306,6 +306,12 @@ def test_an_adapter_of_another_base_is_refused(trained: Trained, tmp_path: Path)
         load_local(model, Options())
 
 
+def test_a_folder_is_the_same_base_with_and_without_a_slash(trained: Trained) -> None:
+    weights = f"{trained.model.base}/ + {trained.folder}"
+    model = trained.model.model_copy(update={"weights": weights})
+    assert load_local(model, Options())
+
+
 def test_an_adapter_in_pickles_is_not_read(trained: Trained, tmp_path: Path) -> None:
     folder = tmp_path / "pickled"
     folder.mkdir()

@@ -103,7 +103,7 @@ def merged(lm: Any, model: Model) -> Any:
         config = PeftConfig.from_pretrained(str(folder))
         trained_on = config.base_model_name_or_path or model.base
         # Folders are told by their last part only.
-        if trained_on.rstrip("/").rpartition("/")[2] != model.base.rpartition("/")[2]:
+        if Path(trained_on).name != Path(model.base).name:
             raise ValueError(f"it was trained on {trained_on}")
         config.inference_mode = True
         # Named as Transformers knows the base here, which may be a folder of the cache.
