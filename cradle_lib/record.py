@@ -6,6 +6,8 @@ import hashlib
 import json
 import platform
 import subprocess
+from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -50,6 +52,15 @@ def library_version() -> str:
         return version("cradle-lib")
     except PackageNotFoundError:
         return "0+unknown"
+
+
+def installed(packages: Iterable[str]) -> dict[str, str]:
+    """Gives the versions of those packages that are installed."""
+    found = {}
+    for package in packages:
+        with suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
 
 
 def commit() -> tuple[str, bool]:
@@ -154,12 +165,6 @@ class Record(BaseModel):
         The fields given describe the run; the rest is filled in.
         """
         head, dirty = commit()
-        packages = {}
-        for package in _PACKAGES:
-            try:
-                packages[package] = version(package)
-            except PackageNotFoundError:
-                continue
         return cls(
             **{
                 "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -168,7 +173,7 @@ class Record(BaseModel):
                 "dirty": dirty,
                 "python": platform.python_version(),
                 "platform": f"{platform.system()} {platform.machine()}",
-                "packages": packages,
+                "packages": installed(_PACKAGES),
                 **fields,
             }
         )

@@ -24,13 +24,9 @@ _SCORES: Final = ("micro_f1", "micro_precision", "micro_recall", "macro_f1", "ex
 def write_card(
     folder: Path, record: TrainingRecord, runs: Sequence[Predictions] = (), name: str | None = None
 ) -> None:
-    """Writes the card of a trained model.
+    """Writes the card of a trained model beside it, with the scores of runs and their intervals.
 
-    Args:
-        folder: Where the model is.
-        record: How it was trained.
-        runs: Runs of it, whose scores the card shows with their intervals.
-        name: What the card calls it; by default the folder's name.
+    It calls the model by name, by default the folder's.
     """
     name = name or folder.resolve().name
     origin = _ORIGINS.get(record.base.removeprefix(PREFIX), record.base)
@@ -40,10 +36,9 @@ def write_card(
         "pipeline_tag": "text-generation",
         "language": "en",
         "tags": ["crisis-detection", "mental-health", "lora", "trl", "sft"],
-        "model-index": [{"name": name, "results": [_result(run) for run in runs]}],
     }
-    if not runs:
-        del head["model-index"]
+    if runs:
+        head["model-index"] = [{"name": name, "results": [_result(run) for run in runs]}]
     if origin in _ORIGINS.values():
         head["license"] = "apache-2.0"
     text = f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n\n{_body(name, origin, record, runs)}"
@@ -129,9 +124,8 @@ def _choice(record: TrainingRecord) -> str:
 def _table(runs: Sequence[Predictions]) -> str:
     if not runs:
         return "Not measured yet."
-    settings = {**runs[0].record.decoding}
-    settings.pop("mode", None)
-    asked = ", ".join(f"`{field}: {value}`" for field, value in settings.items())
+    settings = runs[0].record.decoding.items()
+    asked = ", ".join(f"`{field}: {value}`" for field, value in settings if field != "mode")
     lines = [
         "Turn level, in percent, with 95 % intervals over dialogues. "
         f"Decoding: {asked or 'the defaults'}.",
@@ -141,28 +135,28 @@ def _table(runs: Sequence[Predictions]) -> str:
     ]
     for run in runs:
         evaluation = evaluate(run)
-        cells = []
+        cells = [f"{run.corpus.name}, {_mode(run)}, {len(run.corpus):,} dialogues"]
         for name in _SCORES:
             value, low, high = (100 * float(part) for part in evaluation.estimate(name))
             interval = "" if math.isnan(low + high) else f" [{low:.1f}, {high:.1f}]"
             cells.append(f"{value:.1f}{interval}")
-        unread = f"{(1 - run.ok.mean()) * 100:.2f}"
-        mode = run.record.decoding.get("mode") or "free"
-        what = f"{run.corpus.name}, {mode}, {len(run.corpus):,} dialogues"
-        lines.append(f"| {what} | " + " | ".join([*cells, unread]) + " |")
+        cells.append(f"{(1 - run.ok.mean()) * 100:.2f}")
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def _result(run: Predictions) -> dict[str, Any]:
     evaluation = evaluate(run, draws=0)
-    metrics = [
-        {"type": name, "name": f"turn-level {name}", "value": round(value * 100, 2)}
-        for name in _SCORES
-        for value in (float(evaluation.estimate(name).value),)
-    ]
-    mode = run.record.decoding.get("mode") or "free"
+    values = {name: round(float(evaluation.estimate(name).value) * 100, 2) for name in _SCORES}
     return {
-        "task": {"type": "text-generation", "name": f"turn-level crisis detection, {mode}"},
+        "task": {"type": "text-generation", "name": f"turn-level crisis detection, {_mode(run)}"},
         "dataset": {"type": run.corpus.name, "name": run.corpus.name},
-        "metrics": metrics,
+        "metrics": [
+            {"type": name, "name": f"turn-level {name}", "value": value}
+            for name, value in values.items()
+        ],
     }
+
+
+def _mode(run: Predictions) -> str:
+    return str(run.record.decoding.get("mode") or "free")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +17,6 @@ from cradle_lib.detection.engine import Options
 from cradle_lib.detection.journals.predictions import load_predictions
 from cradle_lib.detection.local.adapter import CONFIG, WEIGHTS
 from cradle_lib.detection.models.model import Model
-from cradle_lib.errors import TrainingError
 from cradle_lib.files import replacing
 from cradle_lib.scoring.core.evaluate import evaluate
 
@@ -60,13 +58,7 @@ def is_finished(folder: Path, epochs: int) -> bool:
 
 
 def keep(checkpoint: Path, folder: Path, model: Model) -> None:
-    """Copies what answers from a checkpoint: an adapter in bfloat16, or the whole model.
-
-    Args:
-        checkpoint: A checkpoint.
-        folder: Where to.
-        model: The base; the adapter names it.
-    """
+    """Copies what answers from a checkpoint: an adapter in bfloat16 that names its base, or all."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (checkpoint / CONFIG).is_file():
         for file in checkpoint.iterdir():
@@ -92,62 +84,25 @@ def trained_model(model: Model, folder: Path) -> Model:
     return model.model_copy(update={"weights": str(changed), "revision": model.base_revision})
 
 
-def score_checkpoints(
-    checkpoints: Iterable[Path],
-    model: Model,
-    dev: Corpus,
-    *,
-    sample: int | None = None,
-    options: Options | None = None,
-    progress: Callable[[Path], None] = lambda _: None,
-) -> list[dict[str, float]]:
-    """Asks each checkpoint about the dev split, or goes on where that was stopped.
+def score_checkpoint(
+    checkpoint: Path, model: Model, dev: Corpus, sample: int | None, options: Options | None
+) -> dict[str, float]:
+    """Asks a checkpoint about the dev split, or a sample of it, or goes on where that was stopped.
 
-    Args:
-        checkpoints: Checkpoints of one training.
-        model: The base, with the prompt and decoding of the training.
-        dev: The dev split.
-        sample: Only this many of its dialogues.
-        options: How this machine runs a model.
-        progress: Called before each checkpoint.
-
-    Returns:
-        For each the ``step``, turn-level ``micro_f1``, ``micro_precision``, ``micro_recall``,
-        the share of answers that are ``unread``, and the number of ``dialogues``.
+    The model is the base, with the prompt and decoding of the training. Gives the ``step``,
+    turn-level ``micro_f1``, ``micro_precision``, ``micro_recall``, the share of answers that are
+    ``unread``, and the number of ``dialogues``.
     """
-    rows = []
-    for checkpoint in checkpoints:
-        progress(checkpoint)
-        stored = checkpoint / "stored"
-        keep(checkpoint, stored, model)
-        journal = run(
-            trained_model(model, stored),
-            dev,
-            out=checkpoint / _DEV,
-            sample=sample,
-            options=options,
-        )
-        predictions = load_predictions(journal, dev, partial=sample is not None)
-        evaluation = evaluate(predictions, draws=0)
-        names = ("micro_f1", "micro_precision", "micro_recall")
-        rows.append(
-            {
-                "step": float(step_of(checkpoint)),
-                **{name: float(evaluation.estimate(name).value) for name in names},
-                "unread": 1 - float(predictions.ok.mean()),
-                "dialogues": float(len(predictions.corpus)),
-            }
-        )
-    return rows
-
-
-def choose(scores: Iterable[dict[str, float]]) -> int:
-    """Chooses the step with the highest micro F1 on dev; of equals the earliest.
-
-    Raises:
-        TrainingError: If there is none.
-    """
-    scored = list(scores)
-    if not scored:
-        raise TrainingError("no checkpoint was scored, so none can be chosen")
-    return int(max(scored, key=lambda row: (row["micro_f1"], -row["step"]))["step"])
+    stored = checkpoint / "stored"
+    keep(checkpoint, stored, model)
+    kept = trained_model(model, stored)
+    journal = run(kept, dev, out=checkpoint / _DEV, sample=sample, options=options)
+    predictions = load_predictions(journal, dev, partial=sample is not None)
+    evaluation = evaluate(predictions, draws=0)
+    names = ("micro_f1", "micro_precision", "micro_recall")
+    return {
+        "step": float(step_of(checkpoint)),
+        **{name: float(evaluation.estimate(name).value) for name in names},
+        "unread": 1 - float(predictions.ok.mean()),
+        "dialogues": float(len(predictions.corpus)),
+    }

@@ -92,18 +92,17 @@ def load_recipe(name: str | Path) -> Recipe:
     path = SHIPPED / f"{name}.yml" if str(name) in recipe_names() else Path(name)
     try:
         fields = bounded_yaml.read(path)
+        if isinstance(fields, dict):
+            return Recipe.model_validate(fields)
     except FileNotFoundError:
         known = ", ".join(recipe_names())
         raise TrainingError(
             f"no recipe {str(name)!r}. There are {known}; or name a YAML file with such fields."
         ) from None
-    except (OSError, ValueError) as error:
-        raise TrainingError(f"{paths.shown(path)}: can't be read as YAML ({error})") from error
-    if not isinstance(fields, dict):
-        raise TrainingError(f"{paths.shown(path)}: expected fields of a recipe, one a line")
-    try:
-        return Recipe.model_validate(fields)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
         raise TrainingError(f"{paths.shown(path)}, field {field}: {first['msg']}") from error
+    except (OSError, ValueError) as error:
+        raise TrainingError(f"{paths.shown(path)}: can't be read as YAML ({error})") from error
+    raise TrainingError(f"{paths.shown(path)}: expected fields of a recipe, one a line")

@@ -7,17 +7,16 @@ import os
 import platform
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from cradle_lib import paths
 from cradle_lib.errors import TrainingError
 from cradle_lib.files import replacing
-from cradle_lib.record import commit, library_version
+from cradle_lib.record import commit, installed, library_version
 from cradle_lib.training.recipe import Recipe
 
 FILE: Final = "training.json"
@@ -49,19 +48,17 @@ class TrainingRecord(BaseModel):
     Attributes:
         base: Weights that it began with.
         base_revision: What pins them.
-        corpus: Name of the train split; ``fingerprint`` its fingerprint.
-        fingerprint: As said.
+        corpus: Name of the train split.
+        fingerprint: Its fingerprint.
         held_out: Fingerprints of the splits that it shares no dialogue with, by name.
         recipe: The recipe.
         prompt_hash: Hash of the prompt template's text.
-        dialogues: Dialogues that were learned; ``turns`` their user turns, ``dropped`` those that
-            were left out because they were too long.
-        turns: As said.
-        dropped: As said.
-        tokens: Tokens of one pass; ``plain_tokens`` those of one sequence per turn, and
-            ``answer_tokens`` those that the loss is about.
-        plain_tokens: As said.
-        answer_tokens: As said.
+        dialogues: Dialogues that were learned.
+        turns: Their user turns.
+        dropped: User turns that were left out because they were too long.
+        tokens: Tokens of one pass.
+        plain_tokens: Those of one sequence per turn.
+        answer_tokens: Those that the loss is about.
         losses: For each step ``step``, ``epoch``, ``loss``, ``learning_rate`` and ``hours``.
         dev: For each checkpoint ``step``, ``micro_f1``, ``recall``, ``precision``, ``unread``
             (shares) and ``dialogues``; empty if none was scored.
@@ -102,18 +99,12 @@ class TrainingRecord(BaseModel):
     @classmethod
     def create(cls, **fields: Any) -> TrainingRecord:
         """Makes a record of a training that starts now, on this machine, from this commit."""
-        packages = {}
-        for package in _PACKAGES:
-            try:
-                packages[package] = version(package)
-            except PackageNotFoundError:
-                continue
         return cls(
             machine=_machine(),
             started=datetime.now(UTC).isoformat(timespec="seconds"),
             version=library_version(),
             commit=commit()[0],
-            packages=packages,
+            packages=installed(_PACKAGES),
             **fields,
         )
 
@@ -156,7 +147,7 @@ def read_training(folder: str | Path) -> TrainingRecord:
         return TrainingRecord.model_validate(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise TrainingError(f"{paths.shown(path)}: there is no record of a training") from None
-    except (OSError, ValueError, ValidationError) as error:
+    except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise TrainingError(f"{paths.shown(path)}: can't be read ({reason})") from error
 

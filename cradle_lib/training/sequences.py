@@ -13,7 +13,7 @@ that training can't show a model anything else than inference does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +31,6 @@ class TokenTree:
     """The questions and answers of one dialogue.
 
     Attributes:
-        dialogue: Id of the dialogue.
         ids: Token ids; a token stands behind those above it. Shape (tokens,).
         parents: Index of the token before each, -1 for the first. Shape (tokens,).
         targets: Indices of the tokens that answers consist of. Shape (targets,).
@@ -41,7 +40,6 @@ class TokenTree:
         plain: Tokens of the same questions and answers as one sequence per turn.
     """
 
-    dialogue: str
     ids: NDArray[np.int64]
     parents: NDArray[np.int64]
     targets: NDArray[np.int64]
@@ -72,14 +70,8 @@ def questions(
 ) -> Iterator[tuple[list[int], list[int], int]]:
     """Asks all questions of a dialogue as they are asked when the model gives the gold tags.
 
-    Args:
-        dialogue: A dialogue with gold labels.
-        template: The prompt template.
-        local: The tokenizer and the settings of the chat template; its model is not used.
-
-    Yields:
-        For each user turn the ids of the prompt, those of the answer with the token that ends
-        it, and the mask of the answer.
+    Yields for each user turn the ids of the prompt, those of the answer with the token that ends
+    it, and the mask of the answer. The model itself is not used, only its tokenizer and chat.
     """
     end = local.tokenizer.eos_token_id
     for prompt, mask in gold_questions(dialogue, template):
@@ -92,15 +84,7 @@ def token_tree(
 ) -> TokenTree:
     """Builds the tree of one dialogue.
 
-    Args:
-        dialogue: A dialogue with gold labels.
-        template: The prompt template.
-        local: The tokenizer and the settings of the chat template.
-        limit: Most tokens that the sequence of a turn may have. The first turn beyond it and all
-            after it are left out.
-
-    Returns:
-        The tree.
+    The first turn whose sequence has more tokens than the limit, and all after it, are left out.
     """
     ids: list[int] = []
     parents: list[int] = []
@@ -123,7 +107,6 @@ def token_tree(
             if place >= len(prompt):
                 targets[node] = bool(mask)
     return TokenTree(
-        dialogue=dialogue.id,
         ids=np.array(ids, dtype=np.int64),
         parents=np.array(parents, dtype=np.int64),
         targets=np.array(list(targets), dtype=np.int64),
@@ -132,11 +115,3 @@ def token_tree(
         dropped=len(dialogue.user_turns) - turns,
         plain=plain,
     )
-
-
-def token_trees(
-    dialogues: Iterable[Dialogue], template: Template, local: Local, limit: int | None = None
-) -> list[TokenTree]:
-    """Builds the tree of each dialogue, as :func:`token_tree`; empty ones are left out."""
-    trees = (token_tree(dialogue, template, local, limit) for dialogue in dialogues)
-    return [tree for tree in trees if len(tree.targets)]

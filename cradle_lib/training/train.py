@@ -1,4 +1,7 @@
-"""Trains a model on a corpus: recipe, sequences, trainer, choice and record joined together."""
+"""Trains a model on a corpus: recipe, sequences, trainer, choice and record joined together.
+
+What was trained on is no test of a model: the splits must share no dialogue.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,10 @@ import numpy as np
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection.engine import Options
-from cradle_lib.detection.local.loading import (
-    Local,
-    load_local,
-    require_packages,
-    wait_passively,
-)
-from cradle_lib.detection.local.snapshot import weights_pin
-from cradle_lib.detection.local.weights import PREFIX, embedded_pin
+from cradle_lib.detection.harmless import harmless
+from cradle_lib.detection.local.loading import load_local, require_packages, wait_passively
+from cradle_lib.detection.local.quiet import quiet
+from cradle_lib.detection.local.snapshot import base_pin
 from cradle_lib.detection.models.model import Model
 from cradle_lib.detection.models.registry import resolve
 from cradle_lib.errors import TrainingError
@@ -28,19 +27,17 @@ from cradle_lib.prompts import load_template
 from cradle_lib.training.card import write_card
 from cradle_lib.training.checkpoints import (
     STATE,
-    choose,
     is_epoch_end,
     is_finished,
     keep,
-    score_checkpoints,
+    score_checkpoint,
     step_of,
     trained_model,
     whole_checkpoints,
 )
 from cradle_lib.training.recipe import Recipe, load_recipe
 from cradle_lib.training.record import FILE, TrainingProgress, TrainingRecord, read_training
-from cradle_lib.training.sequences import TokenTree, token_trees
-from cradle_lib.training.shared import require_labels, require_separate
+from cradle_lib.training.sequences import TokenTree, token_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +96,11 @@ def train_model(
     model = _base(base, recipe)
     require_packages("torch", "transformers", extra="local", model=model)
     require_packages("trl", "peft", "datasets", extra="train", model=model)
-    require_labels(train)
+    _require_labels(train)
     held_out = [split for split in (dev, test) if split is not None]
     if not shared:
         for split in held_out:
-            require_separate(train, split)
+            _require_separate(train, split)
     wait_passively()
     learner = resolve(model, dtype=recipe.dtype)
     # Whoever trains moves it to where it belongs, which for several processes are several GPUs.
@@ -113,8 +110,9 @@ def train_model(
             f"{model.name} has no chat template, so nothing says where an answer begins and ends. "
             "Train its instruction-tuned version."
         )
-    chosen = _chosen(train, recipe)
-    trees = token_trees(chosen, load_template(recipe.prompt), local, recipe.max_length)
+    chosen, template = _chosen(train, recipe), load_template(recipe.prompt)
+    trees = [token_tree(dialogue, template, local, recipe.max_length) for dialogue in chosen]
+    trees = [tree for tree in trees if len(tree.targets)]
     record = _record(model, train, held_out, recipe, trees, len(chosen))
     _require_same(folder, record)
     if record.dropped:
@@ -123,49 +121,30 @@ def train_model(
         )
     if os.environ.get("RANK", "0") == "0":
         record.write(folder)
-    losses = _train(local, trees, recipe, folder, progress)
+    if not is_finished(folder, recipe.epochs):
+        from cradle_lib.training.trainer import TreeTrainer
+
+        with quiet():
+            TreeTrainer(local.lm, local.tokenizer, trees, recipe, folder, progress).go()
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         notice("Trained. The same command in one process, without accelerate, chooses and keeps.")
         return Trained(folder, record, trained_model(model, folder))
     candidates = whole_checkpoints(folder)
-    scores: list[dict[str, float]] = []
-    if dev is not None:
-        ends = [checkpoint for checkpoint in candidates if is_epoch_end(checkpoint)]
-        scores = score_checkpoints(
-            ends,
-            model,
-            dev,
-            sample=recipe.dev_dialogues,
-            options=options,
-            progress=lambda path: notice(f"{path.name} answers {dev.name}"),
-        )
-    step = choose(scores) if scores else step_of(candidates[-1])
-    return finish(folder, model, record.model_copy(update={"losses": losses, "dev": scores}), step)
-
-
-def finish(folder: Path, model: Model, record: TrainingRecord, step: int) -> Trained:
-    """Keeps the checkpoint of a step, and writes record and card beside it.
-
-    Args:
-        folder: The folder of the training.
-        model: The base, with the prompt and decoding of the training.
-        record: The record so far.
-        step: The step that was chosen.
-    """
+    losses, scores = _loss_curve(candidates[-1]), []
+    for checkpoint in candidates:
+        if dev is not None and is_epoch_end(checkpoint):
+            notice(f"{checkpoint.name} answers {dev.name}")
+            scores.append(score_checkpoint(checkpoint, model, dev, recipe.dev_dialogues, options))
+    # Of equals the earliest.
+    best = max(scores, key=lambda row: (row["micro_f1"], -row["step"]), default=None)
+    step = step_of(candidates[-1]) if best is None else int(best["step"])
     keep(folder / f"checkpoint-{step}", folder, model)
-    hours = max((row["hours"] for row in record.losses), default=0.0)
-    record = record.model_copy(update={"chosen": step, "hours": hours})
+    hours = max((row["hours"] for row in losses), default=0.0)
+    found = {"losses": losses, "dev": scores, "chosen": step, "hours": hours}
+    record = record.model_copy(update=found)
     record.write(folder)
     write_card(folder, record)
     return Trained(folder, record, trained_model(model, folder))
-
-
-def loss_curve(checkpoint: Path) -> list[dict[str, float]]:
-    """Reads the losses up to a checkpoint, as a record keeps them."""
-    state = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
-    names = ("step", "epoch", "loss", "learning_rate", "hours")
-    logged = (entry for entry in state["log_history"] if "loss" in entry)
-    return [{name: float(entry[name]) for name in names if name in entry} for entry in logged]
 
 
 def _base(base: str | Model, recipe: Recipe) -> Model:
@@ -176,6 +155,34 @@ def _base(base: str | Model, recipe: Recipe) -> Model:
             "spec of weights without an adapter, such as hf:ORG/NAME."
         )
     return model
+
+
+def _require_labels(corpus: Corpus) -> None:
+    if not any(turn.mask for dialogue in corpus for turn in dialogue.user_turns):
+        raise TrainingError(
+            f"{corpus.name}: no user turn has a label, so there is nothing to learn. Train on a "
+            "split with gold labels."
+        )
+
+
+def _require_separate(train: Corpus, held_out: Corpus) -> None:
+    """Refuses splits in which two dialogues say the same, whatever their case and spacing."""
+    known = {_said(dialogue): dialogue.id for dialogue in held_out}
+    pairs = ((dialogue.id, known.get(_said(dialogue))) for dialogue in train)
+    shared = [(here, there) for here, there in pairs if there is not None]
+    if shared:
+        here, there = shared[0]
+        raise TrainingError(
+            f"{train.name} shares {len(shared):,} dialogues with {held_out.name} (the first is "
+            f"{here} here and {there} there): a score on them would mean nothing. Remove them, "
+            "or agree with --shared."
+        )
+
+
+def _said(dialogue: Dialogue) -> str:
+    return "\n".join(
+        " ".join(harmless(dialogue.utterance(turn)).lower().split()) for turn in dialogue.user_turns
+    )
 
 
 def _chosen(train: Corpus, recipe: Recipe) -> Sequence[Dialogue]:
@@ -194,12 +201,9 @@ def _record(
     trees: Sequence[TokenTree],
     dialogues: int,
 ) -> TrainingRecord:
-    revision = weights_pin(model) or model.base_revision
-    if revision is None and model.base.startswith(PREFIX):
-        revision = embedded_pin(model.base.removeprefix(PREFIX))
     return TrainingRecord.create(
         base=model.base,
-        base_revision=revision,
+        base_revision=base_pin(model),
         corpus=train.name,
         fingerprint=train.fingerprint,
         held_out={split.name: split.fingerprint for split in held_out},
@@ -226,17 +230,8 @@ def _require_same(folder: Path, record: TrainingRecord) -> None:
         )
 
 
-def _train(
-    local: Local,
-    trees: Sequence[TokenTree],
-    recipe: Recipe,
-    folder: Path,
-    progress: Callable[[TrainingProgress], None],
-) -> list[dict[str, float]]:
-    if not is_finished(folder, recipe.epochs):
-        from cradle_lib.detection.local.quiet import quiet
-        from cradle_lib.training.trainer import TreeTrainer
-
-        with quiet():
-            TreeTrainer(local.lm, local.tokenizer, trees, recipe, folder, progress).go()
-    return loss_curve(whole_checkpoints(folder)[-1])
+def _loss_curve(checkpoint: Path) -> list[dict[str, float]]:
+    state = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
+    names = ("step", "epoch", "loss", "learning_rate", "hours")
+    logged = (entry for entry in state["log_history"] if "loss" in entry)
+    return [{name: float(entry[name]) for name in names if name in entry} for entry in logged]

@@ -5,7 +5,6 @@ Imported only where a training starts: TRL takes seconds to import.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -26,16 +25,7 @@ from cradle_lib.training.sequences import TokenTree
 
 
 class TreeTrainer(SFTTrainer):
-    """Trains on one tree at a time.
-
-    Args:
-        lm: The base.
-        tokenizer: Its tokenizer.
-        trees: What is learned.
-        recipe: How.
-        out: Folder for checkpoints.
-        progress: Called after every step.
-    """
+    """Trains on one tree at a time, with checkpoints in a folder, and reports after every step."""
 
     def __init__(
         self,
@@ -47,8 +37,8 @@ class TreeTrainer(SFTTrainer):
         progress: Callable[[TrainingProgress], None],
     ) -> None:
         self._weight = recipe.label_weight
-        self._progress = progress
-        self._tokens, self._began, self._before = 0, 0.0, 0.0
+        self._out, self._progress = out, progress
+        self._tokens, self._first_step, self._before = 0, 0, 0.0
         settings = SFTConfig(
             str(out),
             num_train_epochs=recipe.epochs,
@@ -114,22 +104,17 @@ class TreeTrainer(SFTTrainer):
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Adds the hours to each entry of the curve, and reports."""
-        now = time.monotonic()
-        self._began = self._began or now
         if "loss" in logs:
-            seconds = now - self._began
-            state = self.state
+            seconds = time.monotonic() - self._began
             logs["hours"] = self._before + seconds / 3600
-            done = state.global_step - self._first_step
+            step, steps = self.state.global_step, self.state.max_steps
             self._progress(
                 TrainingProgress(
-                    step=state.global_step,
-                    steps=state.max_steps,
+                    step=step,
+                    steps=steps,
                     loss=float(logs["loss"]),
-                    tokens_per_second=self._tokens / seconds if seconds else math.nan,
-                    seconds_left=seconds / done * (state.max_steps - state.global_step)
-                    if done > 0
-                    else math.nan,
+                    tokens_per_second=self._tokens / seconds,
+                    seconds_left=seconds / (step - self._first_step) * (steps - step),
                 )
             )
         super().log(logs, start_time)
@@ -143,8 +128,7 @@ class TreeTrainer(SFTTrainer):
         Raises:
             TrainingError: If a file can't be written or read, or the loss is no number.
         """
-        whole = whole_checkpoints(Path(str(self.args.output_dir)))
-        self._first_step = 0
+        whole = whole_checkpoints(self._out)
         if whole:
             state = TrainerState.load_from_json(str(whole[-1] / STATE))
             self._first_step = state.global_step
@@ -153,9 +137,9 @@ class TreeTrainer(SFTTrainer):
         try:
             self.train(resume_from_checkpoint=str(whole[-1]) if whole else None)
         except OSError as error:
-            whole_checkpoints(Path(str(self.args.output_dir)))
+            whole_checkpoints(self._out)
             raise TrainingError(
-                f"{self.args.output_dir}: a file can't be written or read ({error}). The last "
+                f"{self._out}: a file can't be written or read ({error}). The last "
                 "good checkpoint is kept; if the disk is full make room, and the same command "
                 "goes on from it."
             ) from error
@@ -167,17 +151,12 @@ class _AfterEachEpoch(TrainerCallback):
 
 
 def batch(tree: TokenTree, config: Any) -> dict[str, Any]:
-    """Turns a tree into the arguments of a forward pass, and what the loss needs.
+    """Turns a tree of T tokens, n of answers, into the arguments of a pass and what the loss needs.
 
-    Args:
-        tree: A tree of T tokens with n tokens of answers.
-        config: The model's configuration, which says how its layers attend.
-
-    Returns:
-        ``input_ids`` and ``position_ids`` (1, T), ``attention_mask`` (1, 1, T, T; one for each
-        kind of layer where some see no further than a window), ``logits_to_keep`` (n,; the token
-        before each target), ``labels`` (1, n; the targets), ``weights`` (n,; whether each belongs
-        to a turn with a label).
+    These are ``input_ids`` and ``position_ids`` (1, T), ``attention_mask`` (1, 1, T, T; one for
+    each kind of layer where some see no further than a window), ``logits_to_keep`` (n,; the token
+    before each target), ``labels`` (1, n; the targets), ``weights`` (n,; whether each belongs to a
+    turn with a label).
     """
     return {
         "input_ids": torch.from_numpy(tree.ids)[None],
