@@ -1,15 +1,172 @@
-"""What the engines for weights on this machine share: when and how these are loaded."""
+"""What engines for weights on this machine share: loading them, tokens of prompts and answers."""
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
+from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.engine import Engine, Options
-from cradle_lib.detection.local.loading import Local, load_local, require_packages, wait_passively
-from cradle_lib.detection.local.snapshot import weights_pin
-from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.local.adapter import merged
+from cradle_lib.detection.local.quiet import quiet
+from cradle_lib.detection.local.snapshot import hub_commit, unloadable, weights_pin
+from cradle_lib.detection.local.weights import PREFIX, embedded_weights
+from cradle_lib.detection.models.model import Decoding, Model
+from cradle_lib.detection.parsing import Outcome, is_cut
+from cradle_lib.detection.session import Answer, Prompt
+from cradle_lib.errors import EngineError
+from cradle_lib.labels import NONE
+
+if TYPE_CHECKING:
+    import torch
+
+# What a model without a chat template is shown after the prompt, so that it answers.
+CONTINUATION: Final = "\nAnswer:\n"
+_CONTROL: Final = re.compile(r"<\|[a-z_]+\|>")
+
+
+@dataclass(frozen=True)
+class Local:
+    """A loaded model.
+
+    Attributes:
+        lm: The causal language model, in evaluation mode.
+        tokenizer: Its tokenizer.
+        decoding: The settings that shape its answers.
+        context: Longest sequence that the model was built for; ``None`` if it does not say.
+    """
+
+    lm: Any
+    tokenizer: Any
+    decoding: Decoding
+    context: int | None
+
+    @cached_property
+    def ends(self) -> frozenset[int]:
+        """Ids that end an answer."""
+        ends = self.lm.generation_config.eos_token_id
+        return frozenset(ends if isinstance(ends, list) else [ends]) - {None}
+
+    def processors(self) -> Any:
+        """What ``generate`` does to logits when greedy: processors, mostly none.
+
+        A repetition penalty is one.
+        """
+        return self.lm._get_logits_processor(
+            generation_config=self.lm.generation_config,
+            input_ids_seq_length=0,
+            encoder_input_ids=None,
+            prefix_allowed_tokens_fn=None,
+            logits_processor=[],
+        )
+
+    def ids(self, prompts: Sequence[Prompt]) -> list[list[int]]:
+        """Turns prompts, one at least, into token ids.
+
+        They go through the model's chat template; for a model that has none, :data:`CONTINUATION`
+        follows the text.
+        """
+        texts = [self._without_special(prompt) for prompt in prompts]
+        if self.tokenizer.chat_template:
+            found = self.tokenizer.apply_chat_template(
+                [[{"role": "user", "content": text}] for text in texts],
+                add_generation_prompt=True,
+                return_dict=True,
+                **self.decoding.chat,
+            )
+        else:
+            found = self.tokenizer([text + CONTINUATION for text in texts])
+        ids: list[list[int]] = found["input_ids"]
+        return ids
+
+    def _without_special(self, prompt: Prompt) -> str:
+        """Takes apart what this model's own tokenizer would read as a control token.
+
+        Those of the usual formats a session has taken apart already, in every prompt alike.
+        """
+        static, said = prompt.text[: prompt.static], prompt.text[prompt.static :]
+        return static + self._special.sub(lambda m: f"{m[0][0]} {m[0][1:]}", said)
+
+    @cached_property
+    def _special(self) -> re.Pattern[str]:
+        tokens = {str(token) for token in self.tokenizer.all_special_tokens}
+        added = self.tokenizer.added_tokens_decoder.values()
+        tokens |= {str(token) for token in added if token.special}
+        # One of a letter or two, such as a line break, can't be taken apart and forges nothing.
+        longest_first = sorted((t for t in tokens if len(t.strip()) > 2), key=len, reverse=True)
+        return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
+
+    def encode(self, prompt: Prompt) -> torch.Tensor:
+        """Turns a prompt into token ids: int64, shape (1, tokens), where the embedding is."""
+        import torch
+
+        device = self.lm.get_input_embeddings().weight.device
+        return torch.tensor(self.ids([prompt]), device=device)
+
+    def too_long(self, length: int) -> Answer | None:
+        """Answers a prompt that leaves the model's context no room; ``None`` if there is room."""
+        if self.context is None or length < self.context:
+            return None
+        reason = f"the prompt has {length} tokens, the model's context {self.context}"
+        return Answer("", Outcome.FAILED, reason, tokens_in=length)
+
+    def generate(self, ids: torch.Tensor, seed: int = 0, **more: Any) -> list[int]:
+        """Decodes with Transformers' own ``generate``, and gives the ids after the prompt.
+
+        Greedily, or sampled from the whole distribution where the settings have a temperature
+        above 0. The prompt has shape (1, tokens); a cache may be among ``more``.
+        """
+        import torch
+
+        sampled = bool(self.decoding.temperature)
+        with torch.inference_mode(), torch.random.fork_rng(enabled=sampled):
+            if sampled:
+                torch.manual_seed(seed)
+            output = self.lm.generate(
+                input_ids=ids,
+                attention_mask=torch.ones_like(ids),
+                max_new_tokens=self.decoding.max_new_tokens,
+                pad_token_id=self.tokenizer.pad_token_id or self.tokenizer.eos_token_id,
+                do_sample=sampled,
+                temperature=self.decoding.temperature or None,
+                # What a model brings along to cut the distribution is not in the record, and void.
+                top_p=1.0 if sampled else None,
+                top_k=0 if sampled else None,
+                **more,
+            )
+        generated: list[int] = output[0, ids.shape[1] :].tolist()
+        return generated
+
+    def answer(self, ids: list[int], *, ended: bool, tokens_in: int, tokens_cached: int) -> Answer:
+        """Turns the ids after a prompt into an answer.
+
+        If the model did not end by itself, and the limit cut it within the line that counts, or
+        if the final channel is missing, it is unparsed and has the reason.
+        """
+        marker = self.decoding.answer_after
+        text = str(self.tokenizer.decode(ids, skip_special_tokens=marker is None))
+        reason = None
+        if marker is not None:
+            head, found, tail = text.rpartition(marker)
+            text = _CONTROL.sub("", tail) if found else head + tail
+            if not found:
+                reason = f"no {marker} in the answer"
+        if not ended and is_cut(text):
+            reason = f"cut at {self.decoding.max_new_tokens} tokens"
+        return Answer(
+            text=text,
+            outcome=None if reason is None else Outcome.UNPARSED,
+            reason=reason,
+            tokens_in=tokens_in,
+            tokens_cached=tokens_cached,
+            tokens_out=len(ids),
+        )
 
 
 class LocalEngine(Engine):
@@ -44,3 +201,99 @@ class LocalEngine(Engine):
     @cached_property
     def _local(self) -> Local:
         return self._loaded or load_local(self._model, self._options)
+
+
+def require_packages(*names: str, extra: str, model: Model) -> None:
+    """Checks that packages are installed, without importing them.
+
+    Raises:
+        EngineError: If one is missing; the message says what to install.
+    """
+    for name in names:
+        if importlib.util.find_spec(name) is None:
+            raise EngineError(
+                f"{model.name} needs the package {name}, which is not installed. "
+                f"Install it with `{paths.install_command(extra)}`."
+            )
+
+
+def wait_passively() -> None:
+    """Lets PyTorch's threads sleep while they wait for each other.
+
+    PyTorch divides each operation among its threads and waits for the last of them, hundreds of
+    times in a forward pass. By default OpenMP waits in a loop that keeps the core busy. On a
+    machine with other busy processes, that loop takes the core which the last thread needs: six
+    to ten times fewer passes were counted on two cores.
+
+    Must be called before PyTorch is imported; later it has no effect. A user's own setting of
+    ``OMP_WAIT_POLICY`` is kept.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
+def load_local(model: Model, options: Options) -> Local:
+    """Loads a model with Transformers: safetensors only, no code from repositories.
+
+    Embedded weights are fetched on first use.
+
+    Raises:
+        EngineError: If weights are missing or can't be reached, or memory runs out.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    device = _device(options.device)
+    decoding = model.decoding or Decoding()
+    source = model.base
+    if source.startswith(PREFIX):
+        source = str(embedded_weights(source.removeprefix(PREFIX)))
+    commit = hub_commit(model)
+    where = {} if commit is None else {"revision": commit}
+    spread = {"device_map": options.device_map} if options.device_map else {}
+    try:
+        with quiet():
+            tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **where)
+            lm: Any = AutoModelForCausalLM.from_pretrained(
+                source,
+                dtype=decoding.dtype or "auto",
+                trust_remote_code=False,
+                use_safetensors=True,
+                **where,
+                **spread,
+            )
+            lm = lm if spread else lm.to(device)
+    except torch.OutOfMemoryError as error:
+        raise EngineError(
+            f"{model.name} does not fit on {device}. It needs {model.hardware or 'more memory'}; "
+            "--device-map auto spreads it over several GPUs."
+        ) from error
+    except (OSError, ValueError, RuntimeError, ImportError, KeyError) as error:
+        raise unloadable(model, source, error) from error
+    lm = merged(lm, model).eval()
+    if decoding.none_bias:
+        first = tokenizer(NONE, add_special_tokens=False)["input_ids"][0]
+        lm.generation_config.sequence_bias = [[[first], decoding.none_bias]]
+    if not tokenizer.chat_template:
+        options.notice(
+            f"{model.name} has no chat template: it is shown the plain prompt and, after it, "
+            f"{CONTINUATION.strip()!r}."
+        )
+    context = getattr(lm.config.get_text_config(), "max_position_embeddings", None)
+    return Local(lm, tokenizer, decoding, context)
+
+
+def _device(asked: str | None) -> str:
+    """Chooses where to compute.
+
+    Raises:
+        EngineError: If PyTorch does not know or does not see the device that is asked for.
+    """
+    import torch
+
+    if asked is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    seen = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
+    seen += ["mps"] * torch.backends.mps.is_available()
+    if asked in seen or (asked == "cuda" and "cuda:0" in seen):
+        return asked
+    raise EngineError(f"no device {asked!r} here. PyTorch sees: {', '.join(seen)}.")

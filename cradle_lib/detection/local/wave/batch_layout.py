@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -104,10 +105,30 @@ class BatchLayout:
         self.groups = [Group(call, device) for call in calls]
         self._biases: dict[tuple[object, ...], Tensor] = {}
 
-    def bias(self, key: tuple[object, ...], make: Callable[[], Tensor]) -> Tensor:
-        """Makes an attention bias once; the key is all that it depends on within one pass."""
+    def bias(
+        self,
+        call: object,
+        ends: Tensor,
+        longest: int,
+        window: int | None,
+        sharers: int,
+        dtype: torch.dtype,
+    ) -> Tensor:
+        """What a call adds to its scores: 0 where a token sees a place, else minus infinity.
+
+        Tokens see the places before their ends, shape (slots, columns), or only the last of them
+        in a window. Query heads that share a key head are folded into the rows: what is given,
+        made once for all layers of one kind, has shape (slots, 1, sharers * columns, longest).
+        """
+        key = call, window, sharers
         if key not in self._biases:
-            self._biases[key] = make()
+            places, ends = torch.arange(longest, device=ends.device), ends.unsqueeze(-1)
+            seen = places < ends
+            if window is not None:
+                seen &= places >= ends - window
+            unseen = ~seen.repeat(1, sharers, 1).unsqueeze(1)
+            zeros = torch.zeros(unseen.shape, dtype=dtype, device=ends.device)
+            self._biases[key] = zeros.masked_fill_(unseen, -math.inf)
         return self._biases[key]
 
 

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface, PreTrainedModel
 
-from cradle_lib.detection.local.wave.batch_layout import BatchLayout, Group
+from cradle_lib.detection.local.wave.batch_layout import BatchLayout
 from cradle_lib.detection.local.wave.key_value_store import KeyValueStore, UnsupportedAttentionError
 
 NAME: Final = "cradle_shared_prefix"
@@ -88,37 +88,41 @@ def attend(query: Tensor, key: Tensor, value: Tensor, scale: float, bias: Tensor
     return torch.matmul(weights, value), lse
 
 
+def attend_rows(
+    query: Tensor, key: Tensor, value: Tensor, scale: float, bias: Tensor | None
+) -> _Found:
+    """Lets rows of tokens attend, each to the keys of its slot.
+
+    Queries have shape (slots, columns, heads, size); those of heads that share a key head are
+    folded together. What is found is in the order of the tokens: shapes (slots * columns, heads,
+    value size) and (slots * columns, heads).
+    """
+    slots, columns, heads, size = query.shape
+    few, sharers = key.shape[1], heads // key.shape[1]
+    folded = query.view(slots, columns, few, sharers, size).permute(0, 2, 3, 1, 4)
+    found, lse = attend(folded.reshape(slots, few, -1, size), key, value, scale, bias)
+    found = found.reshape(slots, few, sharers, columns, -1).permute(0, 3, 1, 2, 4)
+    lse = lse.reshape(slots, heads, columns).transpose(1, 2)
+    return found.reshape(slots * columns, heads, -1), lse.reshape(slots * columns, heads)
+
+
 def attend_prefix(
     query: Tensor, key: Tensor, value: Tensor, layout: BatchLayout, scale: float, window: int | None
 ) -> _Found:
-    """Lets all new tokens attend to the prefix, their queries folded together.
+    """Lets all new tokens attend to the prefix.
 
     Queries have shape (1, heads, tokens, size), keys and values (1, key heads, length, size). A
     token sees a window of so many tokens, itself included, or all. What is found has shapes
     (tokens, heads, value size) and (tokens, heads): 0 and -inf if its window holds no prefix.
     """
-    few, length = key.shape[1:3]
-    heads, tokens = query.shape[1:3]
-    sharers = heads // few
-    bias = blind = None
-    if window is not None and length + layout.furthest >= window:
-        # A token at position p sees positions greater than p - window.
-        first = length + layout.place - window + 1
-        blind = first >= length
-
-        def make() -> Tensor:
-            seen = torch.arange(length, device=query.device) >= first.unsqueeze(1)
-            return _bias(seen.repeat(sharers, 1).view(1, 1, sharers * tokens, -1), query.dtype)
-
-        bias = layout.bias(("prefix", window, sharers), make)
-    folded = query.reshape(1, few, sharers * tokens, -1)
-    out, lse = attend(folded, key, value, scale, bias)
-    out = out.reshape(heads, tokens, -1).transpose(0, 1)
-    lse = lse.reshape(heads, tokens).transpose(0, 1)
-    if blind is not None:
-        out = out.masked_fill(blind.view(-1, 1, 1), 0.0)
-        lse = lse.masked_fill(blind.view(-1, 1), -math.inf)
-    return out, lse
+    length, sharers = key.shape[2], query.shape[1] // key.shape[1]
+    if window is None or length + layout.furthest < window:
+        return attend_rows(query.transpose(1, 2), key, value, scale, None)
+    ends = length + layout.place + 1
+    bias = layout.bias("prefix", ends[None], length, window, sharers, query.dtype)
+    out, lse = attend_rows(query.transpose(1, 2), key, value, scale, bias)
+    blind = (ends - window >= length).unsqueeze(1)
+    return out.masked_fill(blind.unsqueeze(2), 0.0), lse.masked_fill(blind, -math.inf)
 
 
 def attend_own(
@@ -134,40 +138,18 @@ def attend_own(
     Keys and values are those of all slots, shape (slots, key heads, capacity, size); all else is as
     in :func:`attend_prefix`.
     """
-    heads, tokens, size = query.shape[1:]
-    few = keys.shape[1]
-    sharers = heads // few
+    heads, tokens = query.shape[1:3]
+    sharers = heads // keys.shape[1]
     by_token = query[0].transpose(0, 1)
     out = query.new_empty(tokens, heads, values.shape[-1])
     lse = torch.empty(tokens, heads, dtype=torch.float32, device=query.device)
     for index, group in enumerate(layout.groups):
-        slots, columns = group.asked.shape
-
-        def make(group: Group = group) -> Tensor:
-            places = torch.arange(group.longest, device=query.device)
-            ends = group.seen_until.unsqueeze(-1)
-            seen = places < ends
-            if window is not None:
-                seen &= places >= ends - window
-            # Query heads that share a key head are folded into the rows.
-            seen = seen.unsqueeze(1).expand(-1, sharers, -1, -1)
-            return _bias(seen.reshape(len(seen), 1, -1, group.longest), query.dtype)
-
-        bias = None
-        if not group.even or (window is not None and group.longest > window):
-            bias = layout.bias((index, window, sharers), make)
-        asked = by_token[group.asked.view(-1)].view(slots, columns, few, sharers, size)
-        here = slice(group.first, group.first + slots)
-        found, found_lse = attend(
-            asked.permute(0, 2, 3, 1, 4).reshape(slots, few, sharers * columns, size),
-            keys[here, :, : group.longest],
-            values[here, :, : group.longest],
-            scale,
-            bias,
-        )
-        found = found.reshape(slots, few, sharers, columns, -1).permute(0, 3, 1, 2, 4)
-        found = found.reshape(slots * columns, heads, -1)
-        found_lse = found_lse.reshape(slots, heads, columns).transpose(1, 2).reshape(-1, heads)
+        bias, longest = None, group.longest
+        if not group.even or (window is not None and longest > window):
+            bias = layout.bias(index, group.seen_until, longest, window, sharers, query.dtype)
+        here = slice(group.first, group.first + len(group.asked))
+        key, value = keys[here, :, :longest], values[here, :, :longest]
+        found, found_lse = attend_rows(by_token[group.asked], key, value, scale, bias)
         if group.filled is not None:
             found, found_lse = found[group.filled], found_lse[group.filled]
         out[group.tokens] = found
@@ -182,10 +164,6 @@ def join(own: _Found, prefix: _Found) -> _Found:
     # The two weights add up to one.
     share = (prefix[1] - total).exp().unsqueeze(-1)
     return torch.lerp(own[0].float(), prefix[0].float(), share), total
-
-
-def _bias(seen: Tensor, dtype: torch.dtype) -> Tensor:
-    return torch.zeros(seen.shape, dtype=dtype, device=seen.device).masked_fill_(~seen, -math.inf)
 
 
 def _attention(
