@@ -100,16 +100,16 @@ class GrammarState:
         chances = torch.log_softmax(logits, -1)
         tokens = list(dict.fromkeys(ids[0] for ids, _ in self.ahead))
         branches = dict(zip(tokens, chances[tokens].tolist(), strict=True))
-        end: dict[None, float] = {}
+        ways: dict[int | None, float] = {}
         named = {self._grammar.text(token): chance for token, chance in branches.items()}
         if self.complete:
-            end[None] = named[END] = float(torch.logsumexp(chances[self._grammar.ends], -1))
+            # Ending comes first: of two that are equally likely the answer ends.
+            ways[None] = named[END] = float(torch.logsumexp(chances[self._grammar.ends], -1))
         self.choices.append(named)
         if len(self.choices) == 1:
             # What is kept is what the model says; what is written follows the settings.
             branches[self._grammar.none] += self._grammar.none_bias
-        # Ending comes first: of two that are equally likely the answer ends.
-        ways: dict[int | None, float] = {**end, **branches}
+        ways.update(branches.items())
         if sampler is None:
             taken = max(ways, key=ways.__getitem__)
         else:
