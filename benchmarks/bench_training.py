@@ -16,7 +16,7 @@ from typing import Any, Final
 from benchmarks.results import Row, keep
 from cradle_lib.corpus import Dialogue, load_corpus
 from cradle_lib.detection.engine import Options
-from cradle_lib.detection.local.loading import Local, load_local, wait_passively
+from cradle_lib.detection.local.local_engine import Local, load_local, wait_passively
 from cradle_lib.detection.models.registry import resolve
 from cradle_lib.prompts import Template, load_template
 

@@ -27,7 +27,7 @@ from cradle_lib.corpus import Dialogue, load_corpus
 from cradle_lib.detection import Options, Prediction, Session, load_registry, sample_dialogues
 from cradle_lib.detection.cost.arithmetic import needed, workload
 from cradle_lib.detection.engine import Sequential
-from cradle_lib.detection.local.loading import Local, load_local, wait_passively
+from cradle_lib.detection.local.local_engine import Local, load_local, wait_passively
 from cradle_lib.detection.local.reference import Reference
 from cradle_lib.detection.local.serving import serving
 from cradle_lib.detection.local.wave.engine import Wave

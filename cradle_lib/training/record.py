@@ -111,10 +111,10 @@ class TrainingRecord(BaseModel):
     @property
     def about(self) -> dict[str, Any]:
         """What two starts of one training must share."""
-        names = ("base", "base_revision", "corpus", "fingerprint", "prompt_hash")
-        shared = {name: getattr(self, name) for name in names}
+        shared = {"base", "base_revision", "corpus", "fingerprint", "prompt_hash"}
         # What happens after the training may be decided later.
-        return shared | {"recipe": self.recipe.model_dump(exclude={"dev_dialogues"})}
+        recipe = self.recipe.model_dump(exclude={"dev_dialogues"})
+        return self.model_dump(include=shared) | {"recipe": recipe}
 
     def curve(self) -> pd.DataFrame:
         """Gives the losses, one row for each step, and the dev scores where there are any."""

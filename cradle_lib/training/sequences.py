@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from cradle_lib.corpus import Dialogue
 from cradle_lib.detection.baselines.gold_questions import gold_questions
-from cradle_lib.detection.local.loading import Local
+from cradle_lib.detection.local.local_engine import Local
 from cradle_lib.labels import format_mask
 from cradle_lib.prompts import Template
 
@@ -98,12 +98,10 @@ def token_tree(
         plain += len(prompt) + len(answer)
         node = -1
         for place, token in enumerate([*prompt, *answer]):
-            found = below.get((node, token))
-            if found is None:
-                found = below[node, token] = len(ids)
+            above, node = node, below.setdefault((node, token), len(ids))
+            if node == len(ids):
                 ids.append(token)
-                parents.append(node)
-            node = found
+                parents.append(above)
             if place >= len(prompt):
                 targets[node] = bool(mask)
     return TokenTree(

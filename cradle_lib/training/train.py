@@ -17,7 +17,7 @@ from cradle_lib import paths
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection.engine import Options
 from cradle_lib.detection.harmless import harmless
-from cradle_lib.detection.local.loading import load_local, require_packages, wait_passively
+from cradle_lib.detection.local.local_engine import load_local, require_packages, wait_passively
 from cradle_lib.detection.local.quiet import quiet
 from cradle_lib.detection.local.snapshot import base_pin
 from cradle_lib.detection.models.model import Model

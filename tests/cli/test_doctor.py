@@ -40,7 +40,7 @@ def test_without_a_gpu_the_doctor_says_so(monkeypatch: pytest.MonkeyPatch) -> No
     refused = invoke("doctor", "--engine", "wave", "--device", "cuda")
     assert isinstance(refused.exception, EngineError)
     assert str(refused.exception).count("\n") == 0
-    assert "no GPU that PyTorch sees" in str(refused.exception)
+    assert "no device 'cuda' here. PyTorch sees: cpu" in str(refused.exception)
     assert isinstance(invoke("doctor", "--engine", "magic").exception, EngineError)
 
 

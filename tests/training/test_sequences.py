@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options
-from cradle_lib.detection.local.loading import Local, load_local
+from cradle_lib.detection.local.local_engine import Local, load_local
 from cradle_lib.detection.local.reference import Reference
 from cradle_lib.detection.session import Answer, Prompt, Session
 from cradle_lib.labels import format_mask

@@ -19,7 +19,7 @@ from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.corpus.collect import write_release
 from cradle_lib.detection import Model, Options, load_predictions, run
 from cradle_lib.detection.local.adapter import CONFIG, WEIGHTS, adapter_digest
-from cradle_lib.detection.local.loading import load_local
+from cradle_lib.detection.local.local_engine import load_local
 from cradle_lib.detection.local.quiet import quiet
 from cradle_lib.detection.models.registry import resolve
 from cradle_lib.detection.parsing import first_line

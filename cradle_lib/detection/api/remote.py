@@ -41,7 +41,7 @@ from cradle_lib.detection.api.replies import (
     read_bounded,
 )
 from cradle_lib.detection.engine import Emit, Engine, Options, Questions
-from cradle_lib.detection.local.loading import require_packages
+from cradle_lib.detection.local.local_engine import require_packages
 from cradle_lib.detection.local.quiet import unlogged
 from cradle_lib.detection.models.model import Decoding, Model
 from cradle_lib.detection.session import Answer, Prompt

@@ -21,13 +21,13 @@ CONFIG: Final = "adapter_config.json"
 WEIGHTS: Final = "adapter_model.safetensors"
 
 
-def adapter_folder(model: Model) -> Path | None:
-    """Finds a model's adapter: its folder, from here or else from the top of the repository.
+def find_adapter(model: Model) -> tuple[Path, str] | None:
+    """Finds a model's adapter, if it has one: its folder and its digest.
 
-    ``None`` if it has none.
+    The folder is looked for from here, or else from the top of the repository.
 
     Raises:
-        EngineError: If the folder lacks one of the two files.
+        EngineError: If the folder lacks one of the two files, or the entry pins another digest.
     """
     if model.adapter is None:
         return None
@@ -40,7 +40,14 @@ def adapter_folder(model: Model) -> Path | None:
                 f"folder with {CONFIG} and {WEIGHTS}, as `cradle train` or PEFT writes it; those "
                 "of this project come with its source distribution, not with a wheel."
             )
-    return folder
+    found, pinned = adapter_digest(folder), model.adapter_revision
+    if pinned not in (None, found):
+        raise EngineError(
+            f"{model.name}: the adapter {paths.shown(folder)} was changed. Its digest is "
+            f"{found[:19]}..., the registry pins {str(pinned)[:19]}... Restore it, or pin the new "
+            "one."
+        )
+    return folder, found
 
 
 def content_pin(files: Iterable[Path]) -> str:
@@ -59,46 +66,20 @@ def adapter_digest(folder: Path) -> str:
     return content_pin(folder / name for name in (CONFIG, WEIGHTS))
 
 
-def adapter_pin(model: Model) -> str | None:
-    """Gives the digest of a model's adapter, after a comparison with what its entry pins.
-
-    ``None`` if it has no adapter.
-
-    Raises:
-        EngineError: If the adapter is not there, or not the one that is pinned.
-    """
-    folder = adapter_folder(model)
-    if folder is None:
-        return None
-    found, pinned = adapter_digest(folder), model.adapter_revision
-    if pinned not in (None, found):
-        raise EngineError(
-            f"{model.name}: the adapter {paths.shown(folder)} was changed. Its digest is "
-            f"{found[:19]}..., the registry pins {str(pinned)[:19]}... Restore it, or pin the new "
-            "one."
-        )
-    return found
-
-
 def merged(lm: Any, model: Model) -> Any:
     """Merges a model's adapter into the base that Transformers loaded.
 
     Raises:
         EngineError: If the adapter is of another base, was changed, or can't be read.
     """
-    folder = adapter_folder(model)
-    if folder is None:
+    found = find_adapter(model)
+    if found is None:
         return lm
-    adapter_pin(model)
-    try:
-        from peft import PeftConfig, get_peft_model, set_peft_model_state_dict
-        from safetensors import SafetensorError
-        from safetensors.torch import load_file
-    except ImportError as error:
-        raise EngineError(
-            f"{model.name} has an adapter, and needs the package {error.name}. Install it with "
-            f"`{paths.install_command('local')}`."
-        ) from error
+    folder, _ = found
+    from peft import PeftConfig, get_peft_model, set_peft_model_state_dict
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
     try:
         config = PeftConfig.from_pretrained(str(folder))
         trained_on = config.base_model_name_or_path or model.base

@@ -242,6 +242,8 @@ def load_local(model: Model, options: Options) -> Local:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    if model.adapter is not None:
+        require_packages("peft", extra="local", model=model)
     device = _device(options.device)
     decoding = model.decoding or Decoding()
     source = model.base

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from cradle_lib.detection.local.adapter import adapter_pin, content_pin
+from cradle_lib.detection.local.adapter import content_pin, find_adapter
 from cradle_lib.detection.local.weights import PREFIX, embedded_pin
 from cradle_lib.detection.models.model import Model
 from cradle_lib.errors import EngineError
@@ -59,10 +59,10 @@ def weights_pin(model: Model) -> str | None:
     Raises:
         EngineError: As :func:`hub_commit`, or if the adapter is missing or another one.
     """
-    adapter = adapter_pin(model)
-    if adapter is None and model.revision is None and model.base.startswith(PREFIX):
-        return None
-    return base_pin(model) if adapter is None else f"{base_pin(model)} + {adapter}"
+    if (adapter := find_adapter(model)) is not None:
+        return f"{base_pin(model)} + {adapter[1]}"
+    unpinned = model.revision is None and model.base.startswith(PREFIX)
+    return None if unpinned else base_pin(model)
 
 
 def base_pin(model: Model) -> str | None:

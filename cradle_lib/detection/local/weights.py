@@ -89,11 +89,7 @@ def embedded_weights(name: str = "SmolLM2-135M-Instruct") -> Path:
 
 
 def embedded_pin(name: str) -> str:
-    """Gives the checksum that pins embedded weights.
-
-    Raises:
-        EngineError: If there are no such weights.
-    """
+    """Gives the checksum that pins embedded weights."""
     return f"sha256:{_parcel(name).sha256}"
 
 

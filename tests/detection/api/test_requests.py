@@ -15,7 +15,7 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Outcome, Prediction, Session, read_journal, run
 from cradle_lib.detection.api.anthropic_messages import AnthropicMessages
 from cradle_lib.detection.api.openai_chat import OpenAIChat
-from cradle_lib.detection.local.loading import Local
+from cradle_lib.detection.local.local_engine import Local
 from cradle_lib.detection.models.model import Decoding
 
 from .fault_server import FaultServer, Reply, as_json, chat, error, message

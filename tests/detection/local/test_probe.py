@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import load_predictions, run
 from cradle_lib.detection.engine import Options
-from cradle_lib.detection.local.loading import load_local
+from cradle_lib.detection.local.local_engine import load_local
 from cradle_lib.detection.session import Answer, Session
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import BITS, format_mask

@@ -13,9 +13,17 @@ from transformers import LlamaForCausalLM
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Options, Outcome, load_predictions, read_journal, run
-from cradle_lib.detection.local.loading import CONTINUATION, Local, load_local
+from cradle_lib.detection import (
+    Options,
+    Outcome,
+    Session,
+    load_predictions,
+    read_journal,
+    run,
+)
+from cradle_lib.detection.local.local_engine import CONTINUATION, Local, load_local
 from cradle_lib.errors import EngineError, JournalError
+from cradle_lib.prompts import load_template
 
 from ..dialogues import make_dialogue
 from .tiny_models import LIMIT, make_model, make_weights
@@ -84,9 +92,6 @@ def test_answers_are_those_of_a_plain_loop(
 def test_prompts_are_encoded_together_as_each_alone(
     weights: Path, corpus: Corpus, tmp_path: Path, chat: bool
 ) -> None:
-    from cradle_lib.detection import Session
-    from cradle_lib.prompts import load_template
-
     folder = weights if chat else make_weights(tmp_path / "plain", chat=None)
     local = load_local(make_model(folder), Options())
     # A tokenizer that is told to make all texts of a batch equally long, as some are.
@@ -101,9 +106,6 @@ def test_prompts_are_encoded_together_as_each_alone(
 
 
 def test_a_turn_can_not_write_what_only_this_tokenizer_takes_for_control(weights: Path) -> None:
-    from cradle_lib.detection import Session
-    from cradle_lib.prompts import load_template
-
     local = load_local(make_model(weights), Options())
     local.tokenizer.add_special_tokens({"additional_special_tokens": ["@stop@", "%%go"]})
     ids = local.tokenizer.convert_tokens_to_ids(["@stop@", "%%go"])
@@ -117,9 +119,6 @@ def test_a_turn_can_not_write_what_only_this_tokenizer_takes_for_control(weights
 
 
 def test_chat_switches_reach_the_template(weights: Path, corpus: Corpus) -> None:
-    from cradle_lib.detection import Session
-    from cradle_lib.prompts import load_template
-
     prompt = Session(corpus.dialogues[2], load_template("short")).prompt
     assert prompt is not None
     lengths = [

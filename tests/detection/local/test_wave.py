@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Answer, Options, Outcome, Prediction, Session, read_journal, run
-from cradle_lib.detection.local.loading import load_local
+from cradle_lib.detection.local.local_engine import load_local
 from cradle_lib.detection.local.wave import wave_runner
 from cradle_lib.detection.parsing import first_line
 from cradle_lib.errors import EngineError

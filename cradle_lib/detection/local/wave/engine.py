@@ -14,8 +14,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from cradle_lib.detection.engine import Emit, Questions
-from cradle_lib.detection.local.loading import Local
-from cradle_lib.detection.local.local_engine import LocalEngine
+from cradle_lib.detection.local.local_engine import Local, LocalEngine
 from cradle_lib.detection.local.reference import Reference
 from cradle_lib.errors import EngineError
 

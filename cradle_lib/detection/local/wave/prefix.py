@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from cradle_lib.detection.local.loading import Local
+from cradle_lib.detection.local.local_engine import Local
 from cradle_lib.detection.session import Prompt
 
 # Ways to go on after the static text; a tokenizer may merge its end with any of them.
@@ -22,16 +22,10 @@ def common(one: Sequence[int], other: Sequence[int]) -> int:
 
 
 def shared_prefix(local: Local, prompt: Prompt | None) -> list[int]:
-    """Finds the tokens that every prompt of a run starts with.
+    """Finds the tokens that every prompt of a run starts with, from any of them; none without one.
 
-    Args:
-        local: The model, whose chat template and tokenizer decide.
-        prompt: Any prompt of the run.
-
-    Returns:
-        The ids that the encoding of the prompt shares with encodings in which the static text
-        goes on in other ways: what differs from there on can't reach back. Empty without a
-        prompt.
+    They are those that its encoding shares with encodings in which the static text goes on in
+    other ways: what differs from there on can't reach back.
     """
     if prompt is None:
         return []

@@ -85,13 +85,12 @@ def compare_engines(
     Raises:
         EngineError: If there is no such device, or the model can't be loaded there.
     """
-    require_device(device)
-    import torch
-
     if not model.computes_here:
         raise EngineError(f"{model.id} is not computed on this machine. Name local weights.")
     options = Options(device=device)
     wave, template = Wave(model, options), load_template(model.prompt)
+    import torch
+
     # Loaded once, and before the clock runs.
     local = wave._local
     reference = Reference(model, options, local)
@@ -134,27 +133,11 @@ def compare(slow: Sequence[Prediction], fast: Sequence[Prediction]) -> dict[str,
     """
     other = {(p.dialogue, p.turn): p for p in fast}
     pairs = [(p, other.get((p.dialogue, p.turn))) for p in slow]
-    same = [two is not None and one.answer == two.answer for one, two in pairs]
-    tags = [two is not None and (one.outcome, one.mask) == (two.outcome, two.mask)
-            for one, two in pairs]  # fmt: skip
-    first = next((p for p, equal in zip(slow, same, strict=True) if not equal), None)
+    answered = [(one, two) for one, two in pairs if two is not None]
+    differing = [one for one, two in pairs if two is None or one.answer != two.answer]
     return {
         "turns": len(slow),
-        "same_answers": sum(same),
-        "same_tags": sum(tags),
-        "first_difference": first and f"{first.dialogue}, turn {first.turn}",
+        "same_answers": len(slow) - len(differing),
+        "same_tags": sum((a.outcome, a.mask) == (b.outcome, b.mask) for a, b in answered),
+        "first_difference": next((f"{p.dialogue}, turn {p.turn}" for p in differing), None),
     }
-
-
-def require_device(device: str) -> None:
-    """Sees to it that a device is there.
-
-    Raises:
-        EngineError: If PyTorch is not installed or does not see it.
-    """
-    try:
-        import torch
-    except ImportError:
-        raise EngineError("PyTorch is not installed: there is nothing to test.") from None
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise EngineError("this machine has no GPU that PyTorch sees: there is nothing to test.")

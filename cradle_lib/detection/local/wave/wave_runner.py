@@ -20,7 +20,7 @@ import torch
 
 from cradle_lib.detection.engine import Emit, Questions
 from cradle_lib.detection.local.constrained import Grammar, GrammarState
-from cradle_lib.detection.local.loading import Local
+from cradle_lib.detection.local.local_engine import Local
 from cradle_lib.detection.local.sampling import Sampler, sampling_seed
 from cradle_lib.detection.local.wave.batch_layout import BatchLayout, Piece
 from cradle_lib.detection.local.wave.key_value_store import KeyValueStore
@@ -71,11 +71,10 @@ class Runner:
         self._model, self._local, self._waiting, self._emit = model, local, waiting, emit
         self._sequences: list[SequenceState] = []
         self._store = KeyValueStore(size)
-        self._ends = local.ends
         self._grammar: Grammar | None = None
         if local.decoding.mode == "constrained":
             bias = local.decoding.none_bias or 0.0
-            self._grammar = Grammar(local.tokenizer, self._ends, bias)
+            self._grammar = Grammar(local.tokenizer, local.ends, bias)
         self._processors = local.processors()
         self._prefix = shared_prefix(local, waiting[0].prompt)
         self._size = size
@@ -224,7 +223,7 @@ class Runner:
                 likeliest = int(logits.argmax())
             token = likeliest if sequence.sampler is None else sequence.sampler.draw(logits)
             sequence.answer.append(token)
-            ended = token in self._ends
+            ended = token in self._local.ends
             complete = ended or len(sequence.answer) == self._local.decoding.max_new_tokens
         answer = self._local.answer(
             sequence.answer,
