@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable
 from typing import Any, Final
 
+import pandas as pd
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.measure import Measurement
@@ -81,6 +82,16 @@ err: Final = Plain(stderr=True, **_SETTINGS)
 def print_json(content: object) -> None:
     """Prints a result for programs."""
     typer.echo(json.dumps(content, indent=2))
+
+
+def print_frame(frame: pd.DataFrame, title: str | None = None, caption: str | None = None) -> None:
+    """Prints a frame as a table: numbers stand at the right."""
+    table = Table(title=title, caption=caption)
+    for name, cells in frame.items():
+        table.add_column(str(name), justify="right" if cells.dtype.kind in "if" else "left")
+    for row in frame.itertuples(index=False):
+        table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
+    out.print(table)
 
 
 def percent(value: float, low: float = math.nan, high: float = math.nan) -> str:

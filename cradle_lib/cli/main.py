@@ -18,11 +18,9 @@ from cradle_lib.cli.commands import (
     doctor,
     exchange,
     fork,
-    inspect,
     models,
     prompts,
     runs,
-    show,
     train,
 )
 from cradle_lib.cli.console import err, out
@@ -50,13 +48,13 @@ app.add_typer(prompts.app, name="prompts")
 app.add_typer(models.app, name="models")
 app.add_typer(construct.app, name="construct")
 app.add_typer(annotate.app, name="annotate")
-app.add_typer(inspect.exports, name="export")
-app.add_typer(inspect.imports, name="import")
+app.add_typer(exchange.exports, name="export")
+app.add_typer(exchange.imports, name="import")
 app.command("estimate")(money.estimate)
 app.command("infer")(runs.infer)
 app.command("join")(runs.join)
 app.command("score")(runs.score)
-app.command("show")(show.show)
+app.command("show")(runs.show)
 app.command("compare")(compare.compare)
 app.command("bundle")(exchange.bundle)
 app.command("verify")(exchange.verify)
@@ -93,13 +91,12 @@ def main() -> None:
     """
     try:
         app()
+        return
     except CradleError as error:
-        _complain(str(error))
-        sys.exit(2)
+        message = str(error)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        _complain(f"{place}{error.strerror or error}")
-        sys.exit(2)
+        message = f"{place}{error.strerror or error}"
     except (KeyboardInterrupt, SystemExit) as end:
         # Typer makes an exit of an interrupt.
         if isinstance(end, SystemExit) and end.code != INTERRUPTED:
@@ -107,7 +104,5 @@ def main() -> None:
         command = shlex.join(["cradle", *sys.argv[1:]])
         err.print(f"interrupted; the same command resumes: {command}")
         sys.exit(INTERRUPTED)
-
-
-def _complain(message: str) -> None:
     err.print(Text.assemble(("error:", "red"), " ", message))
+    sys.exit(2)

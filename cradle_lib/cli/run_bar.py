@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from rich.progress import (
@@ -40,55 +38,52 @@ class _Speed(ProgressColumn):
         return Text(f"{shown} {task.fields['unit']}/s")
 
 
-class RunBar:
-    """How far a run has come, at which rate, for how long still, and for how much money."""
+class RunBar(Bar):
+    """How far a run has come, at which rate, for how long still, and for how much money.
 
-    def __init__(self, bar: Bar, title: str, unit: str, yes: bool) -> None:
-        self._bar, self._yes = bar, yes
-        self._task = bar.add_task(title, total=None, unit=unit, told="")
-        self.started = False
+    Args:
+        title: What runs.
+        unit: What is counted.
+        yes: Whether it is agreed beforehand that text is sent.
+    """
+
+    def __init__(self, title: str, unit: str, *, yes: bool) -> None:
+        super().__init__(
+            SpinnerColumn(),
+            TextColumn(
+                "{task.description}",
+                markup=False,
+                table_column=Column(max_width=24, no_wrap=True, overflow="ellipsis"),
+            ),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            _Speed(),
+            TextColumn("{task.fields[told]}"),
+            TimeRemainingColumn(),
+            console=err,
+            transient=True,
+            speed_estimate_period=_WINDOW,
+        )
+        self._yes, self.begun = yes, False
+        self._shown = self.add_task(title, total=None, unit=unit, told="")
 
     def show(self, progress: Progress, more: str = "") -> None:
         """Takes note of where the run stands, and of more that there is to say."""
-        if not self.started:
+        if not self.begun:
             # What earlier starts answered says nothing about the speed of this one.
-            self._bar.reset(self._task, total=progress.total, completed=progress.stored)
-        self.started = True
+            self.reset(self._shown, total=progress.total, completed=progress.stored)
+        self.begun = True
         told = [more] if more else []
         if progress.tokens_in:
             # Rounded down: not everything was reused until it was.
             told.append(f"{100 * progress.tokens_cached // progress.tokens_in} % reused")
         if progress.spent:
             told.append(dollars(progress.spent))
-        self._bar.update(self._task, completed=progress.done, told=", ".join(told))
+        self.update(self._shown, completed=progress.done, told=", ".join(told))
 
     def agree(self, question: str) -> bool:
         """Asks whether text may be sent, unless the user has agreed already."""
         self.stop()
         agreed = self._yes or ask(question)
-        self._bar.start()
+        self.start()
         return agreed
-
-    def stop(self) -> None:
-        """Takes the bar off the terminal."""
-        self._bar.stop()
-
-
-@contextmanager
-def run_bar(title: str, unit: str, *, yes: bool) -> Iterator[RunBar]:
-    """Shows a bar while a run goes on; ``yes`` agrees beforehand that text is sent."""
-    columns = (
-        SpinnerColumn(),
-        TextColumn(
-            "{task.description}",
-            markup=False,
-            table_column=Column(max_width=24, no_wrap=True, overflow="ellipsis"),
-        ),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        _Speed(),
-        TextColumn("{task.fields[told]}"),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=err, transient=True, speed_estimate_period=_WINDOW) as bar:
-        yield RunBar(bar, title, unit, yes)

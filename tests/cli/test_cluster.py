@@ -11,8 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from cradle_lib.cli.cluster import Wanted, wanted, words_of
-from cradle_lib.cli.shards import Tally
+from cradle_lib.cli.cluster import Tally, Wanted, wanted, words_of
 from cradle_lib.errors import ClusterError, CradleError
 
 from .in_process import invoke

@@ -21,7 +21,7 @@ from cradle_lib.annotation.study import Study, next_assignments, plan_study
 from cradle_lib.annotation.table import read_annotations, write_annotations
 from cradle_lib.annotation.tasks import write_tasks
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.console import err, out, print_json, right
+from cradle_lib.cli.console import err, out, print_frame, print_json
 from cradle_lib.corpus import load_corpus
 from cradle_lib.corpus.collect import check_ending, read_folder, save_table, write_release
 from cradle_lib.errors import AnnotationError
@@ -225,13 +225,10 @@ def adjudicate(
     if audit is not None:
         save_table(result.audit(), audit)
     if as_json:
-        counts = {str(outcome): int(count) for outcome, count in result.counts.items()}
-        print_json({"outcomes": counts, "gold": str(gold)})
+        print_json({"outcomes": result.counts, "gold": str(gold)})
         return
-    shown = Table("outcome", *right("dialogues"), title="What became of the dialogues")
-    for outcome, count in result.counts.items():
-        shown.add_row(str(outcome), f"{count:,}")
-    out.print(shown)
+    counts = pd.DataFrame(result.counts.items(), columns=["outcome", "dialogues"])
+    print_frame(counts, "What became of the dialogues")
     if audit is not None:
         out.print(f"Who voted for what: {paths.shown(audit)}")
     out.print(f"Gold: {paths.shown(gold)}")

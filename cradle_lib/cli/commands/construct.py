@@ -9,15 +9,12 @@ from typing import Annotated, get_args
 import pandas as pd
 import typer
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from cradle_lib import construction, paths
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.cluster import one_task, wanted
-from cradle_lib.cli.console import err, out, print_json
-from cradle_lib.cli.run_bar import run_bar
-from cradle_lib.cli.shards import Tally
+from cradle_lib.cli.cluster import Tally, one_task, wanted
+from cradle_lib.cli.console import err, out, print_frame, print_json
+from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.construction import Construction, Kind, Posts
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import Model, Options
@@ -69,7 +66,7 @@ def plan(
         content = {"plans": len(plans), "scenarios": json_rows(cells), "file": str(file)}
         print_json(content)
         return
-    _print(cells, f"{len(plans):,} plans")
+    print_frame(cells, f"{len(plans):,} plans")
     out.print(f"Plans: {paths.shown(file)}")
 
 
@@ -148,7 +145,7 @@ def write(
         # Nothing is asked from here: what failed there would be asked again without a GPU.
         made = construction.load_construction(folder, found, others)
     else:
-        with run_bar(writer, "dialogues", yes=yes) as bar:
+        with RunBar(writer, "dialogues", yes=yes) as bar:
             made = construction.construct(
                 found,
                 writer=model,
@@ -205,9 +202,9 @@ def check(
         content = {"corpus": loaded.name, "dialogues": len(loaded), "validators": json_rows(table)}
         print_json(content | {"findings": table.attrs["findings"]})
     else:
-        _print(table.drop(columns="share"), f"{loaded.name}: {len(loaded):,} dialogues")
+        print_frame(table.drop(columns="share"), f"{loaded.name}: {len(loaded):,} dialogues")
     if words and not as_json:
-        _print(pd.DataFrame(table.attrs["findings"]), "Findings")
+        print_frame(pd.DataFrame(table.attrs["findings"]), "Findings")
     if table.loc[table["severity"] == "reject", "found"].sum():
         raise typer.Exit(1)
 
@@ -218,15 +215,6 @@ def _posts(path: Path | None) -> Posts:
 
 def _kind(name: str) -> Kind:
     return opt.one_of(name, get_args(Kind), "kind")
-
-
-def _print(frame: pd.DataFrame, title: str) -> None:
-    table = Table(title=Text(title))
-    for name, cells in frame.items():
-        table.add_column(str(name), justify="right" if cells.dtype.kind in "if" else "left")
-    for row in frame.itertuples(index=False):
-        table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
-    out.print(table)
 
 
 def _show_estimate(
@@ -257,7 +245,7 @@ def _show_outcomes(made: Construction, folder: Path) -> None:
     if len(findings):
         columns = ["validator", "severity"]
         counts = findings.groupby(columns)["dialogue"].nunique().rename("dialogues")
-        _print(counts.sort_values(ascending=False).reset_index(), "Found in any attempt")
+        print_frame(counts.sort_values(ascending=False).reset_index(), "Found in any attempt")
     if made.counts["accepted"] < len(made.outcomes):
         out.print(f"Not accepted, with all attempts: {paths.shown(folder / 'rejected.jsonl')}")
     if made.counts["accepted"]:

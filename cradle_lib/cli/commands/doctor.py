@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import shlex
+from dataclasses import asdict
 from typing import Annotated
 
+import pandas as pd
 import typer
-from rich.table import Table
 
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.console import err, out
+from cradle_lib.cli.console import err, out, print_frame, print_json
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import find_model, load_registry, resolve
 from cradle_lib.detection.local.wave.self_test import SECONDS, compare_engines
@@ -47,16 +47,13 @@ def doctor(
         return
     gpus = seen_gpus()
     rows = [
-        (entry, *fit(entry.shape, gpus))
+        (entry.id, *fit(entry.shape, gpus))
         for entry in load_registry().sound
         if entry.shape is not None
     ]
     if as_json:
-        content = {
-            "gpus": [{"name": g.name, "memory": g.memory, "free": g.free} for g in gpus],
-            "models": [{"id": m.id, "fits": fits, "why": why} for m, fits, why in rows],
-        }
-        typer.echo(json.dumps(content, indent=2))
+        models = [{"id": name, "fits": fits, "why": why} for name, fits, why in rows]
+        print_json({"gpus": [asdict(gpu) for gpu in gpus], "models": models})
         return
     for number, gpu in enumerate(gpus):
         free, memory = gpu.free / GIGABYTE, gpu.memory / GIGABYTE
@@ -64,10 +61,8 @@ def doctor(
     if not gpus:
         out.print("No GPU that PyTorch sees. Models of a few hundred million parameters run here.")
     caption = "Computed from models.yml. No model of this table was run by this project."
-    table = Table("model", "fits", "what it needs", caption=caption)
-    for entry, fits, why in rows:
-        table.add_row(entry.id, "yes" if fits else "no", why)
-    out.print(table)
+    told = [(name, "yes" if fits else "no", why) for name, fits, why in rows]
+    print_frame(pd.DataFrame(told, columns=["model", "fits", "what it needs"]), caption=caption)
 
 
 def _test(engine: str, device: str, name: str, seconds: float, as_json: bool) -> None:
@@ -75,7 +70,7 @@ def _test(engine: str, device: str, name: str, seconds: float, as_json: bool) ->
         raise EngineError(f"there is no test of engine {engine!r}. Choose wave.")
     found = compare_engines(resolve(name), load_corpus("surrogate"), device, seconds=seconds)
     if as_json:
-        typer.echo(json.dumps(found.report, indent=2))
+        print_json(found.report)
     else:
         for field, value in found.report.items():
             shown = (
@@ -118,7 +113,7 @@ def serving(
     ask = ["cradle", "infer", "--model", entry.id, "--concurrency", "64"]
     ask += ["--decoding", constraint(server)] if constrained else []  # type: ignore[arg-type]
     if as_json:
-        typer.echo(json.dumps({"serve": words, "ask": ask}, indent=2))
+        print_json({"serve": words, "ask": ask})
         return
     typer.echo(shlex.join(words))
     if gpus is None and each is None:

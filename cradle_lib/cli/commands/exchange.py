@@ -1,8 +1,9 @@
-"""``cradle bundle``, ``verify`` and ``leaderboard``: results that others can check."""
+"""Results that others can check, ``cradle bundle``, ``verify`` and ``leaderboard``; and Inspect."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out, percent, print_json, right
 from cradle_lib.corpus import load_corpus
 from cradle_lib.exchange.bundle import bundle as write_bundle
+from cradle_lib.exchange.inspect_log import export_log, import_log
 from cradle_lib.exchange.leaderboard import leaderboard as rank
 from cradle_lib.exchange.verify import Verification, verify_folder
 from cradle_lib.exchange.verify import verify as derive
@@ -21,6 +23,10 @@ from cradle_lib.scoring.core.report import json_rows
 from cradle_lib.statistics.bootstrap import DRAWS
 
 _SHOWN = 20
+_FURTHER = ("turn_macro", "dialogue_micro", "confirm_micro")
+
+exports = typer.Typer(help="Write a run for another tool.", no_args_is_help=True)
+imports = typer.Typer(help="Read a run of another tool.", no_args_is_help=True)
 
 
 def bundle(
@@ -123,7 +129,44 @@ def leaderboard(
         raise typer.Exit(1)
 
 
-_FURTHER = ("turn_macro", "dialogue_micro", "confirm_micro")
+@exports.command("inspect")
+def to_log(
+    journal: Annotated[Path, typer.Argument(help="A run's journal.")],
+    corpus: opt.Corpus = "surrogate",
+    split: opt.Split = "test",
+    log: Annotated[
+        Path | None, typer.Option("--out", help="Log to write; default: MODEL.eval in logs/.")
+    ] = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Write a run as a log that `inspect view` opens, with one sample for each dialogue."""
+    target = log or Path("logs") / f"{journal.stem}.eval"
+    number = export_log(journal, load_corpus(corpus, split), target)
+    if as_json:
+        print_json({"dialogues": number, "log": str(target)})
+        return
+    out.print(f"{number:,} dialogues: {paths.shown(target)}. It holds their text.")
+    out.print(f"Open it with `inspect view --log-dir {target.parent}`.")
+
+
+@imports.command("inspect")
+def from_log(
+    log: Annotated[Path, typer.Argument(help="A log of cradle_lib/cradle_dialogue.")],
+    corpus: opt.Corpus = "surrogate",
+    split: opt.Split = "test",
+    journal: Annotated[
+        Path | None,
+        typer.Option("--out", help="Journal to write; default: runs/CORPUS/MODEL.jsonl."),
+    ] = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Turn a log of Inspect into a journal, which is scored as any other."""
+    target, number = import_log(log, load_corpus(corpus, split), journal)
+    if as_json:
+        print_json({"answers": number, "journal": str(target)})
+        return
+    out.print(f"{number:,} answers: {paths.shown(target)}")
+    out.print(f"Next: cradle score {paths.shown(target)}")
 
 
 def _show(found: Verification) -> None:
@@ -153,5 +196,5 @@ def _as_json(found: Verification) -> dict[str, object]:
         "sha256": found.checksum,
         "holds": found.holds,
         "questions_derived": found.turns,
-        "findings": [{"kind": one.kind, "about": one.about} for one in found.findings],
+        "findings": [asdict(finding) for finding in found.findings],
     }

@@ -1,4 +1,4 @@
-"""``cradle infer`` and ``cradle score``: ask a model, then score what it said."""
+"""``cradle infer``, ``join``, ``score`` and ``show``: ask a model, then see what it said."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from rich.table import Table
 
 from cradle_lib import detection, paths
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.cluster import wanted
+from cradle_lib.cli.cluster import infer_shards, wanted
 from cradle_lib.cli.console import err, out, percent, print_json, right
 from cradle_lib.cli.money import show_usage, usage_json
-from cradle_lib.cli.run_bar import run_bar
-from cradle_lib.cli.shards import infer_shards
+from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import (
     OUTCOMES,
     Options,
     Outcome,
+    Session,
     corpus_options,
     journal_path,
     load_predictions,
@@ -33,6 +33,8 @@ from cradle_lib.detection.journals.places import journal_files
 from cradle_lib.detection.journals.shards import join as join_shards
 from cradle_lib.detection.selection import choose_dialogues
 from cradle_lib.errors import ClusterError, CradleError, JournalError
+from cradle_lib.labels import format_mask
+from cradle_lib.prompts import load_template
 from cradle_lib.scoring.core.conventions import LEVELS
 from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.scoring.core.gaps import NEEDED, gap
@@ -98,7 +100,7 @@ def infer(
     journal = journal_path(entry, loaded, chosen_history, shard, folder)
     if folder.suffix == ".jsonl":
         journal = folder
-    with run_bar(entry.name, "turns", yes=yes) as bar:
+    with RunBar(entry.name, "turns", yes=yes) as bar:
         try:
             if place is not None and shards is not None:
                 chosen = choose_dialogues(loaded, limit, sample)
@@ -136,23 +138,22 @@ def infer(
                 )
         except CradleError:
             bar.stop()
-            if bar.started and journal.exists():
+            if bar.begun and journal.exists():
                 _show_outcomes(journal, err if as_json else out)
             raise
-    fine = _show_outcomes(journal, err if as_json else out)
+    counts = _show_outcomes(journal, err if as_json else out)
+    fine = not counts[Outcome.FAILED] and (counts[Outcome.OK] > 0 or not counts)
     if as_json:
-        counts = Counter(str(answer.outcome) for answer in read_journal(journal)[1])
-        outcomes = {str(outcome): counts[str(outcome)] for outcome in OUTCOMES}
+        outcomes = {outcome: counts[outcome] for outcome in OUTCOMES}
         used = usage_json(entry, journal) if entry.is_service else None
-        content = {"journal": str(journal), "turns": sum(counts.values()), "outcomes": outcomes}
+        content = {"journal": str(journal), "turns": counts.total(), "outcomes": outcomes}
         print_json(content | {"usage": used})
-        raise typer.Exit(0 if fine else 1)
-    if entry.is_service:
+    elif entry.is_service:
         show_usage(entry, journal, loaded, chosen_history)
-    if fine:
-        _show_next(journal, loaded, shard, whole=limit is None and sample is None)
-    else:
+    if not fine:
         raise typer.Exit(1)
+    if not as_json:
+        _show_next(journal, loaded, shard, whole=limit is None and sample is None)
 
 
 def join(
@@ -195,8 +196,8 @@ def _show_next(journal: Path, corpus: Corpus, shard: str | None, *, whole: bool)
     out.print(f"Next{when}: {shlex.join(words)}")
 
 
-def _show_outcomes(journal: Path, to: Console) -> bool:
-    """Prints what became of the questions in a journal; gives whether that is a success."""
+def _show_outcomes(journal: Path, to: Console) -> Counter[Outcome]:
+    """Prints what became of the questions in a journal, and counts it."""
     answers = read_journal(journal)[1]
     counts = Counter(prediction.outcome for prediction in answers)
     to.print(f"Journal: {paths.shown(journal)}")
@@ -213,7 +214,7 @@ def _show_outcomes(journal: Path, to: Console) -> bool:
             "No answer could be read. `answer` in the journal holds what the model wrote; "
             "a model that can't keep to the labels may need `mode: constrained`."
         )
-    return not counts[Outcome.FAILED] and (counts[Outcome.OK] > 0 or not answers)
+    return counts
 
 
 def score(
@@ -254,3 +255,43 @@ def score(
         out.print(f"{why}: its precision, recall and F1 say nothing.")
     for level in LEVELS:
         out.print(str(results[level].signature))
+
+
+def show(
+    journal: Annotated[Path, typer.Argument(help="A run's journal.")],
+    dialogue: Annotated[str, typer.Argument(help="Id of a dialogue, such as d0007.")],
+    turn: Annotated[int, typer.Argument(help="turn_id of a user turn, counted from 0.")],
+    corpus: opt.Corpus = "surrogate",
+    split: opt.Split = "test",
+) -> None:
+    """Print the prompt of one turn, word for word, and what the model answered."""
+    record, lines = read_journal(journal)
+    asked = {line.turn: line for line in lines if line.dialogue == dialogue}
+    place = paths.shown(journal)
+    if turn not in asked:
+        known = ", ".join(map(str, sorted(asked))) or "none of this dialogue"
+        raise JournalError(
+            f"{place}: no answer for dialogue {dialogue}, turn {turn}. Answered turns: {known}."
+        )
+    loaded = load_corpus(corpus, split)
+    found = next((one for one in loaded if one.id == dialogue), None)
+    if found is None:
+        raise JournalError(f"{loaded.name} has no dialogue {dialogue}. Name the run's --corpus.")
+    stored = [line for number, line in asked.items() if number < turn]
+    session = Session(found, load_template(record.prompt), record.history, stored)
+    prompt, answer = session.prompt, asked[turn]
+    if prompt is None or prompt.key != answer.key:
+        raise JournalError(
+            f"{place}: dialogue {dialogue}, turn {turn} was asked with other words. The corpus "
+            "or the prompt template has changed since, or the run was over another corpus."
+        )
+    gold = next(one.mask for one in found.user_turns if one.turn_id == turn)
+    # Line by line: only what is endless is cut.
+    for text in prompt.text.split("\n"):
+        out.print(text)
+    err.print(
+        f"--- {record.name} answered ({answer.outcome}, tagged {format_mask(answer.mask)}; gold "
+        f"{format_mask(gold)}):"
+    )
+    for text in answer.answer.split("\n"):
+        out.print(text)
