@@ -32,9 +32,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture
 def project(built: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    shutil.copytree(built.root, tmp_path / "copy")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "copy"))
-    return Project(tmp_path / "copy", PACKAGE)
+    shutil.copytree(built.root, tmp_path / "réplique")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "réplique"))
+    return Project(tmp_path / "réplique", PACKAGE)
 
 
 def bring(project: Project, models: dict[str, str] = MODELS) -> Update:
@@ -67,6 +67,14 @@ def test_a_changed_notebook_executes_its_own_page(project: Project) -> None:
 
     assert bring(project).executed == ("words",)
     assert text_of(project.sections / "words.ipynb") == "2\nmore\n"
+
+
+def test_a_page_names_no_folder_of_this_machine(project: Project) -> None:
+    where = "import os\nprint(os.path.abspath('words.ipynb'))"
+    write(project.notebooks / "words.ipynb", notebook([*WORDS, where]))
+    bring(project)
+
+    assert text_of(project.sections / "words.ipynb") == "2\nnotebooks/words.ipynb\n"
 
 
 def test_a_finding_opens_the_page_and_its_code_stays_where_it_is(project: Project) -> None:

@@ -143,7 +143,7 @@ def _run(job: Job, ran: Path) -> None:
 
 def _tidy(text: str, job: Job) -> str:
     """Drops what differs from run to run, folds the parameters, and stores the page's state."""
-    text = text.replace(json.dumps(f"{job.project.root}{os.sep}")[1:-1], "")
+    text = text.replace(json.dumps(f"{job.project.root}{os.sep}", ensure_ascii=False)[1:-1], "")
     content = json.loads(text)
     content["metadata"].pop("papermill", None)
     content["metadata"][METADATA] = {
