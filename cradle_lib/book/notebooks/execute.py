@@ -78,29 +78,27 @@ def execute(job: Job) -> Done:
     """
     import papermill
 
-    project, page = job.project, job.page
+    project, page, problem = job.project, job.page, None
     project.work.mkdir(parents=True, exist_ok=True)
     _traceback(job).unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix=f"{page.name}-", dir=project.work) as folder:
         ran = Path(folder) / "notebook.ipynb"
         try:
             _run(job, ran)
+            if page.provides and not artefacts(project, page.provides):
+                lacking = f"it should provide {' or '.join(page.provides)}, and did not"
+                problem = failure(job, "after the last cell", "BookError", lacking)
         except papermill.PapermillExecutionError as error:
             story = "\n".join(error.traceback) or str(error)
             problem = failure(job, _place(ran, error), error.ename, error.evalue, story)
-            return Done(problem, _said(ran))
         except Exception as error:  # A kernel that dies raises whatever its transport raises.
             problem = failure(job, "outside any cell", type(error).__name__, str(error))
-            return Done(problem, _said(ran))
-        said = _said(ran)
-        if page.provides and not artefacts(project, page.provides):
-            lacking = f"it should provide {' or '.join(page.provides)}, and did not"
-            return Done(failure(job, "after the last cell", "BookError", lacking), said)
-        finished = Path(folder) / "page.ipynb"
-        finished.write_text(_tidy(ran.read_text(encoding="utf-8"), job), encoding="utf-8")
-        project.sections.mkdir(parents=True, exist_ok=True)
-        os.replace(finished, project.sections / f"{page.name}.ipynb")
-    return Done(None, said)
+        if problem is None:
+            finished = Path(folder) / "page.ipynb"
+            finished.write_text(_tidy(ran.read_text(encoding="utf-8"), job), encoding="utf-8")
+            project.sections.mkdir(parents=True, exist_ok=True)
+            os.replace(finished, project.sections / f"{page.name}.ipynb")
+        return Done(problem, _said(ran))
 
 
 def _run(job: Job, ran: Path) -> None:
@@ -221,12 +219,10 @@ def _tags(cell: Mapping[str, Any]) -> list[str]:
 
 def _place(ran: Path, error: Any) -> str:
     """The number of the failing cell in the source, and its first line that failed."""
-    added = (_INJECTED, "papermill-error-cell-tag")
-    number = 0
-    for cell in json.loads(ran.read_text(encoding="utf-8"))["cells"]:
-        number += not set(added).intersection(_tags(cell))
-        if any(output["output_type"] == "error" for output in cell.get("outputs", ())):
-            break
+    cells = json.loads(ran.read_text(encoding="utf-8"))["cells"]
+    # Papermill has put a cell at the top, and one before that which failed.
+    added = {_INJECTED, "papermill-error-cell-tag"}
+    number = sum(added.isdisjoint(_tags(cell)) for cell in cells[: error.cell_index + 3])
     text = _ANSI.sub("", "\n".join(error.traceback))
     marked = re.findall(r"^-+> *\d+ (.*)$", text, flags=re.MULTILINE)
     line = (marked[:1] or [error.source.strip().split("\n")[0]])[0]

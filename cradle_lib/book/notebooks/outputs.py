@@ -49,7 +49,7 @@ def claim(project: Project, corpus: BookCorpus, out: Path) -> bool:
     files = {file: digest((project.root / file).read_bytes()) for file in corpus.files("test")}
     wanted = json.dumps({"corpus": corpus.choice, "files": files}, indent=1)
     mark = build / _MARK
-    before = mark.read_text(encoding="utf-8") if mark.is_file() else ""
+    before = _text(mark)
     if before == wanted:
         return False
     # First of all: if this is interrupted, the folder belongs to nobody.
@@ -58,9 +58,9 @@ def claim(project: Project, corpus: BookCorpus, out: Path) -> bool:
     executed = _executed(project, corpus, files)
     found = any(path.is_file() or any(path.iterdir()) for path in (*built, *executed))
     shelves = project.root / _ASIDE
-    _forget(shelves, corpus.choice, wanted)
-    if before and _choice(before) != corpus.choice:
-        shelf = shelves / digest(before.encode())
+    choice = json.loads(before)["corpus"] if before else corpus.choice
+    if choice != corpus.choice:
+        shelf = shelves / digest(choice.encode())
         _remove(shelf)
         for part, paths in (("build", built), ("sections", executed)):
             (shelf / part).mkdir(parents=True)
@@ -71,32 +71,22 @@ def claim(project: Project, corpus: BookCorpus, out: Path) -> bool:
         _remove(path)
     _remove(project.work)
     out.mkdir(parents=True, exist_ok=True)
-    shelf = shelves / digest(wanted.encode())
-    for part, place in (("build", build), ("sections", project.sections)):
-        for path in (shelf / part).glob("*") if (shelf / _MARK).is_file() else ():
-            _remove(place / path.name)
+    shelf = shelves / digest(corpus.choice.encode())
+    # Not what was made of other contents of the corpus, nor what was not put aside whole.
+    if _text(shelf / _MARK) == wanted:
+        for part, place in (("build", build), ("sections", project.sections)):
             place.mkdir(parents=True, exist_ok=True)
-            path.rename(place / path.name)
+            for path in (shelf / part).iterdir():
+                _remove(place / path.name)
+                path.rename(place / path.name)
     _remove(shelf)
     with replacing(mark) as part_file:
         part_file.write_text(wanted, encoding="utf-8")
     return found
 
 
-def _forget(shelves: Path, choice: str, wanted: str) -> None:
-    """Removes what was made of other contents of a corpus, and what was not put aside whole."""
-    for shelf in shelves.glob("*"):
-        mark = shelf / _MARK
-        text = mark.read_text(encoding="utf-8") if mark.is_file() else ""
-        if not text or (text != wanted and _choice(text) == choice):
-            _remove(shelf)
-
-
-def _choice(mark: str) -> str:
-    try:
-        return str(json.loads(mark)["corpus"])
-    except (ValueError, KeyError, TypeError):
-        return ""
+def _text(mark: Path) -> str:
+    return mark.read_text(encoding="utf-8") if mark.is_file() else ""
 
 
 def _remove(path: Path) -> None:
