@@ -39,12 +39,7 @@ _OURS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What was asked of a cluster.
-
-    Attributes:
-        kind: ``slurm`` or ``local``.
-        options: Those of ``sbatch``.
-    """
+    """What was asked of a cluster, ``slurm`` or ``local``, with the options of ``sbatch``."""
 
     kind: str
     options: Mapping[str, str]
@@ -118,12 +113,7 @@ def wanted(
 
 
 def words_of(context: typer.Context, **changed: Any) -> tuple[str, ...]:
-    """Gives the command that was typed, as a task gets it.
-
-    Args:
-        context: The command's.
-        **changed: Values by the names of its parameters, in place of those that were typed.
-    """
+    """Gives the command that was typed, with some parameters changed, as a task gets it."""
     words = context.command_path.split()[1:]
     values = {**context.params, **changed}
     for parameter in context.command.params:
@@ -148,15 +138,8 @@ def one_task(
 ) -> None:
     """Runs a command elsewhere as one task after the other, each until it has ended well.
 
-    Args:
-        context: The command's.
-        place: Where.
-        folder: What the command makes; notes and logs go beside it.
-        further: Says how far it has come: a count that grows.
-        launchers: For each task the words that start it; see :class:`.Task`.
-
-    Raises:
-        ClusterError: If one fails; with its reason.
+    Notes and logs go beside the ``folder`` that the command makes. ``further`` gives a count that
+    grows as it comes further; ``launchers`` for each task the words that start it (:class:`.Task`).
     """
     own = folder.absolute().parent / f".{folder.name}.cluster"
     words = words_of(context, yes=context.params.get("yes"))

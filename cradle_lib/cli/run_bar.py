@@ -41,10 +41,7 @@ class _Speed(ProgressColumn):
 class RunBar(Bar):
     """How far a run has come, at which rate, for how long still, and for how much money.
 
-    Args:
-        title: What runs.
-        unit: What is counted.
-        yes: Whether it is agreed beforehand that text is sent.
+    With ``yes`` it is agreed beforehand that text is sent.
     """
 
     def __init__(self, title: str, unit: str, *, yes: bool) -> None:
