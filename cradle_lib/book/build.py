@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import multiprocessing
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
-from typing import Final
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from pydantic import RootModel
 
 from cradle_lib.book.cache_key import Ingredients, stored_state
 from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.notebooks.execute import Done, Job, execute, failure, watch_parent
 from cradle_lib.book.plan import Page, Project, default_models, load_plan
-from cradle_lib.book.toc import check_toc
+from cradle_lib.book.yaml_file import read_yaml
 from cradle_lib.errors import BookError, compose
 
 _WORKERS: Final = 2
@@ -29,13 +32,7 @@ _PAGES_TO_FORK: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What was done.
-
-    Attributes:
-        executed: Pages that were executed, in the order in which they finished.
-        fresh: Pages that were up to date.
-        removed: Outputs that no page makes any more.
-    """
+    """What was done: pages executed, as they finished, and fresh ones; outputs of no page."""
 
     executed: tuple[str, ...]
     fresh: tuple[str, ...]
@@ -51,15 +48,9 @@ def update(
 ) -> Update:
     """Executes every page that is out of date, and removes those that are no longer made.
 
-    Args:
-        project: Where the book lies.
-        models: Models that have a page, with their entries; by default the registry's.
-        corpus: The book's corpus; by default the one that the environment names.
-        report: Receives a line for each page that is executed or removed, and what notebooks
-            wrote to standard error.
-
-    Returns:
-        What was done.
+    ``models`` that have a page, with their entries, are the registry's, and the ``corpus`` is the
+    one that the environment names, unless others are given. ``report`` receives a line for each
+    page that is executed or removed, and what notebooks wrote to standard error.
 
     Raises:
         BookError: If the plan and the book do not fit, or, after all other notebooks have run,
@@ -178,3 +169,39 @@ def _remove_orphans(project: Project, pages: Sequence[Page]) -> tuple[str, ...]:
     for file in orphans:
         file.unlink()
     return tuple(project.shown(file) for file in orphans)
+
+
+def check_toc(project: Project, pages: Sequence[Page]) -> None:
+    """Holds the table of contents and the plan together.
+
+    Raises:
+        BookError: If a page is planned and not listed, or listed under ``sections/`` and not
+            planned. A ``glob:`` entry lists every page that it matches.
+    """
+    items = [*_items(read_yaml(project.toc, RootModel[Any], "no table of contents").root)]
+    planned = {f"sections/{page.name}" for page in pages}
+    files = {str(value) for key, value in items if key in ("file", "root")}
+    globs = {str(value) for key, value in items if key == "glob"}
+    listed = {name.removesuffix(".ipynb") for name in files if name.startswith("sections/")}
+    covered = {name for name in planned for glob in globs if PurePosixPath(name).match(glob)}
+    missing, extra = sorted(planned - listed - covered), sorted(listed - planned)
+    if missing:
+        lines = ", ".join(f"`- file: {name}`" for name in missing)
+        raise BookError(
+            compose("a planned page is not listed", path=project.toc, hint=f"Add {lines}.")
+        )
+    if extra:
+        where = project.shown(project.plan)
+        raise BookError(
+            compose(f"{', '.join(extra)}: no entry of {where} makes this page", path=project.toc)
+        )
+
+
+def _items(node: Any) -> Iterator[tuple[Any, Any]]:
+    """Every key with its value, however deep it lies."""
+    if isinstance(node, dict):
+        yield from node.items()
+        node = list(node.values())
+    if isinstance(node, list):
+        for child in node:
+            yield from _items(child)

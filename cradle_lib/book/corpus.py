@@ -20,26 +20,15 @@ _FOLDERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class BookCorpus:
-    """A corpus by name, or a file.
-
-    Attributes:
-        choice: ``surrogate``, ``hub``, or the absolute path of a file.
-    """
+    """A corpus by choice: ``surrogate``, ``hub``, or the absolute path of a file."""
 
     choice: str = "surrogate"
 
     @classmethod
     def chosen(cls, root: Path) -> BookCorpus:
-        """Reads the choice from the environment variable ``CRADLE_CORPUS``.
+        """Reads ``CRADLE_CORPUS``, where a path begins at ``root``; else it is the surrogate.
 
-        Args:
-            root: Top of the repository, from which a path is understood.
-
-        Returns:
-            The corpus; the surrogate if nothing is set.
-
-        Raises:
-            BookError: If there is no such file, or the release has not been fetched.
+        A file that is not there, or a release that has not been fetched, is an error.
         """
         choice = os.environ.get(VARIABLE) or "surrogate"
         if choice not in _FOLDERS:

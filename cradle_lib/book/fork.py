@@ -26,16 +26,8 @@ def fork(
 ) -> Path:
     """Makes a page of the book from a copy of one of its notebooks.
 
-    The copy belongs to whoever asked for it: nothing writes to it again.
-
-    Args:
-        project: Where the book lies.
-        name: Name of the notebook and the page: small letters, digits and hyphens.
-        source: Name of the notebook that is copied, such as ``inference``.
-        parameters: Values of its parameters.
-
-    Returns:
-        The copy.
+    The copy, whose path is given, belongs to whoever asked for it: nothing writes to it again.
+    ``source`` names the notebook that is copied, such as ``inference``.
 
     Raises:
         BookError: If the name can't be one or is taken, there is no such notebook, or it has no
@@ -75,7 +67,9 @@ def _entry(source: Entry, name: str, chosen: Mapping[str, Any]) -> dict[str, Any
         raise BookError(
             f"{source.notebook} is about one model. Name it: --parameter model=hf:./folder"
         )
-    entry = source.model_dump(exclude_defaults=True, exclude={"for_each", "title", "inputs_of"})
+    entry = source.model_dump(
+        mode="json", exclude_defaults=True, exclude={"for_each", "title", "inputs_of"}
+    )
     entry |= {"page": name, "notebook": f"{name}.ipynb", "parameters": parameters}
     if source.provides:
         run = resolve(parameters["model"]).id if "model" in parameters else None
@@ -85,7 +79,7 @@ def _entry(source: Entry, name: str, chosen: Mapping[str, Any]) -> dict[str, Any
             f"{journal}.shard-*.jsonl",
             f"data/{journal}.jsonl",
         ]
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in entry.items()}
+    return entry
 
 
 def _with_entry(plan: Path, entry: Mapping[str, Any]) -> str:

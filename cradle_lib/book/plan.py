@@ -164,15 +164,8 @@ def default_models(project: Project, corpus: BookCorpus) -> tuple[dict[str, str]
 
     A baseline is run by its page, if the corpus has what it learns from. Any other model needs
     hardware, time or money that building a book must not spend: it has a page once there is a
-    journal.
-
-    Args:
-        project: Where the registry and the journals lie.
-        corpus: The book's corpus.
-
-    Returns:
-        Id to canonical JSON of the entry, for the default models that have a page, in order;
-        and the ids of the others.
+    journal. Gives id to canonical JSON of the entry, for the default models that have a page, in
+    order; and the ids of the others.
     """
     from cradle_lib.detection.engine import find_engine
     from cradle_lib.detection.journals.places import stored_as
@@ -195,15 +188,9 @@ def default_models(project: Project, corpus: BookCorpus) -> tuple[dict[str, str]
 def load_plan(
     project: Project, models: Mapping[str, str], corpus: BookCorpus | None = None
 ) -> tuple[Page, ...]:
-    """Reads, expands and checks the plan.
+    """Reads, expands and checks the plan; gives the pages, each after those that it reads from.
 
-    Args:
-        project: Where the plan and the notebooks lie.
-        models: Ids of the models that ``for_each: models`` stands for, with their entries.
-        corpus: The book's corpus; the surrogate if none is given.
-
-    Returns:
-        The pages, each after those that it reads from.
+    ``models`` are the ids that ``for_each: models`` stands for, with their entries.
 
     Raises:
         BookError: If the plan is malformed, a name is used twice, a page reads from one that
@@ -211,109 +198,94 @@ def load_plan(
     """
     corpus = corpus or BookCorpus()
     entries = read_plan(project.plan)
-    names = {entry.page: _names(entry, models) for entry in entries}
-    if len(names) < len(entries):
+    made = {entry.page: _made(entry, models) for entry in entries}
+    if len(made) < len(entries):
         raise BookError(compose("two entries have the same page", path=project.plan))
     pages: dict[str, Page] = {}
     for entry in entries:
-        for unknown in set(entry.after) - set(names):
+        for unknown in set(entry.after) - set(made):
             problem = f"page {entry.page!r} comes after {unknown!r}, which is no entry"
-            raise BookError(
-                compose(problem, path=project.plan, hint=f"Entries: {', '.join(names)}.")
-            )
+            hint = f"Entries: {', '.join(made)}."
+            raise BookError(compose(problem, path=project.plan, hint=hint))
         before = [*entry.after, *(e.page for e in entries if entry.runs and e.provides)]
-        after = tuple(dict.fromkeys(name for item in before for name in names[item]))
+        after = tuple(dict.fromkeys(name for item in before for name, _ in made[item]))
         notebook = Notebook.read(project.notebooks / entry.notebook)
-        for name, model in zip(names[entry.page], _models(entry, models), strict=True):
+        for name, model in made[entry.page]:
             if name in pages:
                 raise BookError(compose(f"page {name!r} is made twice", path=project.plan))
-            pages[name] = _page(entry, name, notebook, after, _Slots(corpus, model, models))
+            own = None if model is None else (model, models[model])
+            pages[name] = _page(entry, name, notebook, after, corpus, own)
     try:
         order = TopologicalSorter({name: page.after for name, page in pages.items()}).static_order()
         return tuple(pages[name] for name in order)
     except CycleError as error:
-        circle = " -> ".join(error.args[1])
-        raise BookError(
-            compose(f"pages wait for each other: {circle}", path=project.plan)
-        ) from None
+        problem = f"pages wait for each other: {' -> '.join(error.args[1])}"
+        raise BookError(compose(problem, path=project.plan)) from None
 
 
 def read_plan(path: Path) -> tuple[Entry, ...]:
-    """Reads the entries of a plan, as they are written.
-
-    Raises:
-        BookError: If there is no plan, it is not YAML, or an entry has a fault.
-    """
+    """Reads the entries of a plan, as they are written."""
     return read_yaml(path, _Plan, "no plan of the pages").pages
 
 
-def _models(entry: Entry, models: Mapping[str, str]) -> tuple[str | None, ...]:
-    return tuple(models) if entry.for_each else (None,)
-
-
-def _names(entry: Entry, models: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(entry.page.replace("{model}", m or "{model}") for m in _models(entry, models))
-
-
-@dataclass(frozen=True, slots=True)
-class _Slots:
-    """What the slots of one page stand for."""
-
-    corpus: BookCorpus
-    model: str | None
-    models: Mapping[str, str]
-
-    def fill(self, value: Any) -> Any:
-        """Fills the slots of every string, however deep it lies."""
-        if isinstance(value, str):
-            return self._filled(value, str)
-        if isinstance(value, dict):
-            return {key: self.fill(item) for key, item in value.items()}
-        return [self.fill(item) for item in value] if isinstance(value, list) else value
-
-    def patterns(self, patterns: Sequence[str]) -> tuple[str, ...]:
-        found: list[str] = []
-        for pattern in patterns:
-            if pattern.startswith(_SPLIT):
-                found.extend(self.corpus.files(pattern.removeprefix(_SPLIT)))
-            else:
-                # A name with brackets stands for itself alone.
-                found.append(self._filled(pattern, glob.escape))
-        return tuple(dict.fromkeys(found))
-
-    def _filled(self, line: str, write: Callable[[str], str]) -> str:
-        contents = self._contents()
-        # All at once: what stands in one slot is no slot of its own.
-        return _SLOT.sub(
-            lambda slot: write(contents[slot[0]]) if slot[0] in contents else slot[0], line
-        )
-
-    def _contents(self) -> dict[str, str]:
-        contents = {
-            "{corpus}": self.corpus.choice,
-            "{corpus_name}": self.corpus.name,
-            "{training}": self.corpus.training,
-        }
-        if self.model is not None:
-            contents["{model}"] = self.model
-            contents["{name}"] = json.loads(self.models[self.model])["name"]
-        return contents
+def _made(entry: Entry, models: Mapping[str, str]) -> list[tuple[str, str | None]]:
+    """The pages of an entry, each with its model if it is about one."""
+    if entry.for_each:
+        return [(entry.page.replace("{model}", model), model) for model in models]
+    return [(entry.page, None)]
 
 
 def _page(
-    entry: Entry, name: str, notebook: Notebook, after: tuple[str, ...], slots: _Slots
+    entry: Entry,
+    name: str,
+    notebook: Notebook,
+    after: tuple[str, ...],
+    corpus: BookCorpus,
+    model: tuple[str, str] | None,
 ) -> Page:
-    parameters = slots.fill(entry.parameters)
+    """Fills the slots of an entry; a model is its id and its entry in the registry."""
+    slots = {
+        "{corpus}": corpus.choice,
+        "{corpus_name}": corpus.name,
+        "{training}": corpus.training,
+    }
+    own: tuple[str, ...] = ()
+    if model is not None:
+        slots |= {"{model}": model[0], "{name}": json.loads(model[1])["name"]}
+        own = entry.inputs_of.get(model[0], ())
+
+    def patterns(written: Sequence[str]) -> tuple[str, ...]:
+        found: list[str] = []
+        for pattern in written:
+            if pattern.startswith(_SPLIT):
+                found.extend(corpus.files(pattern.removeprefix(_SPLIT)))
+            else:
+                # A name with brackets stands for itself alone.
+                found.append(_filled(pattern, slots, glob.escape))
+        return tuple(dict.fromkeys(found))
+
+    parameters = _filled(entry.parameters, slots)
     notebook.check_parameters(parameters)
-    own = entry.inputs_of.get(slots.model, ()) if slots.model is not None else ()
     return Page(
         name=name,
         notebook=notebook,
-        title=slots.fill(entry.title),
+        title=_filled(entry.title, slots),
         parameters=parameters,
-        inputs=slots.patterns((*entry.inputs, *own)),
-        provides=slots.patterns(entry.provides),
+        inputs=patterns((*entry.inputs, *own)),
+        provides=patterns(entry.provides),
         after=after,
-        runs=slots.patterns(_RUNS if entry.runs else ()),
-        model=slots.models[slots.model] if slots.model is not None else None,
+        runs=patterns(_RUNS if entry.runs else ()),
+        model=model and model[1],
     )
+
+
+def _filled(value: Any, slots: Mapping[str, str], write: Callable[[str], str] = str) -> Any:
+    """Fills the slots of every string, however deep it lies."""
+    if isinstance(value, dict):
+        return {key: _filled(item, slots, write) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, slots, write) for item in value]
+    if not isinstance(value, str):
+        return value
+    # All at once: what stands in one slot is no slot of its own.
+    return _SLOT.sub(lambda slot: write(slots[slot[0]]) if slot[0] in slots else slot[0], value)

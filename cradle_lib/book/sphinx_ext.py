@@ -29,10 +29,9 @@ from cradle_lib.book.notebooks.outputs import (
     remove_orphans,
 )
 from cradle_lib.book.plan import Project
-from cradle_lib.book.site.beside import put_beside
 from cradle_lib.book.site.help_lines import HelpLines, Way, load_help_lines
 from cradle_lib.book.site.search import add_terms, keep_terms
-from cradle_lib.book.site.weight import lighten
+from cradle_lib.book.site.weight import lighten, put_beside
 from cradle_lib.errors import BookError, CradleError
 from cradle_lib.record import library_version
 

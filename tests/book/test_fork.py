@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from cradle_lib import paths
+from cradle_lib.book.build import check_toc
 from cradle_lib.book.fork import fork
 from cradle_lib.book.plan import Project, load_plan
-from cradle_lib.book.toc import check_toc
 from cradle_lib.errors import BookError
 
 from ..detection.local.tiny_models import make_weights

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from cradle_lib.book.build import check_toc
 from cradle_lib.book.cache_key import Ingredients
 from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.notebooks.notebook import Notebook
 from cradle_lib.book.plan import Project, default_models, load_plan
-from cradle_lib.book.toc import check_toc
 from cradle_lib.errors import BookError
 
 from .mini_book import MODELS, PLAN, TOC, make, notebook, write

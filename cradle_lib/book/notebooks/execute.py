@@ -34,9 +34,8 @@ _TAGS_THAT_DECIDE: Final = {"hide-cell", "remove-cell", "hide-input", "remove-in
 class Job:
     """One execution: everything that a worker needs to know.
 
-    Attributes:
-        ingredients: What the page rests on, which is stored in the output.
-        forked: Whether its kernel is forked from a process that has imported everything.
+    What the page rests on, ``ingredients``, is stored in the output. A kernel that is ``forked``
+    comes from a process that has imported everything.
     """
 
     project: Project
@@ -47,12 +46,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What became of an execution.
-
-    Attributes:
-        failure: Why the page could not be made; ``None`` if it was.
-        said: What was written to standard error while it ran, line by line.
-    """
+    """Why a page could not be made, if so, and the lines that it wrote to standard error."""
 
     failure: str | None
     said: tuple[str, ...] = ()

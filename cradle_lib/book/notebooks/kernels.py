@@ -46,12 +46,9 @@ _PRELOADED: Final = (
 
 
 def kernel_spec(*, forked: bool, reads_runs: bool = False) -> KernelSpec:
-    """Says how a kernel of this Python is started.
+    """Says how a kernel of this Python is started: by a fork, if wanted, on a system that can.
 
-    Args:
-        forked: Whether by a fork, on a system that can.
-        reads_runs: Whether its notebook reads all runs over the book's corpus: then what it is
-            forked from has read them.
+    If its notebook reads all runs over the book's corpus, what it is forked from has read them.
     """
     metadata = {}
     if forked and CAN_FORK:
@@ -69,11 +66,7 @@ def kernel_spec(*, forked: bool, reads_runs: bool = False) -> KernelSpec:
 
 
 class Kernel:
-    """A forked kernel, with what Jupyter asks of a process.
-
-    Args:
-        pid: Its process.
-    """
+    """A forked kernel, with what Jupyter asks of a process."""
 
     stdin = stdout = stderr = None
 
@@ -88,9 +81,8 @@ class Kernel:
             return 0
         return None
 
-    def wait(self) -> int | None:
-        """Gives the same as :meth:`poll`; it is called when the kernel has ended."""
-        return self.poll()
+    # It is called when the kernel has ended.
+    wait = poll
 
     def send_signal(self, number: int) -> None:
         """Sends a signal, if it still runs."""

@@ -35,12 +35,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Notebook:
-    """A notebook source.
-
-    Attributes:
-        path: Where it lies.
-        cells: Its cells, in order.
-    """
+    """A notebook source: where it lies, and its cells in order."""
 
     path: Path
     cells: tuple[Cell, ...]

@@ -33,15 +33,8 @@ def claim(project: Project, corpus: BookCorpus, out: Path) -> bool:
 
     Which corpus they belong to stands in a file of the build folder. Executed notebooks that do
     not depend on the corpus stay. What was made of another content of the same file is removed, as
-    is what nobody knows the corpus of.
-
-    Args:
-        project: Where the book lies.
-        corpus: The corpus of the book to be built, whose files exist.
-        out: Where the pages go. Outside of a folder ``_build`` nothing happens.
-
-    Returns:
-        Whether there were outputs of another corpus.
+    is what nobody knows the corpus of. Gives whether there was any of this. The files of the corpus
+    must exist; if the pages go to a place outside of a folder ``_build``, nothing happens.
     """
     build = next((folder for folder in out.parents if folder.name == _FOLDER), None)
     if build is None:
@@ -108,15 +101,10 @@ def _executed(project: Project, corpus: BookCorpus, files: dict[str, str]) -> li
 
 
 def remove_orphans(out: Path, pages: Collection[str], kept: Collection[str]) -> list[str]:
-    """Removes what earlier builds wrote and the book no longer has.
+    """Removes what earlier builds wrote and the book no longer has; gives the paths in ``out``.
 
-    Args:
-        out: Where the pages are.
-        pages: The pages of the book: paths without suffix.
-        kept: The pictures and files for download that they use: paths within their folders.
-
-    Returns:
-        What was removed: paths in ``out``.
+    ``pages`` are paths without suffix; the pictures and files for download that are ``kept``, paths
+    within their folders.
     """
     removed = []
     for source in _files(out / "_sources"):

@@ -26,16 +26,10 @@ class Way(_Part):
 
 
 class Line(_Part):
-    """One line.
+    """One line: who answers, what about, where.
 
-    Attributes:
-        name: Who answers.
-        about: What about.
-        country: Where.
-        call: Number to call, if there is one.
-        text: Number to send a message to, if there is one.
-        message: What to write there, if it must be something.
-        url: Its own site.
+    There is a number to ``call`` or one to ``text``, perhaps with a ``message`` that must be
+    written there.
     """
 
     name: str
@@ -78,14 +72,9 @@ class Elsewhere(_Part):
 
 
 class HelpLines(_Part):
-    """All help lines.
+    """All help lines, the most general first; when and how every line was last checked.
 
-    Attributes:
-        verified_on: When every line was last checked.
-        how_verified: Against what, in a few words.
-        emergency: What to do in immediate danger.
-        elsewhere: A directory of lines in other countries.
-        lines: The lines, the most general first.
+    ``emergency`` says what to do in immediate danger.
     """
 
     verified_on: date

@@ -24,18 +24,10 @@ _log = logging.getLogger(__name__)
 
 
 def to_mathml(latex: str, *, display: bool = False) -> str:
-    r"""Writes a formula as MathML.
+    r"""Writes a formula, without dollars around it, as a ``math`` element.
 
-    Args:
-        latex: The formula, without dollars around it. Lines that end with ``\\`` are aligned at
-            their ``&``.
-        display: Whether it stands on lines of its own.
-
-    Returns:
-        A ``math`` element; text in the formula is escaped.
-
-    Raises:
-        BookError: If a command is unknown, or the formula is not complete.
+    Lines that end with ``\\`` are aligned at their ``&``; text in it is escaped. An unknown command
+    or a formula that is not complete is an error.
     """
     if r"\\" in latex and r"\begin" not in latex:
         latex = rf"\begin{{aligned}}{latex}\end{{aligned}}"

@@ -34,12 +34,7 @@ _WORD: Final = re.compile(r"[^\W\d_][\w-]{2,}")
 
 
 class Terms(BaseModel):
-    """``book/search.yml``.
-
-    Attributes:
-        labels: The page to which the names of labels lead.
-        pages: Page to terms that lead to it before any other.
-    """
+    """``book/search.yml``: the page to which labels lead, and terms that lead to other pages."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -48,17 +43,9 @@ class Terms(BaseModel):
 
 
 def terms_of(book: Path) -> Iterator[tuple[str, str, bool]]:
-    """Lists the terms that lead to pages.
+    """Yields a page, a term that leads to it, and whether the page comes first.
 
-    Args:
-        book: The book's folder.
-
-    Yields:
-        A page, a term, and whether the page comes first: of several pages that show a table of
-        the paper, the first one named.
-
-    Raises:
-        BookError: If the file of terms is malformed.
+    Of several pages that show a table of the paper, that is the first one named.
     """
     if not (book / "search.yml").is_file():
         return

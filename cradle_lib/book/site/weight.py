@@ -1,11 +1,19 @@
-"""What a page need not carry: icons that no page shows, styles that nothing can meet, and chatter.
+"""What a page need not carry, so that it opens at once.
 
 The theme brings a script with two thousand icons and styles for everything that its framework
 knows. Of both, a built site keeps what its pages name, and its scripts no longer log what they do.
+
+An executed notebook holds its figures and the files that it offers, as text, so that it can be
+moved and saved as one file. On a page of the site, large ones are links: a figure is loaded when it
+comes into view, and only in the theme that is shown; a file when a reader asks for it.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import html
+import os
 import re
 import shutil
 from collections.abc import Collection, Iterator
@@ -14,6 +22,7 @@ from typing import Final
 from urllib.parse import quote
 
 from cradle_lib.errors import BookError, compose
+from cradle_lib.files import replacing
 
 _WORD: Final = re.compile(r"[A-Za-z_][\w-]*")
 _FILE_IN_PAGE: Final = re.compile(r"base64,[A-Za-z0-9+/=]*")
@@ -40,17 +49,21 @@ _LOOK: Final = """\
 }
 .fa-lg { font-size: 1.25em; vertical-align: -0.075em; }
 """
+#: Folder of the site in which the files lie, each in a folder named by its content.
+FOLDER: Final = "_files"
+#: Characters of base64 that a page may hold in one piece.
+LARGEST: Final = 16_000
+_HELD: Final = rf'data:[\w.+-]+/([\w.+-]+);base64,([A-Za-z0-9+/=]{{{LARGEST},}})"'
+_OFFERED: Final = re.compile(rf'(<a download="([^"]+)"[^<>]* href=")(?:{_HELD})')
+_SHOWN: Final = re.compile(rf'(<img [^<>]*?)src="(?:{_HELD})')
+_NAMED: Final = re.compile(rf'="(?:\.\./)*{FOLDER}/([0-9a-f]+)/')
 
 
 def lighten(out: Path, own: Collection[str]) -> None:
     """Leaves the styles and icons of a built site that its pages can use.
 
-    Args:
-        out: Where the pages are.
-        own: Names of the book's own styles and scripts, which stay as they are.
-
-    Raises:
-        BookError: If a page names an icon that the theme does not bring.
+    The book's ``own`` styles and scripts, named here, stay as they are. If a page names an icon
+    that the theme does not bring, that is an error.
     """
     static = out / "_static"
     # The theme puts templates of its own there, which are no pages.
@@ -139,3 +152,44 @@ def _words(files: Collection[Path]) -> set[str]:
         for file in files
         for word in _WORD.findall(_FILE_IN_PAGE.sub("", file.read_text(encoding="utf-8")))
     }
+
+
+def put_beside(out: Path) -> None:
+    """Writes the large files of all pages beside them, and removes those that no page has.
+
+    A page that Sphinx did not write again is left as it is.
+    """
+    kept = set()
+    for page in sorted(out.rglob("*.html")):
+        text = page.read_text(encoding="utf-8")
+        top = os.path.relpath(out, page.parent)
+
+        def offered(found: re.Match[str], top: str = top) -> str:
+            start, name, _, held = found.groups()
+            return f'{start}{_written(out, top, html.unescape(name), held)}"'
+
+        def shown(found: re.Match[str], top: str = top) -> str:
+            start, kind, held = found.groups()
+            address = _written(out, top, f"figure.{kind.partition('+')[0]}", held)
+            return f'{start}loading="lazy" src="{address}"'
+
+        lighter = _SHOWN.sub(shown, _OFFERED.sub(offered, text))
+        if lighter != text:
+            with replacing(page) as part:
+                part.write_text(lighter, encoding="utf-8")
+        kept |= {*_NAMED.findall(lighter)}
+    for folder in (out / FOLDER).glob("*"):
+        if folder.name not in kept:
+            shutil.rmtree(folder)
+
+
+def _written(out: Path, top: str, name: str, held: str) -> str:
+    """Writes a file and gives its address; what it holds is part of the address."""
+    content = base64.b64decode(held)
+    address = f"{FOLDER}/{hashlib.sha256(content).hexdigest()[:12]}/{Path(name).name}"
+    path = out / address
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.is_file():
+        with replacing(path) as part:
+            part.write_bytes(content)
+    return html.escape(address if top == "." else f"{top}/{address}")
