@@ -94,12 +94,12 @@ def print_frame(frame: pd.DataFrame, title: str | None = None, caption: str | No
     out.print(table)
 
 
-def percent(value: float, low: float = math.nan, high: float = math.nan) -> str:
+def percent(value: float, low: float = math.nan, high: float = math.nan, *, digits: int = 2) -> str:
     """Writes a share in percent, with its interval if there is one."""
     if math.isnan(value):
         return "n/a"
     interval = "" if math.isnan(low) else f" [{100 * low:.1f}, {100 * high:.1f}]"
-    return f"{100 * value:.2f}{interval}"
+    return f"{100 * value:.{digits}f}{interval}"
 
 
 def right(*headers: str) -> list[Column]:

@@ -12,7 +12,7 @@ import typer
 from rich.table import Column, Table
 
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.console import out, print_json, right
+from cradle_lib.cli.console import out, percent, print_json, right
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Predictions, find_model, load_predictions, load_registry
 from cradle_lib.detection.run_sets import common_dialogues
@@ -58,17 +58,17 @@ def compare(
         seed=seed,
         about=tuple(about or ()),
     )
+    differences = comparison.to_frame()
     if as_json:
         content = {
             "systems": comparison.names,
             "permutations": comparison.permutations,
-            "differences": json_rows(comparison.to_frame()),
+            "differences": json_rows(differences),
             "leaderboard": json_rows(comparison.leaderboard()),
             "power": comparison.power_note,
         }
         print_json(content)
         return
-    differences = comparison.to_frame()
     of_labels = differences["label"].notna()
     for name in comparison.names[1:]:
         own = differences["system"] == name
@@ -115,7 +115,7 @@ def _show(title: str, differences: pd.DataFrame, *, level: bool = True) -> None:
         table.add_row(
             *([d["level"]] if level else []),
             d["score"].replace("_", " ") if level else short(d["label"]),
-            " ".join(_percent(d[name]) for name in ("baseline_score", "own_score")),
+            " ".join(percent(d[name], digits=1) for name in ("baseline_score", "own_score")),
             "n/a" if math.isnan(d["value"]) else value,
             "" if math.isnan(d["adjusted_p"]) else f"{d['adjusted_p']:.4f}",
             d["verdict"],
@@ -138,7 +138,3 @@ def _show_leaderboard(comparison: Comparison) -> None:
         value = f"{100 * row['value']:.1f}"
         table.add_row(f"{row['tie_group']}", row["system"], value, places)
     out.print(table)
-
-
-def _percent(value: float) -> str:
-    return "n/a" if math.isnan(value) else f"{100 * value:.1f}"

@@ -86,7 +86,14 @@ def verify(
     """
     found = derive(file, load_corpus(corpus, split) if corpus is not None else None)
     if as_json:
-        print_json(_as_json(found))
+        content = {
+            "bundle": str(found.path),
+            "sha256": found.checksum,
+            "holds": found.holds,
+            "questions_derived": found.turns,
+            "findings": [asdict(finding) for finding in found.findings],
+        }
+        print_json(content)
     else:
         _show(found)
     if not found.holds:
@@ -188,13 +195,3 @@ def _show(found: Verification) -> None:
     else:
         told = [f"{number:,} of kind {kind}" for kind, number in counts.items()]
         out.print(f"Does not hold: {', '.join(told)}.")
-
-
-def _as_json(found: Verification) -> dict[str, object]:
-    return {
-        "bundle": str(found.path),
-        "sha256": found.checksum,
-        "holds": found.holds,
-        "questions_derived": found.turns,
-        "findings": [asdict(finding) for finding in found.findings],
-    }
