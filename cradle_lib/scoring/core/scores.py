@@ -28,39 +28,13 @@ from cradle_lib.labels import BITS, CONFIRM_MASK, LABELS
 from cradle_lib.scoring.core.conventions import Level, MacroF1
 from cradle_lib.statistics.rates import Floats, f1, ratio
 
-OVERALL: Final = (
-    "exact_match",
-    "jaccard",
-    "micro_precision",
-    "micro_recall",
-    "micro_f1",
-    "macro_precision",
-    "macro_recall",
-    "macro_f1",
-)
-PER_LABEL: Final = ("precision", "recall", "f1")
-
 
 class Scores(NamedTuple):
-    """The scores of one total, or of many at once.
+    """The scores of one total, or of many at once: :data:`OVERALL`, then :data:`PER_LABEL`.
 
-    ``...`` stands for the leading axes of the totals; none for a single total. L is 16, or
-    14 at level ``confirm``, where alerts are no part of the label set.
-
-    Attributes:
-        exact_match: Share of units matched exactly; NaN without units. Shape (...).
-        jaccard: Mean Jaccard index of the units; NaN without units. Shape (...).
-        micro_precision: Precision over all labels. Shape (...).
-        micro_recall: Recall over all labels. Shape (...).
-        micro_f1: F1 over all labels. Shape (...).
-        macro_precision: Mean of the labels' precisions. Shape (...).
-        macro_recall: Mean of the labels' recalls. Shape (...).
-        macro_f1: Mean of the labels' F1s, or what the convention says. Shape (...).
-        precision: Per label. Shape (..., L).
-        recall: Per label. Shape (..., L).
-        f1: Per label. Shape (..., L).
-
-    Each precision, recall and F1 is ``zero_division`` where its denominator is 0.
+    Shape (...), the leading axes of the totals; those per label (..., L), with L 16, or 14 at level
+    ``confirm``, where alerts are no part of the label set. Exact match and Jaccard are NaN without
+    units. Each precision, recall and F1 is ``zero_division`` where its denominator is 0.
     """
 
     exact_match: Floats
@@ -74,6 +48,11 @@ class Scores(NamedTuple):
     precision: Floats
     recall: Floats
     f1: Floats
+
+
+# The scores of a whole corpus, then those that each label has.
+OVERALL: Final = Scores._fields[:8]
+PER_LABEL: Final = Scores._fields[8:]
 
 
 def labels_at(level: Level) -> tuple[str, ...]:
@@ -90,20 +69,10 @@ def scores(
     zero_division: float = 0.0,
     macro_f1: MacroF1 = "mean",
 ) -> Scores:
-    """Computes all scores from summed counts.
+    """Computes all scores from summed counts, as :attr:`.Counts.total`, with any leading axes.
 
-    Args:
-        total: As :attr:`Counts.total <cradle_lib.scoring.core.counts.Counts.total>`, with any
-            leading axes. Shape (..., 51).
-        level: The level that was counted; at ``confirm`` macro scores are means of 14 labels.
-        zero_division: Value of a precision, recall or F1 whose denominator is 0.
-        macro_f1: Which macro F1; the harmonic mean of two zeros is ``zero_division``.
-
-    Returns:
-        The scores, with the same leading axes.
-
-    Raises:
-        ScoringError: If the last axis does not have 51 entries.
+    The harmonic mean of two zeros is ``zero_division``. Refuses a last axis of other than 51
+    entries.
     """
     width = 3 * len(LABELS) + 3
     if total.shape[-1:] != (width,):
@@ -134,15 +103,10 @@ def scores(
 
 
 def split(total: Floats, level: Level) -> tuple[Floats, tuple[Floats, Floats, Floats]]:
-    """Takes totals apart.
+    """Takes totals of shape (..., 51) apart.
 
-    Args:
-        total: Shape (..., 51).
-        level: The level that was counted.
-
-    Returns:
-        True positives, false positives and false negatives of the level's labels, shape
-        (..., L, 3); then units, exact matches and the sum of Jaccard indices, each (...).
+    Gives true positives, false positives and false negatives of the level's labels, shape
+    (..., L, 3); then units, exact matches and the sum of Jaccard indices, each (...).
     """
     end = 3 * len(LABELS)
     skip = len(LABELS) - len(labels_at(level))
@@ -151,15 +115,7 @@ def split(total: Floats, level: Level) -> tuple[Floats, tuple[Floats, Floats, Fl
 
 
 def precision_recall_f1(tallies: Floats, zero_division: float) -> tuple[Floats, Floats, Floats]:
-    """Computes precision, recall and F1.
-
-    Args:
-        tallies: True positives, false positives and false negatives. Shape (..., 3).
-        zero_division: The value where the denominator is 0.
-
-    Returns:
-        Each of shape (...).
-    """
+    """Computes precision, recall and F1, shape (...) each, of tallies of shape (..., 3)."""
     tp, fp, fn = tallies[..., 0], tallies[..., 1], tallies[..., 2]
     return (
         ratio(tp, tp + fp, zero_division),

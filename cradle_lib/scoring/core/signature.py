@@ -14,28 +14,20 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, get_type_hints
 
 from cradle_lib.errors import ScoringError
 
-_NAME: Final = "cradle"
+_FORM: Final = (
+    "cradle|lvl:{level}|labels:{labels}|hist:{history}|dec:{decoding}|empty:{empty_jaccard}|"
+    "zd:{zero_division}|orphans:{orphans}|unparsed:{unparsed}|macro:{macro_f1}|corpus:{corpus}|"
+    "n:{dialogues}|boot:{draws}@{seed}|v{version}"
+)
+# The same with a group of its own for each part.
+_PATTERN: Final = re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^|]*)", re.escape(_FORM)))
 _EXAMPLE: Final = (
     "cradle|lvl:turn|labels:16|hist:self|dec:free|empty:1|zd:0|orphans:ignore|"
     "unparsed:miss|macro:mean|corpus:ab12cd34ef56|n:600|boot:10000@0|v0.1.0"
-)
-_KEYS: Final = (
-    "lvl",
-    "labels",
-    "hist",
-    "dec",
-    "empty",
-    "zd",
-    "orphans",
-    "unparsed",
-    "macro",
-    "corpus",
-    "n",
-    "boot",
 )
 _HISTORIES: Final = {
     "self": "the model saw its own earlier tags",
@@ -103,22 +95,10 @@ class Signature:
 
     def __str__(self) -> str:
         """The short form, in one line without spaces."""
-        values = (
-            self.level,
-            self.labels,
-            self.history,
-            self.decoding,
-            _shortest(self.empty_jaccard),
-            _shortest(self.zero_division),
-            self.orphans,
-            self.unparsed,
-            self.macro_f1,
-            self.corpus,
-            self.dialogues,
-            f"{self.draws}@{self.seed}",
-        )
-        parts = (f"{key}:{value}" for key, value in zip(_KEYS, values, strict=True))
-        return "|".join((_NAME, *parts, f"v{self.version}"))
+        values = asdict(self)
+        for name in ("empty_jaccard", "zero_division"):
+            values[name] = _shortest(values[name])
+        return _FORM.format(**values)
 
     @classmethod
     def parse(cls, text: str) -> Signature:
@@ -134,38 +114,16 @@ class Signature:
             ScoringError: If a part is missing, unknown or out of order, or not a number
                 where one is expected.
         """
-        name, *rest = text.strip().split("|")
-        middle, version = rest[:-1], "".join(rest[-1:])
-        pairs = dict(part.partition(":")[::2] for part in middle)
-        if (
-            name != _NAME
-            or len(middle) != len(_KEYS)
-            or tuple(pairs) != _KEYS
-            or version[:1] != "v"
-        ):
-            raise ScoringError(f"not a signature: {text[:200]!r}. Expected the form {_EXAMPLE}")
-        draws, _, seed = pairs["boot"].partition("@")
+        found = _PATTERN.fullmatch(text.strip())
+        kinds, wrong = get_type_hints(cls), ""
         try:
-            return cls(
-                level=pairs["lvl"],
-                labels=int(pairs["labels"]),
-                history=pairs["hist"],
-                decoding=pairs["dec"],
-                empty_jaccard=float(pairs["empty"]),
-                zero_division=float(pairs["zd"]),
-                orphans=pairs["orphans"],
-                unparsed=pairs["unparsed"],
-                macro_f1=pairs["macro"],
-                corpus=pairs["corpus"],
-                dialogues=int(pairs["n"]),
-                draws=int(draws),
-                seed=int(seed),
-                version=version[1:],
-            )
+            if found:
+                return cls(
+                    **{part: kinds[part](value) for part, value in found.groupdict().items()}
+                )
         except ValueError as error:
-            raise ScoringError(
-                f"not a signature: {text[:200]!r} ({error}). Expected the form {_EXAMPLE}"
-            ) from None
+            wrong = f" ({error})"
+        raise ScoringError(f"not a signature: {text[:200]!r}{wrong}. Expected the form {_EXAMPLE}")
 
     def long(self) -> str:
         """The long form, a sentence for people."""
