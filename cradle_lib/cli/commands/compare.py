@@ -18,7 +18,7 @@ from cradle_lib.detection import Predictions, find_model, load_predictions, load
 from cradle_lib.detection.run_sets import common_dialogues
 from cradle_lib.detection.runs import load_run
 from cradle_lib.labels import short
-from cradle_lib.scoring.comparison.compared import Comparison
+from cradle_lib.scoring.comparison.comparison import Comparison
 from cradle_lib.scoring.comparison.comparison import compare as compare_runs
 from cradle_lib.scoring.core.report import json_rows
 

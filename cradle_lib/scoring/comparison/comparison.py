@@ -20,15 +20,14 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pandas as pd
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.comparison.compared import Comparison
 from cradle_lib.scoring.comparison.difference import (
     DISCORDANT,
     ENOUGH,
@@ -41,20 +40,105 @@ from cradle_lib.scoring.comparison.paired import PERMUTATIONS, PairedResult, com
 from cradle_lib.scoring.comparison.ranking import ALPHA, adjust, standings
 from cradle_lib.scoring.core.conventions import LEVELS, Conventions, Level
 from cradle_lib.scoring.core.evaluate import Evaluation, evaluate
-from cradle_lib.scoring.core.signature import Signature, shared
+from cradle_lib.scoring.core.signature import Signature
 from cradle_lib.statistics.bootstrap import DRAWS
-from cradle_lib.statistics.rates import Floats
 
 if TYPE_CHECKING:
     from cradle_lib.detection.journals.predictions import Predictions
 
 SCORES: Final = ("micro_f1", "macro_f1")
-# The standard deviation of equal numbers is 0 but for rounding.
-_NO_SPREAD: Final = 1e-12
 _COLUMNS: Final = (
     "level", "score", "label", "system", "baseline_score", "own_score", "value", "low", "high",
     "p", "adjusted_p", "support", "discordant", "detectable", "verdict", "signature",
 )  # fmt: skip
+_PLACES: Final = (
+    "level", "score", "system", "tie_group", "best_place", "worst_place", "value", "low", "high",
+    "signature",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Runs against a baseline.
+
+    Attributes:
+        names: Names of the runs, the baseline first.
+        signatures: One for each level, which the runs share.
+        permutations: Permutations behind each p-value.
+        differences: As :meth:`to_frame` gives them.
+        standings: As :meth:`leaderboard` gives them.
+    """
+
+    names: tuple[str, ...]
+    signatures: dict[Level, Signature]
+    permutations: int
+    differences: pd.DataFrame
+    standings: pd.DataFrame
+
+    @property
+    def dialogues(self) -> int:
+        """How many dialogues all runs cover."""
+        return self.signatures["turn"].dialogues
+
+    @property
+    def power_note(self) -> str:
+        """Says which difference so many dialogues can show."""
+        n = self.dialogues
+        wanted = self.differences.query("level == 'turn' and score == 'micro_f1'")
+        sizes = wanted["detectable"].dropna()
+        if sizes.empty:
+            if n == 1:
+                return "A single dialogue can show no difference."
+            why = "The differences do not vary over the dialogues"
+            return f"{why}, so nothing is said about which difference {n:,} dialogues can show."
+        low, high = (f"{100 * size:.1f}" for size in (sizes.min(), sizes.max()))
+        span = low if low == high else f"{low} to {high}"
+        return (
+            f"With {n:,} dialogues, a true difference of {span} points of turn-level micro F1 "
+            f"is shown in four of five samples, before any correction; smaller ones mostly "
+            "go unseen."
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Gives every difference from the baseline as a tidy data frame.
+
+        Returns:
+            One row for each difference: the declared family by level, exact match, then labels.
+
+            - ``level`` (str): ``turn``, ``dialogue`` or ``confirm``.
+            - ``score`` (str): ``micro_f1``, ``macro_f1``, ``exact_match``, or ``f1`` of a label.
+            - ``label`` (str): the label; missing for the others.
+            - ``system`` (str): the run that is compared with the baseline.
+            - ``baseline_score``, ``own_score`` (float): the scores of the two, 0 to 1.
+            - ``value``, ``low``, ``high`` (float): ``own_score`` minus ``baseline_score`` and its
+              95 % interval, -1 to 1; NaN for what was not computed, and where all dialogues are
+              alike. For an F1 the interval holds what the test would not reject: 0 is outside it
+              if and only if ``p`` is below 0.05.
+            - ``p``, ``adjusted_p`` (float): before and after the one correction of the whole
+              comparison; NaN without a test.
+            - ``support`` (int): gold labels behind it, or dialogues for an exact match.
+            - ``discordant`` (int): dialogues on which the two runs have other counts.
+            - ``detectable`` (float): the smallest true difference that would be shown in four of
+              five samples of this size, before correction; NaN if all dialogues are alike.
+            - ``verdict`` (str): ``different`` if the adjusted p-value is below 0.05,
+              ``insufficient`` if there was too little to test, else ``not shown``: never "equal".
+            - ``signature`` (str): what the two scores depend on, and share.
+        """
+        return self.differences.copy()
+
+    def leaderboard(self) -> pd.DataFrame:
+        """Gives the tie groups as a tidy data frame.
+
+        Returns:
+            One row for each run, level and score, the best first.
+
+            - ``level``, ``score``, ``system`` (str): as in :meth:`to_frame`.
+            - ``tie_group`` (int): counted from 1; within a group the order means nothing.
+            - ``best_place``, ``worst_place`` (int): which place the run could have.
+            - ``value``, ``low``, ``high`` (float): its score and the 95 % interval, 0 to 1.
+            - ``signature`` (str): what the score depends on.
+        """
+        return self.standings.copy()
 
 
 def compare(
@@ -98,195 +182,125 @@ def compare(
         )
     if permutations < 1:
         raise ScoringError(f"{permutations} permutations. A test needs at least 1.")
-    scored: dict[Level, list[Evaluation]] = {
-        level: [evaluate(run, level=level, conventions=conventions, draws=0) for run in runs]
-        for level in LEVELS
-    }
-    signatures = {}
+    signatures: dict[Level, Signature] = {}
+    tests, scores = [], []
     for level in LEVELS:
-        own = [evaluation.signature for evaluation in scored[level]]
-        require_comparable(called, own, about=about)
-        signatures[level] = replace(shared(own, about=about), draws=draws, seed=seed)
-    # The baseline's pairs come first; labels are tested at turn level.
-    by_label = {"turn": len(runs) - 1}
-    paired = {
-        level: _paired(scored[level], signatures[level], permutations, by_label.get(level, 0))
-        for level in LEVELS
-    }
-    family = _family(scored, paired)
+        scored = [evaluate(run, level=level, conventions=conventions, draws=0) for run in runs]
+        agreed = require_comparable(called, [each.signature for each in scored], about=about)
+        signatures[level] = replace(agreed, draws=draws, seed=seed)
+        found = compare_pairs(
+            [each.counts for each in scored],
+            draws=draws,
+            permutations=permutations,
+            seed=seed,
+            zero_division=agreed.zero_division,
+            # The baseline's pairs come first; labels are tested at turn level.
+            by_label=len(runs) - 1 if level == "turn" else 0,
+        )
+        tests.append(_f1_tests(scored, found))
+        scores.append(_own_scores(scored, found))
+        if level == "dialogue":
+            exact_match = _exact_match_tests(scored, draws, seed)
+    family = _corrected(pd.concat([*tests, exact_match], ignore_index=True))
+    differences = _differences(family)
+    board = _leaderboard(pd.concat(scores), family)
+    lines = {level: str(signature) for level, signature in signatures.items()}
+    for frame in (differences, board):
+        frame["system"] = [called[place] for place in frame["system"]]
+        frame["signature"] = frame["level"].map(lines)
     return Comparison(
-        names=called,
-        signatures=signatures,
-        permutations=permutations,
-        differences=_differences(called, scored, paired, signatures, family),
-        standings=_standings(called, scored, paired, signatures, family[0]),
+        called, signatures, permutations, differences[list(_COLUMNS)], board[list(_PLACES)]
     )
 
 
-def _paired(
-    scored: Sequence[Evaluation], signature: Signature, permutations: int, by_label: int
-) -> PairedResult:
-    found = compare_pairs(
-        [e.counts for e in scored],
-        draws=signature.draws,
-        permutations=permutations,
-        seed=signature.seed,
-        zero_division=signature.zero_division,
-        by_label=by_label,
+def _f1_tests(scored: Sequence[Evaluation], found: PairedResult) -> pd.DataFrame:
+    """One row for each pair of runs and each F1: micro, macro, then of each label."""
+    support = scored[0].support
+    total = sum(support.values())
+    measured = pd.DataFrame(
+        [(score, None, total) for score in SCORES]
+        + [("f1", label, times) for label, times in support.items()],
+        columns=["score", "label", "support"],
     )
-    if sum(scored[0].support.values()) < ENOUGH:
-        found.p[:] = np.nan
-    rare = [n < ENOUGH for n in scored[0].support.values()]
-    for_labels = found.p[:, len(SCORES) :]
-    for_labels[found.discordant[:, len(SCORES) :] < DISCORDANT] = np.nan
-    for_labels[:, rare] = np.nan
-    return found
+    frame = pd.DataFrame(found.pairs, columns=["first", "system"]).merge(measured, how="cross")
+    frame["level"] = scored[0].counts.level
+    overall = [[each.scores[name].value for name in SCORES] for each in scored]
+    values = np.hstack([overall, [each.scores["f1"].value for each in scored]])
+    frame["baseline_score"], frame["own_score"] = values[found.pairs.T].reshape(2, -1)
+    for name in ("low", "high", "error", "p", "discordant"):
+        frame[name] = getattr(found, name).ravel()
+    return frame
 
 
-def _family(
-    scored: Mapping[Level, Sequence[Evaluation]], paired: Mapping[Level, PairedResult]
-) -> tuple[dict[Level, Floats], Floats, Floats, Floats]:
-    """Corrects all p-values of a comparison together.
+def _exact_match_tests(scored: Sequence[Evaluation], draws: int, seed: int) -> pd.DataFrame:
+    """One row for each run and the baseline; all at dialogue level."""
+    baseline, *others = scored
+    rows = []
+    for place, other in enumerate(others, start=1):
+        pair = baseline.counts, other.counts
+        low, high, error = exact_match_spread(*pair, draws=draws, seed=seed)
+        rows.append(
+            {
+                "level": "dialogue",
+                "score": "exact_match",
+                "first": 0,
+                "system": place,
+                "baseline_score": float(baseline.scores["exact_match"].value),
+                "own_score": float(other.scores["exact_match"].value),
+                "low": low,
+                "high": high,
+                "error": error,
+                "p": mcnemar(*pair),
+                "support": len(baseline.counts),
+                "discordant": (pair[0].sets[:, 1] != pair[1].sets[:, 1]).sum(),
+            }
+        )
+    return pd.DataFrame(rows)
 
-    Returns:
-        Adjusted p-values of all pairs by micro and macro F1 of each level, shape (P, 2) each; those
-        of exact match, uncorrected and adjusted, shape (S - 1,); and of each label at turn level,
-        shape (S - 1, 16). The baseline's pairs come first.
-    """
-    baseline, *others = scored["dialogue"]
-    enough = len(baseline.counts) >= ENOUGH
-    exact = np.array([mcnemar(baseline.counts, e.counts) if enough else np.nan for e in others])
-    labels = paired["turn"].p[: len(others), len(SCORES) :]
-    parts = [*(paired[level].p[:, : len(SCORES)] for level in LEVELS), exact, labels]
-    adjusted = adjust(np.concatenate([part.ravel() for part in parts]), "holm")
-    ends = np.cumsum([part.size for part in parts])
-    split = [
-        piece.reshape(part.shape)
-        for piece, part in zip(np.split(adjusted, ends[:-1]), parts, strict=True)
-    ]
-    return dict(zip(LEVELS, split, strict=False)), exact, split[-2], split[-1]
+
+def _corrected(tests: pd.DataFrame) -> pd.DataFrame:
+    """Corrects all p-values of a comparison together; those of too little data are no test."""
+    few = tests["label"].notna() & (tests["discordant"] < DISCORDANT)
+    tests.loc[few | (tests["support"] < ENOUGH), "p"] = np.nan
+    return tests.assign(adjusted_p=adjust(tests["p"].to_numpy(), "holm"))
 
 
-def _differences(
-    names: Sequence[str],
-    scored: Mapping[Level, Sequence[Evaluation]],
-    paired: Mapping[Level, PairedResult],
-    signatures: Mapping[Level, Signature],
-    family: tuple[dict[Level, Floats], Floats, Floats, Floats],
-) -> pd.DataFrame:
-    others = range(1, len(names))
-    overall, exact, adjusted_exact, labels = family
-    aside = np.full(len(SCORES), np.nan)
-    rows = [
-        *(
-            row
-            for level in LEVELS
-            for i in others
-            for row in _f1_rows(scored[level], paired[level], i, overall[level][i - 1].tolist())
-        ),
-        *_exact_match_rows(scored["dialogue"], signatures["dialogue"], exact, adjusted_exact),
-        *(
-            row
-            for i in others
-            for row in list(
-                _f1_rows(
-                    scored["turn"],
-                    paired["turn"],
-                    i,
-                    np.concatenate([aside, labels[i - 1]]).tolist(),
-                )
-            )[len(SCORES) :]
-        ),
-    ]
-    frame = pd.DataFrame(rows)
-    frame["system"] = [names[i] for i in frame["system"]]
-    frame["detectable"] = frame.pop("error").map(detectable)
-    frame.loc[~(frame["detectable"] > _NO_SPREAD), "detectable"] = np.nan
+def _differences(family: pd.DataFrame) -> pd.DataFrame:
+    own = family[(family["first"] == 0) & (family["label"].isna() | (family["level"] == "turn"))]
+    frame = own.sort_values("label", key=pd.Series.notna, kind="stable", ignore_index=True)
+    frame["detectable"] = detectable(frame["error"].to_numpy())
     frame["verdict"] = np.where(frame["adjusted_p"] < ALPHA, "different", "not shown")
     frame.loc[frame["adjusted_p"].isna(), "verdict"] = "insufficient"
-    frame.loc[frame["adjusted_p"].isna(), "p"] = np.nan
     frame["value"] = frame["own_score"] - frame["baseline_score"]
-    frame["signature"] = frame["level"].map({level: str(s) for level, s in signatures.items()})
-    return frame[list(_COLUMNS)]
+    return frame
 
 
-def _f1_rows(
-    scored: Sequence[Evaluation], result: PairedResult, other: int, adjusted: Sequence[float]
-) -> Iterator[dict[str, Any]]:
-    """Rows of as many adjusted p-values as there are: micro F1, macro F1, then each label."""
-    labels = scored[0].labels
-    support = scored[0].support
-    for column, chance in enumerate(adjusted):
-        label = labels[column - len(SCORES)] if column >= len(SCORES) else None
-        score = "f1" if label else SCORES[column]
-        yield {
-            "level": scored[0].counts.level,
-            "score": score,
-            "label": label,
-            "system": other,
-            "baseline_score": float(scored[0].estimate(score, label).value),
-            "own_score": float(scored[other].estimate(score, label).value),
-            "low": result.low[other - 1, column],
-            "high": result.high[other - 1, column],
-            "error": result.error[other - 1, column],
-            "p": result.p[other - 1, column],
-            "adjusted_p": chance,
-            "support": support[label] if label else sum(support.values()),
-            "discordant": int(result.discordant[other - 1, column]),
-        }
-
-
-def _exact_match_rows(
-    scored: Sequence[Evaluation], signature: Signature, p: Floats, adjusted: Floats
-) -> Iterator[dict[str, Any]]:
-    baseline, *others = scored
-    for place, other in enumerate(others):
-        low, high, error = exact_match_spread(
-            baseline.counts, other.counts, draws=signature.draws, seed=signature.seed
+def _own_scores(scored: Sequence[Evaluation], found: PairedResult) -> pd.DataFrame:
+    """One row for each run, by its place, and score."""
+    return pd.concat(
+        pd.DataFrame(
+            {
+                "level": scored[0].counts.level,
+                "score": score,
+                "value": [float(each.scores[score].value) for each in scored],
+                "low": found.own_low[:, k],
+                "high": found.own_high[:, k],
+            }
         )
-        differ = baseline.counts.sets[:, 1] != other.counts.sets[:, 1]
-        yield {
-            "level": "dialogue",
-            "score": "exact_match",
-            "label": None,
-            "system": place + 1,
-            "baseline_score": float(baseline.estimate("exact_match").value),
-            "own_score": float(other.estimate("exact_match").value),
-            "low": low,
-            "high": high,
-            "error": error,
-            "p": p[place],
-            "adjusted_p": adjusted[place],
-            "support": signature.dialogues,
-            "discordant": int(differ.sum()),
-        }
-
-
-def _standings(
-    names: Sequence[str],
-    scored: Mapping[Level, Sequence[Evaluation]],
-    paired: Mapping[Level, PairedResult],
-    signatures: Mapping[Level, Signature],
-    adjusted: Mapping[Level, Floats],
-) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "level": level,
-            "score": score,
-            "system": names[standing.system],
-            "tie_group": standing.group,
-            "best_place": standing.best,
-            "worst_place": standing.worst,
-            "value": standing.value,
-            "low": result.own_low[standing.system, k],
-            "high": result.own_high[standing.system, k],
-            "signature": str(signatures[level]),
-        }
-        for level, result in paired.items()
         for k, score in enumerate(SCORES)
-        for standing in standings(
-            [float(e.estimate(score).value) for e in scored[level]],
-            result.pairs,
-            adjusted[level][:, k],
-        )
     )
+
+
+def _leaderboard(scores: pd.DataFrame, family: pd.DataFrame) -> pd.DataFrame:
+    setting = ["level", "score"]
+    tested = family.groupby(setting)
+    boards = []
+    for names, own in scores.groupby(setting, sort=False):
+        pairs = tested.get_group(names)
+        places = standings(
+            own["value"].to_numpy(),
+            pairs[["first", "system"]].to_numpy(),
+            pairs["adjusted_p"].to_numpy(),
+        )
+        boards.append(places.join(own))
+    return pd.concat(boards).rename_axis("system").reset_index()

@@ -18,9 +18,9 @@ import numpy as np
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.comparison.ranking import ALPHA
 from cradle_lib.scoring.core.counts import Counts
-from cradle_lib.scoring.core.signature import Signature
+from cradle_lib.scoring.core.signature import Signature, shared
 from cradle_lib.statistics.bootstrap import bounds
-from cradle_lib.statistics.rates import ratio
+from cradle_lib.statistics.rates import Floats, ratio
 from cradle_lib.statistics.weighted_sums import draw_blocks
 
 # Below this many occurrences a test says more about chance than about models.
@@ -28,18 +28,17 @@ ENOUGH: Final = 20
 # With fewer dialogues on which two runs differ no p-value survives a correction.
 DISCORDANT: Final = 10
 POWER: Final = 0.8
+# The standard deviation of equal numbers is 0 but for rounding.
+_NO_SPREAD: Final = 1e-12
 
 
 def require_comparable(
     names: Sequence[str], signatures: Sequence[Signature], *, about: Collection[str] = ()
-) -> None:
-    """Refuses to compare what was not scored in the same way.
+) -> Signature:
+    """Gives the signature that several runs share; refuses those not scored in the same way.
 
-    Args:
-        names: Names of the runs.
-        signatures: Their signatures, in the same order.
-        about: Parts that may differ because the comparison is about them, such as
-            ``("history",)``.
+    ``about`` names parts that may differ because the comparison is about them, such as
+    ``("history",)``.
 
     Raises:
         ScoringError: Naming the runs, the part that differs and both values; or if ``about``
@@ -63,33 +62,25 @@ def require_comparable(
                 f"these runs can't be compared: {parts}. Score both in the same way, over "
                 "the same dialogues (`cradle compare --common`)."
             )
+    return shared(signatures, about=about)
 
 
-def detectable(error: float, alpha: float = ALPHA, power: float = POWER) -> float:
+def detectable(error: Floats) -> Floats:
     """Gives the smallest true difference that a two-sided test would usually find.
 
-    Args:
-        error: Standard error of the difference; NaN if there is none.
-        alpha: Level of the test.
-        power: How often it should be found.
-
-    Returns:
-        (z(1 - alpha / 2) + z(power)) times the standard error: about 2.8 times.
+    It is (z(1 - alpha / 2) + z(power)) times the standard error of the difference: about 2.8 times.
+    NaN where there is none, or no spread.
     """
     normal = NormalDist()
-    return (normal.inv_cdf(1 - alpha / 2) + normal.inv_cdf(power)) * error
+    found = (normal.inv_cdf(1 - ALPHA / 2) + normal.inv_cdf(POWER)) * error
+    return np.where(found > _NO_SPREAD, found, np.nan)
 
 
 def mcnemar(first: Counts, second: Counts) -> float:
     """Tests dialogue-level exact match with McNemar's exact test.
 
-    Args:
-        first: Dialogue-level counts of one run.
-        second: Those of another run over the same dialogues.
-
-    Returns:
-        The two-sided p-value of the dialogues that only one of them matches exactly; 1 if
-        there is none.
+    Gives the two-sided p-value of the dialogues that only one of them matches exactly; 1 if there
+    is none.
     """
     only_first = int((first.sets[:, 1] > second.sets[:, 1]).sum())
     only_second = int((second.sets[:, 1] > first.sets[:, 1]).sum())
@@ -104,17 +95,10 @@ def mcnemar(first: Counts, second: Counts) -> float:
 def exact_match_spread(
     first: Counts, second: Counts, *, draws: int, seed: int
 ) -> tuple[float, float, float]:
-    """Resamples the difference in exact match.
+    """Resamples the difference in exact match, second minus first.
 
-    Args:
-        first: Counts of one run.
-        second: Those of another run over the same dialogues.
-        draws: Bootstrap draws of dialogues; 0 for none.
-        seed: Their seed.
-
-    Returns:
-        Lower and upper bound of the 95 % interval of second minus first, and the standard
-        deviation over the draws with units; NaN without draws, or with a single dialogue.
+    Gives the ends of its 95 % interval, and the standard deviation over the draws with units; NaN
+    without draws, or with a single dialogue.
     """
     if not draws or len(first) == 1:
         return math.nan, math.nan, math.nan

@@ -7,7 +7,6 @@ The four shares of a label add up to 1 (CRADLE-Dialogue, arXiv 2606.10380, Appen
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,8 +17,7 @@ from cradle_lib.labels import LABELS, stage
 from cradle_lib.scoring.comparison.difference import require_comparable
 from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.core.evaluate import signature_of
-from cradle_lib.scoring.core.signature import shared
-from cradle_lib.scoring.errors.confusion import NONE_CELL, confusion, similarity
+from cradle_lib.scoring.errors.taxonomy import Category, classify
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.rates import Floats, ratio
 
@@ -28,8 +26,14 @@ if TYPE_CHECKING:
 
 FATES: Final = ("found", "missed", "swapped", "taken")
 _SUMS: Final = {"all labels": "", "alerts": "alert", "confirms": "confirm"}
-# The same crisis type and stage, and the other temporal state.
-_SWAPPED: Final = 6
+# Which labels are summed in each row: those of each name, then each label alone.
+_MEMBERS: Final = np.array(
+    [
+        *([name in ("", stage(label)) for label in LABELS] for name in _SUMS.values()),
+        *np.eye(len(LABELS)),
+    ],
+    dtype=np.int64,
+)
 
 
 def label_fates(
@@ -60,7 +64,7 @@ def label_fates(
     """
     runs = (before, after)
     signatures = [signature_of(run, Conventions(), draws=draws, seed=seed) for run in runs]
-    require_comparable([run.record.name for run in runs], signatures)
+    signature = require_comparable([run.record.name for run in runs], signatures)
     rows = np.stack([_rows(run) for run in runs], axis=1)
     shares = _shares(rows.sum(axis=0, dtype=np.float64))
     change = bootstrap(
@@ -70,51 +74,28 @@ def label_fates(
         seed=seed,
     )["share"]
     frame = change.to_frame(gold=[*_SUMS, *LABELS], fate=FATES)
-    support = rows[:, 0].sum(axis=(0, 2))
-    counts = [int(count) for count in (*_summed(support), *support)]
-    frame.insert(1, "support", [count for count in counts for _ in FATES])
+    support = _MEMBERS @ rows[:, 0].sum(axis=(0, 2))
+    frame.insert(1, "support", support.repeat(len(FATES)).tolist())
     for place, name in enumerate(("before", "after")):
         frame.insert(3 + place, name, list(shares[place].flat))
     frame["fate"] = pd.Categorical(frame["fate"], FATES)
-    frame.attrs["signature"] = str(shared(signatures))
+    frame.attrs["signature"] = str(signature)
     return frame
 
 
 def _rows(run: Predictions) -> NDArray[np.int64]:
     """Counts the fates in each dialogue. Shape (dialogues, 16, 4)."""
-    bounds = np.searchsorted(run.corpus.dialogue_of, np.arange(len(run.corpus) + 1))
-    rows = np.zeros((len(run.corpus), len(LABELS), len(FATES)), dtype=np.int64)
-    for place, (start, end) in enumerate(pairwise(bounds)):
-        gold = run.corpus.gold[start:end]
-        if gold.any():
-            matrix = confusion(gold, run.masks[start:end])[:NONE_CELL]
-            rows[place] = np.stack([(matrix * kind).sum(axis=1) for kind in _KINDS], axis=1)
+    corpus = run.corpus
+    pairs = classify(corpus.gold, run.masks, corpus.dialogue_of).query("gold != 'none'")
+    error = pairs["category"]
+    missed = error.isin([Category.MISSED_ALERT, Category.MISSED_CONFIRM])
+    fates = np.select([error.isna(), missed, error == Category.TEMPORAL_SWAP], [0, 1, 2], 3)
+    rows = np.zeros((len(corpus), len(LABELS), len(FATES)), dtype=np.int64)
+    np.add.at(rows, (corpus.dialogue_of[pairs["row"]], pairs["gold"].cat.codes, fates), 1)
     return rows
 
 
 def _shares(totals: Floats) -> Floats:
     """Divides fates by the number of gold labels. Shapes (..., 16, 4) and (..., 19, 4)."""
-    every = np.concatenate([np.stack(_summed(totals, axis=-2), axis=-2), totals], axis=-2)
+    every = _MEMBERS @ totals
     return ratio(every, every.sum(axis=-1, keepdims=True))
-
-
-def _summed(counts: NDArray[np.generic], axis: int = 0) -> list[NDArray[np.generic]]:
-    """Sums over the labels of each heading."""
-    chosen = ([name in ("", stage(label)) for label in LABELS] for name in _SUMS.values())
-    return [np.compress(some, counts, axis=axis).sum(axis=axis) for some in chosen]
-
-
-def _kinds() -> NDArray[np.int64]:
-    """Says of each cell of the matrix which fate it is. Shape (4, 16, 17)."""
-    fates = np.full((len(LABELS), NONE_CELL + 1), FATES.index("taken"))
-    for row, gold in enumerate(LABELS):
-        for column, tagged in enumerate(LABELS):
-            if gold == tagged:
-                fates[row, column] = FATES.index("found")
-            elif similarity(gold, tagged) == _SWAPPED:
-                fates[row, column] = FATES.index("swapped")
-    fates[:, NONE_CELL] = FATES.index("missed")
-    return np.stack([fates == fate for fate in range(len(FATES))]).astype(np.int64)
-
-
-_KINDS: Final = _kinds()

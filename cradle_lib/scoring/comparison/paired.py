@@ -42,7 +42,7 @@ from scipy.sparse import csr_array
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.core.counts import Counts
-from cradle_lib.scoring.core.scores import labels_at
+from cradle_lib.scoring.core.scores import split
 from cradle_lib.statistics.bootstrap import CONFIDENCE, bounds
 from cradle_lib.statistics.rates import Floats, f1, ratio
 from cradle_lib.statistics.weighted_sums import draw_blocks, swap_blocks
@@ -56,18 +56,18 @@ _ROUNDING: Final = 1e-9
 class PairedResult:
     """What is found about every pair of S systems. L is the number of labels at the level.
 
-    The statistics along the last axis are micro F1, macro F1, then the F1 of each label.
+    The statistics along the last axis are micro F1, macro F1, then the F1 of each label. Shape
+    (P, 2 + L) but for the first and the last two.
 
     Attributes:
         pairs: Positions of the two systems of each pair. Shape (P, 2).
-        difference: The second system's F1 minus the first one's. Shape (P, 2 + L).
-        low: Lower bounds of their 95 % intervals, at least -1; NaN without permutations, and where
-            the standard error is 0. Shape (P, 2 + L).
-        high: Upper bounds, at most 1. Shape (P, 2 + L).
-        error: Standard error of the difference; 0 where all dialogues are alike. Shape (P, 2 + L).
-        p: p-values; NaN without permutations. Shape (P, 2 + L).
+        difference: The second system's F1 minus the first one's.
+        low: Lower bounds of their 95 % intervals, at least -1; NaN where the standard error is 0.
+        high: Upper bounds, at most 1.
+        error: Standard error of the difference; 0 where all dialogues are alike.
+        p: p-values.
         discordant: Dialogues on which the two have other counts: of any label, of any, then of
-            each label. Shape (P, 2 + L).
+            each label.
         own_low: Lower bounds of each system's own scores; NaN without draws, or with a single
             dialogue, of which every draw is the same. Shape (S, 2 + L).
         own_high: Upper bounds. Shape (S, 2 + L).
@@ -86,7 +86,6 @@ class PairedResult:
 
 def compare_pairs(
     systems: Sequence[Counts],
-    pairs: Sequence[tuple[int, int]] | None = None,
     *,
     draws: int,
     permutations: int,
@@ -94,24 +93,13 @@ def compare_pairs(
     zero_division: float = 0.0,
     by_label: int | None = None,
 ) -> PairedResult:
-    """Compares systems pair by pair.
+    """Compares every two of the systems, over the same dialogues and at one level.
 
-    Args:
-        systems: Counts over the same N dialogues, in the same order and at one level.
-        pairs: Which systems to compare; ``None`` for all pairs.
-        draws: Bootstrap draws behind the intervals of the systems' own scores; 0 for none.
-        permutations: Swaps behind p-values and intervals of differences; 0 for none.
-        seed: Seed of both.
-        zero_division: F1 of a label with neither gold labels nor tags.
-        by_label: How many pairs, from the first one on, are tested label by label too; ``None`` for
-            all. The others have NaN there, and take half of the time.
-
-    Returns:
-        Differences, intervals and p-values.
-
-    Raises:
-        ScoringError: If the systems differ in level or number of dialogues, or there are
-            fewer than two.
+    ``draws`` are behind the intervals of the systems' own scores, ``permutations``, at least 1,
+    behind p-values and intervals of differences. So many pairs as ``by_label`` says, from the first
+    one on, are tested label by label too (``None`` for all); the others have NaN there, and take
+    half of the time. Systems that differ in level or number of dialogues are refused, and fewer
+    than two.
     """
     if len(systems) < 2 or len({(c.level, len(c)) for c in systems}) != 1 or not len(systems[0]):
         found = ", ".join(f"{c.level} level over {len(c)} dialogues" for c in systems) or "none"
@@ -119,11 +107,9 @@ def compare_pairs(
             f"systems to compare: {found}. There must be two or more, at one level and over "
             "the same dialogues."
         )
-    chosen = list(combinations(range(len(systems)), 2)) if pairs is None else list(pairs)
-    skip = 16 - len(labels_at(systems[0].level))
-    rows = np.stack([_f1_rows(counts, skip) for counts in systems], axis=1)
-    total = rows.sum(axis=0, dtype=np.float64)
-    point = f1_scores(total, zero_division)
+    chosen = list(combinations(range(len(systems)), 2))
+    rows = np.stack([_f1_rows(counts) for counts in systems], axis=1)
+    point = f1_scores(rows.sum(axis=0), zero_division)
     difference = np.array([point[b] - point[a] for a, b in chosen])
     low, high, error, p = (np.full(difference.shape, np.nan) for _ in range(4))
     discordant = np.zeros(difference.shape, dtype=np.int64)
@@ -137,25 +123,24 @@ def compare_pairs(
         differs = (rows[:, a] != rows[:, b]).any(axis=1)
         discordant[place, :2] = differs.any(axis=1).sum()
         discordant[place, 2:] = differs.sum(axis=0)
-        pair = rows[:, [a, b]].astype(np.float64)
+        pair = rows[:, [a, b]]
         each = by_label is None or place < by_label
         here = (place, slice(None if each else 2))
         _, error[here] = _studentised(pair, [np.zeros((len(rows), 1))], zero_division, each)
-        if permutations:
-            swaps = swap_blocks(len(rows), permutations, seed)
-            moved, _ = _studentised(pair, swaps, zero_division, each)
-            seen = _quotient(difference[here], error[here])
-            hits = np.count_nonzero(moved >= np.abs(seen) - _ROUNDING, axis=0)
-            p[here] = _p_values(hits, permutations, seen, discordant[here])
-            # So many swaps must reach a difference that p is 0.05: none, if there are few swaps.
-            enough = math.ceil(round((1 - CONFIDENCE) * (1 + permutations), 6)) - 1
-            reach = np.full(len(seen), np.inf)
-            if enough:
-                reach = -np.sort(-moved, axis=0)[enough - 1] + 2 * _ROUNDING
-            alike = error[here] <= _ROUNDING
-            reach = np.where(alike, np.nan, reach) * np.where(alike, 1.0, error[here])
-            low[here] = np.maximum(difference[here] - reach, -1)
-            high[here] = np.minimum(difference[here] + reach, 1)
+        swaps = swap_blocks(len(rows), permutations, seed)
+        moved, _ = _studentised(pair, swaps, zero_division, each)
+        seen = _quotient(difference[here], error[here])
+        hits = np.count_nonzero(moved >= np.abs(seen) - _ROUNDING, axis=0)
+        p[here] = _p_values(hits, permutations, seen, discordant[here])
+        # So many swaps must reach a difference that p is 0.05: none, if there are few swaps.
+        enough = math.ceil(round((1 - CONFIDENCE) * (1 + permutations), 6)) - 1
+        reach = np.full(len(seen), np.inf)
+        if enough:
+            reach = -np.sort(-moved, axis=0)[enough - 1] + 2 * _ROUNDING
+        alike = error[here] <= _ROUNDING
+        reach = np.where(alike, np.nan, reach) * np.where(alike, 1.0, error[here])
+        low[here] = np.maximum(difference[here] - reach, -1)
+        high[here] = np.minimum(difference[here] + reach, 1)
     return PairedResult(
         np.array(chosen), difference, low, high, error, p, discordant, own_low, own_high
     )
@@ -167,17 +152,12 @@ def _studentised(
     """Swaps dialogues and measures the difference in its own standard error.
 
     Dialogues with the same counts move a score by the same amount, so that they are counted and
-    not looked at one by one.
+    not looked at one by one. ``pair`` holds true positives, and gold labels plus tags, shape
+    (N, 2 systems, 2, L); ``blocks`` zeros and ones, a column for each swap, shape (N, R) each.
+    ``each`` says whether the F1 of each label is measured too.
 
-    Args:
-        pair: True positives, and gold labels plus tags. Shape (N, 2 systems, 2, L).
-        blocks: Zeros and ones, a column for each swap. Shape (N, R) each.
-        zero_division: Value where there is neither gold label nor tag.
-        each: Whether the F1 of each label is measured too.
-
-    Returns:
-        Absolute value of the studentised difference after each swap, shape (all R, 2 + L) or
-        (all R, 2); and its standard error after the last one, shape (2 + L,) or (2,).
+    Gives the absolute value of the studentised difference after each swap, shape (all R, 2 + L) or
+    (all R, 2); and its standard error after the last one, shape (2 + L,) or (2,).
     """
     n, labels = len(pair), pair.shape[-1]
     # As bytes, rows are told apart ten times as fast as number by number.
@@ -229,17 +209,10 @@ def _studentised(
 def _p_values(
     hits: NDArray[Any], permutations: int, seen: Floats, discordant: NDArray[np.int64]
 ) -> Floats:
-    """Turns counts of swaps into p-values.
+    """Turns counts of swaps that make a difference at least as large as the one seen into p-values.
 
-    Args:
-        hits: Swaps that make a difference at least as large as the one seen.
-        permutations: All swaps.
-        seen: The studentised differences.
-        discordant: Dialogues that can move each of them.
-
-    Returns:
-        (1 + hits) / (1 + permutations); where no swap comes near, the tail of Student's
-        distribution if that is smaller.
+    (1 + hits) / (1 + permutations); where no swap comes near, the tail of Student's distribution if
+    that is smaller.
     """
     # Takes a second to import, which no command should wait for that has no use for it.
     from scipy.stats import t as student
@@ -258,14 +231,9 @@ def _quotient(difference: Floats, error: Floats) -> Floats:
 
 
 def f1_scores(totals: Floats, zero_division: float = 0.0) -> Floats:
-    """Computes micro F1, macro F1 and the F1 of each label.
+    """Computes micro F1, macro F1 and the F1 of each label. Shape (..., 2 + L).
 
-    Args:
-        totals: True positives, and gold labels plus tags, of each label. Shape (..., 2, L).
-        zero_division: Value where there is neither gold label nor tag.
-
-    Returns:
-        Shape (..., 2 + L).
+    Of true positives, and gold labels plus tags, of each label. Shape (..., 2, L).
     """
     tp, sizes = np.moveaxis(totals, (-2, -1), (0, 1))
     labels = f1(tp, sizes, zero_division)
@@ -273,7 +241,6 @@ def f1_scores(totals: Floats, zero_division: float = 0.0) -> Floats:
     return np.moveaxis(np.concatenate([[micro], [labels.mean(axis=0)], labels]), 0, -1)
 
 
-def _f1_rows(counts: Counts, skip: int) -> NDArray[np.int64]:
-    tallies = counts.tallies[:, skip:].astype(np.int64)
-    tp = tallies[..., 0]
-    return np.stack([tp, 2 * tp + tallies[..., 1] + tallies[..., 2]], axis=1)
+def _f1_rows(counts: Counts) -> Floats:
+    tp, fp, fn = np.moveaxis(split(counts.rows, counts.level)[0], -1, 0)
+    return np.stack([tp, 2 * tp + fp + fn], axis=1)

@@ -14,11 +14,10 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.errors import ScoringError
@@ -27,35 +26,11 @@ from cradle_lib.statistics.rates import Floats
 ALPHA: Final = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """One line of a leaderboard.
-
-    Attributes:
-        system: Position of the system as it was given.
-        value: Its score.
-        group: Its tie group, counted from 1, the best first.
-        best: The best place that it could have.
-        worst: The worst place.
-    """
-
-    system: int
-    value: float
-    group: int
-    best: int
-    worst: int
-
-
 def adjust(p: Floats, method: Literal["holm", "fdr_bh"]) -> Floats:
-    """Corrects p-values for being many.
+    """Corrects p-values, of any shape, for being many.
 
-    Args:
-        p: p-values; NaN where nothing was tested. Any shape.
-        method: ``holm`` keeps the chance of any false alarm in the family below alpha,
-            ``fdr_bh`` (Benjamini and Hochberg) the expected share of false alarms.
-
-    Returns:
-        Adjusted p-values; NaN stays NaN and does not count as a test.
+    ``holm`` keeps the chance of any false alarm in the family below alpha, ``fdr_bh`` (Benjamini
+    and Hochberg) the expected share of false alarms. NaN stays NaN and does not count as a test.
     """
     adjusted = np.full(p.shape, np.nan)
     tested = ~np.isnan(p)
@@ -67,19 +42,18 @@ def adjust(p: Floats, method: Literal["holm", "fdr_bh"]) -> Floats:
     return adjusted
 
 
-def standings(
-    values: Sequence[float], pairs: NDArray[np.int64], p: Floats, alpha: float = ALPHA
-) -> list[Standing]:
-    """Orders systems into tie groups.
+def standings(values: Floats, pairs: NDArray[np.int64], p: Floats) -> pd.DataFrame:
+    """Orders S systems into tie groups.
 
     Args:
-        values: The score of each system, higher being better.
+        values: The score of each system, higher being better. Shape (S,).
         pairs: Positions of the systems of each pair; all pairs. Shape (P, 2).
         p: Adjusted p-value of each pair; NaN, not tested, counts as a tie. Shape (P,).
-        alpha: Level of significance.
 
     Returns:
-        One standing for each system, the best first; equal scores keep the order given.
+        One row for each system, under its position, the best first; equal scores keep the order
+        given. ``tie_group`` (int) is counted from 1, ``best_place`` and ``worst_place`` (int) are
+        those that the system could have.
 
     Raises:
         ScoringError: If some pair of systems is missing.
@@ -87,26 +61,22 @@ def standings(
     size = len(values)
     differs = np.zeros((size, size), dtype=np.bool_)
     seen = np.eye(size, dtype=np.bool_)
-    for (a, b), chance in zip(pairs, p, strict=True):
-        differs[a, b] = differs[b, a] = chance < alpha and values[a] != values[b]
-        seen[a, b] = seen[b, a] = True
+    first, second = pairs.T
+    shown = (p < ALPHA) & (values[first] != values[second])
+    for one, other in ((first, second), (second, first)):
+        differs[one, other], seen[one, other] = shown, True
     if not seen.all():
         raise ScoringError(
             f"{len(pairs)} pairs of {size} systems. A leaderboard needs a test of every pair."
         )
-    order = sorted(range(size), key=lambda system: -values[system])
-    found = []
-    group = 1
-    for place, system in enumerate(order):
-        above, below = order[:place], order[place:]
-        group += bool(above) and bool(differs[np.ix_(above, below)].all())
-        found.append(
-            Standing(
-                system=system,
-                value=float(values[system]),
-                group=group,
-                best=1 + sum(bool(differs[system, other]) for other in above),
-                worst=size - sum(bool(differs[system, other]) for other in below),
-            )
-        )
-    return found
+    order = np.argsort(-values, kind="stable")
+    ordered = differs[np.ix_(order, order)]
+    lines = [ordered[place:, :place].all() for place in range(1, size)]
+    return pd.DataFrame(
+        {
+            "tie_group": np.cumsum([1, *lines]),
+            "best_place": 1 + np.tril(ordered).sum(axis=1),
+            "worst_place": size - np.triu(ordered).sum(axis=1),
+        },
+        index=order,
+    )

@@ -29,7 +29,6 @@ from cradle_lib.scoring.comparison.difference import require_comparable
 from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.core.counts import Masks
 from cradle_lib.scoring.core.evaluate import signature_of
-from cradle_lib.scoring.core.signature import shared
 from cradle_lib.scoring.timing.occurrences import first_positions
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.matching import positions
@@ -84,22 +83,15 @@ def consequence(
                 f"{history!r} of {runs['self'].record.model}. Compare runs of one model."
             )
     signatures = [signature_of(runs[h], Conventions()) for h in histories]
-    require_comparable(histories, signatures, about=("history",))
+    signature = require_comparable(histories, signatures, about=("history",))
     own = runs["self"]
     gold, n = own.corpus.gold, len(own.corpus)
     state = states(gold, own.masks, own.corpus.dialogue_of, n)
-    cell = len(STATES) * own.corpus.dialogue_of + state
-
-    def per_state(weights: NDArray[np.float64] | None) -> NDArray[np.int64]:
-        counted = np.bincount(cell, weights=weights, minlength=n * len(STATES))
-        return counted.astype(np.int64).reshape(n, len(STATES))
-
-    columns = [per_state(None)]
-    for history in histories:
-        run = runs[history]
-        # An answer that could not be read is wrong, also where there was nothing to tag.
-        columns.append(per_state(((run.masks != gold) | ~run.ok).astype(np.float64)))
-    rows = np.stack(columns, axis=-1)
+    # An answer that could not be read is wrong, also where there was nothing to tag.
+    wrong = [(runs[history].masks != gold) | ~runs[history].ok for history in histories]
+    turns = np.stack([np.ones_like(own.ok), *wrong], axis=-1)
+    rows = np.zeros((n, len(STATES), turns.shape[-1]), dtype=np.int64)
+    np.add.at(rows, (own.corpus.dialogue_of, state), turns)
     found = bootstrap(
         rows,
         lambda t: {"wrong": _wrong(t), "change": _wrong(t)[..., :1] - _wrong(t)},
@@ -120,22 +112,14 @@ def consequence(
         for j, history in enumerate(histories)
         if measure == "wrong" or history != "self"
     )
-    signature = replace(shared(signatures, about=("history",)), draws=draws, seed=seed)
-    frame.attrs["signature"] = str(signature)
+    frame.attrs["signature"] = str(replace(signature, draws=draws, seed=seed))
     return frame
 
 
 def states(gold: Masks, own: Masks, dialogue_of: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Says for each turn what was wrong with the tags before it.
+    """Says for each of T turns of ``n`` dialogues what was wrong with the tags before it.
 
-    Args:
-        gold: Gold masks. Shape (T,).
-        own: The tags that the history shows. Shape (T,).
-        dialogue_of: Position of each turn's dialogue, ascending, below ``n``. Shape (T,).
-        n: Number of dialogues.
-
-    Returns:
-        Positions in :data:`STATES`. Shape (T,).
+    ``own`` are the tags that the history shows. Gives positions in :data:`STATES`. Shape (T,).
     """
     everything = (ALL_MASK,)
     place = positions(dialogue_of)

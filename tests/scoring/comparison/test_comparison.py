@@ -15,8 +15,7 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, LABELS
-from cradle_lib.scoring.comparison.compared import Comparison
-from cradle_lib.scoring.comparison.comparison import compare
+from cradle_lib.scoring.comparison.comparison import Comparison, compare
 from cradle_lib.scoring.comparison.difference import DISCORDANT, detectable, mcnemar
 from cradle_lib.scoring.core.counts import Counts
 from cradle_lib.scoring.core.evaluate import evaluate

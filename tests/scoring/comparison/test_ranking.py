@@ -46,19 +46,19 @@ PAIRS = np.array([[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]])
 def test_tie_groups_on_paper() -> None:
     # 0 and 1 tie, 1 and 2 tie, 0 beats 2, and everybody beats 3.
     p = np.array([0.3, 0.01, 0.01, 0.2, 0.01, 0.01])
-    found = standings([0.6, 0.5, 0.4, 0.1], PAIRS, p)
-    assert [(s.system, s.group, s.best, s.worst) for s in found] == [
-        (0, 1, 1, 2),
-        (1, 1, 1, 3),
-        (2, 1, 2, 3),
-        (3, 2, 4, 4),
+    found = standings(np.array([0.6, 0.5, 0.4, 0.1]), PAIRS, p)
+    assert found.reset_index().to_numpy().tolist() == [
+        [0, 1, 1, 2],
+        [1, 1, 1, 3],
+        [2, 1, 2, 3],
+        [3, 2, 4, 4],
     ]
 
 
 def test_what_was_not_tested_is_a_tie() -> None:
-    found = standings([0.1, 0.2, 0.3, 0.4], PAIRS, np.full(6, np.nan))
-    assert [s.system for s in found] == [3, 2, 1, 0]
-    assert {(s.group, s.best, s.worst) for s in found} == {(1, 1, 4)}
+    found = standings(np.array([0.1, 0.2, 0.3, 0.4]), PAIRS, np.full(6, np.nan))
+    assert found.index.tolist() == [3, 2, 1, 0]
+    assert {*found.itertuples(index=False, name=None)} == {(1, 1, 4)}
 
 
 @settings(deadline=None, max_examples=100)
@@ -68,16 +68,16 @@ def test_what_was_not_tested_is_a_tie() -> None:
 )
 def test_no_group_boundary_runs_through_a_tie(values: list[float], shown: list[bool]) -> None:
     p = np.where(shown, 0.001, 0.9)
-    found = standings(values, PAIRS, p)
-    assert sorted(s.system for s in found) == [0, 1, 2, 3]
-    group = {s.system: s.group for s in found}
+    found = standings(np.array(values), PAIRS, p)
+    assert sorted(found.index) == [0, 1, 2, 3]
+    group = found["tie_group"]
     for (a, b), chance in zip(PAIRS, p, strict=True):
         if chance > 0.05 or values[a] == values[b]:
             assert group[a] == group[b]
-    for place, standing in enumerate(found, start=1):
-        assert standing.best <= place <= standing.worst
+    for place, standing in enumerate(found.itertuples(), start=1):
+        assert standing.best_place <= place <= standing.worst_place
 
 
 def test_every_pair_must_have_been_tested() -> None:
     with pytest.raises(ScoringError, match="every pair"):
-        standings([0.1, 0.2, 0.3], PAIRS[:2], np.array([0.1, 0.1]))
+        standings(np.array([0.1, 0.2, 0.3]), PAIRS[:2], np.array([0.1, 0.1]))
