@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
@@ -12,13 +11,6 @@ from cradle_lib.corpus.dialogue import Corpus, Dialogue, Turn
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.core.counts import Masks
 from cradle_lib.scoring.errors.taxonomy import KINDS, Category, ErrorKind, classify
-
-# What a page can print beside the cases.
-RULE: Final = (
-    "For each kind of error, in a fixed order, one after another until there are enough: the "
-    "turn on which most of the models make an error of this kind, ties broken by a draw with "
-    "the seed shown. No dialogue is shown twice."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +33,6 @@ class Case:
     tagged: dict[str, int]
     erring: tuple[str, ...]
 
-    def before(self, turns: int) -> tuple[Turn, ...]:
-        """Gives up to so many rows of the dialogue before this turn."""
-        return self.dialogue.turns[max(0, self.turn.turn_id - turns) : self.turn.turn_id]
-
 
 def pick_cases(
     corpus: Corpus,
@@ -53,16 +41,17 @@ def pick_cases(
     per_kind: int = 1,
     seed: int = 0,
 ) -> list[Case]:
-    """Picks error cases by :data:`RULE`, so that nobody chooses the telling ones.
+    """Picks error cases by a rule, so that nobody chooses the telling ones.
+
+    For each kind of error, in a fixed order, one after another until there are enough: the turn on
+    which most of the models make an error of this kind, ties broken by a draw. No dialogue is shown
+    twice, so that there are fewer cases where a kind has fewer dialogues left.
 
     Args:
         corpus: The corpus with T user turns.
         predictions: Masks of what each model tagged, by the model's name. Shape (T,) each.
         per_kind: How many cases of each kind are wanted.
         seed: Seed of the draw among ties.
-
-    Returns:
-        The cases, by kind; fewer where a kind has fewer dialogues left.
 
     Raises:
         ScoringError: If there is no model, or masks don't have T entries.
@@ -83,21 +72,16 @@ def pick_cases(
             erring[KINDS[Category(category)]].setdefault(turn, {})[name] = None
     generator = np.random.default_rng(seed)
     asked = [(dialogue, turn) for dialogue in corpus for turn in dialogue.user_turns]
-    shown: set[int] = set()
-    cases = []
+    shown: set[str] = set()
+    cases: list[Case] = []
     for kind in ErrorKind:
         lot = generator.permutation(len(gold))
-        found = erring[kind]
-        wanted = per_kind
+        found, before = erring[kind], len(cases)
         for position in sorted(found, key=lambda turn: (-len(found[turn]), lot[turn])):
-            if not wanted:
-                break
-            owner = int(corpus.dialogue_of[position])
-            if owner in shown:
-                continue
-            shown.add(owner)
-            wanted -= 1
             dialogue, turn = asked[position]
+            if dialogue.id in shown or len(cases) == before + per_kind:
+                continue
+            shown.add(dialogue.id)
             tagged = {name: int(masks[position]) for name, masks in predictions.items()}
             cases.append(Case(kind, dialogue, turn, position, tagged, tuple(found[position])))
     return cases

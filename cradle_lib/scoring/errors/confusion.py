@@ -39,7 +39,7 @@ from cradle_lib.annotation.pairs import pairs
 from cradle_lib.annotation.table import Annotations
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import LABELS, NONE, crisis_type, stage, temporal
-from cradle_lib.scoring.core.counts import Masks, label_counts
+from cradle_lib.scoring.core.counts import Masks
 from cradle_lib.statistics.rates import ratio
 
 if TYPE_CHECKING:
@@ -51,15 +51,7 @@ Pairing = Literal["one-to-one", "all"]
 
 
 def similarity(gold: str, predicted: str) -> int:
-    """Says how much two labels share.
-
-    Args:
-        gold: A label.
-        predicted: Another one, or the same.
-
-    Returns:
-        From 0 (nothing) to 7 (they are the same).
-    """
+    """Says how much two labels share, from 0 (nothing) to 7 (they are the same)."""
     return (
         4 * (crisis_type(gold) == crisis_type(predicted))
         + 2 * (stage(gold) == stage(predicted))
@@ -72,16 +64,11 @@ _SIMILARITY: Final = tuple(tuple(similarity(g, p) for p in LABELS) for g in LABE
 
 @lru_cache(maxsize=1 << 16)
 def pair(gold: int, predicted: int) -> tuple[tuple[int, int], ...]:
-    """Pairs the labels of one turn as the module describes.
+    """Pairs the labels of one turn's two masks as the module describes.
 
-    Args:
-        gold: Mask of the gold labels.
-        predicted: Mask of the predicted labels.
-
-    Returns:
-        Pairs (gold, predicted) of positions in :data:`CELLS`: for each gold label in order
-        one, then one for each prediction that is left over. Two empty masks give one pair of
-        ``none`` and ``none``.
+    Gives pairs (gold, predicted) of positions in :data:`CELLS`: for each gold label in order one,
+    then one for each prediction that is left over. Two empty masks give one pair of ``none`` and
+    ``none``.
     """
     golds = [i for i in range(len(LABELS)) if gold & ~predicted & 1 << i]
     spare = predicted & ~gold
@@ -111,20 +98,11 @@ def pair(gold: int, predicted: int) -> tuple[tuple[int, int], ...]:
 def confusion(
     gold: Masks, predicted: Masks, *, pairing: Pairing = "one-to-one"
 ) -> NDArray[np.int64]:
-    """Counts which label was predicted for which.
+    """Counts which label was predicted for which, over two masks for each turn.
 
-    Args:
-        gold: Gold masks of T turns. Shape (T,).
-        predicted: Masks of what was tagged; 0 where an answer could not be read, which puts
-            its turn's gold labels into the ``none`` column. Shape (T,).
-        pairing: Which labels of a turn meet: ``one-to-one``, or ``all`` with all.
-
-    Returns:
-        Rows are gold, columns predicted, both in the order of :data:`CELLS`: the sixteen
-        labels, then ``none``. Shape (17, 17).
-
-    Raises:
-        ScoringError: If the two shapes differ.
+    What was tagged is 0 where an answer could not be read, which puts its turn's gold labels into
+    the ``none`` column. Rows are gold, columns predicted, both in the order of :data:`CELLS`. Shape
+    (17, 17). Two shapes that differ are refused.
     """
     if gold.shape != predicted.shape:
         raise ScoringError(
@@ -134,12 +112,10 @@ def confusion(
     if pairing == "all":
         return _members(gold).T @ _members(predicted)
     matrix = np.zeros((len(CELLS), len(CELLS)), dtype=np.int64)
-    same = gold == predicted
-    np.fill_diagonal(matrix, [*label_counts(gold[same]), (gold[same] == 0).sum()])
-    turns = (gold[~same].astype(np.uint32) << 16) | predicted[~same]
-    for turn, times in zip(*np.unique(turns, return_counts=True), strict=True):
-        for row, column in pair(int(turn) >> 16, int(turn) & 0xFFFF):
-            matrix[row, column] += times
+    turns, times = np.unique((gold.astype(np.uint32) << 16) | predicted, return_counts=True)
+    for turn, number in zip(turns.tolist(), times, strict=True):
+        for cell in pair(turn >> 16, turn & 0xFFFF):
+            matrix[cell] += number
     return matrix
 
 

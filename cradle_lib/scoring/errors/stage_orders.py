@@ -32,16 +32,7 @@ ORDERS: Final = (
 
 
 def orders_of(masks: Masks, dialogue_of: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Finds the order of the stages in each dialogue.
-
-    Args:
-        masks: Gold labels or tags. Shape (T,).
-        dialogue_of: Position of each turn's dialogue, ascending, below ``n``. Shape (T,).
-        n: Number of dialogues.
-
-    Returns:
-        Positions in :data:`ORDERS`. Shape (n,).
-    """
+    """Finds the order of the stages in each of ``n`` dialogues, as a position in :data:`ORDERS`."""
     alert, confirm = first_positions(masks, dialogue_of, n, (ALERT_MASK, CONFIRM_MASK)).T
     both = np.isfinite(alert) & np.isfinite(confirm)
     found = np.isfinite(alert) + 2 * np.isfinite(confirm)

@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 
 from cradle_lib.labels import BITS, CRISIS_TYPES, LABELS, NONE, crisis_type, stage
 from cradle_lib.scoring.core.conventions import Conventions
-from cradle_lib.scoring.core.counts import Masks, label_counts
-from cradle_lib.scoring.errors.confusion import CELLS, NONE_CELL, confusion, pair
+from cradle_lib.scoring.core.counts import Masks
+from cradle_lib.scoring.errors.confusion import CELLS, NONE_CELL, pair
 from cradle_lib.scoring.timing.occurrences import first_positions, scored_rows
 from cradle_lib.statistics.matching import positions
 
@@ -84,15 +84,7 @@ _NUMBER: Final = {category: number for number, category in enumerate(Category)}
 
 
 def kind_of(gold: int, predicted: int) -> ErrorKind | None:
-    """Classifies one cell of the confusion matrix.
-
-    Args:
-        gold: Position of the gold label in the order of the labels; 16 for none.
-        predicted: The same for the predicted label.
-
-    Returns:
-        The kind of error, or ``None`` if the two are the same.
-    """
+    """Classifies one cell of the confusion matrix, by its place; ``None`` on the diagonal."""
     if gold == predicted:
         return None
     if gold == NONE_CELL:
@@ -125,10 +117,7 @@ _TYPES: Final = [None if cell == NONE else crisis_type(cell) or "alert" for cell
 def classify(gold: Masks, tagged: Masks, dialogue_of: NDArray[np.int64]) -> pd.DataFrame:
     """Pairs gold labels with tags, turn by turn, and classifies every error.
 
-    Args:
-        gold: Gold masks. Shape (T,).
-        tagged: Masks of what was tagged. Shape (T,).
-        dialogue_of: Position of each turn's dialogue, ascending. Shape (T,).
+    Two masks for each of T turns, and the position of the turn's dialogue, ascending. Shape (T,).
 
     Returns:
         One row for each pair, by turn; one row of ``none`` and ``none`` for a turn with neither
@@ -209,11 +198,12 @@ def pair_counts(run: Predictions, conventions: Conventions | None = None) -> pd.
     return groups.size().rename("count").reset_index()
 
 
+_SHARE: Final = "gold_negative_turns_flagged"
 # The pairs that each quantity of `error_counts` is about.
 _COUNTED: Final[dict[str, dict[str, str]]] = {
     "fp": {"tagged": "any", "category": "any"},
     "fp_alert_ongoing": {"tagged": "alert_ongoing", "category": "any"},
-    "gold_negative_turns_flagged": {"gold": NONE, "tagged": "any", "pairing": "all"},
+    _SHARE: {"gold": NONE, "tagged": "any", "pairing": "all"},
     "fn": {"gold": "any", "category": "any"},
     "alert_to_none": {"gold": "alert", "tagged": NONE},
     "alert_to_confirm": {"gold": "alert", "tagged": "confirm"},
@@ -222,6 +212,11 @@ _COUNTED: Final[dict[str, dict[str, str]]] = {
         "gold": "alert_ongoing",
         "tagged": "confirm_SI_passive_ongoing",
     },
+}
+# What stands for several labels or categories there.
+_MEANT: Final[dict[str, tuple[str, ...]]] = {
+    "any": (*LABELS, *Category),
+    **{name: tuple(x for x in LABELS if stage(x) == name) for name in ("alert", "confirm")},
 }
 
 
@@ -247,33 +242,26 @@ def error_counts(predictions: Predictions) -> pd.DataFrame:
           share on which turns they are: a label, a stage, ``none`` or ``any``; missing where
           nothing is asked.
     """
-    gold, tagged = predictions.corpus.gold, predictions.masks
-    fp, fn, matrix = (
-        label_counts(tagged & ~gold),
-        label_counts(gold & ~tagged),
-        confusion(gold, tagged),
-    )
-    alert = np.array([stage(label) == "alert" for label in LABELS])
-    swap = CELLS.index("alert_ongoing"), CELLS.index("confirm_SI_passive_ongoing")
-    negatives = tagged[gold == 0]
+    corpus, tagged = predictions.corpus, predictions.masks
+    pairs = classify(corpus.gold, tagged, corpus.dialogue_of)
     values = {
-        "fp": fp.sum(),
-        "fp_alert_ongoing": fp[LABELS.index("alert_ongoing")],
-        "gold_negative_turns_flagged": (negatives != 0).mean() if len(negatives) else np.nan,
-        "fn": fn.sum(),
-        "alert_to_none": matrix[:NONE_CELL][alert, NONE_CELL].sum(),
-        "alert_to_confirm": matrix[:NONE_CELL, :NONE_CELL][np.ix_(alert, ~alert)].sum(),
-        "temporal": matrix[_NUMBER[Category.TEMPORAL_SWAP] == _OF_CELL].sum(),
-        "alert_ongoing_to_si_passive_ongoing": matrix[swap],
+        quantity: np.all(
+            [pairs[c].isin(_MEANT.get(name, (name,))) for c, name in wanted.items() if c in pairs],
+            axis=0,
+        ).sum()
+        for quantity, wanted in _COUNTED.items()
     }
-    frame = pd.DataFrame({"quantity": list(values), "value": [float(n) for n in values.values()]})
-    frame.insert(0, "system", predictions.record.name)
-    frame.insert(1, "over", predictions.over)
-    frame.insert(2, "dialogues", len(predictions.corpus))
-    flagged = frame["quantity"] == "gold_negative_turns_flagged"
-    counted = pd.DataFrame(
-        [_COUNTED[quantity] for quantity in frame["quantity"]],
-        columns=["gold", "tagged", "category", "pairing"],
-        dtype=str,
+    negatives = tagged[corpus.gold == 0]
+    values[_SHARE] = (negatives != 0).mean() if len(negatives) else np.nan
+    frame = pd.DataFrame(
+        {
+            "system": predictions.record.name,
+            "over": predictions.over,
+            "dialogues": len(corpus),
+            "quantity": list(values),
+            "value": np.array(list(values.values()), dtype=np.float64),
+            "unit": ["share" if quantity == _SHARE else "count" for quantity in values],
+        }
     )
-    return pd.concat([frame.assign(unit=np.where(flagged, "share", "count")), counted], axis=1)
+    columns = ["gold", "tagged", "category", "pairing"]
+    return frame.join(pd.DataFrame(list(_COUNTED.values()), columns=columns, dtype=str))

@@ -78,14 +78,6 @@ def test_the_seed_decides_between_ties_and_nothing_else_does(make_corpus: MakeCo
     assert len(set(picked)) > 1
 
 
-def test_a_case_knows_the_rows_before_it(make_corpus: MakeCorpus) -> None:
-    corpus = make_corpus([[("U", 0), ("L", 0), ("U", SHO)]])
-    (case,) = pick_cases(corpus, {"none": np.zeros(2, dtype=np.uint16)})
-    assert [turn.turn_id for turn in case.before(1)] == [1]
-    assert [turn.turn_id for turn in case.before(3)] == [0, 1]
-    assert case.before(0) == ()
-
-
 def test_models_must_have_tagged_the_same_corpus(make_corpus: MakeCorpus) -> None:
     corpus = make_corpus([[("U", SHO)]])
     with pytest.raises(ScoringError, match="short has masks of shape"):
