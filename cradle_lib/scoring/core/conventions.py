@@ -25,7 +25,7 @@ reading that agrees best with the paper, and each is named in the signature of e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
 import numpy as np
@@ -87,12 +87,9 @@ class Conventions:
 class Rows:
     """What is compared, row by row, once orphans have found their place.
 
-    Attributes:
-        gold: Gold masks. Shape (rows,).
-        predicted: Masks of what was tagged. Shape (rows,).
-        dialogue_of: Position of each row's dialogue, ascending. Shape (rows,).
-        answered: Whether the row has a readable answer; an orphan's row, which no model
-            was asked about, has. Shape (rows,).
+    Masks of gold labels and of tags, the position of each row's dialogue, ascending, and whether
+    the row has a readable answer; an orphan's row, which no model was asked about, has. All of
+    shape (rows,).
     """
 
     gold: NDArray[np.uint16]
@@ -107,20 +104,10 @@ def align(
     answered: NDArray[np.bool_],
     conventions: Conventions,
 ) -> Rows:
-    """Puts predictions beside the gold labels, with orphans where the conventions want them.
+    """Puts the tags of T user turns beside the gold labels, with orphans where they are wanted.
 
-    Args:
-        corpus: The corpus with T user turns.
-        predicted: Masks of what was tagged, in the order of the user turns. Shape (T,).
-        answered: Whether each answer could be read. Shape (T,).
-        conventions: Only ``orphans`` matters here.
-
-    Returns:
-        T rows, or T plus the number of orphans if these are counted.
-
-    Raises:
-        ScoringError: If the arrays don't have T entries, or an orphan can't be attached
-            because its dialogue has no user turn.
+    Gives T rows, or T plus the number of orphans if these are counted. Refuses arrays that don't
+    have T entries, and to attach an orphan whose dialogue has no user turn.
     """
     turns = len(corpus.gold)
     if predicted.shape != (turns,) or answered.shape != (turns,):
@@ -137,11 +124,7 @@ def align(
 
 
 def orphans_of(corpus: Corpus) -> list[tuple[int, Turn]]:
-    """Finds the labels that stand where no model is asked.
-
-    Returns:
-        The dialogue's position and the turn, for every such row in order.
-    """
+    """Finds the labels where no model is asked: the dialogue's position and the turn of each."""
     return [
         (position, turn)
         for position, dialogue in enumerate(corpus)
@@ -167,7 +150,7 @@ def _attached(corpus: Corpus, rows: Rows) -> Rows:
         before = sum(turn.turn_id < orphan.turn_id for turn in dialogue.user_turns)
         first = int(np.searchsorted(rows.dialogue_of, position))
         gold[first + max(before - 1, 0)] |= orphan.mask
-    return Rows(gold, rows.predicted, rows.dialogue_of, rows.answered)
+    return replace(rows, gold=gold)
 
 
 def _counted(corpus: Corpus, rows: Rows) -> Rows:

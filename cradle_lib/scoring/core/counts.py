@@ -50,12 +50,11 @@ class Counts:
 
     Attributes:
         level: What was counted.
-        tallies: True positives, false positives and false negatives, in this order on the
-            last axis, for each dialogue and label. Shape (N, 16, 3). At level ``confirm``
-            the two alerts have zeros.
-        sets: For each dialogue its units (user turns, or 1 for the dialogue itself), how
-            many of them match exactly, and the sum of their Jaccard indices. Shape (N, 3).
-            A dialogue without scored turns has no unit.
+        tallies: True positives, false positives and false negatives of each dialogue and label;
+            zeros for the two alerts at level ``confirm``. Shape (N, 16, 3).
+        sets: For each dialogue its units (user turns, or 1 for the dialogue itself; 0 without
+            scored turns), how many of them match exactly, and the sum of their Jaccard indices.
+            Shape (N, 3).
     """
 
     level: Level
@@ -89,21 +88,12 @@ def count(
     conventions: Conventions | None = None,
     answered: NDArray[np.bool_] | None = None,
 ) -> Counts:
-    """Counts true positives, false positives and false negatives.
+    """Counts true positives, false positives and false negatives of ``n`` dialogues.
 
-    Args:
-        gold: Gold masks of T rows. Shape (T,).
-        predicted: Masks of what was tagged; ignored where there is no readable answer.
-            Shape (T,).
-        dialogue_of: For each row the position of its dialogue, ascending, below ``n``.
-            Shape (T,).
-        n: Number of dialogues.
-        level: ``turn``, ``dialogue`` or ``confirm``.
-        conventions: ``empty_jaccard`` and ``unparsed`` matter here; the defaults if ``None``.
-        answered: Whether each row has a readable answer; ``None`` if all have. Shape (T,).
-
-    Returns:
-        The counts. Dialogues without rows have zeros throughout, units included.
+    Masks, ``dialogue_of`` (the position of each row's dialogue, ascending, below ``n``) and
+    ``answered`` (whether a row has a readable answer; ``None`` if all have) have shape (T,). What
+    was tagged is ignored where there is no readable answer. Dialogues without rows have zeros
+    throughout, units included. Of the conventions ``empty_jaccard`` and ``unparsed`` matter here.
 
     Raises:
         ScoringError: If shapes, types, level or the order of the rows are not as described.
@@ -150,19 +140,6 @@ def count(
     sets[:, 2] = conventions.empty_jaccard * empty
     sets[:, 2] += np.bincount(where, weights=jaccard, minlength=n)
     return Counts(level, _tally((tp, predicted ^ tp, gold ^ tp), where, n), sets)
-
-
-def label_counts(masks: Masks) -> NDArray[np.int64]:
-    """Counts each label over all masks.
-
-    Args:
-        masks: Shape (T,).
-
-    Returns:
-        Occurrences in the order of the labels. Shape (16,).
-    """
-    sums = _tally((masks,), np.zeros(len(masks), dtype=np.int64), 1)
-    return sums[0, :, 0].astype(np.int64)
 
 
 def _tally(masks: tuple[Masks, ...], where: NDArray[np.int64], n: int) -> NDArray[np.int32]:
@@ -212,24 +189,21 @@ def _check(
 ) -> None:
     if level not in LEVELS:
         raise ScoringError(f"no level {level!r}. Choose one of {', '.join(LEVELS)}.")
-    arrays: dict[str, NDArray[Any]] = {
-        "gold": gold,
-        "predicted": predicted,
-        "dialogue_of": dialogue_of,
-    }
+    arrays: list[tuple[str, NDArray[Any], str]] = [
+        ("gold", gold, "uint16"),
+        ("predicted", predicted, "uint16"),
+        ("dialogue_of", dialogue_of, "int64"),
+    ]
     if answered is not None:
-        arrays["answered"] = answered
-    for name, array in arrays.items():
+        arrays.append(("answered", answered, "bool"))
+    for name, array, kind in arrays:
         if array.shape != (len(gold),):
             raise ScoringError(
                 f"{name} has shape {array.shape}, gold has {len(gold)} rows. "
                 "Every array needs one entry per row."
             )
-    for name in ("gold", "predicted"):
-        if arrays[name].dtype != np.uint16:
-            raise ScoringError(f"{name} has type {arrays[name].dtype}. Masks are uint16.")
-    if dialogue_of.dtype != np.int64:
-        raise ScoringError(f"dialogue_of has type {dialogue_of.dtype}. Positions are int64.")
+        if array.dtype != kind:
+            raise ScoringError(f"{name} has type {array.dtype}. Expected {kind}.")
     if not len(dialogue_of):
         return
     if (dialogue_of[1:] < dialogue_of[:-1]).any():

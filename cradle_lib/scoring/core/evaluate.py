@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,18 +11,11 @@ import numpy as np
 import pandas as pd
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.labels import LABELS
 from cradle_lib.record import library_version
 from cradle_lib.scoring.core.conventions import Conventions, Level, Rows, align
 from cradle_lib.scoring.core.counts import Counts, count
 from cradle_lib.scoring.core.gaps import NEEDED, gap
-from cradle_lib.scoring.core.scores import (
-    OVERALL,
-    PER_LABEL,
-    labels_at,
-    scores,
-    split,
-)
+from cradle_lib.scoring.core.scores import OVERALL, PER_LABEL, labels_at, scores, split
 from cradle_lib.scoring.core.signature import Signature
 from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
 from cradle_lib.statistics.proportions import wilson, wilson_f1
@@ -217,8 +210,7 @@ def evaluate(
 
 def _of_few(found: dict[str, Estimate], counts: Counts) -> dict[str, Estimate]:
     """Gives the scores of each label Wilson's intervals, which hold where few occurrences are."""
-    skip = len(LABELS) - len(labels_at(counts.level))
-    tp, fp, fn = np.moveaxis(counts.tallies[:, skip:], -1, 0)
+    tp, fp, fn = np.moveaxis(split(counts.rows, counts.level)[0], -1, 0)
     ends = {
         "precision": wilson(tp, tp + fp),
         "recall": wilson(tp, tp + fn),
@@ -228,18 +220,7 @@ def _of_few(found: dict[str, Estimate], counts: Counts) -> dict[str, Estimate]:
 
 
 def aligned(predictions: Predictions, conventions: Conventions) -> Rows:
-    """Puts a run's tags beside the gold labels.
-
-    Args:
-        predictions: What the run says about every user turn of its corpus.
-        conventions: What the paper leaves open.
-
-    Returns:
-        The rows, as :func:`~cradle_lib.scoring.core.conventions.align` gives them.
-
-    Raises:
-        ScoringError: If there are user turns, and the conventions exclude them all.
-    """
+    """Puts a run's tags beside the gold labels, and refuses to exclude every user turn."""
     rows = align(predictions.corpus, predictions.masks, predictions.ok, conventions)
     if conventions.unparsed == "exclude" and len(rows.gold) and not rows.answered.any():
         outcomes = {str(outcome): n for outcome, n in predictions.outcome_counts.items()}
@@ -272,29 +253,14 @@ def signature_of(
     draws: int = 0,
     seed: int = 0,
 ) -> Signature:
-    """Names all that a score of this run depends on.
-
-    Args:
-        predictions: The run.
-        conventions: What the paper leaves open.
-        level: ``turn``, ``dialogue`` or ``confirm``.
-        draws: Bootstrap draws behind the intervals; 0 if there are none.
-        seed: Their seed.
-
-    Returns:
-        The signature.
-    """
+    """Names all that a score of this run depends on."""
     record = predictions.record
     return Signature(
         level=level,
         labels=len(labels_at(level)),
         history=record.history,
         decoding=record.decoding.get("mode") or "free",
-        empty_jaccard=conventions.empty_jaccard,
-        zero_division=conventions.zero_division,
-        orphans=conventions.orphans,
-        unparsed=conventions.unparsed,
-        macro_f1=conventions.macro_f1,
+        **asdict(conventions),
         corpus=predictions.corpus.fingerprint,
         dialogues=len(predictions.corpus),
         draws=draws,

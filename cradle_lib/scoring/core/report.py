@@ -10,13 +10,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 
-from cradle_lib.files import replacing
 from cradle_lib.record import Record
 from cradle_lib.scoring.core.conventions import LEVELS, Conventions, Level
 from cradle_lib.scoring.core.evaluate import Evaluation, evaluate
@@ -165,11 +163,6 @@ class Report(_Row):
         """Writes strict JSON, with the keys in the order of the schema."""
         return json.dumps(self.model_dump(mode="json"), indent=1, allow_nan=False) + "\n"
 
-    def save(self, path: Path) -> None:
-        """Writes the JSON to a file, whole or not at all."""
-        with replacing(path) as part:
-            part.write_text(self.to_json(), encoding="utf-8")
-
 
 def json_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Makes a data frame ready for strict JSON.
@@ -205,7 +198,7 @@ def level_scores(results: Mapping[Level, Evaluation]) -> dict[str, dict[str, Any
             "signature": str(found.signature),
             "turns": found.turns,
             "of_turns": found.of_turns,
-            "outcomes": {str(name): number for name, number in found.outcomes.items()},
+            "outcomes": found.outcomes,
             "scores": json_rows(found.to_frame()),
         }
         for level, found in results.items()
