@@ -97,33 +97,25 @@ def bootstrap(
     if draws < 0:
         raise ScoringError(f"{draws} draws. Ask for at least 1, or for 0 to have no intervals.")
     values = statistics(rows.sum(axis=0, dtype=np.float64))
-    drawn: dict[str, list[Floats]] = {name: [] for name in values}
-    for totals in draw_blocks(rows, draws, seed) if draws and len(rows) != 1 else ():
-        for name, block in statistics(totals).items():
-            drawn[name].append(block)
+    blocks = draw_blocks(rows, draws, seed) if draws and len(rows) != 1 else ()
+    drawn = [statistics(totals) for totals in blocks]
     found = {}
     for name, value in values.items():
-        missing = np.full(np.shape(value), np.nan)[()]
-        low, high = missing, missing
-        if drawn[name]:
-            block = np.concatenate(drawn[name])
+        low = high = np.full(np.shape(value), np.nan)[()]
+        if drawn:
+            every = np.concatenate([block[name] for block in drawn])
             # A count of 0 is 0 in every draw, and would have an interval without width.
-            moves = (block != block[0]).any(axis=0)
-            low, high = (np.where(moves, end, np.nan)[()] for end in bounds(block))
+            moves = (every != every[0]).any(axis=0)
+            low, high = (np.where(moves, end, np.nan)[()] for end in bounds(every))
         found[name] = Estimate(np.asarray(value)[()], low, high)
     return found
 
 
 def bounds(values: Floats) -> tuple[Floats, Floats]:
-    """Finds the ends of 95 % intervals.
+    """Finds the 2.5th and the 97.5th percentile, shape (...) each, of values of shape (draws, ...).
 
-    Args:
-        values: One statistic or more in every draw; NaN where it is undefined, infinities
-            allowed. Shape (draws, ...).
-
-    Returns:
-        The 2.5th and the 97.5th percentile, each of shape (...). Undefined draws are left
-        out; with more than 5 % of them both bounds are NaN.
+    Undefined draws, NaN, are left out; with more than 5 % of them both bounds are NaN. Infinities
+    are values.
     """
     draws = len(values)
     # Sorting whole columns at once is twice as fast as looking for two places in each.
@@ -141,15 +133,9 @@ def bounds(values: Floats) -> tuple[Floats, Floats]:
 
 
 def histogram_median(histogram: Floats, values: Floats) -> Floats:
-    """Finds medians of values that were counted.
+    """Finds medians of ascending values, shape (V,), that occur so often, shape (..., V).
 
-    Args:
-        histogram: How often each value occurs. Shape (..., V).
-        values: The values, ascending. Shape (V,).
-
-    Returns:
-        Medians, as ``numpy.median`` of the values written out; NaN where nothing was
-        counted. Shape (...).
+    Those that ``numpy.median`` finds in the values written out; NaN where nothing was counted.
     """
     below = histogram.cumsum(axis=-1)
     size = below[..., -1:]

@@ -23,10 +23,8 @@ from cradle_lib.labels import LABELS
 class Occurrences:
     """Labels on turns, ordered by dialogue, then label, then turn.
 
-    Attributes:
-        slot: 16 times the dialogue plus the label's number. Shape (E,).
-        position: Number of the user turn in its dialogue. Shape (E,).
-        row: Row of the mask that it was read from. Shape (E,).
+    Of each its slot, 16 times the dialogue plus the label's number; the number of the user turn in
+    its dialogue; and the row of the mask that it was read from. Shape (E,).
     """
 
     slot: NDArray[np.int64]
@@ -49,14 +47,7 @@ class Occurrences:
 
 
 def positions(dialogue_of: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Numbers the turns of each dialogue from 0.
-
-    Args:
-        dialogue_of: Position of each turn's dialogue, ascending. Shape (T,).
-
-    Returns:
-        Shape (T,).
-    """
+    """Numbers the turns of each dialogue from 0, given each turn's dialogue, ascending."""
     return np.arange(len(dialogue_of)) - np.searchsorted(dialogue_of, dialogue_of)
 
 
@@ -65,16 +56,10 @@ def occurrences(
     dialogue_of: NDArray[np.int64],
     position: NDArray[np.int64] | None = None,
 ) -> Occurrences:
-    """Lists which labels stand on which turns.
+    """Lists every label on each of T turns.
 
-    Args:
-        masks: Shape (T,).
-        dialogue_of: Position of each turn's dialogue, ascending. Shape (T,).
-        position: User turn at which each row stands, ascending within a dialogue; ``None`` if
-            every row is a user turn. Shape (T,).
-
-    Returns:
-        One entry for every label on every turn.
+    ``dialogue_of`` is the position of each turn's dialogue, ascending; ``position`` the user turn
+    at which each row stands, ascending within a dialogue, or ``None`` if every row is a user turn.
     """
     if position is None:
         position = positions(dialogue_of)
@@ -89,16 +74,10 @@ def occurrences(
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """How far a tag may be from its gold label, in user turns.
+    """How many user turns early or late a tag may be, each 0 to infinity.
 
-    Attributes:
-        early: How many turns before it, 0 to infinity.
-        late: How many turns after it, 0 to infinity.
-        first: Whether only each label's first occurrence in a dialogue takes part, on both
-            sides.
-
-    Raises:
-        ScoringError: If a side is negative or not a number.
+    ``first`` says whether only each label's first occurrence in a dialogue takes part, on both
+    sides.
     """
 
     early: float
@@ -115,16 +94,10 @@ class Window:
 
 
 def match(gold: Occurrences, tagged: Occurrences, window: Window, n: int) -> NDArray[np.int64]:
-    """Matches two sides' occurrences, one to one and as many as possible.
+    """Matches two sides' occurrences in ``n`` dialogues, one to one and as many as possible.
 
-    Args:
-        gold: Occurrences of n dialogues.
-        tagged: Those of the other side: tags, or another annotator's labels.
-        window: What fits; its ``first`` has no effect here.
-        n: Number of dialogues.
-
-    Returns:
-        Number of pairs of each dialogue and label. Shape (n, 16).
+    ``first`` of the window has no effect here. Gives the number of pairs of each dialogue and
+    label. Shape (n, 16).
     """
     pairs = np.zeros(n * len(LABELS), dtype=np.int64)
     slots = np.intersect1d(gold.slot, tagged.slot)

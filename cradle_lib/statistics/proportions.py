@@ -29,7 +29,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.statistics.bootstrap import CONFIDENCE
-from cradle_lib.statistics.rates import Floats, ratio
+from cradle_lib.statistics.rates import Floats, f1, ratio
 
 _Z: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 # What is simulated: dialogues, and the shares of what is tagged and what is gold that are right.
@@ -38,14 +38,9 @@ _RIGHT: Final = 0.4
 
 
 def wilson(hits: NDArray[Any], of: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Finds 95 % intervals of shares of occurrences in dialogues.
+    """Finds 95 % intervals of shares of occurrences in N dialogues. Shapes (N, ...).
 
-    Args:
-        hits: How many of the occurrences are right, for each dialogue. Shape (N, ...).
-        of: How many there are. Shape (N, ...).
-
-    Returns:
-        Lower and upper bounds, 0 to 1; NaN where there is no occurrence. Shape (...) each.
+    Gives lower and upper bounds, 0 to 1; NaN where there is no occurrence. Shape (...) each.
     """
     hits, of = hits.astype(np.float64), of.astype(np.float64)
     n = of.sum(axis=0)
@@ -61,14 +56,9 @@ def wilson(hits: NDArray[Any], of: NDArray[Any]) -> tuple[Floats, Floats]:
 
 
 def wilson_f1(tp: NDArray[Any], errors: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Finds 95 % intervals of F1.
+    """Finds 95 % intervals of F1, from true positives, and all errors together, of N dialogues.
 
-    Args:
-        tp: True positives of each dialogue. Shape (N, ...).
-        errors: False positives and false negatives together. Shape (N, ...).
-
-    Returns:
-        Lower and upper bounds, 0 to 1; NaN where nothing is gold or tagged. Shape (...) each.
+    Shapes as for :func:`wilson`; NaN where nothing is gold or tagged.
     """
     low, high = wilson(tp, tp + errors)
     return 2 * low / (1 + low), 2 * high / (1 + high)
@@ -121,8 +111,8 @@ def interval_coverage(*, trials: int = 250, draws: int = 400, seed: int = 0) -> 
 
 
 def _f1(counts: NDArray[np.int64]) -> Floats:
-    tp, errors = counts[..., 0].astype(np.float64), counts[..., 1] + counts[..., 2]
-    return ratio(2 * tp, 2 * tp + errors, 0.0)
+    tp, fp, fn, _ = np.moveaxis(counts, -1, 0)
+    return f1(tp, 2 * tp + fp + fn, 0.0)
 
 
 def _bca(seen: NDArray[np.int64], drawn: Floats) -> Floats:
@@ -137,8 +127,6 @@ def _bca(seen: NDArray[np.int64], drawn: Floats) -> Floats:
     left = _f1(np.maximum(seen - np.eye(4, dtype=np.int64), 0))
     spread = seen @ left / seen.sum() - left
     skewness = ratio(seen @ spread**3, 6 * (seen @ spread**2) ** 1.5, 0.0)
-    shares = []
-    for tail in (-_Z, _Z):
-        place = bias + tail
-        shares.append(normal.cdf(float(bias + place / (1 - skewness * place))))
+    places = bias - _Z, bias + _Z
+    shares = [normal.cdf(float(bias + place / (1 - skewness * place))) for place in places]
     return np.asarray(np.quantile(drawn, shares), dtype=np.float64)

@@ -26,15 +26,5 @@ def ratio(above: Floats, below: Floats, otherwise: float = np.nan) -> Floats:
 
 
 def f1(tp: Floats, gold_and_tagged: Floats, zero_division: float = np.nan) -> Floats:
-    """Computes F1 = 2 tp / (2 tp + fp + fn).
-
-    Args:
-        tp: True positives: labels that both sides have.
-        gold_and_tagged: Labels of one side plus labels of the other, 2 tp + fp + fn; of a shape
-            that broadcasts.
-        zero_division: The value where neither side has a label.
-
-    Returns:
-        F1, 0 to 1.
-    """
+    """Computes F1, of true positives and the labels of both sides added up, 2 tp + fp + fn."""
     return ratio(2 * tp, gold_and_tagged, zero_division)

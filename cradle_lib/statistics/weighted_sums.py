@@ -35,15 +35,10 @@ _KEPT: Final = 1 << 23
 
 
 def weights(n: int, draws: int, generator: np.random.Generator) -> Iterator[Weights]:
-    """Draws dialogues with replacement.
+    """Draws ``n`` dialogues with replacement, so often.
 
     The stream of numbers does not depend on the size of the blocks: the first hundred of
     ten thousand draws are the hundred draws of the same seed.
-
-    Args:
-        n: Number of dialogues, at least 1.
-        draws: Number of draws.
-        generator: Source of randomness.
 
     Yields:
         Blocks of rows; entry (b, i) says how often draw b took dialogue i. Each row sums to
@@ -56,12 +51,7 @@ def weights(n: int, draws: int, generator: np.random.Generator) -> Iterator[Weig
 
 
 def permutations(n: int, number: int, generator: np.random.Generator) -> Iterator[Weights]:
-    """Decides which dialogues two systems swap, each with probability one half.
-
-    Args:
-        n: Number of dialogues, at least 1.
-        number: Number of permutations.
-        generator: Source of randomness.
+    """Decides which of ``n`` dialogues two systems swap, each with probability one half.
 
     Yields:
         Blocks of rows of zeros and ones, from a stream as in :func:`weights`. Shape (rows of
@@ -72,29 +62,30 @@ def permutations(n: int, number: int, generator: np.random.Generator) -> Iterato
 
 
 def draw_blocks(rows: NDArray[Any], draws: int, seed: int) -> Iterator[Floats]:
-    """Adds up the rows of the dialogues in every bootstrap draw, some draws at a time.
-
-    Args:
-        rows: Whole numbers or fractions, one row per dialogue. Shape (N, ...).
-        draws: Number of draws, at least 1.
-        seed: Seed of the generator.
+    """Adds up the rows, shape (N, ...), of the dialogues in every bootstrap draw.
 
     Yields:
-        Totals, exact for whole numbers. Shape (draws of the block, ...).
+        Totals of some draws at a time, exact for whole numbers. Shape (draws of the block, ...).
 
     Raises:
         ScoringError: If there is no dialogue, or no draw is asked for.
     """
-    return _sums(rows, weights, draws, seed)
+    n = len(rows)
+    if draws < 1 or not n:
+        raise ScoringError(f"{draws} draws from {n} dialogues. Both must be at least 1.")
+    flat = rows.reshape(n, -1).T
+    whole = (flat == np.rint(flat)).all(axis=1)
+    dtype = _holding_sums(flat[whole])
+    counts, fractions = csr_array(flat[whole].astype(dtype)), flat[~whole].astype(np.float64)
+    for block in _blocks(weights, n, draws, seed):
+        totals = np.empty((len(flat), block.shape[1]))
+        totals[whole] = counts @ block.astype(dtype, copy=False)
+        totals[~whole] = fractions @ block.astype(np.float64)
+        yield totals.T.reshape(-1, *rows.shape[1:])
 
 
 def swap_blocks(n: int, number: int, seed: int) -> Iterable[Weights]:
-    """Gives which dialogues change hands in every swap, some swaps at a time.
-
-    Args:
-        n: Number of dialogues, at least 1.
-        number: Number of swaps, at least 1.
-        seed: Seed of the generator.
+    """Gives which of ``n`` dialogues change hands in every swap, some swaps at a time.
 
     Returns:
         Blocks of zeros and ones, a column for each swap. Shape (n, swaps of the block).
@@ -105,21 +96,6 @@ def swap_blocks(n: int, number: int, seed: int) -> Iterable[Weights]:
     if number < 1 or not n:
         raise ScoringError(f"{number} swaps of {n} dialogues. Both must be at least 1.")
     return _blocks(permutations, n, number, seed)
-
-
-def _sums(rows: NDArray[Any], source: _Source, draws: int, seed: int) -> Iterator[Floats]:
-    n = len(rows)
-    if draws < 1 or not n:
-        raise ScoringError(f"{draws} draws from {n} dialogues. Both must be at least 1.")
-    flat = rows.reshape(n, -1).T
-    whole = (flat == np.rint(flat)).all(axis=1)
-    dtype = _holding_sums(flat[whole])
-    counts, fractions = csr_array(flat[whole].astype(dtype)), flat[~whole].astype(np.float64)
-    for block in _blocks(source, n, draws, seed):
-        totals = np.empty((len(flat), block.shape[1]))
-        totals[whole] = counts @ block.astype(dtype, copy=False)
-        totals[~whole] = fractions @ block.astype(np.float64)
-        yield totals.T.reshape(-1, *rows.shape[1:])
 
 
 def _holding_sums(columns: NDArray[Any]) -> np.dtype[Any]:
@@ -140,17 +116,17 @@ def _blocks(source: _Source, n: int, draws: int, seed: int) -> Iterable[Weights]
     """The weights, a column for each draw, so that the draws of a dialogue lie side by side."""
     if n * draws <= _KEPT:
         return _kept_blocks(source, n, draws, seed)
-    return _columns(source(n, draws, np.random.default_rng(seed)), n)
+    return _columns(source, n, draws, seed)
 
 
 @lru_cache(maxsize=6)
 def _kept_blocks(source: _Source, n: int, draws: int, seed: int) -> tuple[Weights, ...]:
-    return tuple(_columns(source(n, draws, np.random.default_rng(seed)), n))
+    return tuple(_columns(source, n, draws, seed))
 
 
-def _columns(blocks: Iterator[Weights], n: int) -> Iterator[Weights]:
+def _columns(source: _Source, n: int, draws: int, seed: int) -> Iterator[Weights]:
     dtype = np.promote_types(np.int16, np.min_scalar_type(-n - 1))
-    for block in blocks:
+    for block in source(n, draws, np.random.default_rng(seed)):
         turned = np.ascontiguousarray(block.T, dtype=dtype)
         turned.flags.writeable = False
         yield turned
