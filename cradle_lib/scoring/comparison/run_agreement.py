@@ -81,21 +81,11 @@ def run_agreement(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
 
 
 def rate(hits: int, of: int) -> tuple[float, float, float]:
-    """Estimates a share with an exact 95 % interval.
+    """Estimates the share ``hits`` of ``of``, at least 1, with an exact 95 % interval.
 
-    Args:
-        hits: How often it happened; 0 to ``of``.
-        of: How often it could have happened; at least 1.
-
-    Returns:
-        The share, and the bounds of Clopper and Pearson. At 0 the interval has one end only,
-        1 - 0.05^(1/n), which is about 3/n: the rule of three. At n it is the mirror image.
-
-    Raises:
-        ScoringError: If the numbers are not as described.
+    The bounds are those of Clopper and Pearson. At 0 the interval has one end only,
+    1 - 0.05^(1/n), which is about 3/n: the rule of three. At n it is the mirror image.
     """
-    if not 0 <= hits <= of or of < 1:
-        raise ScoringError(f"{hits} of {of}: expected a count out of at least 1.")
     outside = 1 - CONFIDENCE
     if hits == 0:
         return 0.0, 0.0, float(1 - outside ** (1 / of))

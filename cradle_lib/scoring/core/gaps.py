@@ -37,17 +37,10 @@ _TOLD: Final[dict[Need, str]] = {"timing": "reveal timing", "scenario": "scenari
 
 
 def gap(corpus: Corpus, need: Need) -> str | None:
-    """Says what keeps a corpus from showing something.
+    """Says what keeps a corpus from showing something that needs, for example, gold ``alerts``.
 
-    Args:
-        corpus: Any corpus.
-        need: What is to be shown needs ``user turns``; gold ``labels``, ``alerts`` or
-            ``confirms`` on them; a dialogue with ``both stages``; ``unlabelled turns``; or the
-            ``timing`` or ``scenario`` of dialogues.
-
-    Returns:
-        The beginning of a sentence, without a full stop; ``None`` if the corpus has what is
-        needed.
+    Gives the beginning of a sentence, without a full stop; ``None`` if the corpus has what is
+    needed.
     """
     gold = corpus.gold
     if not len(gold):

@@ -165,14 +165,9 @@ class Report(_Row):
 
 
 def json_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Makes a data frame ready for strict JSON.
+    """Makes a frame of numbers, texts and categories ready for strict JSON, row by row.
 
-    Args:
-        frame: Any frame of numbers, texts and categories.
-
-    Returns:
-        One object for each row, by column; ``None`` for what is missing or undefined, ``"inf"`` and
-        ``"-inf"`` for what has no end.
+    ``None`` stands for what is missing or undefined, ``"inf"`` and ``"-inf"`` for what has no end.
     """
     rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
     return [
@@ -185,14 +180,7 @@ def json_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def level_scores(results: Mapping[Level, Evaluation]) -> dict[str, dict[str, Any]]:
-    """Makes a run's evaluations ready for strict JSON.
-
-    Args:
-        results: One for each level.
-
-    Returns:
-        For each level its ``signature``, ``turns`` and ``of_turns``, ``outcomes`` and ``scores``.
-    """
+    """Makes a run's evaluations at each level ready for strict JSON."""
     return {
         level: {
             "signature": str(found.signature),
@@ -212,16 +200,7 @@ def report(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> Report:
-    """Scores a run in every way there is.
-
-    Args:
-        predictions: What the run says about every user turn of its corpus.
-        conventions: What the paper leaves open; the defaults if ``None``.
-        draws: Bootstrap draws of dialogues; 0 for no intervals.
-        seed: Their seed.
-
-    Returns:
-        The report.
+    """Scores a run in every way there is; options as for :func:`.evaluate`.
 
     Raises:
         ScoringError: If the conventions leave nothing to score.

@@ -104,12 +104,6 @@ class Signature:
     def parse(cls, text: str) -> Signature:
         """Reads the short form.
 
-        Args:
-            text: A line as :meth:`__str__` writes it.
-
-        Returns:
-            The signature.
-
         Raises:
             ScoringError: If a part is missing, unknown or out of order, or not a number
                 where one is expected.
@@ -146,14 +140,9 @@ class Signature:
         )
 
     def differences(self, other: Signature, *, allowed: Collection[str] = ()) -> tuple[str, ...]:
-        """Names what keeps two scores from being compared.
+        """Names the conditions that differ, and so keep two scores from being compared.
 
-        Args:
-            other: The other score's signature.
-            allowed: What the comparison is about, such as ``("history",)``.
-
-        Returns:
-            The names of the conditions that differ; empty if the scores may be compared.
+        What is ``allowed`` to differ is what the comparison is about, such as ``("history",)``.
         """
         mine, theirs = asdict(self), asdict(other)
         free = (*allowed, *_OF_THE_SYSTEM)
@@ -166,15 +155,10 @@ def conditions(line: str) -> str:
 
 
 def shared(signatures: Sequence[Signature], *, about: Collection[str] = ()) -> Signature:
-    """Gives the one signature of several systems that are compared.
+    """Gives the one signature of several systems that are compared, at least one.
 
-    Args:
-        signatures: Those of the systems, at least one.
-        about: What the comparison is about, such as ``("history",)``.
-
-    Returns:
-        The first one, with every value of what may differ, joined by a plus sign where it is
-        a word.
+    It is the first one, with every value of what may differ (how answers were decoded, and what the
+    comparison is ``about``), joined by a plus sign where it is a word.
     """
     first = signatures[0]
     joined: dict[str, Any] = {

@@ -15,15 +15,10 @@ from cradle_lib.scoring.errors.taxonomy import KINDS, Category, ErrorKind, class
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One turn that is shown as an example of an error.
+    """One turn that is shown as an example of a kind of error.
 
-    Attributes:
-        kind: The kind that it stands for.
-        dialogue: The dialogue it is from.
-        turn: The turn, with its gold mask.
-        position: The turn's position among the corpus' user turns.
-        tagged: Each model's mask on this turn, in the order the models were given.
-        erring: The models that make an error of this kind here.
+    ``position`` is the turn's among the corpus' user turns, ``tagged`` each model's mask on it, in
+    the order the models were given, and ``erring`` are the models that make such an error here.
     """
 
     kind: ErrorKind
@@ -45,16 +40,11 @@ def pick_cases(
 
     For each kind of error, in a fixed order, one after another until there are enough: the turn on
     which most of the models make an error of this kind, ties broken by a draw. No dialogue is shown
-    twice, so that there are fewer cases where a kind has fewer dialogues left.
-
-    Args:
-        corpus: The corpus with T user turns.
-        predictions: Masks of what each model tagged, by the model's name. Shape (T,) each.
-        per_kind: How many cases of each kind are wanted.
-        seed: Seed of the draw among ties.
+    twice, so that there are fewer cases where a kind has fewer dialogues left. The predictions are
+    masks of what each model tagged, by its name.
 
     Raises:
-        ScoringError: If there is no model, or masks don't have T entries.
+        ScoringError: If there is no model, or masks don't have an entry for each user turn.
     """
     gold = corpus.gold
     if not predictions:

@@ -67,19 +67,16 @@ class Category(StrEnum):
     UNFOUNDED = "unfounded"
 
 
-#: The kind that each category belongs to.
-KINDS: Final = {
-    Category.MISSED_ALERT: ErrorKind.FALSE_NEGATIVE,
-    Category.MISSED_CONFIRM: ErrorKind.FALSE_NEGATIVE,
-    Category.OVER_CONFIRMED: ErrorKind.STAGE,
-    Category.UNDER_CONFIRMED: ErrorKind.STAGE,
-    Category.TEMPORAL_SWAP: ErrorKind.TEMPORAL,
-    Category.WRONG_TYPE: ErrorKind.TYPE,
-    Category.TOO_EARLY: ErrorKind.FALSE_POSITIVE,
-    Category.TOO_LATE: ErrorKind.FALSE_POSITIVE,
-    Category.REPEATED: ErrorKind.FALSE_POSITIVE,
-    Category.UNFOUNDED: ErrorKind.FALSE_POSITIVE,
+# Where a kind has two categories, the first one is that of a gold alert.
+_CATEGORIES: Final[dict[ErrorKind, tuple[Category, ...]]] = {
+    ErrorKind.FALSE_NEGATIVE: (Category.MISSED_ALERT, Category.MISSED_CONFIRM),
+    ErrorKind.STAGE: (Category.OVER_CONFIRMED, Category.UNDER_CONFIRMED),
+    ErrorKind.TEMPORAL: (Category.TEMPORAL_SWAP,),
+    ErrorKind.TYPE: (Category.WRONG_TYPE,),
+    ErrorKind.FALSE_POSITIVE: tuple(Category)[6:],
 }
+#: The kind that each category belongs to.
+KINDS: Final = {category: kind for kind, own in _CATEGORIES.items() for category in own}
 _NUMBER: Final = {category: number for number, category in enumerate(Category)}
 
 
@@ -103,9 +100,7 @@ def _category_number(gold: int, predicted: int) -> int:
     kind = kind_of(gold, predicted)
     if kind is None or kind is ErrorKind.FALSE_POSITIVE:
         return -1
-    own = [category for category in Category if KINDS[category] is kind]
-    # Where a kind has two categories, the first one is that of a gold alert.
-    return _NUMBER[own[0] if stage(LABELS[gold]) == "alert" else own[-1]]
+    return _NUMBER[_CATEGORIES[kind][0 if stage(LABELS[gold]) == "alert" else -1]]
 
 
 _OF_CELL: Final = np.array(
@@ -180,16 +175,13 @@ def label_pairs(run: Predictions) -> pd.DataFrame:
 def pair_counts(run: Predictions, conventions: Conventions | None = None) -> pd.DataFrame:
     """Counts how often each gold label meets each tag in each category of error.
 
-    Args:
-        run: What it says about every user turn of its corpus.
-        conventions: ``orphans`` and ``unparsed`` matter here; the defaults if ``None``.
-
     Returns:
         One row for each combination that occurs: ``gold``, ``tagged`` (categorical: a label or
         ``none``), ``category`` (categorical; missing where the two are the same), ``count`` (int).
 
     Raises:
-        ScoringError: If the conventions leave nothing to score.
+        ScoringError: If the conventions leave nothing to score; of them ``orphans`` and
+            ``unparsed`` matter here.
     """
     rows = scored_rows(run, conventions or Conventions())
     scored = rows.answered
