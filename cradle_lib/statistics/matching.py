@@ -37,8 +37,7 @@ class Occurrences:
 
     def first(self) -> Occurrences:
         """Keeps each label's first occurrence in each dialogue."""
-        new = np.ones(len(self), dtype=np.bool_)
-        new[1:] = self.slot[1:] != self.slot[:-1]
+        new = np.diff(self.slot, prepend=-1) != 0
         return Occurrences(self.slot[new], self.position[new], self.row[new])
 
     def per_label(self, n: int) -> NDArray[np.int64]:

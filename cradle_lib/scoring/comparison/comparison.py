@@ -32,7 +32,6 @@ from cradle_lib.scoring.comparison.difference import (
     DISCORDANT,
     ENOUGH,
     detectable,
-    exact_match_spread,
     mcnemar,
     require_comparable,
 )
@@ -41,7 +40,9 @@ from cradle_lib.scoring.comparison.ranking import ALPHA, adjust, standings
 from cradle_lib.scoring.core.conventions import LEVELS, Conventions, Level
 from cradle_lib.scoring.core.evaluate import Evaluation, evaluate
 from cradle_lib.scoring.core.signature import Signature
-from cradle_lib.statistics.bootstrap import DRAWS
+from cradle_lib.statistics.bootstrap import DRAWS, bounds
+from cradle_lib.statistics.rates import Floats, ratio
+from cradle_lib.statistics.weighted_sums import draw_blocks
 
 if TYPE_CHECKING:
     from cradle_lib.detection.journals.predictions import Predictions
@@ -234,28 +235,33 @@ def _f1_tests(scored: Sequence[Evaluation], found: PairedResult) -> pd.DataFrame
 
 def _exact_match_tests(scored: Sequence[Evaluation], draws: int, seed: int) -> pd.DataFrame:
     """One row for each run and the baseline; all at dialogue level."""
-    baseline, *others = scored
-    rows = []
-    for place, other in enumerate(others, start=1):
-        pair = baseline.counts, other.counts
-        low, high, error = exact_match_spread(*pair, draws=draws, seed=seed)
-        rows.append(
-            {
-                "level": "dialogue",
-                "score": "exact_match",
-                "first": 0,
-                "system": place,
-                "baseline_score": float(baseline.scores["exact_match"].value),
-                "own_score": float(other.scores["exact_match"].value),
-                "low": low,
-                "high": high,
-                "error": error,
-                "p": mcnemar(*pair),
-                "support": len(baseline.counts),
-                "discordant": (pair[0].sets[:, 1] != pair[1].sets[:, 1]).sum(),
-            }
-        )
-    return pd.DataFrame(rows)
+    shares = [float(each.scores["exact_match"].value) for each in scored]
+    sets = np.stack([each.counts.sets[:, :2] for each in scored], axis=1)
+    missing: Floats = np.full(len(scored) - 1, np.nan)
+    low, high, error = missing, missing, missing
+    if draws and len(sets) > 1:
+        drawn = [ratio(totals[..., 1], totals[..., 0]) for totals in draw_blocks(sets, draws, seed)]
+        moved = np.concatenate([block[:, 1:] - block[:, :1] for block in drawn])
+        low, high = bounds(moved)
+        # Over the draws with units.
+        defined = [column[~np.isnan(column)] for column in moved.T]
+        error = np.array([column.std() if len(column) else np.nan for column in defined])
+    return pd.DataFrame(
+        {
+            "level": "dialogue",
+            "score": "exact_match",
+            "first": 0,
+            "system": range(1, len(scored)),
+            "baseline_score": shares[0],
+            "own_score": shares[1:],
+            "low": low,
+            "high": high,
+            "error": error,
+            "p": [mcnemar(scored[0].counts, other.counts) for other in scored[1:]],
+            "support": len(sets),
+            "discordant": (sets[:, 1:, 1] != sets[:, :1, 1]).sum(axis=0),
+        }
+    )
 
 
 def _corrected(tests: pd.DataFrame) -> pd.DataFrame:

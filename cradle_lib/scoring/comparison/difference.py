@@ -7,7 +7,6 @@ References:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import fields
 from statistics import NormalDist
@@ -19,9 +18,7 @@ from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.comparison.ranking import ALPHA
 from cradle_lib.scoring.core.counts import Counts
 from cradle_lib.scoring.core.signature import Signature, shared
-from cradle_lib.statistics.bootstrap import bounds
-from cradle_lib.statistics.rates import Floats, ratio
-from cradle_lib.statistics.weighted_sums import draw_blocks
+from cradle_lib.statistics.rates import Floats
 
 # Below this many occurrences a test says more about chance than about models.
 ENOUGH: Final = 20
@@ -90,25 +87,3 @@ def mcnemar(first: Counts, second: Counts) -> float:
     from scipy.stats import binomtest
 
     return float(binomtest(only_first, only_first + only_second, 0.5).pvalue)
-
-
-def exact_match_spread(
-    first: Counts, second: Counts, *, draws: int, seed: int
-) -> tuple[float, float, float]:
-    """Resamples the difference in exact match, second minus first.
-
-    Gives the ends of its 95 % interval, and the standard deviation over the draws with units; NaN
-    without draws, or with a single dialogue.
-    """
-    if not draws or len(first) == 1:
-        return math.nan, math.nan, math.nan
-    rows = np.stack([c.sets[:, :2] for c in (first, second)], axis=1)
-    moved = np.concatenate(
-        [
-            np.diff(ratio(totals[..., 1], totals[..., 0]), axis=1)[:, 0]
-            for totals in draw_blocks(rows, draws, seed)
-        ]
-    )
-    low, high = bounds(moved)
-    defined = moved[~np.isnan(moved)]
-    return float(low), float(high), float(defined.std()) if len(defined) else math.nan

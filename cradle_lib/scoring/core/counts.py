@@ -124,8 +124,7 @@ def count(
     else:
         starts = _starts(where)
         where = where[starts]
-        if len(starts):
-            gold, predicted = (np.bitwise_or.reduceat(a, starts) for a in (gold, predicted))
+        gold, predicted = (np.bitwise_or.reduceat(masks, starts) for masks in (gold, predicted))
         units = (units > 0).astype(np.int64)
         empty = units.copy()
         empty[where] = 0
@@ -147,9 +146,8 @@ def _tally(masks: tuple[Masks, ...], where: NDArray[np.int64], n: int) -> NDArra
     tallies = np.zeros((n, len(masks), len(LABELS)), dtype=np.int32)
     for column, mask in enumerate(masks):
         rows = np.flatnonzero(mask != 0)
-        if len(rows):
-            owners, sums = _sums(mask[rows], where[rows])
-            tallies[owners, column] = sums
+        owners, sums = _sums(mask[rows], where[rows])
+        tallies[owners, column] = sums
     return tallies.transpose(0, 2, 1)
 
 
@@ -159,7 +157,7 @@ def _sums(
     """Adds up the bits per dialogue. Gives the dialogues, ascending, and sums (dialogues, 16)."""
     starts = _starts(where)
     lengths = np.diff(starts, append=len(where))
-    long = lengths.max() > _LONGEST
+    long = lengths.max(initial=0) > _LONGEST
     if long:
         # A byte would overflow: such dialogues are added up in pieces, then the pieces.
         offset = np.arange(len(where)) - np.repeat(starts, lengths)

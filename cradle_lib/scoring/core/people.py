@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 
@@ -23,8 +22,6 @@ from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.detection.parsing import OUTCOMES, Outcome
 from cradle_lib.errors import AnnotationError
 from cradle_lib.record import Record
-
-_GUIDELINES: Final = "guidelines"
 
 
 def annotator_runs(corpus: Corpus, annotations: Annotations | None = None) -> list[Predictions]:
@@ -49,10 +46,7 @@ def annotator_runs(corpus: Corpus, annotations: Annotations | None = None) -> li
     for entry in annotations.entries:
         if entry.role == "annotator":
             own.setdefault(entry.annotator, {})[entry.dialogue] = entry.masks
-    runs = []
-    for name, given in sorted(own.items()):
-        runs.append(_run(corpus, f"annotator-{name}", f"Annotator {name}", given))
-    return runs
+    return [_run(corpus, f"annotator-{n}", f"Annotator {n}", m) for n, m in sorted(own.items())]
 
 
 def annotator_pairs(annotations: Annotations) -> tuple[Corpus, list[Predictions]]:
@@ -96,8 +90,8 @@ def _run(corpus: Corpus, model: str, name: str, given: Mapping[str, Sequence[int
         model=model,
         name=name,
         group="people",
-        engine=_GUIDELINES,
-        prompt=_GUIDELINES,
+        engine="guidelines",
+        prompt="guidelines",
         prompt_hash="",
         decoding={},
         corpus=corpus.name,

@@ -78,27 +78,19 @@ def scores(
     if total.shape[-1:] != (width,):
         raise ScoringError(f"totals have shape {total.shape}. The last axis must have {width}.")
     tallies, (units, exact, jaccard) = split(total, level)
-    precision, recall, label_f1 = precision_recall_f1(tallies, zero_division)
-    micro_precision, micro_recall, micro_f1 = precision_recall_f1(
-        tallies.sum(axis=-2), zero_division
-    )
-    macro_precision, macro_recall = precision.mean(axis=-1), recall.mean(axis=-1)
-    macro = label_f1.mean(axis=-1)
+    by_label = precision_recall_f1(tallies, zero_division)
+    macro_precision, macro_recall, macro = (each.mean(axis=-1) for each in by_label)
     if macro_f1 == "harmonic":
         twice = 2 * macro_precision * macro_recall
         macro = ratio(twice, macro_precision + macro_recall, zero_division)
     return Scores(
-        exact_match=ratio(exact, units),
-        jaccard=ratio(jaccard, units),
-        micro_precision=micro_precision,
-        micro_recall=micro_recall,
-        micro_f1=micro_f1,
-        macro_precision=macro_precision,
-        macro_recall=macro_recall,
-        macro_f1=macro,
-        precision=precision,
-        recall=recall,
-        f1=label_f1,
+        ratio(exact, units),
+        ratio(jaccard, units),
+        *precision_recall_f1(tallies.sum(axis=-2), zero_division),
+        macro_precision,
+        macro_recall,
+        macro,
+        *by_label,
     )
 
 

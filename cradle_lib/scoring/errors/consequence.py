@@ -15,7 +15,6 @@ randomness; elsewhere it is the consequence of the wrong history.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -82,7 +81,7 @@ def consequence(
                 f"a run of {record.model} with history {record.history!r} was given as "
                 f"{history!r} of {runs['self'].record.model}. Compare runs of one model."
             )
-    signatures = [signature_of(runs[h], Conventions()) for h in histories]
+    signatures = [signature_of(runs[h], Conventions(), draws=draws, seed=seed) for h in histories]
     signature = require_comparable(histories, signatures, about=("history",))
     own = runs["self"]
     gold, n = own.corpus.gold, len(own.corpus)
@@ -112,7 +111,7 @@ def consequence(
         for j, history in enumerate(histories)
         if measure == "wrong" or history != "self"
     )
-    frame.attrs["signature"] = str(replace(signature, draws=draws, seed=seed))
+    frame.attrs["signature"] = str(signature)
     return frame
 
 
