@@ -43,12 +43,9 @@ def adjust(p: Floats, method: Literal["holm", "fdr_bh"]) -> Floats:
 
 
 def standings(values: Floats, pairs: NDArray[np.int64], p: Floats) -> pd.DataFrame:
-    """Orders S systems into tie groups.
+    """Orders systems into tie groups, by their scores and the adjusted p-values of all pairs.
 
-    Args:
-        values: The score of each system, higher being better. Shape (S,).
-        pairs: Positions of the systems of each pair; all pairs. Shape (P, 2).
-        p: Adjusted p-value of each pair; NaN, not tested, counts as a tie. Shape (P,).
+    Higher scores are better; a pair with NaN, not tested, is a tie.
 
     Returns:
         One row for each system, under its position, the best first; equal scores keep the order

@@ -60,22 +60,10 @@ _UNPARSED: Final = {
 class Signature:
     """What a score depends on.
 
-    Attributes:
-        level: ``turn``, ``dialogue`` or ``confirm``.
-        labels: Number of labels that were scored.
-        history: Whose tags the model saw: ``self``, ``gold`` or ``none``.
-        decoding: ``free`` or ``constrained``; a plus sign between them where systems of both
-            kinds share a signature.
-        empty_jaccard: Jaccard index of two empty sets.
-        zero_division: Value of 0/0 in precision, recall and F1.
-        orphans: What happens to labels on rows where no model is asked.
-        unparsed: What an unreadable answer counts as.
-        macro_f1: Which macro F1 it is.
-        corpus: Fingerprint of the corpus.
-        dialogues: Number of dialogues.
-        draws: Bootstrap draws behind the intervals; 0 if there are none.
-        seed: Their seed.
-        version: Version of this library.
+    ``labels`` is the number of labels that were scored, ``history`` whose tags the model saw, and
+    ``decoding`` is ``free`` or ``constrained``, with a plus sign between them where systems of both
+    kinds share a signature. ``corpus`` is a fingerprint, ``draws`` are 0 where there are no
+    intervals, and ``version`` is this library's. The rest is as in :class:`.Conventions`.
     """
 
     level: str
