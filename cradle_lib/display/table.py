@@ -93,8 +93,8 @@ def show(
 
     Args:
         frame: The data; an index that has a name is a column like any other. Its signature is
-            ``frame.attrs["signature"]`` (one or a list), or the column ``signature`` if rows
-            differ in it; it is put under the table.
+            the column ``signature``, or ``frame.attrs["signature"]`` (one or a list) if there is
+            none; it is put under the table.
         caption: One sentence that says what the table shows.
         rows: Columns that name a row. The first of them is its heading.
         columns: Columns that name a column of the table, the outermost first.
@@ -166,10 +166,10 @@ _DRAWN: Final = re.compile(r"\|boot:[1-9]")
 
 def _signatures(frame: pd.DataFrame) -> list[str]:
     found = frame.attrs.get("signature", ())
-    lines = [found] if isinstance(found, str) or not isinstance(found, Sequence) else list(found)
     if "signature" in frame.columns:
-        lines += frame["signature"].dropna().tolist()
-    return list(dict.fromkeys(map(str, lines)))
+        # Of a part of a frame, the attributes still tell the whole.
+        found = frame["signature"].dropna().tolist()
+    return list(dict.fromkeys([found] if isinstance(found, str) else map(str, found)))
 
 
 def _without_index(frame: pd.DataFrame) -> pd.DataFrame:

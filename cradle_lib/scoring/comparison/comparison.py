@@ -39,7 +39,7 @@ from cradle_lib.scoring.comparison.paired import PERMUTATIONS, PairedResult, com
 from cradle_lib.scoring.comparison.ranking import ALPHA, adjust, standings
 from cradle_lib.scoring.core.conventions import LEVELS, Conventions, Level
 from cradle_lib.scoring.core.evaluate import Evaluation, evaluate
-from cradle_lib.scoring.core.signature import Signature
+from cradle_lib.scoring.core.signature import Signature, signed
 from cradle_lib.statistics.bootstrap import DRAWS, bounds
 from cradle_lib.statistics.rates import Floats, ratio
 from cradle_lib.statistics.weighted_sums import draw_blocks
@@ -125,7 +125,7 @@ class Comparison:
               ``insufficient`` if there was too little to test, else ``not shown``: never "equal".
             - ``signature`` (str): what the two scores depend on, and share.
         """
-        return self.differences.copy()
+        return signed(self.differences.copy())
 
     def leaderboard(self) -> pd.DataFrame:
         """Gives the tie groups as a tidy data frame.
@@ -139,7 +139,7 @@ class Comparison:
             - ``value``, ``low``, ``high`` (float): its score and the 95 % interval, 0 to 1.
             - ``signature`` (str): what the score depends on.
         """
-        return self.standings.copy()
+        return signed(self.standings.copy())
 
 
 def compare(
@@ -246,6 +246,7 @@ def _exact_match_tests(scored: Sequence[Evaluation], draws: int, seed: int) -> p
         # Over the draws with units.
         defined = [column[~np.isnan(column)] for column in moved.T]
         error = np.array([column.std() if len(column) else np.nan for column in defined])
+        low, high = (np.where(error > 0, bound, np.nan) for bound in (low, high))
     return pd.DataFrame(
         {
             "level": "dialogue",

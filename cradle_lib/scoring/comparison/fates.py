@@ -17,6 +17,7 @@ from cradle_lib.labels import LABELS, stage
 from cradle_lib.scoring.comparison.difference import require_comparable
 from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.core.evaluate import signature_of
+from cradle_lib.scoring.core.signature import signed
 from cradle_lib.scoring.errors.taxonomy import Category, classify
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.rates import Floats, ratio
@@ -79,8 +80,7 @@ def label_fates(
     for place, name in enumerate(("before", "after")):
         frame.insert(3 + place, name, list(shares[place].flat))
     frame["fate"] = pd.Categorical(frame["fate"], FATES)
-    frame.attrs["signature"] = str(signature)
-    return frame
+    return signed(frame, signature)
 
 
 def _rows(run: Predictions) -> NDArray[np.int64]:

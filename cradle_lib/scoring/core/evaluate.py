@@ -16,7 +16,7 @@ from cradle_lib.scoring.core.conventions import Conventions, Level, Rows, align
 from cradle_lib.scoring.core.counts import Counts, count
 from cradle_lib.scoring.core.gaps import NEEDED, gap
 from cradle_lib.scoring.core.scores import OVERALL, PER_LABEL, labels_at, scores, split
-from cradle_lib.scoring.core.signature import Signature
+from cradle_lib.scoring.core.signature import Signature, signed
 from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
 from cradle_lib.statistics.proportions import wilson, wilson_f1
 
@@ -153,8 +153,7 @@ class Evaluation:
         of_labels = ~frame["score"].isin(_OF_UNITS)
         never_gold = frame["support"].fillna(sum(self.support.values())) == 0
         frame.loc[of_labels & never_gold, estimates] = math.nan
-        frame["signature"] = frame.attrs["signature"] = str(self.signature)
-        return frame
+        return signed(frame.assign(signature=str(self.signature)))
 
 
 def evaluate(

@@ -16,6 +16,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, get_type_hints
 
+import pandas as pd
+
 from cradle_lib.errors import ScoringError
 
 _FORM: Final = (
@@ -155,6 +157,18 @@ def shared(signatures: Sequence[Signature], *, about: Collection[str] = ()) -> S
         if isinstance(getattr(first, part), str)
     }
     return replace(first, **joined)
+
+
+def signed(frame: pd.DataFrame, *signatures: Signature | str) -> pd.DataFrame:
+    """Puts into a frame what its numbers depend on: ``attrs["signature"]``.
+
+    It is one line, or a list of them where rows differ: then the column ``signature``, from which
+    they are taken if no ``signatures`` are given, tells whose they are.
+    """
+    found = frame.get("signature", pd.Series(dtype=str)).dropna()
+    lines = list(dict.fromkeys(map(str, signatures or found)))
+    frame.attrs["signature"] = lines[0] if len(lines) == 1 else lines
+    return frame
 
 
 def _shortest(value: float) -> str:

@@ -39,7 +39,10 @@ from cradle_lib.annotation.pairs import pairs
 from cradle_lib.annotation.table import Annotations
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import LABELS, NONE, crisis_type, stage, temporal
+from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.core.counts import Masks
+from cradle_lib.scoring.core.evaluate import signature_of
+from cradle_lib.scoring.core.signature import signed
 from cradle_lib.statistics.rates import ratio
 
 if TYPE_CHECKING:
@@ -141,6 +144,8 @@ def confusion_frame(predictions: Predictions, *, pairing: Pairing = "one-to-one"
         - ``count`` (int): how often the tag answers the gold label; ``support`` (int): the sum of
           the gold label's row.
         - ``value`` (float): their quotient, a share; NaN where the row is empty.
+
+        ``attrs["signature"]`` is what the run was measured under.
     """
     matrix = confusion(predictions.corpus.gold, predictions.masks, pairing=pairing)
     frame = _cells(matrix, "gold", "tagged")
@@ -148,7 +153,9 @@ def confusion_frame(predictions: Predictions, *, pairing: Pairing = "one-to-one"
     frame.insert(1, "over", predictions.over)
     frame.insert(4, "pairing", pairing)
     support = frame.groupby("gold", observed=False)["count"].transform("sum")
-    return frame.assign(support=support, value=ratio(frame["count"].to_numpy(), support.to_numpy()))
+    frame["support"] = support
+    frame["value"] = ratio(frame["count"].to_numpy(), support.to_numpy())
+    return signed(frame, signature_of(predictions, Conventions()))
 
 
 def annotator_confusion(annotations: Annotations) -> pd.DataFrame:

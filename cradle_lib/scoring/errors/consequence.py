@@ -28,6 +28,7 @@ from cradle_lib.scoring.comparison.difference import require_comparable
 from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.core.counts import Masks
 from cradle_lib.scoring.core.evaluate import signature_of
+from cradle_lib.scoring.core.signature import signed
 from cradle_lib.scoring.timing.occurrences import first_positions
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.matching import positions
@@ -111,8 +112,7 @@ def consequence(
         for j, history in enumerate(histories)
         if measure == "wrong" or history != "self"
     )
-    frame.attrs["signature"] = str(signature)
-    return frame
+    return signed(frame, signature)
 
 
 def states(gold: Masks, own: Masks, dialogue_of: NDArray[np.int64], n: int) -> NDArray[np.int64]:

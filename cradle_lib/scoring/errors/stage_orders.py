@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK
 from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.core.counts import Masks
+from cradle_lib.scoring.core.evaluate import signature_of
+from cradle_lib.scoring.core.signature import signed
 from cradle_lib.scoring.timing.occurrences import first_positions, scored_rows
 
 if TYPE_CHECKING:
@@ -57,14 +59,17 @@ def stage_orders(run: Predictions, conventions: Conventions | None = None) -> pd
         - ``dialogues`` (int): dialogues with this order in gold.
         - ``value`` (int): those of them with this order in the tags.
 
+        ``attrs["signature"]`` is what the run was measured under.
+
     Raises:
         ScoringError: If the conventions leave nothing to score.
     """
-    rows, n = scored_rows(run, conventions or Conventions()), len(run.corpus)
+    conventions = conventions or Conventions()
+    rows, n = scored_rows(run, conventions), len(run.corpus)
     size = len(ORDERS)
     gold, tagged = (orders_of(m, rows.dialogue_of, n) for m in (rows.gold, rows.predicted))
     values = np.bincount(size * gold + tagged, minlength=size * size).reshape(size, size)
-    return pd.DataFrame(
+    frame = pd.DataFrame(
         {
             "system": run.record.name,
             "gold": pd.Categorical(np.repeat(ORDERS, size), ORDERS),
@@ -73,3 +78,4 @@ def stage_orders(run: Predictions, conventions: Conventions | None = None) -> pd
             "value": values.ravel(),
         }
     )
+    return signed(frame, signature_of(run, conventions))

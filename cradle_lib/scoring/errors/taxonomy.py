@@ -34,6 +34,8 @@ from numpy.typing import NDArray
 from cradle_lib.labels import BITS, CRISIS_TYPES, LABELS, NONE, crisis_type, stage
 from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.core.counts import Masks
+from cradle_lib.scoring.core.evaluate import signature_of
+from cradle_lib.scoring.core.signature import signed
 from cradle_lib.scoring.errors.confusion import CELLS, NONE_CELL, pair
 from cradle_lib.scoring.timing.occurrences import first_positions, scored_rows
 from cradle_lib.statistics.matching import positions
@@ -164,12 +166,14 @@ def label_pairs(run: Predictions) -> pd.DataFrame:
         - ``system`` (str): the run.
         - ``dialogue``, ``turn``, ``position``, ``outcome``, and ``scenario`` and ``timing`` where
           the corpus has them: as in :meth:`.Predictions.to_frame`.
+
+        ``attrs["signature"]`` is what the run was measured under.
     """
     pairs = classify(run.corpus.gold, run.masks, run.corpus.dialogue_of)
     turns = run.to_frame().drop(columns=["gold", "gold_mask", "tagged", "tagged_mask", "answer"])
     turns = turns.iloc[pairs.pop("row")].reset_index(drop=True)
     turns.insert(0, "system", run.record.name)
-    return pd.concat([turns, pairs], axis=1)
+    return signed(pd.concat([turns, pairs], axis=1), signature_of(run, Conventions()))
 
 
 def pair_counts(run: Predictions, conventions: Conventions | None = None) -> pd.DataFrame:
@@ -233,6 +237,8 @@ def error_counts(predictions: Predictions) -> pd.DataFrame:
         - ``gold``, ``tagged``, ``category``, ``pairing`` (str): which pairs it counts, or for the
           share on which turns they are: a label, a stage, ``none`` or ``any``; missing where
           nothing is asked.
+
+        ``attrs["signature"]`` is what the run was measured under.
     """
     corpus, tagged = predictions.corpus, predictions.masks
     pairs = classify(corpus.gold, tagged, corpus.dialogue_of)
@@ -256,4 +262,5 @@ def error_counts(predictions: Predictions) -> pd.DataFrame:
         }
     )
     columns = ["gold", "tagged", "category", "pairing"]
-    return frame.join(pd.DataFrame(list(_COUNTED.values()), columns=columns, dtype=str))
+    frame = frame.join(pd.DataFrame(list(_COUNTED.values()), columns=columns, dtype=str))
+    return signed(frame, signature_of(predictions, Conventions()))

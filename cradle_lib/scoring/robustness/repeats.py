@@ -22,6 +22,7 @@ from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.core.conventions import LEVELS, Conventions
 from cradle_lib.scoring.core.evaluate import evaluate
+from cradle_lib.scoring.core.signature import signed
 from cradle_lib.statistics.bootstrap import CONFIDENCE, DRAWS
 from cradle_lib.statistics.rates import Floats
 
@@ -55,10 +56,12 @@ def run_spread(
           single run. Too wide where the runs differ by what is drawn for each dialogue on its
           own, which ``margin`` holds already.
 
+        ``attrs["signature"]`` is what the scores depend on, by level.
+
     Raises:
         ScoringError: If a system's runs are over different dialogues, or one has none.
     """
-    rows = []
+    rows, signatures = [], []
     for system, repeats in runs.items():
         if len({run.corpus.fingerprint for run in repeats}) != 1:
             raise ScoringError(
@@ -70,6 +73,7 @@ def run_spread(
                 evaluate(run, level=level, conventions=conventions, draws=draws, seed=seed)
                 for run in repeats
             ]
+            signatures += [each.signature for each in found]
             estimates = [each.estimate(score) for each in found]
             values = np.array([float(estimate.value) for estimate in estimates])
             widths = [float(estimate.high - estimate.low) for estimate in estimates]
@@ -86,7 +90,7 @@ def run_spread(
                     **_spread(values, float(np.mean(widths)) / 2),
                 }
             )
-    return pd.DataFrame(rows)
+    return signed(pd.DataFrame(rows), *signatures)
 
 
 def _spread(values: Floats, margin: float) -> dict[str, float]:

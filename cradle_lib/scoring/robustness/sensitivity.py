@@ -22,7 +22,7 @@ from cradle_lib.scoring.comparison.difference import ENOUGH, require_comparable
 from cradle_lib.scoring.core.conventions import Conventions, Level, align, attachable
 from cradle_lib.scoring.core.evaluate import count_rows, signature_of
 from cradle_lib.scoring.core.scores import OVERALL, PER_LABEL, scores, split
-from cradle_lib.scoring.core.signature import shared
+from cradle_lib.scoring.core.signature import shared, signed
 from cradle_lib.scoring.timing.occurrences import first_only
 from cradle_lib.statistics.rates import Floats
 
@@ -121,8 +121,7 @@ def sensitivity(
         for s, name in enumerate(called)
         for k, score in enumerate(OVERALL)
     )
-    frame.attrs["signature"] = str(shared(signatures))
-    return frame
+    return signed(frame, shared(signatures))
 
 
 def _tau(one: Floats, other: Floats) -> float:

@@ -24,7 +24,7 @@ from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.comparison.ranking import adjust
 from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.core.evaluate import signature_of
-from cradle_lib.scoring.core.signature import shared
+from cradle_lib.scoring.core.signature import shared, signed
 from cradle_lib.scoring.errors.taxonomy import label_pairs
 
 FACTORS: Final = ("scenario", "timing")
@@ -76,8 +76,7 @@ def subgroup_tests(runs: Sequence[Predictions]) -> pd.DataFrame:
     numbers = ["statistic", "df", "p"]
     frame[numbers] = frame[numbers].astype(float)
     frame["adjusted_p"] = adjust(frame["p"].to_numpy(), "holm")
-    frame.attrs["signature"] = str(shared([signature_of(run, Conventions()) for run in runs]))
-    return frame
+    return signed(frame, shared([signature_of(run, Conventions()) for run in runs]))
 
 
 def _hits(run: Predictions) -> pd.DataFrame:

@@ -25,6 +25,7 @@ from cradle_lib.scoring.comparison.difference import ENOUGH
 from cradle_lib.scoring.core.conventions import Conventions, Level, Rows
 from cradle_lib.scoring.core.evaluate import aligned, count_rows, signature_of
 from cradle_lib.scoring.core.scores import precision_recall_f1
+from cradle_lib.scoring.core.signature import signed
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.matching import positions
 from cradle_lib.statistics.rates import Floats, ratio
@@ -114,7 +115,7 @@ def subgroups(
     )
     of_labels = frame["score"].str.startswith("micro")
     frame.loc[of_labels & (frame["support"] == 0), ["value", "low", "high"]] = np.nan
-    return frame.astype(_COLUMNS)
+    return signed(frame.astype(_COLUMNS))
 
 
 def _scores(totals: Floats, *, zero_division: float) -> dict[str, Floats]:

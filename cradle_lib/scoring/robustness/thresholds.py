@@ -35,6 +35,9 @@ from numpy.typing import NDArray
 from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import LABELS
+from cradle_lib.scoring.core.conventions import Conventions
+from cradle_lib.scoring.core.evaluate import signature_of
+from cradle_lib.scoring.core.signature import signed
 from cradle_lib.scoring.robustness.forks import chance, on_branches, places
 from cradle_lib.scoring.timing.occurrences import SCOPES, STAGES
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
@@ -110,6 +113,8 @@ def thresholds(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 0
           what is undefined or was not computed.
         - ``positives``, ``turns``, ``of_turns`` (int): user turns with what is wanted among those
           whose forks are stored and fit their answer; these; and all of the run.
+
+        ``attrs["signature"]`` is what the runs were measured under.
     """
     parts = []
     for found in _chances(runs, STAGES):
@@ -117,7 +122,7 @@ def thresholds(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 0
         steps = np.unique(np.quantile(values, np.linspace(0, 1, _STEPS), method="inverted_cdf"))
         flagged = np.column_stack([values[:, None] >= steps, found.tagged])
         parts.append(found.shares([*steps, np.nan], flagged, draws=draws, seed=seed))
-    return _frame(parts, "threshold", "measure")
+    return _frame(parts, ["threshold", "measure"], runs, draws=draws, seed=seed)
 
 
 def threshold_scores(
@@ -151,7 +156,7 @@ def threshold_scores(
             held = np.median([on_branches(choices[0]) for choices in run.choices if choices])
             last = pd.DataFrame({"measure": ["on_branches"], "value": [float(held)]})
             parts.append(last.assign(**every[0].about()))
-    return _frame(parts, "measure")
+    return _frame(parts, ["measure"], runs, draws=draws, seed=seed)
 
 
 def reliability(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
@@ -182,7 +187,7 @@ def reliability(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 
         means = (member * found.values[:, None]).sum(axis=0) / size
         part = came.to_frame(chance=means.tolist()).assign(size=size)
         parts.append(part.assign(**found.about()))
-    return _frame(parts, "chance", "size")
+    return _frame(parts, ["chance", "size"], runs, draws=draws, seed=seed)
 
 
 def chosen_thresholds(
@@ -222,7 +227,7 @@ def chosen_thresholds(
         best = _best_threshold(other.values, other.positive)
         flagged = found.values[:, None] >= best
         parts.append(found.shares([best], flagged, draws=draws, seed=seed))
-    return _frame(parts, "threshold", "measure")
+    return _frame(parts, ["threshold", "measure"], runs, draws=draws, seed=seed)
 
 
 def _chances(runs: Sequence[Predictions], scopes: Iterable[str]) -> Iterator[_Chances]:
@@ -255,11 +260,14 @@ def _best_threshold(values: Floats, positive: NDArray[np.bool_]) -> float:
     return float(falling[ends[np.argmax(scores[ends])]])
 
 
-def _frame(parts: Sequence[pd.DataFrame], *own: str) -> pd.DataFrame:
+def _frame(
+    parts: Sequence[pd.DataFrame], own: Sequence[str], runs: Sequence[Predictions], **drawn: int
+) -> pd.DataFrame:
     columns = [*_ABOUT, *own, *_ESTIMATE, *_SIZES]
-    if not parts:
-        return pd.DataFrame(columns=columns)
-    return pd.concat(parts, ignore_index=True).reindex(columns=columns)
+    frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    frame = frame.reindex(columns=columns)
+    told = [run for run in runs if run.record.name in set(frame["system"])]
+    return signed(frame, *(signature_of(run, Conventions(), **drawn) for run in told))
 
 
 def _shares(totals: Floats) -> dict[str, Floats]:

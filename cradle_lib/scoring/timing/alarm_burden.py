@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.scoring.core.conventions import Conventions, Rows
 from cradle_lib.scoring.core.evaluate import signature_of
+from cradle_lib.scoring.core.signature import signed
 from cradle_lib.scoring.timing.occurrences import first_only, scored_rows
 from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
 from cradle_lib.statistics.rates import Floats, ratio
@@ -86,7 +87,7 @@ def alarm_burden(
     tallies = burden_rows(scored_rows(predictions, conventions), len(predictions.corpus))
     found = _resampled(tallies, lambda tally: [*_metrics(tally).values()], draws, seed)
     totals = tallies.sum()
-    return pd.DataFrame(
+    frame = pd.DataFrame(
         {
             "system": predictions.record.name,
             "over": predictions.over,
@@ -99,6 +100,7 @@ def alarm_burden(
             "signature": str(signature_of(predictions, conventions, draws=draws, seed=seed)),
         }
     )
+    return signed(frame)
 
 
 def projected_precision(
@@ -145,7 +147,7 @@ def projected_precision(
         found, wrong = rates["gold_flagged"], rates["flagged_per_100"] / 100
         return [ratio(q * found, q * found + (1 - q) * wrong) for q in every]
 
-    return pd.DataFrame(
+    frame = pd.DataFrame(
         {
             "system": predictions.record.name,
             "over": predictions.over,
@@ -155,6 +157,7 @@ def projected_precision(
             "signature": str(signature_of(predictions, conventions, draws=draws, seed=seed)),
         }
     )
+    return signed(frame)
 
 
 def burden_rows(rows: Rows, n: int) -> pd.DataFrame:

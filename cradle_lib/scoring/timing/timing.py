@@ -25,7 +25,7 @@ import pandas as pd
 from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.scoring.core.conventions import Conventions, Rows
 from cradle_lib.scoring.core.evaluate import signature_of
-from cradle_lib.scoring.core.signature import Signature
+from cradle_lib.scoring.core.signature import Signature, signed
 from cradle_lib.scoring.timing.early import (
     ERDE_TURNS,
     decision_rows,
@@ -171,7 +171,7 @@ def timing(
         dialogues=scored.dialogues,
         signature=str(signature),
     )
-    return Timing(signature, numbers[list(_COLUMNS)])
+    return Timing(signature, signed(numbers[list(_COLUMNS)]))
 
 
 def time_rows(rows: Rows, n: int, *, signature: TimingSignature) -> pd.DataFrame:

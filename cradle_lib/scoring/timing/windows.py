@@ -28,6 +28,7 @@ from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.labels import LABELS
 from cradle_lib.scoring.core.conventions import Conventions, Rows
 from cradle_lib.scoring.core.evaluate import signature_of
+from cradle_lib.scoring.core.signature import signed
 from cradle_lib.scoring.timing.occurrences import ALERTS, scored_rows
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.matching import Window, match, occurrences
@@ -122,9 +123,10 @@ def level_steps(
     frame = found.to_frame(measure=names)
     if not rows.gold.any():
         frame[["value", "low", "high"]] = math.nan
-    return frame.assign(
+    frame = frame.assign(
         system=predictions.record.name,
         over=predictions.over,
         unit=["share"] * 3 + ["points"] * 2,
         signature=str(signature_of(predictions, conventions, draws=draws, seed=seed)),
     )
+    return signed(frame)

@@ -244,6 +244,16 @@ def test_nothing_is_said_of_power_where_all_dialogues_are_alike(
     assert same.power_note.startswith("The differences do not vary over the dialogues")
 
 
+def test_where_all_dialogues_are_alike_no_difference_has_an_interval(
+    runs: list[Predictions],
+) -> None:
+    twins = compare([runs[1], runs[1]], names=["one", "the same"], **QUICK).to_frame()
+    of_runs = twins[twins["label"].isna()]
+    assert set(of_runs["score"]) == {"micro_f1", "macro_f1", "exact_match"}
+    assert (of_runs["value"] == 0).all()
+    assert of_runs[["low", "high"]].isna().all(axis=None)
+
+
 def test_what_a_comparison_is_about_must_be_part_of_a_signature(runs: list[Predictions]) -> None:
     with pytest.raises(ScoringError, match=r"'nonsense' is no part .* level, labels, history"):
         compare(runs, names="abc", about=("history", "nonsense"), **QUICK)

@@ -1,0 +1,83 @@
+"""Every analysis of runs gives a frame that carries its signature and holds nothing but numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+import cradle_lib
+from cradle_lib.corpus import load_corpus
+from cradle_lib.detection.journals.predictions import Predictions
+from cradle_lib.detection.runs import stored_runs
+from cradle_lib.scoring.core.signature import Signature, signed
+
+Analysis = Callable[[list[Predictions]], pd.DataFrame]
+DRAWS = 20
+ANALYSES: dict[str, Analysis] = {
+    "evaluate": lambda runs: cradle_lib.evaluate(runs[0], draws=DRAWS).to_frame(),
+    "compare": lambda runs: compared(runs).to_frame(),
+    "leaderboard": lambda runs: compared(runs).leaderboard(),
+    "label_fates": lambda runs: cradle_lib.label_fates(runs[0], runs[1], draws=DRAWS),
+    "timing": lambda runs: cradle_lib.timing(runs[0], draws=DRAWS).to_frame(),
+    "level_steps": lambda runs: cradle_lib.level_steps(runs[0], draws=DRAWS),
+    "alarm_burden": lambda runs: cradle_lib.alarm_burden(runs[0], draws=DRAWS),
+    "projected_precision": lambda runs: cradle_lib.projected_precision(runs[0], draws=DRAWS),
+    "confusion_frame": lambda runs: cradle_lib.confusion_frame(runs[0]),
+    "label_pairs": lambda runs: cradle_lib.label_pairs(runs[0]),
+    "error_counts": lambda runs: cradle_lib.error_counts(runs[0]),
+    "stage_orders": lambda runs: cradle_lib.stage_orders(runs[0]),
+    "consequence": lambda runs: cradle_lib.consequence({"self": runs[0], "gold": told(runs[0])}),
+    "run_spread": lambda runs: cradle_lib.run_spread({"one": runs[:1]}, draws=DRAWS),
+    "sensitivity": lambda runs: cradle_lib.sensitivity(runs),
+    "subgroups": lambda runs: cradle_lib.subgroups(runs[0], "length", draws=DRAWS),
+    "subgroup_tests": lambda runs: cradle_lib.subgroup_tests(runs[:1]),
+    "thresholds": lambda runs: cradle_lib.thresholds(runs[-1:], draws=DRAWS),
+    "threshold_scores": lambda runs: cradle_lib.threshold_scores(runs[-1:], draws=DRAWS),
+    "reliability": lambda runs: cradle_lib.reliability(runs[-1:], draws=DRAWS),
+}
+
+
+def compared(runs: list[Predictions]) -> cradle_lib.scoring.comparison.comparison.Comparison:
+    return cradle_lib.compare(runs[:2], draws=DRAWS, permutations=DRAWS)
+
+
+def told(run: Predictions) -> Predictions:
+    """The same answers, said to have been given with the gold tags in the history."""
+    return replace(run, record=run.record.model_copy(update={"history": "gold"}))
+
+
+@pytest.fixture(scope="module")
+def runs() -> list[Predictions]:
+    """Two baselines, and a run with the probabilities of its answers."""
+    chosen = ["keyword", "first-turn-prior", "smollm2-135m-tuned-constrained"]
+    return stored_runs(load_corpus("surrogate"), chosen)
+
+
+@pytest.mark.parametrize("name", ANALYSES)
+def test_a_frame_carries_its_signature(name: str, runs: list[Predictions]) -> None:
+    frame = ANALYSES[name](runs)
+    told = frame.attrs["signature"]
+    lines = [told] if isinstance(told, str) else told
+    assert lines
+    for line in lines:
+        # That of timing has more parts, before the version.
+        head, _, version = line.partition("|win:")
+        parsed = Signature.parse(f"{head}|{version.rpartition('|')[2]}" if version else head)
+        assert parsed.corpus == runs[0].corpus.fingerprint
+    if "signature" in frame:
+        assert set(frame["signature"]) == set(lines)
+    numbers = {"value", "low", "high"} & set(frame.columns)
+    assert all(pd.api.types.is_numeric_dtype(frame[column]) for column in numbers)
+    # A copy or a part keeps it.
+    assert frame[frame.index < 1].attrs["signature"] == told
+
+
+def test_rows_that_differ_give_a_list_and_rows_that_agree_a_line() -> None:
+    both = pd.DataFrame({"signature": ["a", "b", "a", None]})
+    assert signed(both).attrs["signature"] == ["a", "b"]
+    assert signed(both[:1].copy()).attrs["signature"] == "a"
+    assert signed(pd.DataFrame({"value": []})).attrs["signature"] == []
+    assert signed(pd.DataFrame({"value": [1]}), "c").attrs["signature"] == "c"
