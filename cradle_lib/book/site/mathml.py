@@ -1,6 +1,9 @@
-"""Formulas as MathML, which every browser shows by itself: no script, and nothing is fetched.
+r"""Formulas as MathML, which every browser shows by itself: no script, and nothing is fetched.
 
 A Sphinx extension of its own, chosen by ``html_math_renderer: mathml``.
+
+Formulas of one display that ``\qquad`` parts stand beside each other, or below each other where
+there is no room.
 
 CSS class: ``cradle-math`` (the box of a displayed formula; it scrolls if it is too wide).
 """
@@ -48,14 +51,17 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 def _inline(writer: Any, node: nodes.math) -> None:
-    writer.body.append(_rendered(node, display=False))
+    writer.body.append(_rendered(node, node.astext(), display=False))
     raise nodes.SkipNode
 
 
 def _block(writer: Any, node: nodes.math_block) -> None:
+    latex = node.astext()
+    # Between lines that are aligned, and within other environments, it is a space.
+    parts = [latex] if r"\\" in latex or r"\begin" in latex else latex.split(r"\qquad")
     box = {"CLASS": "cradle-math", "role": "group", "aria-label": "Formula", "tabindex": "0"}
     writer.body.append(writer.starttag(node, "div", **box))
-    writer.body.append(_rendered(node, display=True))
+    writer.body += [_rendered(node, part, display=True) for part in parts]
     if node["number"]:
         writer.body.append(f'<span class="eqno">({get_node_equation_number(writer, node)})')
         writer.add_permalink_ref(node, "Link to this equation")
@@ -64,10 +70,10 @@ def _block(writer: Any, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
-def _rendered(node: nodes.Element, *, display: bool) -> str:
+def _rendered(node: nodes.Element, latex: str, *, display: bool) -> str:
     try:
-        return to_mathml(node.astext(), display=display)
+        return to_mathml(latex, display=display)
     except BookError as error:
         # A warning names the page and the line, and ends a build that takes warnings for errors.
         _log.warning("%s", error, location=node)
-        return f"<code>{html.escape(node.astext())}</code>"
+        return f"<code>{html.escape(latex)}</code>"
