@@ -23,7 +23,7 @@ from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.notebooks.execute import Done, Job, execute, failure, watch_parent
 from cradle_lib.book.plan import Page, Project, default_models, load_plan
 from cradle_lib.book.yaml_file import read_yaml
-from cradle_lib.errors import BookError, compose
+from cradle_lib.errors import BookError
 
 _WORKERS: Final = 2
 # Fewer pages for a worker do not make up for imports that none of them may need.
@@ -160,11 +160,9 @@ def _remove_orphans(project: Project, pages: Sequence[Page]) -> tuple[str, ...]:
     for file in orphans:
         if stored_state(file) is None:
             raise BookError(
-                compose(
-                    "the book's pipeline did not make this file, and no page of the plan does",
-                    path=file,
-                    hint="Move it out of book/sections.",
-                )
+                "the book's pipeline did not make this file, and no page of the plan does",
+                path=file,
+                hint="Move it out of book/sections.",
             )
     for file in orphans:
         file.unlink()
@@ -187,13 +185,11 @@ def check_toc(project: Project, pages: Sequence[Page]) -> None:
     missing, extra = sorted(planned - listed - covered), sorted(listed - planned)
     if missing:
         lines = ", ".join(f"`- file: {name}`" for name in missing)
-        raise BookError(
-            compose("a planned page is not listed", path=project.toc, hint=f"Add {lines}.")
-        )
+        raise BookError("a planned page is not listed", path=project.toc, hint=f"Add {lines}.")
     if extra:
         where = project.shown(project.plan)
         raise BookError(
-            compose(f"{', '.join(extra)}: no entry of {where} makes this page", path=project.toc)
+            f"{', '.join(extra)}: no entry of {where} makes this page", path=project.toc
         )
 
 

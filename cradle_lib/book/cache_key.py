@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib.book.plan import Page, Project
-from cradle_lib.errors import BookError, compose
+from cradle_lib.errors import BookError
 
 METADATA: Final = "cradle"
 _DIGITS: Final = 16
@@ -119,7 +119,7 @@ class Ingredients:
             matched = _match(self.project.root, pattern)
             if not matched:
                 problem = f"page {page.name!r} reads {pattern!r}, which matches no file"
-                raise BookError(compose(problem, path=self.project.plan))
+                raise BookError(problem, path=self.project.plan)
             files.update(matched)
         return sorted(files)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from cradle_lib import paths
-from cradle_lib.errors import BookError, compose
+from cradle_lib.errors import BookError
 
 VARIABLE: Final = "CRADLE_CORPUS"
 # Mirrors `load_corpus`, which can't be asked where its files lie without reading them.
@@ -41,7 +41,7 @@ class BookCorpus:
                     if choice == "hub"
                     else f"{VARIABLE} is 'surrogate', 'hub' or a file in the release's format."
                 )
-                raise BookError(compose("the book's corpus is missing", path=file, hint=hint))
+                raise BookError("the book's corpus is missing", path=file, hint=hint)
         return corpus
 
     @property

@@ -14,7 +14,7 @@ from cradle_lib.book.notebooks.notebook import Notebook, retitle
 from cradle_lib.book.plan import Entry, Project, read_plan
 from cradle_lib.detection import resolve
 from cradle_lib.detection.baselines.function import id_of
-from cradle_lib.errors import BookError, compose
+from cradle_lib.errors import BookError
 from cradle_lib.files import replacing
 
 TEMPLATE: Final = "your-model"
@@ -35,15 +35,15 @@ def fork(
     """
     if not _NAME.fullmatch(name):
         problem = f"{name!r} can't name a page"
-        raise BookError(compose(problem, hint="Use small letters, digits and hyphens."))
+        raise BookError(problem, hint="Use small letters, digits and hyphens.")
     copy = project.notebooks / f"{name}.ipynb"
     entries = {entry.notebook: entry for entry in read_plan(project.plan)}
     if copy.exists() or any(entry.page == name for entry in entries.values()):
-        raise BookError(compose("this page exists already", path=copy, hint="Choose another name."))
+        raise BookError("this page exists already", path=copy, hint="Choose another name.")
     if f"{source}.ipynb" not in entries:
         known = ", ".join(sorted(notebook.removesuffix(".ipynb") for notebook in entries))
         problem = f"no notebook {source!r} is in the plan"
-        raise BookError(compose(problem, path=project.plan, hint=f"There are: {known}."))
+        raise BookError(problem, path=project.plan, hint=f"There are: {known}.")
     origin = project.notebooks / f"{source}.ipynb"
     notebook = Notebook.read(origin)
     chosen = dict(parameters or {})
@@ -94,7 +94,7 @@ def _with_page(toc: Path, name: str) -> str:
     place = re.search(rf"^(\s*)- file: sections/{TEMPLATE}\n", text, flags=re.MULTILINE)
     if place is None:
         problem = f"the page sections/{TEMPLATE} is not listed, after which a new one would be"
-        raise BookError(compose(problem, path=toc, hint="Add the page by hand."))
+        raise BookError(problem, path=toc, hint="Add the page by hand.")
     return f"{text[: place.end()]}{place[1]}- file: sections/{name}\n{text[place.end() :]}"
 
 

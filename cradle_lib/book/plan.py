@@ -44,7 +44,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.notebooks.notebook import Notebook
 from cradle_lib.book.yaml_file import read_yaml
-from cradle_lib.errors import BookError, compose
+from cradle_lib.errors import BookError
 
 _SPLIT: Final = "corpus:"
 _RUNS: Final = tuple(
@@ -200,19 +200,19 @@ def load_plan(
     entries = read_plan(project.plan)
     made = {entry.page: _made(entry, models) for entry in entries}
     if len(made) < len(entries):
-        raise BookError(compose("two entries have the same page", path=project.plan))
+        raise BookError("two entries have the same page", path=project.plan)
     pages: dict[str, Page] = {}
     for entry in entries:
         for unknown in set(entry.after) - set(made):
             problem = f"page {entry.page!r} comes after {unknown!r}, which is no entry"
             hint = f"Entries: {', '.join(made)}."
-            raise BookError(compose(problem, path=project.plan, hint=hint))
+            raise BookError(problem, path=project.plan, hint=hint)
         before = [*entry.after, *(e.page for e in entries if entry.runs and e.provides)]
         after = tuple(dict.fromkeys(name for item in before for name, _ in made[item]))
         notebook = Notebook.read(project.notebooks / entry.notebook)
         for name, model in made[entry.page]:
             if name in pages:
-                raise BookError(compose(f"page {name!r} is made twice", path=project.plan))
+                raise BookError(f"page {name!r} is made twice", path=project.plan)
             own = None if model is None else (model, models[model])
             pages[name] = _page(entry, name, notebook, after, corpus, own)
     try:
@@ -220,7 +220,7 @@ def load_plan(
         return tuple(pages[name] for name in order)
     except CycleError as error:
         problem = f"pages wait for each other: {' -> '.join(error.args[1])}"
-        raise BookError(compose(problem, path=project.plan)) from None
+        raise BookError(problem, path=project.plan) from None
 
 
 def read_plan(path: Path) -> tuple[Entry, ...]:

@@ -8,7 +8,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from cradle_lib import bounded_yaml
-from cradle_lib.errors import BookError, compose
+from cradle_lib.errors import BookError
 
 Content = TypeVar("Content", bound=BaseModel)
 
@@ -26,4 +26,4 @@ def read_yaml(path: Path, kind: type[Content], missing: str) -> Content:
         problem = f"can't be read ({error.strerror})"
     except ValueError as error:
         problem = f"not YAML: {error}"
-    raise BookError(compose(problem, path=path))
+    raise BookError(problem, path=path)

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Union
 
 from pydantic import TypeAdapter, ValidationError
 
-from cradle_lib.errors import BookError, compose
+from cradle_lib.errors import BookError
 
 PARAMETERS_TAG: Final = "parameters"
 _HEADING: Final = re.compile(r"^# .*$", re.MULTILINE)
@@ -54,10 +54,10 @@ class Notebook:
                 for cell in content["cells"]
             )
         except FileNotFoundError:
-            raise BookError(compose("no such notebook", path=path)) from None
+            raise BookError("no such notebook", path=path) from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             problem = f"not a notebook of format 4 ({type(error).__name__}: {error})"
-            raise BookError(compose(problem, path=path)) from None
+            raise BookError(problem, path=path) from None
         return cls(path, cells)
 
     @property
@@ -79,16 +79,14 @@ class Notebook:
                 statements = ast.parse(cell.source).body
             except SyntaxError as error:
                 problem = f"the parameters cell does not parse: {error.msg}, line {error.lineno}"
-                raise BookError(compose(problem, path=self.path)) from None
+                raise BookError(problem, path=self.path) from None
             for statement in statements:
                 if isinstance(statement, ast.Assign):
                     names = ", ".join(ast.unparse(target) for target in statement.targets)
                     raise BookError(
-                        compose(
-                            f"parameter {names} has no type",
-                            path=self.path,
-                            hint=f"Write for instance `{names}: str = ...`.",
-                        )
+                        f"parameter {names} has no type",
+                        path=self.path,
+                        hint=f"Write for instance `{names}: str = ...`.",
                     )
                 if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
                     types[statement.target.id] = self._type(statement.annotation)
@@ -108,11 +106,9 @@ class Notebook:
                 items = choices.elts if isinstance(choices, ast.Tuple) else [choices]
                 return Literal[tuple(ast.literal_eval(item) for item in items)]
         raise BookError(
-            compose(
-                f"a parameter has type {ast.unparse(node)}",
-                path=self.path,
-                hint="Use str, int, float, bool, None, list[...], Literal[...] or their unions.",
-            )
+            f"a parameter has type {ast.unparse(node)}",
+            path=self.path,
+            hint="Use str, int, float, bool, None, list[...], Literal[...] or their unions.",
         )
 
     def check_parameters(self, values: Mapping[str, Any]) -> None:
@@ -122,13 +118,13 @@ class Notebook:
             if name not in types:
                 declared = ", ".join(types) or "none"
                 problem = f"unknown parameter {name!r}; the notebook declares: {declared}"
-                raise BookError(compose(problem, path=self.path))
+                raise BookError(problem, path=self.path)
             try:
                 TypeAdapter(types[name]).validate_python(value, strict=True)
             except ValidationError as error:
                 reason = error.errors()[0]["msg"]
                 problem = f"parameter {name!r} is {value!r}: {reason}"
-                raise BookError(compose(problem, path=self.path)) from None
+                raise BookError(problem, path=self.path) from None
 
 
 def as_markdown(text: str) -> str:

@@ -18,7 +18,7 @@ from cradle_lib.book.cache_key import digest, stored_state
 from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.plan import Project
 from cradle_lib.display.explorer.carried import CARRIED, FOLDER, carried
-from cradle_lib.errors import BookError, compose
+from cradle_lib.errors import BookError
 from cradle_lib.files import replacing
 
 _FOLDER: Final = "_build"
@@ -137,7 +137,7 @@ def place_files(project: Project, out: Path) -> None:
         for name, written in carried(content).items():
             if ".." in Path(name).parts or Path(name).parts[:1] != (FOLDER,):
                 problem = f"carries a file for {name!r}, which is not in {FOLDER}"
-                raise BookError(compose(problem, path=notebook))
+                raise BookError(problem, path=notebook)
             wanted[out / name] = written
         copy = out / "_sources" / project.sections.name / notebook.name
         if copy.is_file():

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from cradle_lib.errors import BookError, compose
+from cradle_lib.errors import BookError
 from cradle_lib.files import replacing
 
 _WORD: Final = re.compile(r"[A-Za-z_][\w-]*")
@@ -96,7 +96,7 @@ def icons(script: Path, names: Collection[str]) -> str:
     for name in sorted(names):
         shape = re.search(rf'[{{,]"?{name}"?:\[(\d+),(\d+),\[[^\]]*\],"[0-9a-f]+","([^"]+)"', solid)
         if shape is None:
-            raise BookError(compose(f"the theme has no solid icon {name!r}", path=script))
+            raise BookError(f"the theme has no solid icon {name!r}", path=script)
         width, height, path = shape.groups()
         svg = (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">'

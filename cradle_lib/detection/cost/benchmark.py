@@ -9,7 +9,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cradle_lib import paths
-from cradle_lib.errors import BookError, compose
+from cradle_lib.errors import BookError
 
 _NUMBERS: Final = ("ratio", "target", "turns_per_second", "peak_mb", "same_answers")
 
@@ -69,7 +69,7 @@ def benchmark_results(what: str = "inference", folder: Path | None = None) -> pd
         found = _Results(rows=())
     except (ValidationError, OSError) as error:
         problem = " ".join(str(error).split())[:160]
-        raise BookError(compose(problem, path=path, hint="Make it anew: `make bench`.")) from None
+        raise BookError(problem, path=path, hint="Make it anew: `make bench`.") from None
     frame = pd.DataFrame([row.model_dump() for row in found.rows], columns=[*_Row.model_fields])
     frame = frame.astype(dict.fromkeys(_NUMBERS, float))
     known = frame["ratio"].notna() & frame["target"].notna()
