@@ -103,11 +103,7 @@ def join(
         for path in dict.fromkeys([out, *filter(Path.exists, shards)]):
             stack.callback(lock_journal(path).release)
         parts = _in_order(shards)
-        pieces: list[BinaryIO] = []
-        for index, (path, record) in enumerate(parts):
-            own = enumerate(record.dialogues or ())
-            places = {name: index + len(parts) * place for place, name in own}
-            pieces += _sorted(path, record, places, out.parent, stack)
+        pieces = _sorted(_keyed(parts), out.parent, stack)
         records = [record for _, record in parts]
         whole = _whole(records, dialogues)
         answered = [0] * len(parts)
@@ -220,13 +216,12 @@ def _headers(parts: Sequence[Record], whole: Record) -> list[Record]:
     return headers
 
 
-def _sorted(
-    path: Path, record: Record, places: Mapping[str, int], folder: Path, stack: ExitStack
-) -> list[BinaryIO]:
-    """Sorts a shard's lines by their keys, in pieces that lie in files without a name."""
-    others: dict[str, int] = {}
-
-    def keyed() -> Iterator[bytes]:
+def _keyed(parts: Sequence[tuple[Path, Record]]) -> Iterator[bytes]:
+    """Gives the lines of all shards, each behind its key."""
+    for index, (path, record) in enumerate(parts):
+        own = enumerate(record.dialogues or ())
+        places = {name: index + len(parts) * place for place, name in own}
+        others: dict[str, int] = {}
         for number, (line, raw) in enumerate(_answers(path, record)):
             place = places.get(line.dialogue)
             if place is None:
@@ -234,8 +229,13 @@ def _sorted(
                 place = others.setdefault(line.dialogue, _LAST + len(others))
             yield _KEY % (place, line.turn, number) + raw
 
+
+def _sorted(lines: Iterator[bytes], folder: Path, stack: ExitStack) -> list[BinaryIO]:
+    """Sorts lines in pieces that lie in files without a name: few, however many shards there are.
+
+    A process may not have many files open, and joining has a lock open for each shard.
+    """
     pieces: list[BinaryIO] = []
-    lines = keyed()
     while together := sorted(islice(lines, _TOGETHER)):
         piece = stack.enter_context(tempfile.TemporaryFile(dir=folder))  # noqa: SIM115
         piece.writelines(together)

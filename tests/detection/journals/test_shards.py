@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -95,6 +97,21 @@ def test_every_line_that_was_paid_for_is_kept(tmp_path: Path) -> None:
     # The later line of a turn counts, as in the shard.
     [last] = [p for p in read_journal(joined)[1] if p.key == line["key"]]
     assert last.outcome == "failed"
+
+
+def test_joining_opens_no_file_for_each_shard_beside_its_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A process may often have no more than 1,024 files open.
+    opened = []
+
+    def temporary_file(**options: Any) -> Any:
+        opened.append(options)
+        return tempfile.TemporaryFile(**options)
+
+    monkeypatch.setattr(module, "tempfile", SimpleNamespace(TemporaryFile=temporary_file))
+    join(make_shards(tmp_path), tmp_path / "k.jsonl", dialogues=len(CORPUS))
+    assert len(opened) == 1
 
 
 def test_answers_outside_the_run_survive(tmp_path: Path) -> None:
