@@ -130,16 +130,6 @@ def find_model(name: str, registry: Mapping[str, Model]) -> Model:
     raise RegistryError(f"no model {name!r} in the registry. {advice}")
 
 
-def _entry(name: str, entry: object, path: Path) -> Model:
-    if not isinstance(entry, dict):
-        place = f"{paths.shown(path)}, model {name}"
-        raise RegistryError(f"{place}: expected fields, found {entry!r:.80}")
-    try:
-        return Model.model_validate({**entry, "id": name})
-    except ValidationError as error:
-        raise RegistryError(f"{paths.shown(path)}, model {name}: {faults(error)}") from error
-
-
 def faults(error: ValidationError) -> str:
     """Says all that is wrong with an entry, field by field; never what was given."""
     found = []
