@@ -69,11 +69,12 @@ def sharing(model: PreTrainedModel, store: KeyValueStore) -> Iterator[None]:
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, scale: float, bias: Tensor | None) -> _Found:
-    """Attends; undefined for a query that sees no key.
+    """Attends, and gives the result and the log-sum-exp of the scores.
 
-    Queries have shape (batch, heads, queries, size), keys and values (batch, heads, keys, size).
-    The bias is added to the scores: 0 where a query sees a key, else minus infinity, broadcast to
-    (batch, heads, queries, keys); ``None`` if all queries see all keys.
+    Queries have shape (batch, heads, queries, size), keys and values (batch, heads, keys, size);
+    the result is shaped as the queries, the log-sum-exp (batch, heads, queries). Both are undefined
+    for a query that sees no key. The bias is added to the scores: 0 where a query sees a key, else
+    minus infinity, broadcast to (batch, heads, queries, keys); ``None`` if all see all.
     """
     if query.device.type == "cpu" and query.shape[-1] == value.shape[-1]:
         found: _Found = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
@@ -94,8 +95,8 @@ def attend_rows(
     """Lets rows of tokens attend, each to the keys of its slot.
 
     Queries have shape (slots, columns, heads, size); those of heads that share a key head are
-    folded together. What is found is in the order of the tokens: shapes (slots * columns, heads,
-    value size) and (slots * columns, heads).
+    folded together. The result and the log-sum-exp are in the order of the tokens: shapes (slots *
+    columns, heads, value size) and (slots * columns, heads).
     """
     slots, columns, heads, size = query.shape
     few, sharers = key.shape[1], heads // key.shape[1]
@@ -112,8 +113,9 @@ def attend_prefix(
     """Lets all new tokens attend to the prefix.
 
     Queries have shape (1, heads, tokens, size), keys and values (1, key heads, length, size). A
-    token sees a window of so many tokens, itself included, or all. What is found has shapes
-    (tokens, heads, value size) and (tokens, heads): 0 and -inf if its window holds no prefix.
+    token sees a window of so many tokens, itself included, or all. The result and the log-sum-exp
+    have shapes (tokens, heads, value size) and (tokens, heads): 0 and minus infinity for a token
+    whose window does not reach the prefix.
     """
     length, sharers = key.shape[2], query.shape[1] // key.shape[1]
     if window is None or length + layout.furthest < window:
@@ -158,7 +160,10 @@ def attend_own(
 
 
 def join(own: _Found, prefix: _Found) -> _Found:
-    """Joins what tokens found in two sets of keys, as if it were one set; in float32."""
+    """Joins what tokens found in two sets of keys, as if it were one set.
+
+    The result is in float32, and comes with its log-sum-exp, in the shapes of the two.
+    """
     # A query that sees nothing of one side has a log-sum-exp of minus infinity there.
     total = torch.logaddexp(own[1], prefix[1])
     # The two weights add up to one.
