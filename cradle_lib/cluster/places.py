@@ -103,7 +103,11 @@ class Slurm:
         return [str(job.job_id) for job in jobs]
 
     def states(self, ids: Sequence[str]) -> dict[str, str]:
-        """Asks ``squeue``, which may be silent for ten minutes. What it has forgotten is over."""
+        """Asks ``squeue``. A task that it has forgotten is over.
+
+        Raises:
+            ClusterError: If the controller has been silent for ten minutes.
+        """
         wanted = ",".join(sorted({name.partition("_")[0] for name in ids}))
         command = ["squeue", "--noheader", "--array", "--states=all", "--format=%i|%T"]
         done = subprocess.run(

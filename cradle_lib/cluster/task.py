@@ -21,8 +21,9 @@ _LINES: Final = 20
 class Task:
     """A command, without ``cradle``, to be run somewhere else; messages call it by its name.
 
-    It finds some variables otherwise than here; ``None`` is one that is not set. The launcher are
-    the words after which the command's module is named, such as ``accelerate launch``.
+    Its environment names the variables that it finds otherwise than here; ``None`` for one that is
+    not set. After the words of its launcher, such as ``accelerate launch``, the command's module is
+    named; without a launcher it is run by Python.
     """
 
     name: str
