@@ -114,7 +114,8 @@ def wanted(
 
 def words_of(context: typer.Context, **changed: Any) -> tuple[str, ...]:
     """Gives the command that was typed, with some parameters changed, as a task gets it."""
-    words = context.command_path.split()[1:]
+    # The program itself may be several words, such as `python -m cradle_lib.cli`.
+    words = context.command_path.removeprefix(context.find_root().command_path).split()
     values = {**context.params, **changed}
     for parameter in context.command.params:
         name, value = str(parameter.name), values.get(str(parameter.name))

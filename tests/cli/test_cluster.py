@@ -155,6 +155,21 @@ def test_a_task_is_the_command_that_was_typed() -> None:
     )
 
 
+@pytest.mark.parametrize("program", ["cradle", "python -m cradle_lib.cli"])
+def test_a_task_gets_the_command_whatever_the_program_is_called(program: str) -> None:
+    found: list[tuple[str, ...]] = []
+    app, group = typer.Typer(), typer.Typer()
+    app.add_typer(group, name="construct")
+
+    @group.command()
+    def write(context: typer.Context) -> None:
+        found.append(words_of(context))
+
+    done = CliRunner().invoke(app, ["construct", "write"], prog_name=program)
+    assert done.exit_code == 0, done.output
+    assert found == [("construct", "write")]
+
+
 def test_each_process_has_gpus_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
     place = wanted("local", "gpu:2", None, None, None, None)
