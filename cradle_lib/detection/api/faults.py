@@ -79,8 +79,8 @@ class Fault:
         param: The parameter that the service complains about, if it names one; an empty
             text if it found something wrong with the request and does not say where.
         unreached: Whether there was no connection at all.
-        charged: Whether a call that is made again may cost something: not if the service turned
-            it away.
+        charged: Whether a call that is made again may cost something: not if the service was not
+            reached or turned it away.
         seconds: Time that the call took.
         dropped: Parameters that it was made without.
     """
@@ -140,7 +140,7 @@ def _broken(error: Exception) -> Fault:
     why = next((words for kind, words in _AWAY if any(isinstance(e, kind) for e in chain)), "")
     # Of a host with several addresses, only the errors' texts are left.
     why = why or ("nothing listens there" if "Connect call failed" in str(found) else "")
-    return Fault("retry", why or type(found).__name__, unreached=True)
+    return Fault("retry", why or type(found).__name__, unreached=True, charged=False)
 
 
 def fault_of_status(
