@@ -117,6 +117,12 @@ def test_what_is_not_a_formula_ends_the_build_and_names_the_place(tmp_path: Path
     assert "\\frobnicate{&lt;b&gt;}" in (tmp_path / "html/index.html").read_text()
 
 
+def test_a_wide_space_within_brackets_parts_no_formulas(tmp_path: Path) -> None:
+    done = build(tmp_path, "$$\n\\left( a \\qquad b \\right) = \\sqrt{c \\qquad d}\n$$\n")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "html/index.html").read_text().count("<math") == 1
+
+
 def test_text_in_a_formula_is_text() -> None:
     hostile = "<script>alert(1)</script>"
     root = ElementTree.fromstring(to_mathml(rf"\text{{{hostile}}}"))

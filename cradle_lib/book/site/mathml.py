@@ -51,17 +51,18 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 def _inline(writer: Any, node: nodes.math) -> None:
-    writer.body.append(_rendered(node, node.astext(), display=False))
+    writer.body.append(_rendered(node, display=False))
     raise nodes.SkipNode
 
 
 def _block(writer: Any, node: nodes.math_block) -> None:
-    latex = node.astext()
-    # Between lines that are aligned, and within other environments, it is a space.
-    parts = [latex] if r"\\" in latex or r"\begin" in latex else latex.split(r"\qquad")
     box = {"CLASS": "cradle-math", "role": "group", "aria-label": "Formula", "tabindex": "0"}
     writer.body.append(writer.starttag(node, "div", **box))
-    writer.body += [_rendered(node, part, display=True) for part in parts]
+    try:
+        writer.body += [to_mathml(part, display=True) for part in _parts(node.astext())]
+    except BookError:
+        # Within brackets it is a space: what stands on one side of it is no formula.
+        writer.body.append(_rendered(node, display=True))
     if node["number"]:
         writer.body.append(f'<span class="eqno">({get_node_equation_number(writer, node)})')
         writer.add_permalink_ref(node, "Link to this equation")
@@ -70,10 +71,16 @@ def _block(writer: Any, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
-def _rendered(node: nodes.Element, latex: str, *, display: bool) -> str:
+def _parts(latex: str) -> list[str]:
+    # Between lines that are aligned, and within other environments, it is a space.
+    whole = r"\\" in latex or r"\begin" in latex
+    return [latex] if whole else latex.split(r"\qquad")
+
+
+def _rendered(node: nodes.Element, *, display: bool) -> str:
     try:
-        return to_mathml(latex, display=display)
+        return to_mathml(node.astext(), display=display)
     except BookError as error:
         # A warning names the page and the line, and ends a build that takes warnings for errors.
         _log.warning("%s", error, location=node)
-        return f"<code>{html.escape(latex)}</code>"
+        return f"<code>{html.escape(node.astext())}</code>"
