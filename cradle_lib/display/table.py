@@ -165,11 +165,13 @@ _DRAWN: Final = re.compile(r"\|boot:[1-9]")
 
 
 def _signatures(frame: pd.DataFrame) -> list[str]:
-    found = frame.attrs.get("signature", ())
+    found = frame.attrs.get("signature", [])
     if "signature" in frame.columns:
         # Of a part of a frame, the attributes still tell the whole.
         found = frame["signature"].dropna().tolist()
-    return list(dict.fromkeys([found] if isinstance(found, str) else map(str, found)))
+    # One line, or the signature of an evaluation as it is.
+    lines = found if isinstance(found, list | tuple) else [found]
+    return list(dict.fromkeys(map(str, lines)))
 
 
 def _without_index(frame: pd.DataFrame) -> pd.DataFrame:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from cradle_lib.display.table import Table, show
 from cradle_lib.errors import BookError
+from cradle_lib.scoring.core.signature import Signature
 
 DASH = "\N{EN DASH}"
 NAN = math.nan
@@ -461,6 +462,13 @@ def test_signatures_in_the_attributes_are_told() -> None:
     )
     frame.attrs["signature"] = "one"
     assert "<code>one</code>" in show(frame, "c")._repr_html_()
+    own = Signature.parse(
+        "cradle|lvl:turn|labels:16|hist:self|dec:free|empty:1|zd:0|orphans:ignore|unparsed:miss|"
+        "macro:mean|corpus:ab12cd34ef56|n:600|boot:0@0|v0.1.0"
+    )
+    for held in (own, [own, own], (own,)):
+        frame.attrs["signature"] = held
+        assert show(frame, "c").notes == (f"Signature `{own}`.",)
 
 
 def test_a_terminal_shows_caption_cells_and_notes(scores: pd.DataFrame) -> None:
