@@ -111,6 +111,18 @@ def test_what_was_not_put_aside_whole_does_not_come_back(project: Project) -> No
     assert not (html / "page.html").exists()
 
 
+@pytest.mark.parametrize("mark", ["{", "[]", "{}", "\N{LATIN SMALL LETTER E WITH ACUTE}"])
+def test_outputs_under_a_mark_that_says_nothing_are_nobodys(project: Project, mark: str) -> None:
+    mine, _ = corpora(project)
+    html = project.root / "book/_build/html"
+    write(html / "page.html", "text")
+    (project.root / "book/_build/corpus.json").write_text(mark, encoding="latin-1")
+    assert claim(project, mine, html)
+    assert not (html / "page.html").exists()
+    assert not (project.root / ".other-corpora").exists()
+    assert not claim(project, mine, html)
+
+
 def test_a_folder_that_is_no_build_folder_is_never_emptied(project: Project) -> None:
     write(project.root / "public/precious.txt", "mine")
     assert not claim(project, BookCorpus(str(project.root / "mine.csv")), project.root / "public")

@@ -51,7 +51,7 @@ def claim(project: Project, corpus: BookCorpus, out: Path) -> bool:
     executed = _executed(project, corpus, files)
     found = any(path.is_file() or any(path.iterdir()) for path in (*built, *executed))
     shelves = project.root / _ASIDE
-    choice = json.loads(before)["corpus"] if before else corpus.choice
+    choice = _choice(before) or corpus.choice
     if choice != corpus.choice:
         shelf = shelves / digest(choice.encode())
         _remove(shelf)
@@ -79,7 +79,15 @@ def claim(project: Project, corpus: BookCorpus, out: Path) -> bool:
 
 
 def _text(mark: Path) -> str:
-    return mark.read_text(encoding="utf-8") if mark.is_file() else ""
+    return mark.read_text(encoding="utf-8", errors="replace") if mark.is_file() else ""
+
+
+def _choice(mark: str) -> str:
+    """The corpus that a mark names; nothing if it is no mark that was written here."""
+    try:
+        return str(json.loads(mark)["corpus"])
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 def _remove(path: Path) -> None:
