@@ -120,7 +120,8 @@ def first_fault(error: ValidationError) -> str:
     """Says where a document departs from its model, and how; a missing field has no content."""
     first = error.errors()[0]
     found = "" if first["type"] == "missing" else f", found {first['input']!r:.80}"
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}{found}"
+    place = ".".join(map(str, first["loc"]))
+    return f"{place}: {first['msg']}{found}" if place else f"{first['msg']}{found}"
 
 
 def printable(text: str, most: int = LONGEST) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from cradle_lib.errors import LONGEST, CorpusError, CradleError, printable
+from cradle_lib.errors import LONGEST, CorpusError, CradleError, first_fault, printable
 
 
 def test_a_message_is_bounded_and_keeps_both_ends() -> None:
@@ -27,3 +29,23 @@ def test_any_text_becomes_one_that_can_be_printed_and_stays_so(text: str) -> Non
     assert all(mark.isprintable() or mark in "\n\t" for mark in shown)
     assert printable(shown) == shown
     shown.encode()
+
+
+class Part(BaseModel):
+    """A document of one number."""
+
+    number: int
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({"parts": [{"number": "x"}]}, "parts.0.number: Input should be a valid integer"),
+        ({"parts": [{}]}, "parts.0.number: Field required"),
+        (7, "Input should be a valid dictionary, found 7"),
+    ],
+)
+def test_a_fault_is_told_with_its_place_unless_it_is_the_whole(document: object, said: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        TypeAdapter(dict[str, list[Part]]).validate_python(document)
+    assert first_fault(caught.value).startswith(said)

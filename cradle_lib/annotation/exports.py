@@ -145,12 +145,14 @@ def _tasks_in(path: Path) -> Iterator[tuple[str, _Task]]:
     if not isinstance(content, list):
         raise AnnotationError("expected a list of tasks", path=path, hint=_EXPORT)
     for position, item in enumerate(content):
+        number = item.get("id") if isinstance(item, dict) else None
+        known = isinstance(number, int | str)
+        here = f"{path}, task {number!s:.40}" if known else f"{path}, item {position}"
         try:
             task = _Task.model_validate(_nested(item))
         except ValidationError as error:
-            place = f"{path}, item {position}"
-            raise AnnotationError(first_fault(error), path=place, hint=_EXPORT) from None
-        yield f"{path}, task {position if task.id is None else task.id!s:.40}", task
+            raise AnnotationError(first_fault(error), path=here, hint=_EXPORT) from None
+        yield here, task
 
 
 def _nested(item: Any) -> Any:

@@ -121,7 +121,7 @@ def _labelled(files: Files) -> dict[str, Any]:
             lambda t: t["data"].update(annotators=["A", "B"]),
             r"user someone@example.com.*any of A, B.*--user someone@example.com=NAME",
         ),
-        (lambda t: t["data"].pop("annotators"), r"item \d+: data\.annotators: Field required"),
+        (lambda t: t["data"].pop("annotators"), r"task \d+: data\.annotators: Field required"),
         (
             lambda t: t["annotations"][0]["result"][0]["value"].update(paragraphlabels=["angry"]),
             r"annotator \w, turn \d: 'angry' is not one of the interface's labels",
@@ -152,7 +152,8 @@ def _labelled(files: Files) -> dict[str, Any]:
         ),
         (
             lambda t: t["annotations"][0]["result"][0].update(type="choices"),
-            r"annotations\.0\.result\.0\.type: Input should be 'paragraphlabels', found 'choices'",
+            r"task \d+: annotations\.0\.result\.0\.type: Input should be 'paragraphlabels', "
+            "found 'choices'",
         ),
     ],
 )
