@@ -207,9 +207,9 @@ def _parsed(text: str, row: int | None = None, hint: str | None = None) -> Any:
     try:
         return strict_json.loads(text)
     except ValueError as error:
-        raise CorpusError(
-            f"not JSON that can be read ({error!s:.120})", row=row, hint=hint
-        ) from None
+        # A row is a line of its own, the first one for whoever reads it alone.
+        told = str(error).replace("line 1 ", "") if row is not None else str(error)
+        raise CorpusError(f"not JSON that can be read ({told:.120})", row=row, hint=hint) from None
 
 
 def _records(items: Sequence[Any], needed: _Names, optional: _Names) -> Columns:

@@ -138,7 +138,7 @@ def test_damaged_files_give_one_clear_line(tmp_path: Path) -> None:
             tmp_path, "columns.csv", b"turn_id,text\n0,User: a\n"
         ),
         "not JSON .* line 1 column 4": bad(tmp_path, "x.json", b"[1,"),
-        "row 1: not JSON": bad(
+        r"row 1: not JSON that can be read \(Expecting ':' delimiter: column 11 ": bad(
             tmp_path, "x.jsonl", b'{"turn_id":0,"text":"User: a","labels":"none"}\n{"turn_id"\n'
         ),
         "expected an object": bad(tmp_path, "list.jsonl", b"[1]\n"),
