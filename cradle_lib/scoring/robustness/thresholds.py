@@ -264,8 +264,9 @@ def _frame(
     parts: Sequence[pd.DataFrame], own: Sequence[str], runs: Sequence[Predictions], **drawn: int
 ) -> pd.DataFrame:
     columns = [*_ABOUT, *own, *_ESTIMATE, *_SIZES]
-    frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-    frame = frame.reindex(columns=columns)
+    frame = pd.DataFrame(columns=columns)
+    if parts:
+        frame = pd.concat(parts, ignore_index=True).reindex(columns=columns)
     told = [run for run in runs if run.record.name in set(frame["system"])]
     return signed(frame, *(signature_of(run, Conventions(), **drawn) for run in told))
 

@@ -256,3 +256,4 @@ def test_runs_without_stored_choices_give_a_frame_without_rows(verb: object) -> 
     assert isinstance(empty, pd.DataFrame)
     assert empty.empty
     assert empty.columns.tolist() == full.columns.tolist()
+    assert empty["system"].str.len().empty
