@@ -130,8 +130,13 @@ def import_log(path: Path, corpus: Corpus, journal: Path | None = None) -> tuple
         )
     taken: list[Prediction] = []
     for sample in log.samples or ():
-        lines = sample.store.get(ANSWERS, [])
-        answers = read_answers(lines, record, f"{paths.shown(path)}, sample {sample.id}")
+        lines, place = sample.store.get(ANSWERS, []), f"{paths.shown(path)}, sample {sample.id}"
+        if not isinstance(lines, list):
+            raise ExchangeError(
+                f"{place}: its {ANSWERS} are {lines!r:.40}, expected a list. "
+                "A log is imported as it was written."
+            )
+        answers = read_answers(lines, record, place)
         found = corpus.by_id.get(str(sample.id))
         fitting = Session(found, template, record.history, answers).taken if found else []
         if len(fitting) < len(answers) or sample.epoch != 1:

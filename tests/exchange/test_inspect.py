@@ -144,6 +144,11 @@ def test_what_is_no_log_of_this_task_is_refused_in_one_line(
     log.write_text(json.dumps(content))
     with pytest.raises(ExchangeError, match=r"1 of its 3 answers"):
         import_log(log, corpus, tmp_path / "edited.jsonl")
+    for answers in (5, None, "x", {"a": 1}):
+        content["samples"][0]["store"]["cradle_answers"] = answers
+        log.write_text(json.dumps(content))
+        with pytest.raises(ExchangeError, match=r"sample \S+: its cradle_answers are .* a list"):
+            import_log(log, corpus, tmp_path / "edited.jsonl")
     log.write_text("{}")
     with pytest.raises(ExchangeError, match="is no log of Inspect"):
         import_log(log, corpus)
