@@ -162,8 +162,8 @@ def shared(signatures: Sequence[Signature], *, about: Collection[str] = ()) -> S
 def signed(frame: pd.DataFrame, *signatures: Signature | str) -> pd.DataFrame:
     """Puts into a frame what its numbers depend on: ``attrs["signature"]``.
 
-    It is one line, or a list of them where rows differ: then the column ``signature``, from which
-    they are taken if no ``signatures`` are given, tells whose they are.
+    It is one line, or a list of them where rows differ, empty where there is none: of the
+    ``signatures`` given, or else of the column ``signature``, which then tells whose they are.
     """
     found = frame.get("signature", pd.Series(dtype=str)).dropna()
     lines = list(dict.fromkeys(map(str, signatures or found)))
