@@ -51,8 +51,8 @@ def told(run: Predictions) -> Predictions:
 
 @pytest.fixture(scope="module")
 def runs() -> list[Predictions]:
-    """Two baselines, and a run with the probabilities of its answers."""
-    chosen = ["keyword", "first-turn-prior", "smollm2-135m-tuned-constrained"]
+    """Three runs that ship, the last one with the probabilities of its answers."""
+    chosen = ["smollm2-135m-tuned", "smollm2-135m-probe", "smollm2-135m-tuned-constrained"]
     return stored_runs(load_corpus("surrogate"), chosen)
 
 
