@@ -261,14 +261,20 @@ def _best_threshold(values: Floats, positive: NDArray[np.bool_]) -> float:
 
 
 def _frame(
-    parts: Sequence[pd.DataFrame], own: Sequence[str], runs: Sequence[Predictions], **drawn: int
+    parts: Sequence[pd.DataFrame],
+    own: Sequence[str],
+    runs: Sequence[Predictions],
+    *,
+    draws: int,
+    seed: int,
 ) -> pd.DataFrame:
     columns = [*_ABOUT, *own, *_ESTIMATE, *_SIZES]
     frame = pd.DataFrame(columns=columns)
     if parts:
         frame = pd.concat(parts, ignore_index=True).reindex(columns=columns)
     told = [run for run in runs if run.record.name in set(frame["system"])]
-    return signed(frame, *(signature_of(run, Conventions(), **drawn) for run in told))
+    signatures = [signature_of(run, Conventions(), draws=draws, seed=seed) for run in told]
+    return signed(frame, *signatures)
 
 
 def _shares(totals: Floats) -> dict[str, Floats]:
