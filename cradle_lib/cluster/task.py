@@ -63,7 +63,8 @@ def perform(task: Task, end: Path) -> None:
     if status < 0:
         raise SystemExit(128 - status)
     told = [line.removeprefix("error:").strip() for line in last if line.startswith("error:")]
-    said = (told or [line for line in last if line] or [""])[-1]
+    # The last line of words: below some errors there is the edge of a box.
+    said = (told or [line for line in last if any(map(str.isalnum, line))] or [""])[-1]
     with replacing(end) as part:
         part.write_text(json.dumps({"status": status, "said": said[:1000]}))
 

@@ -183,7 +183,7 @@ def _csv(path: Path, needed: _Names, optional: _Names) -> Columns:
 
 
 def _json(path: Path, needed: _Names, optional: _Names) -> Columns:
-    content = _parsed(read_text(path), hint="One object a line needs the ending .jsonl.")
+    content = _parsed(read_text(path))
     if isinstance(content, dict):
         columns = {name: content[name] for name in _places(list(content), needed, optional)}
         if not all(isinstance(cells, list) for cells in columns.values()):
@@ -203,12 +203,14 @@ def _jsonl(path: Path, needed: _Names, optional: _Names) -> Columns:
     return _records(items, needed, optional)
 
 
-def _parsed(text: str, row: int | None = None, hint: str | None = None) -> Any:
+def _parsed(text: str, row: int | None = None) -> Any:
     try:
         return strict_json.loads(text)
     except ValueError as error:
         # A row is a line of its own, the first one for whoever reads it alone.
         told = str(error).replace("line 1 ", "") if row is not None else str(error)
+        more = row is None and told.startswith("Extra data")
+        hint = "One object a line needs the ending .jsonl." if more else None
         raise CorpusError(f"not JSON that can be read ({told:.120})", row=row, hint=hint) from None
 
 

@@ -193,6 +193,9 @@ def test_a_task_notes_how_its_command_ended(
     assert found.status == 2
     assert "there is no journal" in found.said
     assert "there is no journal" in capfd.readouterr().err
+    # What is wrong with its words is told in a box, whose edge comes last.
+    perform(Task("score", ("score", "--no-such-option"), surroundings), end)
+    assert "No such option: --no-such-option" in (read_end(end) or found).said
     # One that is killed notes nothing, and its own end is no success.
     end.unlink()
     with pytest.raises(SystemExit) as died:
