@@ -56,6 +56,12 @@ class Evaluation:
     of_turns: int
     lacks: str | None
 
+    def __repr__(self) -> str:
+        """Says what was scored, over what, and the score that stands first in tables."""
+        value = self.scores["micro_f1"].value
+        score = "micro F1 n/a" if self.lacks else f"micro F1 {100 * float(value):.2f} %"
+        return f"<Evaluation of {self.system} over {self.over}, {self.counts.level} level: {score}>"
+
     @property
     def labels(self) -> tuple[str, ...]:
         """The labels that were scored, in the order of the per-label scores."""

@@ -81,6 +81,14 @@ def test_an_evaluation_is_a_frame_of_its_scores(run: Predictions) -> None:
     assert without[["low", "high"]].isna().all(axis=None)
 
 
+def test_an_evaluation_prints_one_line(run: Predictions) -> None:
+    found = evaluate(run, level="dialogue", draws=0)
+    shown = repr(found)
+    assert "\n" not in shown
+    assert f"{found.over}, dialogue level" in shown
+    assert f"{100 * found.estimate('micro_f1').value:.2f} %" in shown
+
+
 def test_a_frame_has_no_f1_of_what_is_never_gold(run: Predictions) -> None:
     frame = evaluate(run, level="turn", draws=20).to_frame()
     of_labels = frame[frame["label"].notna()]
