@@ -56,6 +56,9 @@ def test_runs_are_compared_and_ranked(corpus: Path, journals: dict[str, Path]) -
     assert "Tie groups by turn-level micro F1" in done.stdout
     assert "24 dialogues can show" in done.stdout
     assert "cradle|lvl:turn|" in done.stdout
+    # No chance is nothing.
+    assert "< 0.0001" in done.stdout
+    assert " 0.0000" not in done.stdout
 
 
 def test_json_is_the_whole_comparison(corpus: Path, journals: dict[str, Path]) -> None:

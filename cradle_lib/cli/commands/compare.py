@@ -101,6 +101,11 @@ def _names(arguments: Sequence[str], found: Sequence[Predictions]) -> list[str]:
     return [f"{name} ({n + 1})" if n else name for name, n in zip(best, before, strict=True)]
 
 
+def _chance(p: float) -> str:
+    """Prints a p-value; one that would be shown as 0 is smaller than what is shown, and not 0."""
+    return "" if math.isnan(p) else "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
 def _show(title: str, differences: pd.DataFrame, *, level: bool = True) -> None:
     table = Table(
         *(["level"] if level else []),
@@ -117,7 +122,7 @@ def _show(title: str, differences: pd.DataFrame, *, level: bool = True) -> None:
             d["score"].replace("_", " ") if level else short(d["label"]),
             " ".join(percent(d[name], digits=1) for name in ("baseline_score", "own_score")),
             "n/a" if math.isnan(d["value"]) else value,
-            "" if math.isnan(d["adjusted_p"]) else f"{d['adjusted_p']:.4f}",
+            _chance(d["adjusted_p"]),
             d["verdict"],
         )
     out.print(table)
