@@ -189,6 +189,10 @@ def test_files_of_the_same_name_never_share_a_journal(
     assert len(engine.asked) == 2
     with pytest.raises(JournalError, match="it was made for another file called mine"):
         load_predictions(path, two)
+    # A corpus of another name is not told that the journal is about a namesake.
+    other = write_corpus(tmp_path / "b" / "yours.jsonl", "six")
+    with pytest.raises(JournalError, match="it was made for mine"):
+        load_predictions(path, other)
     assert path != run(always_none, two, out=tmp_path / "elsewhere")
 
 

@@ -212,7 +212,8 @@ def _show_outcomes(journal: Path, to: Console) -> Counter[Outcome]:
     if answers and not counts[Outcome.OK]:
         err.print(
             "No answer could be read. `answer` in the journal holds what the model wrote; "
-            "a model that can't keep to the labels may need `mode: constrained`."
+            "a model that can't keep to the labels may need `mode: constrained` under `decoding` "
+            "(without an entry: `--decoding mode=constrained`)."
         )
     return counts
 

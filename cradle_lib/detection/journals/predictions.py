@@ -307,7 +307,8 @@ def _still_true(
         ).taken
     ]
     if by_dialogue and not kept:
-        other = "another file called " if record.is_of_another_file(corpus.file_key) else ""
+        namesake = record.corpus == corpus.name and record.is_of_another_file(corpus.file_key)
+        other = "another file called " if namesake else ""
         raise JournalError(
             f"{paths.shown(path)}: none of its answers is to a question that {corpus.name} "
             f"({corpus.fingerprint}) asks; it was made for {other}{record.corpus} "

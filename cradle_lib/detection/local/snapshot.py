@@ -80,10 +80,14 @@ def base_pin(model: Model) -> str | None:
 
 def unloadable(model: Model, source: str, error: Exception) -> EngineError:
     """Says in one line why weights can't be had, and what to do."""
-    reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200].rstrip(" .:")
+    remedy = (
+        "The folder needs config.json, safetensors and a tokenizer."
+        if Path(source).is_dir()
+        else f"Check the name, or download them where there is a network: `hf download {source}`."
+    )
     return EngineError(
-        f"the weights of {model.name} ({source}) can't be loaded: {reason}. Check the name, "
-        f"or download them where there is a network: `hf download {source}`."
+        f"the weights of {model.name} ({source}) can't be loaded: {reason}. {remedy}"
     )
 
 

@@ -19,7 +19,7 @@ import yaml
 
 from cradle_lib import paths
 from cradle_lib.detection import read_journal
-from cradle_lib.detection.local.snapshot import hub_commit
+from cradle_lib.detection.local.snapshot import hub_commit, unloadable
 from cradle_lib.errors import EngineError
 
 from ..local.tiny_models import make_model, make_weights
@@ -172,6 +172,14 @@ def test_a_commit_is_taken_at_its_word_and_a_folder_has_none(tmp_path: Path) -> 
     assert "download" not in str(error.value)
     embedded = make_model(tmp_path).model_copy(update={"weights": "embedded:SmolLM2"})
     assert hub_commit(embedded) is None
+
+
+def test_a_folder_that_can_not_be_loaded_is_not_to_be_downloaded(tmp_path: Path) -> None:
+    said = str(unloadable(make_model(tmp_path), str(tmp_path), ValueError("one of: .")))
+    assert said.endswith(
+        "loaded: one of. The folder needs config.json, safetensors and a tokenizer."
+    )
+    assert "`hf download lab/tiny`" in str(unloadable(make_model(tmp_path), "lab/tiny", OSError()))
 
 
 def test_a_file_outside_a_snapshot_is_no_commit(monkeypatch: pytest.MonkeyPatch) -> None:
