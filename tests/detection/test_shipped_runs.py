@@ -18,6 +18,9 @@ from cradle_lib.detection import (
     read_journal,
     run,
 )
+from cradle_lib.detection.baselines import tfidf
+from cradle_lib.detection.engine import checksum
+from cradle_lib.detection.local import probe
 from cradle_lib.detection.local.reference import Reference
 from cradle_lib.prompts import load_template
 
@@ -40,6 +43,13 @@ def entry(name: str) -> Model:
 
 def test_every_shipped_journal_is_named_after_an_entry_of_the_registry() -> None:
     assert set(WHOLE) <= set(SHIPPED) <= set(load_registry())
+
+
+def test_the_probes_answers_are_those_of_the_code_that_is_here(surrogate: Corpus) -> None:
+    # Any edit of these two files, a comment too, makes the journal that of another system.
+    record = load_predictions(FOLDER / f"{PROBE}.jsonl", surrogate).record
+    code = checksum(str(probe.__file__), str(tfidf.__file__))
+    assert (record.revision or "").endswith(f" code:{code}")
 
 
 @pytest.mark.parametrize("name", SHIPPED)

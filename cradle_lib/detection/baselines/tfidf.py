@@ -160,7 +160,7 @@ def train_split(corpus: Corpus) -> Corpus:
     place = f"beside {paths.shown(corpus.path)}" if corpus.path else "in a file"
     raise EngineError(
         f"this system learns from the train split of {corpus.name}, and there is none {place}. "
-        "Where one file is called NAME-test.csv, the other is NAME-train.csv."
+        "Name it like the test split, with 'train' in place of 'test'."
     )
 
 
