@@ -38,9 +38,10 @@ help:
 book: $(if $(BOOK_BIN),,.venv/.book)
 	$(or $(BOOK_BIN),$(BIN))/jupyter-book build --warningiserror --keep-going book/
 
-# The tests of a file share what is costly: a site, a server, pages that were walked through once.
+# The tests of a file share what is costly: a site, a server, pages that were walked through once. Files
+# are begun in their order, not those with the most tests first: the longest have few tests.
 test: .venv/.dev
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-shipped: .venv/.dev
 	$(BIN)/python -m pytest -m shipped --numprocesses $(WORKERS) --dist loadfile
