@@ -42,7 +42,7 @@ _IDENTITY: Final = (
     "corpus",
 )
 # Part of it only where there is one, so that the identity of all other runs is what it was.
-_IF_SET: Final = ("endpoint", "code")
+_IF_SET: Final = ("endpoint", "code", "tokenizer")
 
 
 @cache
@@ -98,6 +98,8 @@ class Record(BaseModel):
         engine: What drove it, such as ``reference``.
         weights: Where the weights came from, or the endpoint; ``None`` for baselines.
         revision: Revision or checksum of the weights.
+        tokenizer: What is used of the adapter's own tokenizer and chat template; ``None`` if both
+            are those that came with the weights.
         prompt: Name of the prompt template.
         prompt_hash: Hash of the template's text.
         decoding: Decoding settings, as they were used.
@@ -134,6 +136,7 @@ class Record(BaseModel):
     engine: str
     weights: str | None = None
     revision: str | None = None
+    tokenizer: str | None = None
     prompt: str
     prompt_hash: str
     decoding: dict[str, Any]

@@ -190,6 +190,7 @@ def ask(
         engine=model.engine,
         weights=model.weights,
         revision=engine.revision or model.revision,
+        tokenizer=engine.tokenizer,
         decoding=model.decoding.settings if model.decoding else {},
         remote=model.remote,
         endpoint=model.base_url,

@@ -95,6 +95,7 @@ class Engine(ABC):
         learns: Whether it needs a train split beside the corpus.
         endpoint: The address of the provider, if an entry need not name one.
         revision: What pins this engine's answers, if it knows better than the registry.
+        tokenizer: Whose tokenizer and chat template it uses, if not those of the weights.
     """
 
     kind: ClassVar[Literal["baseline", "local", "service"]] = "local"
@@ -103,6 +104,7 @@ class Engine(ABC):
     learns: ClassVar[bool] = False
     endpoint: ClassVar[str] = ""
     revision: str | None = None
+    tokenizer: str | None = None
 
     @classmethod
     def create(cls, model: Model, corpus: Corpus, options: Options) -> Self:

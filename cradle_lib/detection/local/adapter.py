@@ -1,38 +1,56 @@
 """Adapters: what training changed in a model, kept beside it and merged into it on loading.
 
-A folder holds ``adapter_config.json`` and ``adapter_model.safetensors``, as PEFT writes them. A
-model with an adapter has ``weights: BASE + FOLDER``. Pickled weights are not read.
+A folder holds ``adapter_config.json`` and ``adapter_model.safetensors``, as PEFT writes them, and
+perhaps a tokenizer and chat template, as TRL writes them. A model with an adapter has
+``weights: BASE + FOLDER``. Pickled weights are not read.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from cradle_lib import paths
-from cradle_lib.detection.local.quiet import quiet
 from cradle_lib.detection.models.model import Model
 from cradle_lib.errors import EngineError
 
 CONFIG: Final = "adapter_config.json"
 WEIGHTS: Final = "adapter_model.safetensors"
+# A folder with one of these has a whole tokenizer.
+VOCABULARIES: Final = (
+    "tokenizer.json",
+    "tokenizer.model",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "vocab.json",
+    "vocab.txt",
+)
+TEMPLATE: Final = "chat_template.jinja"
+SETTINGS: Final = "tokenizer_config.json"
+_BESIDE: Final = ("added_tokens.json", "merges.txt", "special_tokens_map.json")
+#: Folder with further chat templates, each by its name.
+MORE_TEMPLATES: Final = "additional_chat_templates"
+
+
+def adapter_folder(model: Model) -> Path | None:
+    """Gives the folder of a model's adapter, from here or else from the top of the repository."""
+    if model.adapter is None:
+        return None
+    here, home = Path(model.adapter), paths.ROOT / model.adapter
+    return here if here.is_dir() else home
 
 
 def find_adapter(model: Model) -> tuple[Path, str] | None:
     """Finds a model's adapter, if it has one: its folder and its digest.
 
-    The folder is looked for from here, or else from the top of the repository.
-
     Raises:
         EngineError: If the folder lacks one of the two files, or the entry pins another digest.
     """
-    if model.adapter is None:
+    folder = adapter_folder(model)
+    if folder is None:
         return None
-    here, home = Path(model.adapter), paths.ROOT / model.adapter
-    folder = here if here.is_dir() else home
     for name in (CONFIG, WEIGHTS):
         if not (folder / name).is_file():
             raise EngineError(
@@ -50,11 +68,12 @@ def find_adapter(model: Model) -> tuple[Path, str] | None:
     return folder, found
 
 
-def content_pin(files: Iterable[Path]) -> str:
-    """Pins files, names and content: ``sha256:`` and the digest of them all, in their order."""
+def content_pin(folder: Path, files: Iterable[Path]) -> str:
+    """Pins files of a folder: ``sha256:`` and the digest of their names and content, in order."""
     digest = hashlib.sha256()
     for file in files:
-        digest.update(f"{file.name}\0{file.stat().st_size}\0".encode())
+        name = file.relative_to(folder).as_posix()
+        digest.update(f"{name}\0{file.stat().st_size}\0".encode())
         with file.open("rb") as handle:
             while piece := handle.read(1 << 24):
                 digest.update(piece)
@@ -62,46 +81,16 @@ def content_pin(files: Iterable[Path]) -> str:
 
 
 def adapter_digest(folder: Path) -> str:
-    """Pins an adapter by its two files."""
-    return content_pin(folder / name for name in (CONFIG, WEIGHTS))
+    """Pins an adapter by its two files, and by its tokenizer and chat template if it has them."""
+    return content_pin(folder, [folder / CONFIG, folder / WEIGHTS, *tokenizer_files(folder)])
 
 
-def merged(lm: Any, model: Model) -> Any:
-    """Merges a model's adapter into the base that Transformers loaded.
+def tokenizer_files(folder: Path) -> list[Path]:
+    """Lists the files of an adapter's own tokenizer and chat template: often none."""
+    named = (folder / name for name in sorted({*VOCABULARIES, TEMPLATE, SETTINGS, *_BESIDE}))
+    return [*(file for file in named if file.is_file()), *more_templates(folder)]
 
-    Raises:
-        EngineError: If the adapter is of another base, was changed, or can't be read.
-    """
-    found = find_adapter(model)
-    if found is None:
-        return lm
-    folder, _ = found
-    from peft import PeftConfig, get_peft_model, set_peft_model_state_dict
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
 
-    try:
-        config = PeftConfig.from_pretrained(str(folder))
-        trained_on = config.base_model_name_or_path or model.base
-        # Folders are told by their last part only.
-        if Path(trained_on).name != Path(model.base).name:
-            raise ValueError(f"it was trained on {trained_on}")
-        config.inference_mode = True
-        # Named as Transformers knows the base here, which may be a folder of the cache.
-        config.base_model_name_or_path = lm.name_or_path
-        with quiet():
-            wrapped = get_peft_model(lm, config)
-        result: Any = set_peft_model_state_dict(wrapped, load_file(folder / WEIGHTS))
-        strange = [*result.unexpected_keys, *(k for k in result.missing_keys if "lora_" in k)]
-        if strange:
-            raise ValueError(f"no match for {strange[0]}")
-    except (SafetensorError, json.JSONDecodeError, OSError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise EngineError(f"{paths.shown(folder)}: the adapter can't be read ({reason})") from error
-    except (RuntimeError, ValueError, TypeError, KeyError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise EngineError(
-            f"{model.name}: the adapter {model.adapter} does not fit {model.base}: {reason}. Use "
-            "it with the base that it was trained on."
-        ) from error
-    return wrapped.merge_and_unload()
+def more_templates(folder: Path) -> list[Path]:
+    """Lists the chat templates in the subfolder for them."""
+    return sorted((folder / MORE_TEMPLATES).glob("*.jinja"))

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.engine import Engine, Options
-from cradle_lib.detection.local.adapter import merged
-from cradle_lib.detection.local.quiet import quiet
-from cradle_lib.detection.local.snapshot import hub_commit, unloadable, weights_pin
-from cradle_lib.detection.local.weights import PREFIX, embedded_weights
+from cradle_lib.detection.local.adapter_tokenizer import tokenizer_in_use
+from cradle_lib.detection.local.load import load_weights
+from cradle_lib.detection.local.snapshot import weights_pin
 from cradle_lib.detection.models.model import Decoding, Model
 from cradle_lib.detection.parsing import Outcome, is_cut
 from cradle_lib.detection.session import Answer, Prompt
@@ -197,6 +196,7 @@ class LocalEngine(Engine):
         require_packages("torch", "transformers", extra="local", model=model)
         wait_passively()
         self._model, self._options, self._loaded = model, options, local
+        self.tokenizer = tokenizer_in_use(model)
 
     @cached_property
     def _local(self) -> Local:
@@ -232,46 +232,15 @@ def wait_passively() -> None:
 
 
 def load_local(model: Model, options: Options) -> Local:
-    """Loads a model with Transformers: safetensors only, no code from repositories.
-
-    Embedded weights are fetched on first use.
+    """Loads a model, its tokenizer and the settings of its answers.
 
     Raises:
-        EngineError: If weights are missing or can't be reached, or memory runs out.
+        EngineError: As :func:`.load_weights`.
     """
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
     if model.adapter is not None:
         require_packages("peft", extra="local", model=model)
-    device = _device(options.device)
     decoding = model.decoding or Decoding()
-    source = model.base
-    if source.startswith(PREFIX):
-        source = str(embedded_weights(source.removeprefix(PREFIX)))
-    commit = hub_commit(model)
-    where = {} if commit is None else {"revision": commit}
-    spread = {"device_map": options.device_map} if options.device_map else {}
-    try:
-        with quiet():
-            tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **where)
-            lm: Any = AutoModelForCausalLM.from_pretrained(
-                source,
-                dtype=decoding.dtype or "auto",
-                trust_remote_code=False,
-                use_safetensors=True,
-                **where,
-                **spread,
-            )
-            lm = lm if spread else lm.to(device)
-    except torch.OutOfMemoryError as error:
-        raise EngineError(
-            f"{model.name} does not fit on {device}. It needs {model.hardware or 'more memory'}; "
-            "--device-map auto spreads it over several GPUs."
-        ) from error
-    except (OSError, ValueError, RuntimeError, ImportError, KeyError) as error:
-        raise unloadable(model, source, error) from error
-    lm = merged(lm, model).eval()
+    lm, tokenizer = load_weights(model, options)
     if decoding.none_bias:
         first = tokenizer(NONE, add_special_tokens=False)["input_ids"][0]
         lm.generation_config.sequence_bias = [[[first], decoding.none_bias]]
@@ -282,20 +251,3 @@ def load_local(model: Model, options: Options) -> Local:
         )
     context = getattr(lm.config.get_text_config(), "max_position_embeddings", None)
     return Local(lm, tokenizer, decoding, context)
-
-
-def _device(asked: str | None) -> str:
-    """Chooses where to compute.
-
-    Raises:
-        EngineError: If PyTorch does not know or does not see the device that is asked for.
-    """
-    import torch
-
-    if asked is None:
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    seen = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
-    seen += ["mps"] * torch.backends.mps.is_available()
-    if asked in seen or (asked == "cuda" and "cuda:0" in seen):
-        return asked
-    raise EngineError(f"no device {asked!r} here. PyTorch sees: {', '.join(seen)}.")

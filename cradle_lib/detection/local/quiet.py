@@ -30,6 +30,31 @@ def quiet() -> Iterator[None]:
             transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
+class _Collector(logging.Handler):
+    """Keeps the warnings that it is given, each on one line."""
+
+    def __init__(self, said: list[str]) -> None:
+        super().__init__(logging.WARNING)
+        self._said = said
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._said.append(" ".join(record.getMessage().split()))
+
+
+@contextmanager
+def overheard(package: str) -> Iterator[list[str]]:
+    """Collects the warnings that a package logs, instead of showing them."""
+    logger, said = logging.getLogger(package), list[str]()
+    level, handlers, propagate = logger.level, logger.handlers, logger.propagate
+    logger.handlers, logger.propagate = [_Collector(said)], False
+    logger.setLevel(logging.WARNING)
+    try:
+        yield said
+    finally:
+        logger.handlers, logger.propagate = handlers, propagate
+        logger.setLevel(level)
+
+
 @contextmanager
 def unlogged(*packages: str) -> Iterator[None]:
     """Keeps what packages send and receive out of logs, whatever logs are switched on.

@@ -11,14 +11,16 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from cradle_lib.detection.local.adapter import content_pin, find_adapter
+from cradle_lib.detection.local.adapter import content_pin, find_adapter, more_templates
 from cradle_lib.detection.local.weights import PREFIX, embedded_pin
 from cradle_lib.detection.models.model import Model
 from cradle_lib.errors import EngineError
 
 _NAME: Final = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 # Weights, configuration, chat template and vocabulary: what Transformers reads from a folder.
-_SHAPES_ANSWERS: Final = frozenset({".safetensors", ".json", ".jinja", ".txt", ".model"})
+_SHAPES_ANSWERS: Final = frozenset(
+    {".safetensors", ".json", ".jinja", ".txt", ".model", ".tiktoken"}
+)
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 
 
@@ -69,7 +71,8 @@ def base_pin(model: Model) -> str | None:
     """Finds what pins a model's weights without an adapter, embedded ones too."""
     folder, pinned = Path(model.base), model.base_revision
     if folder.is_dir():
-        return content_pin(f for f in sorted(folder.iterdir()) if f.suffix in _SHAPES_ANSWERS)
+        files = [f for f in sorted(folder.iterdir()) if f.suffix in _SHAPES_ANSWERS]
+        return content_pin(folder, [*files, *more_templates(folder)])
     if pinned is not None and pinned.startswith("sha256:"):
         # A run that is finished goes without its weights; whoever loads them looks again.
         return pinned

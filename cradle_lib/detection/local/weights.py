@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib import paths
+from cradle_lib.detection.local.checkpoint import IncompleteError, require_whole
 from cradle_lib.detection.local.quiet import quiet
 from cradle_lib.errors import EngineError
 
@@ -78,7 +79,10 @@ def embedded_weights(name: str = "SmolLM2-135M-Instruct") -> Path:
     source = gguf_file(name)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as scratch:
         made = Path(scratch) / "made"
-        _convert(source, made)
+        try:
+            _convert(source, made)
+        except IncompleteError as error:
+            raise EngineError(f"{source.name} is not whole: {error}") from None
         try:
             made.rename(folder)
         except OSError:
@@ -155,7 +159,11 @@ def _require_sum(path: Path, expected: str) -> None:
 
 
 def _convert(gguf: Path, folder: Path) -> None:
-    """Expands a quantized Llama of SmolLM2's family and saves it with its tokenizer."""
+    """Expands a quantized Llama of SmolLM2's family and saves it with its tokenizer.
+
+    Raises:
+        IncompleteError: If the file lacks tensors, or has others.
+    """
     try:
         import gguf as _  # noqa: F401 - Transformers needs it and says so less clearly.
         import torch
@@ -168,15 +176,16 @@ def _convert(gguf: Path, folder: Path) -> None:
         ) from error
     # Transformers' bar for this step ignores its own switch, hence the second silencer.
     with quiet(), redirect_stderr(StringIO()):
-        expanded = AutoModelForCausalLM.from_pretrained(
-            gguf.parent, gguf_file=gguf.name, dtype=torch.float32
+        expanded, info = AutoModelForCausalLM.from_pretrained(
+            gguf.parent, gguf_file=gguf.name, dtype=torch.float32, output_loading_info=True
         )
+        require_whole(expanded, info)
         # Transformers refuses to save a model that it knows as quantized, although all of
         # its tensors are plain float32 by now: hand them to a model of the same shape.
         config = expanded.config
         del config.quantization_config
         plain: Any = type(expanded)(config)
-        plain.load_state_dict(expanded.state_dict())
+        plain.load_state_dict(expanded.state_dict(), strict=True)
         plain.save_pretrained(folder, safe_serialization=True)
         tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
         # The GGUF names its splitting rule "smollm": single digits, then bytes. Transformers'

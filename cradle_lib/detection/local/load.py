@@ -1,0 +1,143 @@
+"""Loads a model's weights, adapter and tokenizer with Transformers; refuses what is not whole."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+from cradle_lib.detection.engine import Options
+from cradle_lib.detection.local.adapter import find_adapter
+from cradle_lib.detection.local.adapter_tokenizer import adapter_tokenizer
+from cradle_lib.detection.local.checkpoint import IncompleteError, require_whole
+from cradle_lib.detection.local.merge import merged
+from cradle_lib.detection.local.quiet import overheard, quiet
+from cradle_lib.detection.local.snapshot import hub_commit, unloadable
+from cradle_lib.detection.local.weights import PREFIX, embedded_pin, embedded_weights
+from cradle_lib.detection.models.model import Model
+from cradle_lib.errors import EngineError
+
+# What Transformers begins its table of missing and superfluous tensors with, which is checked.
+_REPORT: Final = "LOAD REPORT"
+_CHECKSUM: Final = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+def load_weights(model: Model, options: Options) -> tuple[Any, Any]:
+    """Loads a causal language model and its tokenizer: safetensors only, no code of repositories.
+
+    Embedded weights are fetched on first use. An adapter is merged, and its own tokenizer and chat
+    template are used if its folder has them.
+
+    Raises:
+        EngineError: If weights are missing or not whole, can't be reached, or memory runs out.
+    """
+    import torch
+    from transformers import AutoTokenizer
+
+    device = _device(options.device)
+    source = _source(model)
+    commit = hub_commit(model)
+    where = {} if commit is None else {"revision": commit}
+    try:
+        _require_no_adapter(model, source, where)
+        with quiet():
+            tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **where)
+        lm = _from_pretrained(model, source, where, options)
+        lm = lm if options.device_map else lm.to(device)
+        found = find_adapter(model)
+        if found is not None:
+            folder, _ = found
+            base_tokenizer = tokenizer
+            tokenizer = adapter_tokenizer(model, folder, base_tokenizer, options.notice)
+            lm = merged(lm, model, folder, tokenizer, base_tokenizer)
+    except torch.OutOfMemoryError as error:
+        raise EngineError(
+            f"{model.name} does not fit on {device}. It needs {model.hardware or 'more memory'}; "
+            "--device-map auto spreads it over several GPUs."
+        ) from error
+    except IncompleteError as error:
+        raise EngineError(
+            f"the weights of {model.name} ({source}) are not whole: {error}"
+        ) from None
+    except (OSError, ValueError, RuntimeError, ImportError, KeyError) as error:
+        raise unloadable(model, source, error) from error
+    return lm.eval(), tokenizer
+
+
+def _source(model: Model) -> str:
+    """Gives the folder or the repository of a model's base."""
+    if not model.base.startswith(PREFIX):
+        return model.base
+    name = model.base.removeprefix(PREFIX)
+    pinned, found = str(model.base_revision), embedded_pin(name)
+    if _CHECKSUM.fullmatch(pinned) and pinned != found:
+        raise EngineError(
+            f"{model.name} pins {pinned[:19]}..., and the embedded weights {name} are "
+            f"{found[:19]}.... Pin these, or leave `revision` out."
+        )
+    return str(embedded_weights(name))
+
+
+def _require_no_adapter(model: Model, source: str, where: dict[str, str]) -> None:
+    """Refuses an adapter that is named as if it were a whole model.
+
+    Transformers would load the base that the adapter names, from wherever that is, and no record
+    would say which.
+    """
+    from transformers.utils.peft_utils import find_adapter_config_file
+
+    if find_adapter_config_file(source, **where) is not None:
+        raise EngineError(
+            f"{model.name}: {source} holds an adapter. Name its base and the adapter's folder: "
+            "`weights: BASE + FOLDER`."
+        )
+
+
+def _from_pretrained(model: Model, source: str, where: dict[str, str], options: Options) -> Any:
+    """Loads the weights, and checks that they are whole.
+
+    Warnings of Transformers become notices.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM
+    from transformers.utils import cached_file
+
+    spread = {"device_map": options.device_map} if options.device_map else {}
+    dtype = (model.decoding and model.decoding.dtype) or "auto"
+    # A fixed seed: whatever an architecture initializes, it is the same in each start.
+    with quiet(), overheard("transformers") as said, torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        lm, info = AutoModelForCausalLM.from_pretrained(
+            source,
+            dtype=dtype,
+            trust_remote_code=False,
+            use_safetensors=True,
+            output_loading_info=True,
+            # Otherwise Transformers raises an error that does not name the tensors.
+            ignore_mismatched_sizes=True,
+            **where,
+            **spread,
+        )
+    config = cached_file(source, "config.json", **where)
+    require_whole(lm, info, Path(str(config)).parent)
+    for sentence in dict.fromkeys(said):
+        if _REPORT not in sentence:
+            options.notice(f"{model.name}: Transformers warns: {sentence[:300]}")
+    return lm
+
+
+def _device(asked: str | None) -> str:
+    """Chooses where to compute.
+
+    Raises:
+        EngineError: If PyTorch does not know or does not see the device that is asked for.
+    """
+    import torch
+
+    if asked is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    seen = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
+    seen += ["mps"] * torch.backends.mps.is_available()
+    if asked in seen or (asked == "cuda" and "cuda:0" in seen):
+        return asked
+    raise EngineError(f"no device {asked!r} here. PyTorch sees: {', '.join(seen)}.")
