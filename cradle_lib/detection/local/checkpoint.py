@@ -231,7 +231,8 @@ def read_names(folder: Path, file: str | None = None) -> dict[str, tuple[str, li
                 found[key] = piece.get_dtype(), list(piece.get_shape())
                 if places.get(key, part) != part:
                     raise IncompleteError(
-                        f"{key} is in {part}, and {name} says {places[key]}. Download all files again."
+                        f"{key} is in {part}, and {name} says {places[key]}. Download all files "
+                        "again."
                     )
     if lost := sorted(places.keys() - found.keys()):
         raise IncompleteError(

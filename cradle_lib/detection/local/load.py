@@ -55,6 +55,8 @@ def load_weights(model: Model, options: Options) -> tuple[Any, Any]:
             f"{model.name} does not fit on {device}. It needs {model.hardware or 'more memory'}; "
             "--device-map auto spreads it over several GPUs."
         ) from error
+    except EngineError:
+        raise
     except IncompleteError as error:
         raise EngineError(
             f"the weights of {model.name} ({source}) are not whole: {error}"
@@ -86,7 +88,7 @@ def _require_no_adapter(model: Model, source: str, where: dict[str, str]) -> Non
     """
     from transformers.utils.peft_utils import find_adapter_config_file
 
-    if find_adapter_config_file(source, **where) is not None:
+    if find_adapter_config_file(source, revision=where.get("revision")) is not None:
         raise EngineError(
             f"{model.name}: {source} holds an adapter. Name its base and the adapter's folder: "
             "`weights: BASE + FOLDER`."
@@ -100,14 +102,14 @@ def _from_pretrained(model: Model, source: str, where: dict[str, str], options: 
     """
     import torch
     from transformers import AutoModelForCausalLM
-    from transformers.utils import cached_file
+    from transformers.utils.hub import cached_file
 
     spread = {"device_map": options.device_map} if options.device_map else {}
     dtype = (model.decoding and model.decoding.dtype) or "auto"
     # A fixed seed: whatever an architecture initializes, it is the same in each start.
     with quiet(), overheard("transformers") as said, torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        lm, info = AutoModelForCausalLM.from_pretrained(
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
             source,
             dtype=dtype,
             trust_remote_code=False,
@@ -118,6 +120,7 @@ def _from_pretrained(model: Model, source: str, where: dict[str, str], options: 
             **where,
             **spread,
         )
+    lm, info = loaded
     config = cached_file(source, "config.json", **where)
     require_whole(lm, info, Path(str(config)).parent)
     for sentence in dict.fromkeys(said):

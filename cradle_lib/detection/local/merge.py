@@ -59,8 +59,8 @@ def merged(lm: Any, model: Model, folder: Path, tokenizer: Any, base_tokenizer: 
         if config.is_prompt_learning:
             raise EngineError(
                 f"{model.name}: {paths.shown(folder)} is an adapter of the kind "
-                f"{config.peft_type.value}, which learns a prompt and can't be merged into weights. "
-                "Use one that can, such as LoRA."
+                f"{config.peft_type.value}, which learns a prompt and can't be merged into "
+                "weights. Use one that can, such as LoRA."
             )
         tensors = load_file(folder / WEIGHTS)
         _fit_embeddings(lm, model, tensors, added)
@@ -68,7 +68,7 @@ def merged(lm: Any, model: Model, folder: Path, tokenizer: Any, base_tokenizer: 
         # Named as Transformers knows the base here, which may be a folder of the cache.
         config.base_model_name_or_path = lm.name_or_path
         wrapped = _wrapped(lm, config, tensors)
-    except torch.OutOfMemoryError:
+    except (EngineError, torch.OutOfMemoryError):
         raise
     except (SafetensorError, json.JSONDecodeError, OSError) as error:
         reason = " ".join(str(error).split())[:200]
@@ -181,7 +181,7 @@ def _merge(wrapped: Any, model: Model, ids: Any) -> Any:
             lm = wrapped.merge_and_unload()
         with torch.inference_mode():
             after = lm(input_ids=ids).logits[0].float()
-    except torch.OutOfMemoryError:
+    except (EngineError, torch.OutOfMemoryError):
         raise
     except (RuntimeError, ValueError, TypeError, AttributeError, NotImplementedError) as error:
         reason = " ".join(str(error).split())[:200]
@@ -210,8 +210,9 @@ def _untie(wrapped: Any) -> None:
 
     owners: dict[int, list[tuple[Any, str]]] = {}
     changed: set[int] = set()
+    adapted: Any = (BaseTunerLayer, AuxiliaryTrainingWrapper)
     for module in wrapped.modules():
-        if isinstance(module, BaseTunerLayer | AuxiliaryTrainingWrapper):
+        if isinstance(module, adapted):
             changed.update(id(parameter) for parameter in module.parameters())
         for name, parameter in module.named_parameters(recurse=False, remove_duplicate=False):
             owners.setdefault(id(parameter), []).append((module, name))
@@ -234,7 +235,7 @@ def _require_equal(before: Any, after: Any, model: Model, dtype: str) -> None:
         return
     raise EngineError(
         f"{model.name}: the adapter {model.adapter}, merged, computes something else than beside "
-        f"its base: logits differ by {difference:.1%} of their spread ({allowed:.2%} is rounding in "
-        f"{dtype}), and {agree:.0%} of the likeliest tokens agree. Use the folder of the whole "
-        "model, merged where it was trained."
+        f"its base: logits differ by {difference:.1%} of their spread (in {dtype} rounding is "
+        f"{allowed:.2%} at most), and {agree:.0%} of the likeliest tokens agree. Use the folder of "
+        "the whole model, merged where it was trained."
     )

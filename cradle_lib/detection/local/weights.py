@@ -176,9 +176,10 @@ def _convert(gguf: Path, folder: Path) -> None:
         ) from error
     # Transformers' bar for this step ignores its own switch, hence the second silencer.
     with quiet(), redirect_stderr(StringIO()):
-        expanded, info = AutoModelForCausalLM.from_pretrained(
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
             gguf.parent, gguf_file=gguf.name, dtype=torch.float32, output_loading_info=True
         )
+        expanded, info = loaded
         require_whole(expanded, info)
         # Transformers refuses to save a model that it knows as quantized, although all of
         # its tensors are plain float32 by now: hand them to a model of the same shape.
