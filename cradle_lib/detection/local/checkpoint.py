@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +19,10 @@ INDEX: Final = "model.safetensors.index.json"
 # Number formats of weights that are not quantized, as safetensors names them.
 _PLAIN: Final = frozenset({"F64", "F32", "F16", "BF16"})
 _SHOWN: Final = 3
+# Buffers that older versions of Transformers saved and that are computed today: positions, and
+# causal masks (four dimensions) with the number that they put in (none).
+_POSITIONS: Final = re.compile(r"rotary_emb\.inv_freq$|(^|\.)position_ids$")
+_MASK: Final = re.compile(r"\.(attn|attention)\.(masked_)?bias$")
 _LAYER: Final = re.compile(r"\.(?:layers|h|blocks)\.(\d+)\.")
 
 # Parts of tensor names, and what to do about a checkpoint that has them.
@@ -65,15 +69,25 @@ def require_whole(lm: Any, info: Mapping[str, Any], folder: Path | None = None) 
         IncompleteError: If tensors are missing, superfluous, of other shapes, or not tied although
             the configuration says so.
     """
-    _require_no_report(lm, info)
+    written = {}
+    if folder is not None:
+        written = read_names(folder, getattr(lm.config, "transformers_weights", None))
+    computed = {name for name, (_, shape) in written.items() if _is_computed(name, shape)}
+    _require_no_report(lm, info, computed)
     _require_tied(lm)
     if folder is not None:
-        _require_same_names(lm, folder)
+        _require_same_names(lm, written, computed)
     require_numbers(lm)
 
 
-def _require_no_report(lm: Any, info: Mapping[str, Any]) -> None:
-    missing, unexpected = sorted(info["missing_keys"]), sorted(info["unexpected_keys"])
+def _is_computed(name: str, shape: Sequence[int]) -> bool:
+    return bool(_POSITIONS.search(name) or (_MASK.search(name) and len(shape) in (0, 4)))
+
+
+def _require_no_report(lm: Any, info: Mapping[str, Any], computed: Collection[str]) -> None:
+    prefix = f"{lm.base_model_prefix}."
+    known = {way for name in computed for way in _ways(name, prefix)}
+    missing, unexpected = sorted(info["missing_keys"]), sorted(info["unexpected_keys"] - known)
     wrong = [
         f"{name} is {list(there)} in the file and {list(needed)} by the configuration"
         for name, there, needed in sorted(info["mismatched_keys"])
@@ -90,6 +104,11 @@ def _require_no_report(lm: Any, info: Mapping[str, Any]) -> None:
     if wrong or errors:
         parts.append(_some([*wrong, *errors]))
     raise IncompleteError(f"{'; '.join(parts)}. {_remedy(lm, missing, unexpected)}")
+
+
+def _ways(name: str, prefix: str) -> tuple[str, str, str]:
+    """Names of one tensor: as it is, and with and without the name of the decoder before it."""
+    return name, prefix + name, name.removeprefix(prefix)
 
 
 def _count(names: Collection[str]) -> str:
@@ -139,13 +158,14 @@ def _require_tied(lm: Any) -> None:
             )
 
 
-def _require_same_names(lm: Any, folder: Path) -> None:
+def _require_same_names(
+    lm: Any, written: Mapping[str, tuple[str, list[int]]], computed: Collection[str]
+) -> None:
     """Compares the tensors in the files with those of the model.
 
     Left out where Transformers converts tensors (experts that it joins, say), or where they are
     quantized: names and shapes in the file are others then.
     """
-    written = read_names(folder, getattr(lm.config, "transformers_weights", None))
     if getattr(lm, "_weight_conversions", None) or getattr(lm, "hf_quantizer", None) is not None:
         return
     expected = lm.state_dict()
@@ -153,8 +173,7 @@ def _require_same_names(lm: Any, folder: Path) -> None:
     taken: dict[str, str] = {}
     unexpected = []
     for name, (kind, shape) in written.items():
-        ways = (name, prefix + name, name.removeprefix(prefix))
-        target = next((way for way in ways if way in expected), None)
+        target = next((way for way in _ways(name, prefix) if way in expected), None)
         if target is None:
             unexpected.append(name)
             continue
@@ -178,24 +197,16 @@ def _require_same_names(lm: Any, folder: Path) -> None:
     ]
     report = {
         "missing_keys": _not_declared(missing, lm._keys_to_ignore_on_load_missing),
-        "unexpected_keys": _not_declared(
-            unexpected,
-            [
-                *(lm._keys_to_ignore_on_load_unexpected or ()),
-                # Buffers that older versions of Transformers saved and that are computed today.
-                r"rotary_emb\.inv_freq",
-                r"(^|\.)position_ids$",
-            ],
-        ),
-        "mismatched_keys": [],
+        "unexpected_keys": _not_declared(unexpected, lm._keys_to_ignore_on_load_unexpected),
+        "mismatched_keys": (),
     }
-    _require_no_report(lm, report)
+    _require_no_report(lm, report, computed)
 
 
-def _not_declared(names: Iterable[str], patterns: Iterable[str] | None) -> list[str]:
+def _not_declared(names: Iterable[str], patterns: Iterable[str] | None) -> set[str]:
     """Leaves out the names that an architecture declares to be ignored."""
     declared = list(patterns or ())
-    return [name for name in names if not any(re.search(each, name) for each in declared)]
+    return {name for name in names if not any(re.search(each, name) for each in declared)}
 
 
 def read_names(folder: Path, file: str | None = None) -> dict[str, tuple[str, list[int]]]:
