@@ -62,7 +62,7 @@ def merged(lm: Any, model: Model, folder: Path, tokenizer: Any, base_tokenizer: 
                 f"{config.peft_type.value}, which learns a prompt and can't be merged into "
                 "weights. Use one that can, such as LoRA."
             )
-        tensors = load_file(folder / WEIGHTS)
+        tensors = _without_copies(load_file(folder / WEIGHTS))
         _fit_embeddings(lm, model, tensors, added)
         config.inference_mode = True
         # Named as Transformers knows the base here, which may be a folder of the cache.
@@ -82,6 +82,16 @@ def merged(lm: Any, model: Model, folder: Path, tokenizer: Any, base_tokenizer: 
             "it with the base that it was trained on."
         ) from error
     return _merge(wrapped, model, _probe_ids(lm, tokenizer, added.values()))
+
+
+def _without_copies(tensors: dict[str, Any]) -> dict[str, Any]:
+    """Leaves out second copies of trained embeddings, which PEFT saves and does not read."""
+    copies = set()
+    for name, tensor in tensors.items():
+        first = tensors.get(name.replace(".modules_to_save.", "."))
+        if ".modules_to_save." in name and first is not None and first.equal(tensor):
+            copies.add(name)
+    return {name: tensor for name, tensor in tensors.items() if name not in copies}
 
 
 def _fit_embeddings(
@@ -139,11 +149,13 @@ def _wrapped(lm: Any, config: Any, tensors: dict[str, Any]) -> Any:
         wrapped: Any = get_peft_model(lm, config)
         result: Any = set_peft_model_state_dict(wrapped, tensors)
     state = wrapped.state_dict(keep_vars=True)
+    # One tensor can have several names, of which a file has one.
+    known = of_base | {id(state[name]) for name in state.keys() - set(result.missing_keys)}
+    every_bias = getattr(config, "bias", "") == "all"
     missing = [
         name
         for name in result.missing_keys
-        if id(state[name]) not in of_base
-        or (getattr(config, "bias", "") == "all" and "bias" in name)
+        if id(state[name]) not in known or (every_bias and "bias" in name)
     ]
     if result.unexpected_keys:
         raise ValueError(f"no match for {result.unexpected_keys[0]}")
@@ -184,7 +196,7 @@ def _merge(wrapped: Any, model: Model, ids: Any) -> Any:
     except (EngineError, torch.OutOfMemoryError):
         raise
     except (RuntimeError, ValueError, TypeError, AttributeError, NotImplementedError) as error:
-        reason = " ".join(str(error).split())[:200]
+        reason = " ".join(str(error).split())[:200].rstrip(".")
         raise EngineError(
             f"{model.name}: PEFT can't merge the adapter {model.adapter} ({kind}): {reason}. "
             "Merge it where it was trained, and use the folder of the whole model."
