@@ -23,6 +23,7 @@ _SHOWN: Final = 3
 # causal masks (four dimensions) with the number that they put in (none).
 _POSITIONS: Final = re.compile(r"rotary_emb\.inv_freq$|(^|\.)position_ids$")
 _MASK: Final = re.compile(r"\.(attn|attention)\.(masked_)?bias$")
+_EXPERT: Final = re.compile(r"(.*experts)\.(\d+)\.(.*)")
 _LAYER: Final = re.compile(r"\.(?:layers|h|blocks)\.(\d+)\.")
 
 # Parts of tensor names, and what to do about a checkpoint that has them.
@@ -166,6 +167,7 @@ def _require_same_names(
     Left out where Transformers converts tensors (experts that it joins, say), or where they are
     quantized: names and shapes in the file are others then.
     """
+    _require_all_experts(written)
     if getattr(lm, "_weight_conversions", None) or getattr(lm, "hf_quantizer", None) is not None:
         return
     expected = lm.state_dict()
@@ -203,6 +205,18 @@ def _require_same_names(
     _require_no_report(lm, report, computed)
 
 
+def _require_all_experts(written: Collection[str]) -> None:
+    """Checks that experts are numbered without gaps: Transformers only counts them."""
+    numbers: dict[tuple[str, str], set[int]] = {}
+    for name in written:
+        if found := _EXPERT.fullmatch(name):
+            numbers.setdefault((found[1], found[3]), set()).add(int(found[2]))
+    for (before, after), there in numbers.items():
+        if missing := set(range(max(there))) - there:
+            name = f"{before}.{min(missing)}.{after}"
+            raise IncompleteError(f"the file lacks {name}. {_GENERIC}")
+
+
 def _not_declared(names: Iterable[str], patterns: Iterable[str] | None) -> set[str]:
     """Leaves out the names that an architecture declares to be ignored."""
     declared = list(patterns or ())
@@ -223,6 +237,7 @@ def read_names(folder: Path, file: str | None = None) -> dict[str, tuple[str, li
     from safetensors import safe_open
 
     name = file or (WEIGHTS if (folder / WEIGHTS).is_file() else INDEX)
+    _require_beside(name)
     places: dict[str, str] = {}
     files = [name]
     if name.endswith(".json"):
@@ -230,8 +245,7 @@ def read_names(folder: Path, file: str | None = None) -> dict[str, tuple[str, li
         files = sorted(set(places.values()))
     found: dict[str, tuple[str, list[int]]] = {}
     for part in files:
-        if Path(part).name != part:
-            raise IncompleteError(f"{part} is not beside config.json. Move it there.")
+        _require_beside(part)
         with safe_open(folder / part, framework="pt") as tensors:
             for key in tensors.keys():  # noqa: SIM118 - no mapping.
                 if key in found:
@@ -251,6 +265,12 @@ def read_names(folder: Path, file: str | None = None) -> dict[str, tuple[str, li
             "again."
         )
     return found
+
+
+def _require_beside(name: str) -> None:
+    """Refuses weights in another folder, which no pin covers."""
+    if Path(name).name != name:
+        raise IncompleteError(f"{name} is not beside config.json. Move it there.")
 
 
 def require_numbers(lm: Any) -> None:

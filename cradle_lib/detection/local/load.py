@@ -19,6 +19,8 @@ from cradle_lib.errors import EngineError
 
 # What Transformers begins its table of missing and superfluous tensors with, which is checked.
 _REPORT: Final = "LOAD REPORT"
+# How that table names a tensor that is made of several, of which one is missing or does not fit.
+_NOT_MADE: Final = re.compile(r"(\S+) *\| *CONVERSION")
 _CHECKSUM: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -38,11 +40,15 @@ def load_weights(model: Model, options: Options) -> tuple[Any, Any]:
     source = _source(model)
     commit = hub_commit(model)
     where = {} if commit is None else {"revision": commit}
+    said: list[str] = []
     try:
         _require_no_adapter(model, source, where)
-        with quiet():
+        with quiet(), overheard("transformers") as said:
             tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **where)
-        lm = _from_pretrained(model, source, where, options)
+            lm = _from_pretrained(model, source, where, options)
+        for sentence in dict.fromkeys(said):
+            if _REPORT not in sentence:
+                options.notice(f"{model.name}: Transformers warns: {sentence[:300]}")
         lm = lm if options.device_map else lm.to(device)
         found = find_adapter(model)
         if found is not None:
@@ -62,6 +68,12 @@ def load_weights(model: Model, options: Options) -> tuple[Any, Any]:
             f"the weights of {model.name} ({source}) are not whole: {error}"
         ) from None
     except (OSError, ValueError, RuntimeError, ImportError, KeyError) as error:
+        if not_made := [name for sentence in said for name in _NOT_MADE.findall(sentence)]:
+            raise EngineError(
+                f"the weights of {model.name} ({source}) are not whole: a tensor of which "
+                f"{not_made[0]} is made is missing or has another shape. Save or download the "
+                "whole model again."
+            ) from None
         raise unloadable(model, source, error) from error
     return lm.eval(), tokenizer
 
@@ -98,7 +110,8 @@ def _require_no_adapter(model: Model, source: str, where: dict[str, str]) -> Non
 def _from_pretrained(model: Model, source: str, where: dict[str, str], options: Options) -> Any:
     """Loads the weights, and checks that they are whole.
 
-    Warnings of Transformers become notices.
+    Raises:
+        IncompleteError: If they are not.
     """
     import torch
     from transformers import AutoModelForCausalLM
@@ -107,7 +120,7 @@ def _from_pretrained(model: Model, source: str, where: dict[str, str], options: 
     spread = {"device_map": options.device_map} if options.device_map else {}
     dtype = (model.decoding and model.decoding.dtype) or "auto"
     # A fixed seed: whatever an architecture initializes, it is the same in each start.
-    with quiet(), overheard("transformers") as said, torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             source,
@@ -123,9 +136,6 @@ def _from_pretrained(model: Model, source: str, where: dict[str, str], options: 
     lm, info = loaded
     config = cached_file(source, "config.json", **where)
     require_whole(lm, info, Path(str(config)).parent)
-    for sentence in dict.fromkeys(said):
-        if _REPORT not in sentence:
-            options.notice(f"{model.name}: Transformers warns: {sentence[:300]}")
     return lm
 
 

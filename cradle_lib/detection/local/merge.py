@@ -25,10 +25,10 @@ from cradle_lib.labels import LABELS
 _PROBE: Final = f"User: I sleep badly, and 3 of 7 nights not at all.\nListener: {'; '.join(LABELS)}"
 _TOKENS: Final = 128
 # Largest difference of the logits, as a share of their spread: root mean squares over the prompt.
-# Merging rounds each weight once to the number format. In float32 that is 1e-7, and the difference
-# stays below 1e-5 after many layers; bfloat16 keeps 8 bits and float16 11 bits, and the rounding
-# of the layers adds up to some hundredths.
-_TOLERANCE: Final = {"float64": 1e-4, "float32": 1e-4, "float16": 0.02, "bfloat16": 0.1}
+# Merging rounds each weight once to the number format, and every layer adds to it. The tuned
+# SmolLM2 (30 layers) differs by 3e-6 in float32, 0.006 in float16 and 0.05 in bfloat16; several
+# times that is allowed. An adapter that is merged wrongly differs by about 1.
+_TOLERANCE: Final = {"float64": 1e-4, "float32": 1e-4, "float16": 0.03, "bfloat16": 0.2}
 
 
 def merged(lm: Any, model: Model, folder: Path, tokenizer: Any, base_tokenizer: Any) -> Any:
@@ -242,7 +242,7 @@ def _require_equal(before: Any, after: Any, model: Model, dtype: str) -> None:
     # Another token may come first only where the two were nearly equal.
     chosen = before.gather(-1, after.argmax(-1, keepdim=True))[:, 0]
     behind = (before.max(-1).values - chosen) / max(spread, 1e-12)
-    agree = float((behind <= 10 * allowed).float().mean())
+    agree = float((behind <= 5 * allowed).float().mean())
     if difference <= allowed and agree == 1:
         return
     raise EngineError(

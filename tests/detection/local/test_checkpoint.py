@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM, GPT2Config
+from transformers import AutoModelForCausalLM, GPT2Config, MixtralConfig
 
 from cradle_lib.detection.engine import Options
 from cradle_lib.detection.local.local_engine import load_local
@@ -349,3 +349,45 @@ def test_the_pin_covers_chat_templates_in_their_subfolder(whole: Path, tmp_path:
     assert more != before
     (folder / "additional_chat_templates" / "tool_use.jinja").rename(folder / "tool_use.jinja")
     assert base_pin(make_model(folder)) not in (before, more)
+
+
+# ---- Experts, which Transformers joins -----------------------------------------------
+
+
+@pytest.fixture
+def experts(tmp_path: Path) -> Path:
+    config = MixtralConfig(
+        vocab_size=400,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        num_local_experts=4,
+    )
+    AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(
+        tmp_path / "whole"
+    )
+    make_tokenizer(tmp_path / "whole", None)
+    assert load_local(make_model(tmp_path / "whole"), Options())
+    return tmp_path / "whole"
+
+
+EXPERT = "model.layers.0.block_sparse_moe.experts.1."
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (without(f"{EXPERT}w1"), "model.layers.0.mlp.experts.gate_up_proj"),
+        (without(EXPERT), "model.layers.0.mlp.experts"),
+        (renamed(EXPERT, EXPERT.replace(".1.", ".4.")), f"the file lacks {EXPERT}w1.weight"),
+        (prefixed("_orig_mod."), "save `model._orig_mod`"),
+    ],
+)
+def test_every_expert_is_needed(
+    experts: Path, tmp_path: Path, change: Callable[[Tensors], Tensors], words: str
+) -> None:
+    said = refusal(make_model(changed(experts, tmp_path / "changed", change)))
+    assert "are not whole" in said
+    assert words in said
