@@ -195,7 +195,7 @@ def _merge(wrapped: Any, model: Model, ids: Any) -> Any:
             after = lm(input_ids=ids).logits[0].float()
     except (EngineError, torch.OutOfMemoryError):
         raise
-    except (RuntimeError, ValueError, TypeError, AttributeError, NotImplementedError) as error:
+    except (RuntimeError, ValueError, TypeError, AttributeError) as error:
         reason = " ".join(str(error).split())[:200].rstrip(".")
         raise EngineError(
             f"{model.name}: PEFT can't merge the adapter {model.adapter} ({kind}): {reason}. "
