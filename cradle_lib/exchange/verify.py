@@ -9,7 +9,6 @@ was changed, with everything that follows from it: against that, publish the arc
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -290,10 +289,18 @@ def _rescored(
     except (CradleError, TypeError, ValueError, OverflowError) as error:
         yield Finding("score", f"can't be computed: {str(error).partition('. ')[0]}")
         return
-    if told != json.loads(run.record.model_dump_json()):
+    if not _is_told(told, run.record):
         yield Finding("record", f"{RECORD} is not the record in the journal")
     for level, derived in again["levels"].items():
         yield from _level(level, levels.get(level), derived)
+
+
+def _is_told(told: Mapping[str, Any], record: Record) -> bool:
+    """Whether ``record.json`` has this record; older versions wrote fewer fields."""
+    try:
+        return Record.model_validate(told) == record
+    except ValueError:
+        return False
 
 
 def _level(level: str, found: Any, derived: Mapping[str, Any]) -> Iterator[Finding]:
