@@ -1,6 +1,5 @@
 """Prompt templates: what a model is told, kept as text files."""
 
-from cradle_lib.prompts.latex import import_latex
 from cradle_lib.prompts.template import (
     DETECTION_SLOTS,
     Template,
@@ -12,7 +11,6 @@ from cradle_lib.prompts.template import (
 __all__ = [
     "DETECTION_SLOTS",
     "Template",
-    "import_latex",
     "load_template",
     "parse_template",
     "template_files",

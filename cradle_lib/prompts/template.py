@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from cradle_lib import paths, strict_json
+from cradle_lib import paths
 from cradle_lib.errors import PromptError
 
 SHIPPED: Final = Path(__file__).parent / "templates"
-INDEX: Final = "imported.json"
 DETECTION_SLOTS: Final = frozenset({"history", "current_turn"})
 
 _SLOT: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -113,33 +112,26 @@ def parse_template(
 
 
 def load_template(name: str, slots: frozenset[str] | None = DETECTION_SLOTS) -> Template:
-    """Loads a template by name: one that ships, or one imported on this machine.
+    """Loads a template by name: one that ships, or a text file in ``data/prompts``.
 
     Args:
         name: For instance ``turn`` (the paper's layout), ``append`` (the current turn
-            is simply the last line), or the name given to an import.
+            is simply the last line), or the name of a file of your own without ``.txt``.
         slots: The slots that it must have; ``None`` for any.
 
     Returns:
         The template. A single line break at the end of the file is not part of it.
 
     Raises:
-        PromptError: If there is no such template, its slots are wrong, or an imported
-            one was changed after its import.
+        PromptError: If there is no such template, or its slots are wrong.
     """
     found = template_files()
     if name not in found:
         raise PromptError(
             f"there is no prompt template {name!r}; there are: {', '.join(found)}. "
-            "Import the paper's own with `cradle prompts import FOLDER`."
+            f"Save your own as {paths.shown(paths.PROMPTS / name)}.txt."
         )
     text = read_text(found[name]).removesuffix("\n")
-    expected = imported_hashes().get(name)
-    if expected not in (None, text_hash(text)) and found[name].parent != SHIPPED:
-        raise PromptError(
-            f"{paths.shown(found[name])}: the text was changed after its import. "
-            "Import it again, or save your version under another name."
-        )
     return parse_template(name, text, slots)
 
 
@@ -152,31 +144,16 @@ def template_files() -> dict[str, Path]:
     return files
 
 
-def imported_hashes() -> Mapping[str, str]:
-    """Gives the hash that each imported template had when it was imported."""
-    index = paths.PROMPTS / INDEX
-    if not index.exists():
-        return {}
-    try:
-        entries = strict_json.loads(read_text(index))
-        return {name: str(entry["hash"]) for name, entry in entries.items()}
-    except (ValueError, AttributeError, KeyError, TypeError) as error:
-        raise PromptError(
-            f"{paths.shown(index)}: not the list of imported prompts that was written here. "
-            "Delete it and import again."
-        ) from error
-
-
 @lru_cache(maxsize=64)
 def text_hash(text: str) -> str:
     """Sixteen hexadecimal digits of a text's SHA-256."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def read_text(path: Path, errors: str = "strict") -> str:
+def read_text(path: Path) -> str:
     """Reads a file in UTF-8, or refuses it with its name."""
     try:
-        return path.read_text(encoding="utf-8", errors=errors)
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise PromptError(f"{paths.shown(path)}: can't be read as UTF-8 text ({error})") from error
 

@@ -197,7 +197,7 @@ def test_a_corpus_of_ones_own_is_counted_and_not_compared(tiny: Path) -> None:
         (("infer", "--model", "keyword", "--history", "mine"), "no history 'mine'"),
         (("infer", "--model", "keyword", "--shard", "4/4"), "expected i/n"),
         (("score", "absent.jsonl"), "absent.jsonl"),
-        (("prompts", "import", "absent"), "absent"),
+        (("prompts", "show", "absent"), "no prompt template 'absent'"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(arguments: tuple[str, ...], expected: str) -> None:

@@ -27,7 +27,6 @@ WITHOUT = {
     "fork",
     "models fetch",
     "models serve",
-    "prompts import",
     "prompts list",
     "prompts show",
     "show",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from cradle_lib.prompts.template import SHIPPED, Template
 
 
 @pytest.fixture
-def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(paths, "PROMPTS", tmp_path)
     return tmp_path
 
@@ -74,28 +73,26 @@ def test_an_empty_history_leaves_no_blank_line() -> None:
 
 
 def test_a_template_is_found_by_name_and_a_wrong_name_lists_those_there_are(
-    imported: Path,
+    own_prompts: Path,
 ) -> None:
-    (imported / "mine.txt").write_text("Hi {history}\n{current_turn}\n")
+    (own_prompts / "mine.txt").write_text("Hi {history}\n{current_turn}\n")
     assert load_template("mine").text == "Hi {history}\n{current_turn}"
-    with pytest.raises(PromptError, match=r"no prompt template 'turm'; there are: .*turn.*mine"):
+    with pytest.raises(
+        PromptError, match=r"no prompt template 'turm'; there are: .*turn.*mine.*Save.*turm\.txt"
+    ):
         load_template("turm")
 
 
-def test_a_shipped_name_cannot_be_taken_over(imported: Path) -> None:
-    (imported / "turn.txt").write_text("{history}{current_turn}")
+def test_a_shipped_name_cannot_be_taken_over(own_prompts: Path) -> None:
+    (own_prompts / "turn.txt").write_text("{history}{current_turn}")
     assert template_files()["turn"].parent == SHIPPED
     assert load_template("turn").static > 7000
 
 
-def test_files_that_cannot_be_read_are_clear_errors(imported: Path) -> None:
-    (imported / "bad.txt").write_bytes(b"\xff\xfe{history}{current_turn}")
+def test_files_that_cannot_be_read_are_clear_errors(own_prompts: Path) -> None:
+    (own_prompts / "bad.txt").write_bytes(b"\xff\xfe{history}{current_turn}")
     with pytest.raises(PromptError, match="UTF-8"):
         load_template("bad")
-    for broken in ("[]", "{", json.dumps({"a": 1})):
-        (imported / "imported.json").write_text(broken)
-        with pytest.raises(PromptError, match="not the list of imported prompts"):
-            load_template("turn")
 
 
 def test_the_hash_changes_with_any_character() -> None:
