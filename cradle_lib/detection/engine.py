@@ -59,8 +59,6 @@ class Options:
         concurrency: How many dialogues an API engine drives at once, at most.
         batch: How many dialogues the wave engine advances together; ``None`` for as many as
             the free memory allows.
-        batches: File that keeps the ids of batches, to use a service's batch interface; ``None``
-            for a call per question.
         deadline: Seconds for one call of a service, all in all.
         notice: Takes a sentence that the user should know, such as why a run is slower.
     """
@@ -69,7 +67,6 @@ class Options:
     device_map: str | None = None
     concurrency: int = 8
     batch: int | None = None
-    batches: Path | None = None
     deadline: float = 120.0
     notice: Callable[[str], None] = lambda _: None
 

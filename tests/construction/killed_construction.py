@@ -1,8 +1,7 @@
 """Constructions that can be killed at any moment; a process of its own for the tests.
 
-Reads one JSON line per start from standard input: ``url`` and ``folder``, and perhaps ``writer``
-and the file of ``batches``. Each start is forked off; its process id is printed when it begins, and
-its exit status when it has ended.
+Reads one JSON line per start from standard input: ``url`` and ``folder``. Each start is forked
+off; its process id is printed when it begins, and its exit status when it has ended.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from pathlib import Path
 
 from cradle_lib import record
 from cradle_lib.construction import construct
@@ -27,14 +25,11 @@ def main() -> None:
             os.dup2(2, 1)
             try:
                 construct(
-                    writer=order.get("writer", "openai:stub"),
+                    writer="openai:stub",
                     base_url=order["url"],
                     out=order["folder"],
                     attempts=2,
-                    options=Options(
-                        concurrency=3,
-                        batches=Path(order["batches"]) if "batches" in order else None,
-                    ),
+                    options=Options(concurrency=3),
                 )
                 code = 0
             finally:

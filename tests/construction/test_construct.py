@@ -17,11 +17,10 @@ from cradle_lib.construction import Posts, construct, load_posts, plan_dialogues
 from cradle_lib.construction.posts import Post
 from cradle_lib.construction.repair import Writing, longest_request, request
 from cradle_lib.construction.writers.language_model import writer_model
-from cradle_lib.detection import Answer, Options, Outcome, read_journal
+from cradle_lib.detection import Answer, Outcome, read_journal
 from cradle_lib.detection.api.patience import Patience
 from cradle_lib.errors import CorpusError, EngineError, RegistryError
 
-from ..detection.api.batch_server import BatchServer
 from ..detection.api.fault_server import FaultServer, Reply, chat, error, message
 from ..detection.local.tiny_models import make_weights
 from .stub_writer import good, is_repair, mixed
@@ -35,7 +34,7 @@ SDKS: dict[str, Callable[[str], Reply]] = {
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    hurry = Patience(attempts=4, base=0.0, connect=0.0, poll=0.0)
+    hurry = Patience(attempts=4, base=0.0, connect=0.0)
     monkeypatch.setattr(Patience, "of", classmethod(lambda *_: hurry))
 
 
@@ -139,29 +138,6 @@ def test_a_repair_holds_the_attempt_and_the_validator_s_words(tmp_path: Path) ->
     for plan in plan_dialogues(FEW):
         sizes |= longest_request(plan, FEW.by_id[plan.post], 4)
     assert max(len(prompt.encode()) for prompt in prompts) <= max(sizes.values())
-
-
-@pytest.mark.parametrize("sdk", SDKS)
-def test_batches_write_the_same_dialogues_as_calls(tmp_path: Path, sdk: str) -> None:
-    def text(prompt: str) -> str:
-        return mixed(json.loads(prompt)[0]["content"])
-
-    with serve(sdk, lambda prompt, _: mixed(prompt)) as server:
-        one = construct(
-            FEW, writer=f"{sdk}:stub", base_url=url(sdk, server), out=tmp_path / "calls"
-        )
-    with BatchServer(lambda prompt, _: text(prompt)) as batches:
-        place = f"{batches.url}/v1" if sdk == "openai" else batches.url
-        other = construct(
-            FEW,
-            writer=f"{sdk}:stub",
-            base_url=place,
-            out=tmp_path / "batches",
-            options=Options(batches=tmp_path / "ids.jsonl"),
-        )
-        assert 1 <= len(batches.batches) <= 3
-    assert one.to_frame().equals(other.to_frame())
-    assert one.corpus.fingerprint == other.corpus.fingerprint
 
 
 def test_weights_on_this_machine_write_what_generate_writes(

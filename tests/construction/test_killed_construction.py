@@ -18,9 +18,8 @@ import pytest
 
 from cradle_lib import load_corpus
 
-from ..detection.api.batch_server import BatchServer
 from ..detection.api.fault_server import FaultServer, Reply, chat
-from .stub_writer import good, mixed
+from .stub_writer import mixed
 
 SCRIPT = Path(__file__).with_name("killed_construction.py")
 
@@ -101,40 +100,3 @@ def test_kills_change_nothing(tmp_path: Path, kills: int) -> None:
     # What was kept was not asked again: at most the calls in flight at each kill were lost.
     needed = len(seen) - asked
     assert needed <= asked <= needed + 3 * kills
-
-
-@pytest.mark.parametrize("sdk", ["openai", "anthropic"])
-def test_killed_when_its_batch_was_accepted_it_finds_the_batch_again(
-    tmp_path: Path, sdk: str
-) -> None:
-    victim: list[int] = []
-    kills = [0]
-    begun = threading.Event()
-
-    class Accepts(BatchServer):
-        def serve(self, method: str, path: str, body: bytes) -> tuple[int, Any]:
-            found = super().serve(method, path, body)
-            if method == "POST" and path.endswith("batches") and not kills[0]:
-                # It has the batch now; who sent it never hears of it.
-                begun.wait(30)
-                kills[0] += 1
-                kill(victim[-1])
-            return found
-
-    def write(prompt: str, _: int) -> str:
-        return good(json.loads(prompt)[0]["content"])
-
-    with Accepts(write) as server, starts(victim) as begin:
-        order = {"writer": f"{sdk}:stub", "folder": str(tmp_path / "made")}
-        order["url"] = f"{server.url}/v1" if sdk == "openai" else server.url
-        order["batches"] = str(tmp_path / "ids.jsonl")
-        end = begin(order)
-        begun.set()
-        assert end() == -signal.SIGKILL
-        [line] = map(json.loads, (tmp_path / "ids.jsonl").read_text().splitlines())
-        assert "batch" not in line
-        assert len(server.batches) == 1
-        assert begin(order)() == 0
-        assert len(server.batches) == 1
-        assert set(server.asked.values()) == {1}
-    assert len(load_corpus(tmp_path / "made" / "corpus.parquet")) == 60

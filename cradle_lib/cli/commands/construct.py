@@ -95,10 +95,6 @@ def write(
     grammar: Annotated[
         bool, typer.Option("--grammar", help="Force the form by a grammar (llama.cpp servers).")
     ] = False,
-    batches: Annotated[
-        bool,
-        typer.Option("--batches", help="Use the provider's batch interface, at half the price."),
-    ] = False,
     concurrency: Annotated[int, typer.Option(min=1, help="Calls at once, for a service.")] = 8,
     device: opt.Device = None,
     max_cost: opt.MaxCost = None,
@@ -132,7 +128,7 @@ def write(
         model = construction.writer_model(
             writer, engine=engine, base_url=base_url, key=key, **settings
         )
-        _show_estimate(model, planned, found, batches, err if as_json else out)
+        _show_estimate(model, planned, found, err if as_json else out)
     elif estimate:
         (err if as_json else out).print("The phrase bank costs nothing, and sends nothing.")
     if estimate:
@@ -157,7 +153,6 @@ def write(
                 options=Options(
                     device=device,
                     concurrency=concurrency,
-                    batches=folder / "batches.jsonl" if batches else None,
                     notice=err.print,
                 ),
                 progress=bar.show,
@@ -217,9 +212,7 @@ def _kind(name: str) -> Kind:
     return opt.one_of(name, get_args(Kind), "kind")
 
 
-def _show_estimate(
-    model: Model, plans: list[construction.Plan], posts: Posts, batches: bool, to: Console
-) -> None:
+def _show_estimate(model: Model, plans: list[construction.Plan], posts: Posts, to: Console) -> None:
     if not model.is_service:
         return
     try:
@@ -230,9 +223,8 @@ def _show_estimate(
     usage = found.usage
     line = f"First attempts: {usage.prompt:,} tokens in prompts, about {usage.output:,} written"
     if found.cost is not None and found.highest_cost is not None:
-        half = 0.5 if batches else 1.0
         line += (
-            f"; about {dollars(half * found.cost)}, at most {dollars(half * found.highest_cost)} "
+            f"; about {dollars(found.cost)}, at most {dollars(found.highest_cost)} "
             "if every answer runs to its limit. Repairs cost extra"
         )
     to.print(f"{line}.")

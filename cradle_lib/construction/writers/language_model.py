@@ -20,7 +20,6 @@ from cradle_lib.construction.repair import (
 )
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, Prediction, Progress, resolve
-from cradle_lib.detection.api.batches import MOST
 from cradle_lib.detection.asking import Consent, ask
 from cradle_lib.detection.cost.estimate import Estimate
 from cradle_lib.detection.cost.money import Usage
@@ -132,9 +131,6 @@ def have_written(
     kind = pairs[0][0].kind
     # A dialogue takes a model many times as long as a label.
     options = replace(options or Options(), deadline=_DEADLINE)
-    if options.batches is not None:
-        options = replace(options, concurrency=MOST)
-        model = model.model_copy(update={"prices": model.prices and model.prices.halved})
     writings: list[Writing] = []
 
     def sessions(stored: Mapping[str, Sequence[Prediction]]) -> list[Writing]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, Final
 
-from cradle_lib.detection.api.faults import Fault, fault_of_status
 from cradle_lib.detection.api.remote import Remote
 from cradle_lib.detection.api.replies import finished, look, text_of, tokens, unreadable
 from cradle_lib.detection.session import Answer, Prompt
@@ -14,8 +11,6 @@ from cradle_lib.detection.session import Answer, Prompt
 # The version that still knows a temperature, which the paper sets to 0; the SDK's own
 # default is newer and answers 400 to it.
 API_VERSION: Final = "2023-06-01"
-# What an error within a batch would have been as a call of its own.
-_STATUS: Final = {"invalid_request_error": 400, "not_found_error": 404, "permission_error": 403}
 _CUT: Final = {
     "max_tokens": "cut at {} tokens",
     "model_context_window_exceeded": "cut at the end of the model's context",
@@ -57,42 +52,6 @@ class AnthropicMessages(Remote):
         if mark is not None:
             messages[-1] = {**messages[-1], "content": _marked(prompt.blocks, mark)}
         return {"model": self.model.weights, "messages": messages, **rest}
-
-    async def submit(self, bodies: Mapping[str, dict[str, Any]], token: str) -> str:
-        """Sends the questions as one batch."""
-        requests = [{"custom_id": name, "params": body} for name, body in bodies.items()]
-        return str((await self._client.messages.batches.create(requests=requests)).id)
-
-    async def perhaps(self, token: str, questions: int, since: datetime) -> list[str]:
-        """Lists the batches of as many questions: what they carry, only their results tell."""
-        found = []
-        async for batch in self._client.messages.batches.list(limit=100):
-            if batch.created_at < since:
-                break
-            if sum(batch.request_counts.to_dict().values()) == questions:
-                found.append(str(batch.id))
-        return found
-
-    async def ended(self, batch: str) -> bool:
-        """Whether a batch is finished."""
-        found = await self._client.messages.batches.retrieve(batch)
-        return bool(found.processing_status == "ended")
-
-    async def contents(self, batch: str) -> list[str]:
-        """Reads the results, from the address that was agreed to and no other."""
-        return [await self._get(f"{self.base}/v1/messages/batches/{batch}/results", str)]
-
-    def result(self, line: object) -> object:
-        """Takes the message, or the error as that of a call of its own."""
-        found = look(line, "result")
-        became = look(found, "type")
-        if became == "succeeded":
-            return look(found, "message")
-        if became == "errored":
-            error = look(found, "error")
-            kind = look(error, "error", "type") or look(error, "type")
-            return fault_of_status(_STATUS.get(str(kind), 500), {}, error)
-        return Fault("failed", f"the batch left it {became}")
 
     def read(self, reply: object) -> Answer:
         """Reads a message; prompt tokens are counted with those read from or written to a cache."""

@@ -13,12 +13,11 @@ from __future__ import annotations
 import asyncio
 import heapq
 import random
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from cradle_lib.detection.api.faults import HOPELESS_HINT, Fault
 from cradle_lib.detection.api.patience import Admission, span
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from cradle_lib.detection.api.remote import Remote
 
 _NOT_A_WORD: Final = "it has not replied"
+_KEPT: Final = "The answers so far are kept: run the same command again to go on."
 
 
 @dataclass(slots=True)
@@ -48,63 +48,21 @@ class _Dialogue:
         return self.session.prompt
 
 
-class Leader(ABC):
-    """Leads one start of a run against a service, and emits each prediction.
+class Dispatcher:
+    """Sends the questions of many dialogues to one service, and emits each prediction.
+
+    The service's ``lost`` is given a failed prediction for each call that brought no answer,
+    although it may be charged, and is made again or given up.
 
     Attributes:
-        error: Why it was stopped, if it was.
+        error: Why the run was stopped, if it was.
     """
-
-    kept: ClassVar[str]
 
     def __init__(self, service: Remote, emit: Emit) -> None:
         self.error: EngineError | None = None
         self._service, self._emit, self._patience = service, emit, service.patience
         self._limit = max(service.options.concurrency, 1)
         self._loop: asyncio.AbstractEventLoop | None = None
-
-    def stop(self, why: str) -> None:
-        """Ends the run: calls in flight come back, no further one begins. Safe from any thread.
-
-        The first reason given is the one that is told.
-        """
-        if self.error is None:
-            self.error = EngineError(f"{self._service.model.name}: {why}. {self.kept}")
-        self._wake()
-
-    def give_up(self) -> None:
-        """Gives up the calls in flight, too. Safe from any thread."""
-        self.stop("interrupted")
-
-    @abstractmethod
-    async def run(self, sessions: Iterable[Questions]) -> None:
-        """Asks all sessions' questions, or ends when it is stopped."""
-
-    @abstractmethod
-    def _wake(self) -> None:
-        """Has the loop see that the run was stopped."""
-
-    def _soon(self, call: Callable[..., None], *arguments: object) -> None:
-        # There is no loop before the run begins; it is closed if everything has just ended.
-        if self._loop is not None:
-            with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(call, *arguments)
-
-    def _say(self, sentence: str) -> None:
-        self._service.options.notice(f"{self._service.model.name}: {sentence}")
-
-
-class Dispatcher(Leader):
-    """Leads call by call.
-
-    The service's ``lost`` is given a failed prediction for each call that brought no answer,
-    although it may be charged, and is made again or given up.
-    """
-
-    kept = "The answers so far are kept: run the same command again to go on."
-
-    def __init__(self, service: Remote, emit: Emit) -> None:
-        super().__init__(service, emit)
         self._admission = Admission(self._limit)
         self._random = random.Random(0)
         # What is to be done next, by the coroutine that decides everything.
@@ -120,13 +78,19 @@ class Dispatcher(Leader):
         # When the service was found to be away, the last time that this was news, and how often.
         self._away: tuple[float, float, int] | None = None
 
+    def stop(self, why: str) -> None:
+        """Ends the run: calls in flight come back, no further one begins. Safe from any thread.
+
+        Only the first reason is reported.
+        """
+        if self.error is None:
+            self.error = EngineError(f"{self._service.model.name}: {why}. {_KEPT}")
+        self._soon(self._watch)
+
     def give_up(self) -> None:
         """Gives up the calls in flight, too. Safe from any thread."""
-        super().give_up()
-        self._soon(self._events.put_nowait, self._abandon)
-
-    def _wake(self) -> None:
-        self._soon(self._events.put_nowait, self._watch)
+        self.stop("interrupted")
+        self._soon(self._abandon)
 
     @property
     def _closed(self) -> bool:
@@ -278,6 +242,15 @@ class Dispatcher(Leader):
 
     def _queue(self, dialogue: _Dialogue) -> None:
         heapq.heappush(self._ready, (dialogue.rank, dialogue))
+
+    def _soon(self, event: Callable[[], None]) -> None:
+        # There is no loop before the run begins; it is closed if everything has just ended.
+        if self._loop is not None:
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._events.put_nowait, event)
+
+    def _say(self, sentence: str) -> None:
+        self._service.options.notice(f"{self._service.model.name}: {sentence}")
 
     def _lost(self, dialogue: _Dialogue, reason: str | None, seconds: float) -> None:
         answer = Answer("", Outcome.FAILED, reason, seconds=seconds)

@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Mapping
-from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
-from cradle_lib.detection.api.batches import BatchRefusedError
-from cradle_lib.detection.api.faults import fault_of_status
 from cradle_lib.detection.api.remote import Remote
 from cradle_lib.detection.api.replies import finished, look, text_of, tokens, unreadable
 from cradle_lib.detection.session import Answer, Prompt
-
-# Under which name a batch's metadata hold its token.
-_TOKEN: Final = "cradle"
-_ENDED: Final = frozenset({"completed", "failed", "expired", "cancelled"})
 
 
 class OpenAIChat(Remote):
@@ -62,56 +53,6 @@ class OpenAIChat(Remote):
             digest = hashlib.sha256(beginning.encode()).hexdigest()
             body["prompt_cache_key"] = f"cradle-{digest[:16]}"
         return body
-
-    async def submit(self, bodies: Mapping[str, dict[str, Any]], token: str) -> str:
-        """Uploads the questions as a file, and sends the file as a batch."""
-        where = "/v1/chat/completions"
-        lines = (
-            {"custom_id": name, "method": "POST", "url": where, "body": body}
-            for name, body in bodies.items()
-        )
-        content = "".join(json.dumps(line) + "\n" for line in lines).encode()
-        file = await self._client.files.create(file=("batch.jsonl", content), purpose="batch")
-        batch = await self._client.batches.create(
-            input_file_id=file.id,
-            endpoint=where,
-            completion_window="24h",
-            metadata={_TOKEN: token},
-        )
-        return str(batch.id)
-
-    async def perhaps(self, token: str, questions: int, since: datetime) -> list[str]:
-        """Finds the batch whose metadata hold the token."""
-        async for batch in self._client.batches.list(limit=100):
-            if (batch.metadata or {}).get(_TOKEN) == token:
-                return [str(batch.id)]
-            if batch.created_at < since.timestamp():
-                break
-        return []
-
-    async def ended(self, batch: str) -> bool:
-        """Whether a batch is finished."""
-        return (await self._client.batches.retrieve(batch)).status in _ENDED
-
-    async def contents(self, batch: str) -> list[str]:
-        """Reads the files of answers and of errors.
-
-        Raises:
-            EngineError: If the batch was refused as a whole.
-        """
-        found = await self._client.batches.retrieve(batch)
-        if found.status == "failed":
-            errors = (found.errors.data if found.errors else None) or ()
-            told = self.clean("; ".join(str(error.message) for error in errors))
-            raise BatchRefusedError(f"{self.model.name}: batch {batch} was refused: {told}")
-        files = [name for name in (found.output_file_id, found.error_file_id) if name]
-        return [(await self._client.files.content(name)).text for name in files]
-
-    def result(self, line: object) -> object:
-        """Takes the body of a response; one that is missing is trouble of the server."""
-        response = look(line, "response") or {"status_code": 500, "body": line}
-        status, body = tokens(response, "status_code") or 500, look(response, "body")
-        return body if status == 200 else fault_of_status(status, {}, body)
 
     def read(self, reply: object) -> Answer:
         """Reads a chat completion."""

@@ -23,7 +23,6 @@ class Patience:
             time of the one before.
         silence: Without any answer until the run stops. A service that asks for a longer wait
             is left alone at once.
-        poll: Between two looks at a batch.
     """
 
     attempts: int = 6
@@ -34,7 +33,6 @@ class Patience:
     connect: float = 8.0
     word: float = 10.0
     silence: float = 300.0
-    poll: float = 30.0
 
     @classmethod
     def of(cls, deadline: float) -> Patience:

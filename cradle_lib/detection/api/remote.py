@@ -18,24 +18,20 @@ import asyncio
 import hashlib
 import importlib
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
-from datetime import datetime
 from typing import Any, ClassVar, Final, Self
 from urllib.parse import urlsplit
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.api.batches import Batches
-from cradle_lib.detection.api.dispatch import Dispatcher, Leader
+from cradle_lib.detection.api.dispatch import Dispatcher
 from cradle_lib.detection.api.faults import Fault, fault_of_error
 from cradle_lib.detection.api.keys import Redactor, find_key
 from cradle_lib.detection.api.parameters import Parameters
 from cradle_lib.detection.api.patience import Patience
 from cradle_lib.detection.api.proxy import find_proxy, place_of
 from cradle_lib.detection.api.replies import (
-    LARGEST_BATCH,
-    LARGEST_REPLY,
     look,
     one_line,
     read_bounded,
@@ -103,7 +99,7 @@ class Remote(Engine):
         self._sdk = importlib.import_module(self.package)
         wanted = {name: value for name, value in self.settings().items() if value is not None}
         self._parameters = Parameters(wanted | self.decoding.extra)
-        self._leader: Leader | None = None
+        self._dispatcher: Dispatcher | None = None
         self.lost: Emit = lambda _: None
 
     # ---- What the two interfaces differ in -------------------------------------------
@@ -124,29 +120,6 @@ class Remote(Engine):
     def read(self, reply: object) -> Answer:
         """Reads the reply to a call, whatever JSON, or text, it is."""
 
-    @abstractmethod
-    async def submit(self, bodies: Mapping[str, dict[str, Any]], token: str) -> str:
-        """Sends bodies, by ids that end with the token, as one batch; gives the batch's id."""
-
-    @abstractmethod
-    async def perhaps(self, token: str, questions: int, since: datetime) -> list[str]:
-        """Lists the batches that may be one of so many questions, made since a time.
-
-        The newest stand first; the token says which it is where the provider's list tells.
-        """
-
-    @abstractmethod
-    async def ended(self, batch: str) -> bool:
-        """Whether a batch is finished, in whatever way."""
-
-    @abstractmethod
-    async def contents(self, batch: str) -> list[str]:
-        """Gives the results of a finished batch: texts with a JSON object a line."""
-
-    @abstractmethod
-    def result(self, line: object) -> object:
-        """Takes from such an object the body that a call of its own would have brought."""
-
     # ---- A run -----------------------------------------------------------------------
 
     def stop(self, why: str) -> None:
@@ -155,8 +128,8 @@ class Remote(Engine):
         May be called from ``emit`` or any thread. :meth:`answer_all` then raises an error, with
         the first reason given.
         """
-        if self._leader is not None:
-            self._leader.stop(why)
+        if self._dispatcher is not None:
+            self._dispatcher.stop(why)
 
     def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:
         """Asks many dialogues at once, each of them one turn after the other.
@@ -167,41 +140,38 @@ class Remote(Engine):
             KeyboardInterrupt: After Ctrl-C, when the calls in flight have ended, or after a
                 second one.
         """
-        batches = self.options.batches is not None
-        self._leader = leader = Batches(self, emit) if batches else Dispatcher(self, emit)
+        self._dispatcher = dispatcher = Dispatcher(self, emit)
         # A thread of its own, because a notebook's kernel already runs an event loop.
         with unlogged(self.package, *_CARRIERS), ThreadPoolExecutor(max_workers=1) as pool:
-            future = pool.submit(asyncio.run, self._drive(leader, sessions))
+            future = pool.submit(asyncio.run, self._drive(dispatcher, sessions))
             try:
                 future.result()
             except KeyboardInterrupt:
                 try:
-                    leader.stop("interrupted")
+                    dispatcher.stop("interrupted")
                     self.options.notice(
                         "Interrupted: waiting for the calls in flight. Run the same command again "
                         "to go on. Another Ctrl-C gives these calls up."
                     )
                     wait([future])
                 except KeyboardInterrupt:
-                    leader.give_up()
+                    dispatcher.give_up()
                 raise
-        if leader.error is not None:
-            raise leader.error
+        if dispatcher.error is not None:
+            raise dispatcher.error
 
-    async def _drive(self, leader: Leader, sessions: Iterable[Questions]) -> None:
+    async def _drive(self, dispatcher: Dispatcher, sessions: Iterable[Questions]) -> None:
         async with self.connect() as self._client:
             if self.listing and self.model.base_url is not None and not self.model.remote:
                 await self._require_served()
-            await leader.run(self._informed(sessions))
+            await dispatcher.run(self._informed(sessions))
 
     def connect(self) -> Any:
         """Makes the SDK's client: without retries of its own, by the way that was agreed to."""
         import httpx2
 
-        limit = LARGEST_REPLY if self.options.batches is None else LARGEST_BATCH
-
         async def bound(response: Any) -> None:
-            await read_bounded(response, limit)
+            await read_bounded(response)
 
         timeout = httpx2.Timeout(None, connect=CONNECT)
         client = self._sdk.DefaultAioHttpClient(

@@ -17,8 +17,6 @@ from cradle_lib.errors import EngineError
 LONGEST_CONTEXT: Final = 10_000_000
 #: Most bytes of the reply to one question: a hundred times the longest answer of today's models.
 LARGEST_REPLY: Final = 1 << 25
-#: Most bytes of the results of a batch of ten thousand questions.
-LARGEST_BATCH: Final = 1 << 29
 # Of a reply that comes packed although that was not asked for: it unpacks to a thousand times.
 _LARGEST_PACKED: Final = 1 << 17
 _PACKED: Final = frozenset({"gzip", "deflate"})
@@ -28,7 +26,7 @@ class ReplyTooLargeError(EngineError):
     """A reply that is longer than any answer, or may be."""
 
 
-async def read_bounded(response: Any, limit: int) -> None:
+async def read_bounded(response: Any) -> None:
     """Reads the body of a reply, of which only the head has come, as it was packed.
 
     Raises:
@@ -38,10 +36,9 @@ async def read_bounded(response: Any, limit: int) -> None:
     from httpx2 import ByteStream
 
     coding = response.headers.get("content-encoding", "identity").strip().lower()
-    if coding != "identity":
-        if coding not in _PACKED:
-            raise ReplyTooLargeError(f"the reply is packed as {coding[:40]}")
-        limit = _LARGEST_PACKED
+    if coding != "identity" and coding not in _PACKED:
+        raise ReplyTooLargeError(f"the reply is packed as {coding[:40]}")
+    limit = LARGEST_REPLY if coding == "identity" else _LARGEST_PACKED
     size, parts = 0, []
     async for part in response.stream:
         size += len(part)

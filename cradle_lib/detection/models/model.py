@@ -119,14 +119,6 @@ class Prices(_Strict):
     date: Date
     source: str
 
-    @property
-    def halved(self) -> Prices:
-        """The prices of a provider's batch interface: half of all, at both that have one."""
-        half = {name: getattr(self, name) for name in ("input", "cached", "written", "output")}
-        return self.model_copy(
-            update={name: price if price is None else price / 2 for name, price in half.items()}
-        )
-
 
 class Caching(_Strict):
     """How a provider's prompt cache counts, as far as it says.
