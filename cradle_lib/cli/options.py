@@ -109,6 +109,8 @@ def decoding_settings(given: list[str] | None) -> dict[str, Any]:
             raise RegistryError(f"--decoding {setting}: expected name=value")
         try:
             settings[name] = bounded_yaml.load(value)
+        except bounded_yaml.AmbiguousError as error:
+            raise RegistryError(f"--decoding {setting}: {error}") from None
         except ValueError:
             settings[name] = value
     return settings

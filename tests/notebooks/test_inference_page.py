@@ -17,7 +17,7 @@ def test_unusable_answers_are_a_category_of_their_own(
     model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal = paths.SHIPPED_RUNS / "surrogate-test" / f"{model}.jsonl"
-    header, *lines = [json.loads(line) for line in journal.read_text("utf-8").splitlines()]
+    _header, *lines = [json.loads(line) for line in journal.read_text("utf-8").splitlines()]
     answered = {(line["dialogue"], line["turn"]): line["outcome"] for line in lines}
     unusable = sum(outcome != "ok" for outcome in answered.values())
 

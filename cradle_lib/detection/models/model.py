@@ -71,7 +71,7 @@ class Decoding(_Strict):
     seed: int | None = None
     none_bias: Annotated[float, Field(allow_inf_nan=False)] | None = None
     dtype: Literal["float32", "bfloat16", "float16"] | None = None
-    chat: dict[str, bool | str] = {}
+    chat: dict[str, bool | int | float | str] = {}
     answer_after: str | None = None
     extra: dict[str, Any] = {}
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from cradle_lib.cli.options import decoding_settings
 from cradle_lib.detection import Model, find_model, load_registry, resolve
 from cradle_lib.detection.local.serving import PORT
+from cradle_lib.detection.models.registry import Registry
 from cradle_lib.errors import RegistryError
 from cradle_lib.prompts import load_template
 from cradle_lib.published import published_table
@@ -287,3 +290,32 @@ def test_options_of_a_provider_are_recorded_and_can_not_replace_the_protocol() -
     assert model.decoding.settings["extra"] == options
     with pytest.raises(ValueError, match="messages, temperature: set outside 'extra'"):
         Model(**fields, decoding={"extra": {"temperature": 1, "messages": []}})
+
+
+def registry_with(tmp_path: Path, decoding: str) -> Registry:
+    path = tmp_path / "models.yml"
+    path.write_text(
+        "a: {name: A, group: open, engine: openai, weights: w, base_url: 'http://127.0.0.1:1',\n"
+        f"    decoding: {{{decoding}}}}}\n"
+    )
+    return load_registry(path)
+
+
+def test_numbers_in_options_are_numbers_in_any_spelling(tmp_path: Path) -> None:
+    decoding = "extra: {top_p: 9e-1, n: [1_0, 0x10]}, chat: {budget: 1e3, level: 2, on_top: true}"
+    model = find_model("a", registry_with(tmp_path, decoding))
+    assert model.decoding is not None
+    # As it is sent: JSON tells 1 from true and from "1".
+    sent = json.dumps([model.decoding.extra, model.decoding.chat])
+    assert sent == (
+        '[{"top_p": 0.9, "n": [10, 16]}, {"budget": 1000.0, "level": 2, "on_top": true}]'
+    )
+
+
+@pytest.mark.parametrize("setting", ["extra: {logprobs: off}", "chat: {enable_thinking: No}"])
+def test_a_boolean_spelled_as_a_word_is_refused(tmp_path: Path, setting: str) -> None:
+    with pytest.raises(RegistryError, match="write false, or") as error:
+        registry_with(tmp_path, setting)
+    assert "\n" not in str(error.value)
+    with pytest.raises(RegistryError, match="write false, or"):
+        decoding_settings([setting.replace(": ", "=", 1)])
