@@ -302,13 +302,13 @@ def registry_with(tmp_path: Path, decoding: str) -> Registry:
 
 
 def test_numbers_in_options_are_numbers_in_any_spelling(tmp_path: Path) -> None:
-    decoding = "extra: {top_p: 9e-1, n: [1_0, 0x10]}, chat: {budget: 1e3, level: 2, on_top: true}"
+    decoding = "extra: {top_p: 9e-1, list: [1_0, 0x10]}, chat: {budget: 1e3, level: 2, on_top: true}"
     model = find_model("a", registry_with(tmp_path, decoding))
     assert model.decoding is not None
     # As it is sent: JSON tells 1 from true and from "1".
     sent = json.dumps([model.decoding.extra, model.decoding.chat])
     assert sent == (
-        '[{"top_p": 0.9, "n": [10, 16]}, {"budget": 1000.0, "level": 2, "on_top": true}]'
+        '[{"top_p": 0.9, "list": [10, 16]}, {"budget": 1000.0, "level": 2, "on_top": true}]'
     )
 
 
