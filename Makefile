@@ -71,7 +71,7 @@ bench: .venv/.dev
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf .venv .cache book/_build book/sections .other-corpora .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .cache book/_build book/sections .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Resolves all extras together, so that no two of them can ask for different versions; then lists the

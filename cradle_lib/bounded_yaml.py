@@ -118,10 +118,10 @@ def _number(text: str) -> int | float:
                 f'{number}, {other}, or "{text}" for the text'
             )
         return number
-    number = float(digits)
-    if math.isinf(number):
+    real = float(digits)
+    if math.isinf(real):
         raise AmbiguousError(f'{text} is too large for a number: write "{text}" for the text')
-    return number
+    return real
 
 
 class _Loader(yaml.SafeLoader):

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from docutils import nodes  # type: ignore[import-untyped, unused-ignore]
+from pydantic import RootModel
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
@@ -22,17 +24,12 @@ from sphinx.util.docutils import SphinxDirective
 from cradle_lib.book.build import update
 from cradle_lib.book.cache_key import digest
 from cradle_lib.book.corpus import BookCorpus
-from cradle_lib.book.notebooks.outputs import (
-    claim,
-    escape_search_titles,
-    place_files,
-    remove_orphans,
-)
+from cradle_lib.book.notebooks.outputs import place_files, remove_orphans, remove_other_corpus
 from cradle_lib.book.plan import Project
+from cradle_lib.book.site.figures import put_beside
 from cradle_lib.book.site.help_lines import HelpLines, Way, load_help_lines
-from cradle_lib.book.site.search import add_terms, keep_terms
-from cradle_lib.book.site.weight import lighten, put_beside
-from cradle_lib.errors import BookError, CradleError
+from cradle_lib.book.yaml_file import read_yaml
+from cradle_lib.errors import CradleError
 from cradle_lib.record import library_version
 
 # The table of contents is read at 900: until then the pages that it lists may be missing.
@@ -65,8 +62,8 @@ def bring_up_to_date(app: Sphinx, config: Config) -> None:
         config.html_context["help_lines"] = _help_lines(project).model_dump(mode="json")
         config.html_context["look"] = _look(Path(app.srcdir))
         corpus = BookCorpus.chosen(project.root)
-        if claim(project, corpus, Path(app.outdir)):
-            _log.info("[book] put aside the pages of another corpus: they are never mixed")
+        if remove_other_corpus(project, corpus, Path(app.outdir)):
+            _log.info("[book] removed the pages of another corpus, so that they are never mixed")
         done = update(project, corpus=corpus, report=lambda line: _log.info("[book] %s", line))
     except CradleError as error:
         sys.stdout.flush()
@@ -75,19 +72,19 @@ def bring_up_to_date(app: Sphinx, config: Config) -> None:
     _log.info("[book] %d pages executed, %d up to date", len(done.executed), len(done.fresh))
 
 
-def all_pages_if_any_came_or_went(
+def all_pages_if_any_changed(
     app: Sphinx, env: BuildEnvironment, added: set[str], changed: set[str], removed: set[str]
 ) -> list[str]:
-    """Has every page written again if there are other pages than before.
+    """Has every page read and written again if one is new, changed or gone.
 
-    Each page names the others in its navigation, and the search index forgets a page only when
-    something is written.
+    Each page names the others in its navigation, and the search index has no keywords of pages
+    that Sphinx does not read again.
     """
-    return sorted(env.found_docs) if added or removed else []
+    return sorted(env.found_docs) if added or changed or removed else []
 
 
 def tidy_site(app: Sphinx, exception: Exception | None) -> None:
-    """Removes what is not used, writes what pages load, and makes the search index safe."""
+    """Removes outputs of earlier builds, and writes the files that pages load."""
     if exception is not None or app.builder.format != "html":
         return
     out, env = Path(app.outdir), app.env
@@ -96,11 +93,20 @@ def tidy_site(app: Sphinx, exception: Exception | None) -> None:
         _log.info("[book] removed %s: the book has no such page or file", name)
     place_files(Project(Path(app.srcdir).parent), out)
     put_beside(out)
-    escape_search_titles(out)
-    try:
-        lighten(out, {file.name for file in (Path(app.srcdir) / "_static").iterdir()})
-    except BookError as error:
-        _log.warning("%s", error)
+
+
+def add_keywords(app: Sphinx, document: nodes.document) -> None:
+    """Adds a page's keywords from ``book/search.yml`` to Sphinx's index, which the search reads."""
+    path = Path(app.srcdir) / "search.yml"
+    if not path.is_file():
+        return
+    app.env.note_dependency(str(path))
+    keywords = read_yaml(path, RootModel[dict[str, list[str]]], "no keywords for the search").root
+    words = keywords.get(app.env.docname, [])
+    if words:
+        # "main" ranks them before titles and words of pages.
+        entries = [("single", word, "", "main", None) for word in words]
+        document.append(addnodes.index(entries=entries, inline=False))
 
 
 def clean_page(
@@ -148,9 +154,8 @@ class HelpLinesDirective(SphinxDirective):
 def setup(app: Sphinx) -> dict[str, Any]:
     """Registers the extension with Sphinx."""
     app.connect("config-inited", bring_up_to_date, priority=_BEFORE_TOC)
-    app.connect("env-get-outdated", all_pages_if_any_came_or_went)
-    app.connect("doctree-read", add_terms)
-    app.connect("html-collect-pages", keep_terms)
+    app.connect("env-get-outdated", all_pages_if_any_changed)
+    app.connect("doctree-read", add_keywords)
     app.connect("build-finished", tidy_site)
     app.connect("html-page-context", clean_page, priority=_AFTER_THEMES)
     app.add_directive("helplines", HelpLinesDirective)

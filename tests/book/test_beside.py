@@ -6,7 +6,7 @@ import base64
 import re
 from pathlib import Path
 
-from cradle_lib.book.site.weight import LARGEST, put_beside
+from cradle_lib.book.site.figures import LARGEST, put_beside
 
 from .mini_book import write
 

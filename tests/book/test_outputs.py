@@ -9,12 +9,7 @@ import pytest
 
 from cradle_lib.book.cache_key import digest
 from cradle_lib.book.corpus import BookCorpus
-from cradle_lib.book.notebooks.outputs import (
-    claim,
-    escape_search_titles,
-    place_files,
-    remove_orphans,
-)
+from cradle_lib.book.notebooks.outputs import place_files, remove_orphans, remove_other_corpus
 from cradle_lib.book.plan import Project
 from cradle_lib.errors import BookError
 
@@ -38,96 +33,37 @@ def corpora(project: Project) -> list[BookCorpus]:
     return [BookCorpus(str(project.root / name)) for name in ("mine.csv", "other.csv")]
 
 
-def test_outputs_of_another_corpus_or_content_or_of_nobody_are_removed(project: Project) -> None:
+def test_the_site_of_another_corpus_or_another_content_is_removed(project: Project) -> None:
     mine, other = corpora(project)
     html = project.root / "book/_build/html"
-    page, latex = html / "page.html", project.root / "book/_build/latex/book.tex"
-
-    def left() -> bool:
-        return page.exists() or latex.exists()
-
-    def made() -> None:
-        write(page, "text")
-        write(latex, "text")
-
-    made()
-    assert claim(project, mine, html)
-    assert not left()
-    assert html.is_dir()
-    made()
-    assert not claim(project, mine, html)
-    assert left()
-    assert claim(project, other, html)
-    assert not left()
-    assert claim(project, mine, html) is False
-    made()
-    write(project.root / "mine.csv", "one, and one that was added")
-    assert claim(project, mine, html)
-    assert not left()
-
-
-def test_what_was_made_of_one_corpus_comes_back_with_it(project: Project) -> None:
-    mine, other = corpora(project)
-    html = project.root / "book/_build/html"
-    page = html / "results.html"
-    shared = executed(project, "shared", notebook="x")
     notebook = project.sections / "results.ipynb"
 
-    def make(corpus: BookCorpus, text: str) -> None:
-        claim(project, corpus, html)
-        write(page, text)
-        executed(project, "results", **{"parameter corpus": json.dumps(corpus.choice), "x": text})
+    def make(corpus: BookCorpus) -> None:
+        text = digest(Path(corpus.choice).read_bytes())
+        executed(project, "results", **{"parameter corpus": json.dumps(corpus.choice)})
+        executed(project, "labels", **{f"input {corpus.choice}": text})
+        write(html / "results.html", corpus.choice)
 
-    make(mine, "mine")
-    before = notebook.stat().st_mtime_ns
-    make(other, "other")
-    assert "mine" not in page.read_text() + notebook.read_text()
-
-    claim(project, mine, html)
-    assert page.read_text() == "mine"
-    assert notebook.stat().st_mtime_ns == before
-    assert shared.exists()
-    claim(project, other, html)
-    assert page.read_text() == "other"
-
-    # Other contents of the file are another corpus, and the old ones never come back.
+    assert not remove_other_corpus(project, mine, html)
+    make(mine)
+    assert not remove_other_corpus(project, mine, html)
+    assert (html / "results.html").exists()
+    assert remove_other_corpus(project, other, html)
+    assert not (html / "results.html").exists()
+    assert html.is_dir()
+    assert not notebook.exists()
+    make(mine)
     write(project.root / "mine.csv", "one, and one that was added")
-    claim(project, mine, html)
-    assert not page.exists()
-    write(project.root / "mine.csv", "one")
-    claim(project, mine, html)
-    assert not page.exists()
-
-
-def test_what_was_not_put_aside_whole_does_not_come_back(project: Project) -> None:
-    mine, other = corpora(project)
-    html = project.root / "book/_build/html"
-    claim(project, mine, html)
-    write(html / "page.html", "mine")
-    claim(project, other, html)
-    (mark,) = (project.root / ".other-corpora").glob("*/corpus.json")
-    mark.unlink()
-    claim(project, mine, html)
-    assert not (html / "page.html").exists()
-
-
-@pytest.mark.parametrize("mark", ["{", "[]", "{}", "\N{LATIN SMALL LETTER E WITH ACUTE}"])
-def test_outputs_under_a_mark_that_says_nothing_are_nobodys(project: Project, mark: str) -> None:
-    mine, _ = corpora(project)
-    html = project.root / "book/_build/html"
-    write(html / "page.html", "text")
-    (project.root / "book/_build/corpus.json").write_text(mark, encoding="latin-1")
-    assert claim(project, mine, html)
-    assert not (html / "page.html").exists()
-    assert not (project.root / ".other-corpora").exists()
-    assert not claim(project, mine, html)
+    assert remove_other_corpus(project, mine, html)
+    assert not (html / "results.html").exists()
 
 
 def test_a_folder_that_is_no_build_folder_is_never_emptied(project: Project) -> None:
+    mine, other = corpora(project)
+    executed(project, "results", **{"parameter corpus": json.dumps(other.choice)})
     write(project.root / "public/precious.txt", "mine")
-    assert not claim(project, BookCorpus(str(project.root / "mine.csv")), project.root / "public")
+    assert remove_other_corpus(project, mine, project.root / "public")
     assert (project.root / "public/precious.txt").exists()
-    assert sorted(p.name for p in project.root.iterdir()) == ["mine.csv", "public"]
 
 
 def test_executed_notebooks_stay_if_no_other_corpus_went_into_them(project: Project) -> None:
@@ -144,7 +80,7 @@ def test_executed_notebooks_stay_if_no_other_corpus_went_into_them(project: Proj
     foreign = project.sections / "foreign.ipynb"
     write(foreign, "{}")
 
-    claim(project, BookCorpus(mine), project.root / "book/_build/html")
+    remove_other_corpus(project, BookCorpus(mine), project.root / "book/_build/html")
 
     assert all(path.exists() for path in (*kept, foreign))
     assert not any(path.exists() for path in gone)
@@ -167,19 +103,6 @@ def test_orphans_are_pages_sources_pictures_and_files_of_no_page(tmp_path: Path)
     assert set(removed) == {name for name in there if "gone." in name and "_static" not in name}
     left = {p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file()}
     assert left == set(there) - set(removed)
-
-
-def test_titles_of_the_search_index_are_escaped_once(tmp_path: Path) -> None:
-    path = tmp_path / "searchindex.js"
-    index = {"alltitles": {"<b>": [[0, None]], "&lt;b>": [[1, "x"]], "R&D": [[2, None]]}, "t": 1}
-    write(path, f"Search.setIndex({json.dumps(index)})")
-
-    for _ in range(2):
-        escape_search_titles(tmp_path)
-        found = json.loads(path.read_text().removeprefix("Search.setIndex(").removesuffix(")"))
-        titles = {"&lt;b&gt;": [[0, None], [1, "x"]], "R&D": [[2, None]]}
-        assert found == {"alltitles": titles, "t": 1}
-    escape_search_titles(tmp_path / "nowhere")
 
 
 def test_files_that_a_notebook_carries_are_placed_and_older_ones_removed(tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def test_a_book_about_another_corpus_leaves_nothing_of_the_one_before(read: Path
     done = build(read, "b.csv")
 
     assert done.returncode == 0, done.stderr
-    assert "put aside the pages of another corpus" in done.stdout
+    assert "removed the pages of another corpus" in done.stdout
     assert "[book] 1 pages executed, 1 up to date" in done.stdout
     assert holding(html, "utterance of b")
     for folder in (html, sections, read / "book/_build"):

@@ -221,10 +221,11 @@ class Model(_Strict):
     @classmethod
     def _can_be_shown(cls, name: str) -> str:
         # matplotlib leaves names that begin with an underscore out of legends.
-        if not name.strip() or not name.isprintable() or name.startswith("_"):
+        # The search page of the book takes titles for HTML.
+        if not name.strip() or not name.isprintable() or name[0] == "_" or set(name) & set("<>"):
             raise ValueError(
-                "a name is one line of text that does not begin with an underscore, "
-                f"found {name[:60]!r}"
+                "a name is one line of text without '<' and '>' that does not begin with an "
+                f"underscore, found {name[:60]!r}"
             )
         return name
 

@@ -302,7 +302,9 @@ def registry_with(tmp_path: Path, decoding: str) -> Registry:
 
 
 def test_numbers_in_options_are_numbers_in_any_spelling(tmp_path: Path) -> None:
-    decoding = "extra: {top_p: 9e-1, list: [1_0, 0x10]}, chat: {budget: 1e3, level: 2, on_top: true}"
+    decoding = (
+        "extra: {top_p: 9e-1, list: [1_0, 0x10]}, chat: {budget: 1e3, level: 2, on_top: true}"
+    )
     model = find_model("a", registry_with(tmp_path, decoding))
     assert model.decoding is not None
     # As it is sent: JSON tells 1 from true and from "1".
