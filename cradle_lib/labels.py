@@ -26,6 +26,8 @@ Stage = Literal["alert", "confirm"]
 Temporal = Literal["ongoing", "past"]
 
 NONE: Final = "none"
+#: Where a prediction is shown, an answer from which none could be read.
+UNUSABLE: Final = "unusable answer"
 TEMPORAL_STATES: Final[tuple[Temporal, ...]] = ("ongoing", "past")
 CRISIS_TYPES: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -59,7 +59,8 @@ function failures(filter, focus, matching) {
     fail(TURN_TERMS[name], turn => wanted[codes[turnDialogue[turn]]]);
   }
   if (filter.outcome) {
-    const wanted = memberOf(model.outcomes, filter.outcome);
+    const unusable = filter.outcome.includes("unusable");
+    const wanted = Uint8Array.from(model.outcomes, name => filter.outcome.includes(name) || (unusable && name !== "ok"));
     fail(TURN_TERMS.outcome, turn => wanted[focus.outcome[turn]]);
   }
   const named = name => (filter[name] ?? []).map(id => model.systems.find(system => system.id === id));

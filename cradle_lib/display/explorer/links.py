@@ -10,6 +10,7 @@ import pandas as pd
 
 from cradle_lib.display.cells import missing
 from cradle_lib.errors import BookError
+from cradle_lib.labels import UNUSABLE
 
 #: Where the explorer stands, as seen from the other executed pages.
 PAGE: Final = "explore.html"
@@ -38,9 +39,10 @@ def link_to_turns(
         page: Which page has the explorer.
         **terms: The filter, by :data:`TERMS`; several values of one are alternatives. ``gold`` and
             ``tagged`` are a label, ``none``, ``any`` label, a stage or a crisis type; ``category``
-            is a category or a kind of error, ``any`` error, or ``right``; ``pairing`` is that of
-            :func:`.confusion_frame`, ``gold_order`` and ``tagged_order`` are orders of
-            :func:`.stage_orders`; ``among`` are user turns, each as ``DIALOGUE.TURN_ID``.
+            is a category or a kind of error, ``any`` error, or ``right``; ``outcome`` is an outcome
+            or ``unusable`` for all but ``ok``; ``pairing`` is that of :func:`.confusion_frame`,
+            ``gold_order`` and ``tagged_order`` are orders of :func:`.stage_orders`; ``among`` are
+            user turns, each as ``DIALOGUE.TURN_ID``.
 
     Returns:
         An address relative to the executed pages.
@@ -84,7 +86,7 @@ def with_links(
         own = {
             _SAME_TERM.get(column, column): str(record[column])
             for column in (*TERMS, *_SAME_TERM)
-            if not missing(record.get(column))
+            if not missing(record.get(column)) and record[column] != UNUSABLE
         }
         dialogue: Any = record.get("dialogue")
         turn: Any = record.get("turn")

@@ -28,6 +28,7 @@ published cells can only have come from rows that are larger than the label coun
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -38,7 +39,7 @@ from numpy.typing import NDArray
 from cradle_lib.annotation.pairs import pairs
 from cradle_lib.annotation.table import Annotations
 from cradle_lib.errors import ScoringError
-from cradle_lib.labels import LABELS, NONE, crisis_type, stage, temporal
+from cradle_lib.labels import LABELS, NONE, UNUSABLE, crisis_type, stage, temporal
 from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.core.counts import Masks
 from cradle_lib.scoring.core.evaluate import signature_of
@@ -103,8 +104,7 @@ def confusion(
 ) -> NDArray[np.int64]:
     """Counts which label was predicted for which, over two masks for each turn.
 
-    What was tagged is 0 where an answer could not be read, which puts its turn's gold labels into
-    the ``none`` column. Rows are gold, columns predicted, both in the order of :data:`CELLS`. Shape
+    Rows are gold, columns predicted, both in the order of :data:`CELLS`. Shape
     (17, 17). Two shapes that differ are refused.
     """
     if gold.shape != predicted.shape:
@@ -136,23 +136,38 @@ def confusion_frame(predictions: Predictions, *, pairing: Pairing = "one-to-one"
         pairing: Which labels of a turn meet: ``one-to-one``, or ``all`` with all.
 
     Returns:
-        One row for each cell of the matrix, row by row, those that never occur included.
+        One row for each cell of the matrix, row by row, those that never occur included. If the run
+        has unusable answers, their turns are a last column, ``unusable answer``: each of their gold
+        labels counts once, and each turn without gold labels once as ``none``.
 
         - ``system`` (str): the model's name; ``over`` (str): over which dialogues, as a heading.
-        - ``gold``, ``tagged`` (categorical): a name of :data:`CELLS`.
-        - ``pairing`` (str): as given.
+        - ``gold`` (categorical): a name of :data:`CELLS`; ``tagged`` (categorical): one of these,
+          or ``unusable answer``.
+        - ``pairing`` (str): as given. ``outcome`` (str): ``ok`` or ``unusable``; missing if all
+          answers of the run are usable.
         - ``count`` (int): how often the tag answers the gold label; ``support`` (int): the sum of
           the gold label's row.
         - ``value`` (float): their quotient, a share; NaN where the row is empty.
 
         ``attrs["signature"]`` is what the run was measured under.
     """
-    matrix = confusion(predictions.corpus.gold, predictions.masks, pairing=pairing)
-    frame = _cells(matrix, "gold", "tagged")
+    gold, usable = predictions.corpus.gold, predictions.ok
+    matrix = confusion(gold[usable], predictions.masks[usable], pairing=pairing)
+    columns = CELLS
+    if not usable.all():
+        unusable = _members(gold[~usable]).sum(axis=0)
+        matrix, columns = np.column_stack([matrix, unusable]), (*CELLS, UNUSABLE)
+    frame = _cells(matrix, "gold", "tagged", columns)
+    # Columns of the same categories can be compared with each other.
+    for name in ("gold", "tagged"):
+        frame[name] = frame[name].cat.set_categories([*CELLS, UNUSABLE])
     frame.insert(0, "system", predictions.record.name)
     frame.insert(1, "over", predictions.over)
     frame.insert(4, "pairing", pairing)
-    support = frame.groupby("gold", observed=False)["count"].transform("sum")
+    frame.insert(5, "outcome", None)
+    if not usable.all():
+        frame["outcome"] = np.where(frame["tagged"] == UNUSABLE, "unusable", "ok")
+    support = frame.groupby("gold", observed=True)["count"].transform("sum")
     frame["support"] = support
     frame["value"] = ratio(frame["count"].to_numpy(), support.to_numpy())
     return signed(frame, signature_of(predictions, Conventions()))
@@ -190,13 +205,14 @@ def annotator_confusion(annotations: Annotations) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def _cells(matrix: NDArray[np.int64], rows: str, columns: str) -> pd.DataFrame:
-    """Lists the cells of a confusion matrix, row by row."""
-    size = len(CELLS)
+def _cells(
+    matrix: NDArray[np.int64], rows: str, columns: str, predicted: Sequence[str] = CELLS
+) -> pd.DataFrame:
+    """Lists the cells of a confusion matrix, row by row; ``predicted`` names its columns."""
     return pd.DataFrame(
         {
-            rows: pd.Categorical(np.repeat(CELLS, size), CELLS),
-            columns: pd.Categorical(np.tile(CELLS, size), CELLS),
+            rows: pd.Categorical(np.repeat(CELLS, len(predicted)), CELLS),
+            columns: pd.Categorical(np.tile(predicted, len(CELLS)), list(predicted)),
             "count": matrix.ravel(),
         }
     )

@@ -31,10 +31,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cradle_lib.labels import BITS, CRISIS_TYPES, LABELS, NONE, crisis_type, stage
+from cradle_lib.labels import BITS, CRISIS_TYPES, LABELS, NONE, UNUSABLE, crisis_type, stage
 from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.core.counts import Masks
-from cradle_lib.scoring.core.evaluate import signature_of
+from cradle_lib.scoring.core.evaluate import aligned, signature_of
 from cradle_lib.scoring.core.signature import signed
 from cradle_lib.scoring.errors.confusion import CELLS, NONE_CELL, pair
 from cradle_lib.scoring.timing.occurrences import first_positions, scored_rows
@@ -154,22 +154,29 @@ def classify(gold: Masks, tagged: Masks, dialogue_of: NDArray[np.int64]) -> pd.D
     return frame
 
 
+def _apart(pairs: pd.DataFrame, usable: NDArray[np.bool_]) -> pd.DataFrame:
+    """Names unusable answers in ``tagged``, so that they are not taken for *none*."""
+    tagged = pairs["tagged"].cat.add_categories([UNUSABLE])
+    return pairs.assign(tagged=tagged.where(usable[pairs["row"].to_numpy()], UNUSABLE))
+
+
 def label_pairs(run: Predictions) -> pd.DataFrame:
     """Pairs the gold labels of every user turn with its tags, as a tidy data frame.
 
     Args:
-        run: What it says about every user turn of its corpus; an unreadable answer tags nothing.
+        run: What it says about every user turn of its corpus.
 
     Returns:
         One row for each pair, as :func:`classify` gives them, with these columns beside its own.
 
-        - ``system`` (str): the run.
+        - ``system`` (str): the run. ``tagged`` is ``unusable answer`` where ``outcome`` is not
+          ``ok``.
         - ``dialogue``, ``turn``, ``position``, ``outcome``, and ``scenario`` and ``timing`` where
           the corpus has them: as in :meth:`.Predictions.to_frame`.
 
         ``attrs["signature"]`` is what the run was measured under.
     """
-    pairs = classify(run.corpus.gold, run.masks, run.corpus.dialogue_of)
+    pairs = _apart(classify(run.corpus.gold, run.masks, run.corpus.dialogue_of), run.ok)
     turns = run.to_frame().drop(columns=["gold", "gold_mask", "tagged", "tagged_mask", "answer"])
     turns = turns.iloc[pairs.pop("row")].reset_index(drop=True)
     turns.insert(0, "system", run.record.name)
@@ -180,16 +187,20 @@ def pair_counts(run: Predictions, conventions: Conventions | None = None) -> pd.
     """Counts how often each gold label meets each tag in each category of error.
 
     Returns:
-        One row for each combination that occurs: ``gold``, ``tagged`` (categorical: a label or
-        ``none``), ``category`` (categorical; missing where the two are the same), ``count`` (int).
+        One row for each combination that occurs: ``gold``, ``tagged`` (categorical: a label,
+        ``none``, or for ``tagged`` ``unusable answer``), ``category`` (categorical; missing where
+        the two are the same), ``count`` (int).
 
     Raises:
         ScoringError: If the conventions leave nothing to score; of them ``orphans`` and
             ``unparsed`` matter here.
     """
-    rows = scored_rows(run, conventions or Conventions())
+    chosen = conventions or Conventions()
+    rows = scored_rows(run, chosen)
     scored = rows.answered
     pairs = classify(rows.gold[scored], rows.predicted[scored], rows.dialogue_of[scored])
+    if chosen.unparsed != "none":
+        pairs = _apart(pairs, aligned(run, chosen).answered[scored])
     groups = pairs.groupby(["gold", "tagged", "category"], observed=True, dropna=False)
     return groups.size().rename("count").reset_index()
 
@@ -236,12 +247,13 @@ def error_counts(predictions: Predictions) -> pd.DataFrame:
         - ``unit`` (str): ``count`` or ``share``.
         - ``gold``, ``tagged``, ``category``, ``pairing`` (str): which pairs it counts, or for the
           share on which turns they are: a label, a stage, ``none`` or ``any``; missing where
-          nothing is asked.
+          nothing is asked. ``outcome`` (str): ``ok`` where the run has unusable answers that the
+          quantity does not count; missing elsewhere.
 
         ``attrs["signature"]`` is what the run was measured under.
     """
     corpus, tagged = predictions.corpus, predictions.masks
-    pairs = classify(corpus.gold, tagged, corpus.dialogue_of)
+    pairs = _apart(classify(corpus.gold, tagged, corpus.dialogue_of), predictions.ok)
     values = {
         quantity: np.all(
             [pairs[c].isin(_MEANT.get(name, (name,))) for c, name in wanted.items() if c in pairs],
@@ -263,4 +275,6 @@ def error_counts(predictions: Predictions) -> pd.DataFrame:
     )
     columns = ["gold", "tagged", "category", "pairing"]
     frame = frame.join(pd.DataFrame(list(_COUNTED.values()), columns=columns, dtype=str))
+    usable_only = (frame["tagged"] == NONE) & bool(not predictions.ok.all())
+    frame["outcome"] = usable_only.map({True: "ok", False: None})
     return signed(frame, signature_of(predictions, Conventions()))

@@ -18,9 +18,10 @@ from sklearn.metrics import (
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.labels import BITS, LABELS
+from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.core.evaluate import evaluate
-from cradle_lib.scoring.errors.confusion import CELLS, confusion_frame
-from cradle_lib.scoring.errors.taxonomy import error_counts
+from cradle_lib.scoring.errors.confusion import CELLS, Pairing, confusion_frame
+from cradle_lib.scoring.errors.taxonomy import error_counts, label_pairs, pair_counts
 
 MakeCorpus = Callable[[Sequence[Sequence[tuple[str, int]]]], Corpus]
 MakePredictions = Callable[..., Predictions]
@@ -85,7 +86,7 @@ def test_scores_of_labels_are_those_of_scikit_learn(run: Predictions) -> None:
 def test_the_confusion_frame_has_recall_on_its_diagonal(run: Predictions) -> None:
     gold, tagged = bits(run.corpus.gold), bits(run.masks)
     frame = confusion_frame(run)
-    assert len(frame) == len(CELLS) ** 2
+    assert len(frame) == len(CELLS) * (len(CELLS) + 1)
     diagonal = frame[(frame["gold"] == frame["tagged"]) & (frame["gold"] != "none")]
     recall = recall_score(gold, tagged, average=None)
     assert [*diagonal["gold"]] == [*LABELS]
@@ -94,8 +95,26 @@ def test_the_confusion_frame_has_recall_on_its_diagonal(run: Predictions) -> Non
     assert [*diagonal["count"]] == found.tolist()
     rows = frame[frame["gold"] != "none"].groupby("gold", observed=True)["count"].sum()
     assert rows.to_dict() == dict(zip(LABELS, gold.sum(axis=0).tolist(), strict=True))
-    columns = frame[frame["tagged"] != "none"].groupby("tagged", observed=True)["count"].sum()
+    labels = frame[frame["tagged"].isin(LABELS)]
+    columns = labels.groupby("tagged", observed=True)["count"].sum()
     assert columns.to_dict() == dict(zip(LABELS, tagged.sum(axis=0).tolist(), strict=True))
+
+
+@pytest.mark.parametrize("pairing", ["one-to-one", "all"])
+def test_unusable_answers_are_a_column_of_their_own(run: Predictions, pairing: Pairing) -> None:
+    frame = confusion_frame(run, pairing=pairing)
+    unusable = frame[frame["tagged"] == "unusable answer"].set_index("gold")["count"]
+    gold = run.corpus.gold[~run.ok]
+    assert unusable[[*LABELS]].tolist() == bits(gold).sum(axis=0).tolist()
+    assert unusable["none"] == (gold == 0).sum()
+    none = frame[(frame["tagged"] == "none") & (frame["gold"] == "none")]["count"]
+    assert none.tolist() == [((run.corpus.gold == 0) & (run.masks == 0) & run.ok).sum()]
+    counts = pair_counts(run)
+    assert counts.loc[counts["tagged"] == "unusable answer", "count"].sum() == unusable.sum()
+    none_of_scores = pair_counts(run, Conventions(unparsed="none"))
+    assert not (none_of_scores["tagged"] == "unusable answer").any()
+    pairs = label_pairs(run)
+    assert ((pairs["tagged"] == "unusable answer") == (pairs["outcome"] != "ok")).all()
 
 
 def test_a_label_that_is_never_gold_has_no_share(
