@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cradle_lib.detection import Outcome, read_answer
-from cradle_lib.detection.parsing import is_cut, spoken
+from cradle_lib.detection.parsing import is_cut, is_settled, needs_cleaning, spoken
 from cradle_lib.labels import BITS, LABELS
 
 SH, DV = BITS["confirm_SH_ongoing"], BITS["confirm_DV_past"]
@@ -49,7 +49,6 @@ def test_an_answer_in_the_asked_form_is_read(text: str, mask: int) -> None:
         "confirm_SH_ongoing; ; confirm_DV_past",
         "confirm_SH_ongoing, confirm_DV_past",
         "confirm_SH_ongoing or confirm_DV_past",
-        "Label: none",
         "confirm_SH",
         "The user discloses self-harm.\nconfirm_SH_ongoing",
         "<think>it is none",
@@ -68,7 +67,7 @@ def test_anything_else_is_unparsed(text: str) -> None:
     end=st.sampled_from(["", ".", ";", " ", ";.", "!"]),
     upper=st.booleans(),
     blank=st.sampled_from(["", "\n", "  \r\n\n"]),
-    rest=st.text(),
+    rest=st.text(alphabet=st.characters(exclude_categories=["Ll", "Pc"])),
     thought=st.text(alphabet=st.characters(exclude_characters="<>")),
 )
 def test_decoration_never_changes_what_is_read(
@@ -116,13 +115,212 @@ def test_tags_that_are_never_closed_are_each_looked_at_once() -> None:
     [
         ("confirm_SH_on", True),
         ("", True),
+        ("Answer:\n", True),
         ("\n\nconfirm_SH_ongoing", True),
         ("<think>it may be", True),
-        ("none\n", False),
+        ("none\n", True),
+        ("confirm_SH_ongoing\nconfirm_D", True),
+        ("confirm_SH_ongoing\n- `confirm_DV_past`; al", True),
+        ("```\nnone\n``", True),
         ("none\nBecause the us", False),
         ("<think>ok</think>\nnone\nBec", False),
         ("<think>ok</think>\nnone", True),
+        ("The user\nconfirm_S", False),
+        ("none\nconfirm_SH_past\n", False),
     ],
 )
-def test_an_answer_is_cut_unless_its_first_line_has_ended(text: str, cut: bool) -> None:
+def test_an_answer_is_cut_if_its_last_line_may_still_become_labels(text: str, cut: bool) -> None:
     assert is_cut(text) is cut
+
+
+# ---- What is accepted around labels -------------------------------------------------
+
+WRAPPINGS = {
+    "fence": "```\n{}\n```",
+    "fence with a language": "~~~text\n{}\n~~~\n",
+    "fence on the same line": "```{}```",
+    "fence after a lead": "**Answer:**\n\n```\n{}\n```",
+    "backticks": "`{}`",
+    "bold": "**{}**",
+    "italic": "_{}_",
+    "both": "***{}***",
+    "underscores": "__{}__",
+    "quotes": '"{}"',
+    "lead": "Answer: {}",
+    "bold lead": "**Labels:** {}",
+    "bold lead, colon outside": "**Label**: {}",
+    "all bold": "**Final answer: {}**",
+    "lead on a line before": "LABELS:\n{}",
+    "heading": "### Answer\n{}",
+    "thought": "<think>alert_past\nno</think>\n\nAnswer: {}",
+    "list": "- {}",
+    "numbers": "1. {}",
+    "explained": "{}\n\nExplanation: The user says so.",
+    "closed": "{}.",
+}
+
+
+@pytest.mark.parametrize("wrapping", WRAPPINGS)
+@settings(deadline=None, max_examples=40)
+@given(names=st.lists(st.sampled_from(LABELS), max_size=4), escaped=st.booleans())
+def test_what_is_accepted_around_labels_changes_nothing_and_is_counted(
+    wrapping: str, names: list[str], escaped: bool
+) -> None:
+    line = "; ".join(names) or "none"
+    line = line.replace("_", r"\_") if escaped else line
+    text = WRAPPINGS[wrapping].format(line)
+    expected = sum(2 ** LABELS.index(name) for name in set(names))
+    assert read_answer(text) == (Outcome.OK, expected)
+    assert needs_cleaning(text)
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    lines=st.lists(LABEL_LISTS, min_size=2, max_size=4),
+    bullet=st.sampled_from(["", "- ", "* ", "+ ", "3. ", "2) ", "• "]),
+    gap=st.sampled_from(["\n", "\r\n", "\n\n", ";\n", ",\n", " \n"]),
+    lead=st.sampled_from(["", "Answer: ", "Labels:\n", "```\n"]),
+    end=st.sampled_from(["", "\n", "\nThis is what the user says."]),
+)
+def test_labels_on_several_lines_are_all_read(
+    lines: list[list[str]], bullet: str, gap: str, lead: str, end: str
+) -> None:
+    bullet = bullet if not lead.endswith(" ") else ""
+    text = lead + gap.join(bullet + "; ".join(names) for names in lines) + end
+    expected = sum(2 ** LABELS.index(name) for name in {n for names in lines for n in names})
+    assert read_answer(text) == (Outcome.OK, expected)
+    assert needs_cleaning(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "none\nconfirm_SH_ongoing",
+        "confirm_SH_ongoing\nnone",
+        "confirm_SH_ongoing\n\nFinal answer: none",
+        "Answer: none\nAnswer: alert_past",
+        "confirm_SH_ongoing\nThe user says so.\nconfirm_DV_past",
+        "confirm_SH_ongoing\nand confirm_DV_past",
+        "confirm_SH_ongoing\nAlso: confirm\\_DV\\_past",
+        "confirm_SH_ongoing\n- confirm_DV_past (the user tells of it)",
+        "confirm_SH_ongoing\nDV_past",
+        "confirm_SH_ongoing\nconfirm_hurt_past",
+        "confirm_SH_ongoing\nConfirm_DV_Past: a partner",
+        "confirm_SH_ongoing\n_confirm_DV_past_?",
+        "none\nThe user may mean alert_ongoing.",
+        "```\nconfirm_SH_ongoing\n```\nOr:\n```\nalert_past\n```",
+    ],
+)
+def test_a_label_that_would_be_lost_makes_the_answer_unparsed(text: str) -> None:
+    assert read_answer(text) == (Outcome.UNPARSED, 0)
+    assert not needs_cleaning(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I would not say {}",
+        "{} is not present",
+        "{}\nis not present here",
+        "{}: no",
+        "{} (no)",
+        "no {}",
+        "not: {}",
+        "!{}",
+        "~~{}~~",
+        "- [ ] {}",
+        "[ ] {}",
+        "( ) {}",
+        "{}?",
+        "none of the labels, not {}",
+        "None of the labels applies.\n{}",
+        "The answer is {}",
+        "The answer: {}",
+        "Answer: not {}",
+        "Answer: I am unsure.\n{}",
+        "Answer:\nAnswer:\n{}",
+        "Labels considered: {}",
+        "User: I am fine.\nMODEL_TAG: {}",
+        "```\nThe user is fine.\n{}\n```",
+        "<b>{}</b>",
+        "{} or none",
+        "{}/none",
+    ],
+)
+@pytest.mark.parametrize("label", ["alert_ongoing", "confirm_SI_active_past"])
+def test_a_label_inside_prose_is_never_a_prediction(text: str, label: str) -> None:
+    assert read_answer(text.format(label)) == (Outcome.UNPARSED, 0)
+
+
+PROSE = st.lists(st.sampled_from(["the", "user", "not", "none", "No", "maybe", "is"]), min_size=1)
+
+
+@settings(deadline=None, max_examples=200)
+@given(before=PROSE, after=PROSE, names=LABEL_LISTS, first=st.booleans())
+def test_prose_on_the_line_of_labels_is_never_a_prediction(
+    before: list[str], after: list[str], names: list[str], first: bool
+) -> None:
+    line = "; ".join(names)
+    line = " ".join([*before, line]) if first else " ".join([line, *after])
+    assert read_answer(line) == (Outcome.UNPARSED, 0)
+
+
+PIECES = ("alert_past", "confirm_SH_ongoing", "none", ";", ".", "**", "\n", "Answer:", "- ", "no")
+
+
+@settings(deadline=None, max_examples=500)
+@given(st.lists(st.sampled_from(PIECES), max_size=8))
+def test_a_second_reader_agrees(parts: list[str]) -> None:
+    """The other reader splits the text into words and knows nothing of lines but their order."""
+    text = " ".join(parts)
+    outcome, mask = read_answer(text)
+    words = [part for part in parts if part in (*LABELS, "none", "no")]
+    labels = {word for word in words if word in LABELS}
+    if outcome is Outcome.OK:
+        assert mask == sum(2 ** LABELS.index(name) for name in labels), "no label is lost"
+        assert "no" not in words[: 1 + max(map(words.index, labels), default=0)]
+        assert not (labels and "none" in words)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    lines=st.lists(st.sampled_from([*LABELS[:4], "none", "**alert_past**", "", "```", "- DV"])),
+    lead=st.sampled_from(["", "Answer: ", "```\n"]),
+    more=st.text(alphabet=st.sampled_from("\n; alert_pson.`B")),
+)
+def test_what_is_settled_stays_so_and_what_is_not_cut_has_all_labels(
+    lines: list[str], lead: str, more: str
+) -> None:
+    text = lead + "\n".join(lines) + "\n" + more
+    for end in range(len(text) + 1):
+        begun = text[:end]
+        if is_settled(begun):
+            assert read_answer(text) == (Outcome.UNPARSED, 0)
+            assert not is_cut(begun)
+        elif not is_cut(begun) and read_answer(begun)[0] is read_answer(text)[0]:
+            assert read_answer(begun) == read_answer(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "none",
+        "confirm_SH_ongoing; alert_past",
+        "alert_past;alert_ongoing\n",
+        "<think>a</think>\nnone",
+    ],
+)
+def test_an_answer_as_the_prompt_asks_for_it_needs_no_cleaning(text: str) -> None:
+    assert read_answer(text)[0] is Outcome.OK
+    assert not needs_cleaning(text)
+
+
+@pytest.mark.parametrize(
+    "part", ["`", "[ ", "a", "none\n", "```x\n", "alert_", "\\", "; ", "- ", "Answer: "]
+)
+def test_long_answers_are_read_in_linear_time(part: str) -> None:
+    # With a pattern that starts again at each letter this takes hours.
+    text = "none\n" + part * (1_000_000 // len(part))
+    assert read_answer(text)[0] in Outcome
+    is_cut(text)
+    is_settled(text)

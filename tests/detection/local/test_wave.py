@@ -102,6 +102,61 @@ def test_every_family_gets_the_answers_of_the_reference_engine(
     }
 
 
+def write_always(folder: Path, pieces: list[str]) -> Path:
+    """Makes weights that answer every prompt with these pieces, which must all differ."""
+    make_weights(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.add_tokens(pieces)
+    tokenizer.save_pretrained(folder)
+    lm = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    lm.resize_token_embeddings(len(tokenizer))
+    chain = tokenizer.convert_tokens_to_ids(["<|assistant|>", *pieces, "<|end|>"])
+    assert len(set(chain)) == len(chain)
+    with torch.no_grad():
+        # Without layers, the last token alone decides what is next.
+        for layer in lm.model.layers:
+            layer.self_attn.o_proj.weight.zero_()
+            layer.mlp.down_proj.weight.zero_()
+        seen = torch.nn.functional.normalize(lm.model.embed_tokens.weight, dim=-1)
+        lm.lm_head.weight.zero_()
+        lm.model.norm.weight.fill_(1.0)
+        for token, following in pairwise(chain):
+            lm.lm_head.weight[following] += 9 * seen[token]
+    lm.save_pretrained(folder)
+    return folder
+
+
+SH, DV = (1 << LABELS.index(name) for name in ("confirm_SH_ongoing", "confirm_DV_past"))
+
+
+@pytest.mark.parametrize(
+    ("pieces", "outcome", "mask"),
+    [
+        (["confirm_SH_ongoing", "\n", "confirm_DV_past"], Outcome.OK, SH | DV),
+        (["confirm_SH_ongoing", "\n\n", "- confirm_DV_past", "\n"], Outcome.OK, SH | DV),
+        (["confirm_SH_ongoing\n", "\n", "Because", " it is said."], Outcome.OK, SH),
+        (["```", "\n", "confirm_SH_ongoing", "\n```"], Outcome.OK, SH),
+        (["Answer:", "\n", "confirm_DV_past"], Outcome.OK, DV),
+        (["none", "\n", "confirm_DV_past"], Outcome.UNPARSED, 0),
+        (["confirm_SH_ongoing", "\n", "The", " other", "\n\n", "alert_past"], Outcome.UNPARSED, 0),
+        (["I can say", "\n", "confirm_DV_past"], Outcome.UNPARSED, 0),
+        # Cut at the limit of twelve tokens: before, within and after a second line of labels.
+        (["none", *(" " * n for n in range(1, 12)), "\nalert_past"], Outcome.UNPARSED, 0),
+        (["none", "\n", "alert", *(".," * n for n in range(1, 12))], Outcome.UNPARSED, 0),
+        (["none", "\n", "It is", *("!?" * n for n in range(1, 12))], Outcome.OK, 0),
+    ],
+)
+def test_labels_on_several_lines_are_read_alike_by_both_engines(
+    ragged: Corpus, tmp_path: Path, pieces: list[str], outcome: Outcome, mask: int
+) -> None:
+    weights = write_always(tmp_path / "weights", pieces)
+    text = "".join(pieces)
+    for engine in ("reference", "wave"):
+        found = answers(run(make_model(weights, engine=engine), ragged, out=tmp_path / engine))
+        assert {(p.outcome, p.mask) for p in found.values()} == {(outcome, mask)}
+        assert all(text.startswith(p.answer) and p.answer for p in found.values())
+
+
 @pytest.mark.parametrize("batch", [1, 7])
 def test_sampled_answers_are_those_of_the_reference_engine(
     ragged: Corpus, weights: dict[str, Path], tmp_path: Path, batch: int
