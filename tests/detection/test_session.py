@@ -130,11 +130,11 @@ def test_in_the_append_layout_each_prompt_begins_with_the_one_before(corpus: Cor
 
 def test_an_answer_that_no_model_gives_is_cut_and_tags_nothing(corpus: Corpus) -> None:
     session = Session(corpus.dialogues[0], TEMPLATE)
-    prediction = session.answer(Answer("alert_past\n" + "X" * LONGEST_ANSWER))
+    prediction = session.answer(Answer("alert_past\n" + "x" * LONGEST_ANSWER))
     assert (prediction.outcome, prediction.mask) == (Outcome.UNPARSED, 0)
     assert len(prediction.answer) == LONGEST_ANSWER
     assert prediction.reason == "cut, it has 2,000,011 characters"
-    longest = session.answer(Answer("alert_past\n" + "X" * (LONGEST_ANSWER - 11)))
+    longest = session.answer(Answer("alert_past\nReason: ".ljust(LONGEST_ANSWER, "x")))
     assert (longest.outcome, longest.reason) == (Outcome.OK, None)
 
 

@@ -103,8 +103,7 @@ def finished(
     """Makes the answer of a call that brought one.
 
     Args:
-        text: What the model wrote. If it is empty, or cut within the line that counts, the answer
-            is unparsed.
+        text: What the model wrote. If it is empty or cut, the answer is unparsed.
         cut: What ended it, if it did not end by itself, such as ``cut at 256 tokens``.
         declined: What the provider says about a refusal, if it is one.
         served: As in :class:`.Answer`.

@@ -145,8 +145,8 @@ class Local:
     def answer(self, ids: list[int], *, ended: bool, tokens_in: int, tokens_cached: int) -> Answer:
         """Turns the ids after a prompt into an answer.
 
-        If the model did not end by itself, and the limit cut it within the line that counts, or
-        if the final channel is missing, it is unparsed and has the reason.
+        If the model did not end by itself and the answer could still have become readable, or if
+        the final channel is missing, it is unparsed and has the reason.
         """
         marker = self.decoding.answer_after
         text = str(self.tokenizer.decode(ids, skip_special_tokens=marker is None))

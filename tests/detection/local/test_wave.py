@@ -134,7 +134,12 @@ SH, DV = (1 << LABELS.index(name) for name in ("confirm_SH_ongoing", "confirm_DV
     [
         (["confirm_SH_ongoing", "\n", "confirm_DV_past"], Outcome.OK, SH | DV),
         (["confirm_SH_ongoing", "\n\n", "- confirm_DV_past", "\n"], Outcome.OK, SH | DV),
-        (["confirm_SH_ongoing\n", "\n", "Because", " it is said."], Outcome.OK, SH),
+        (["confirm_SH_ongoing\n", "\n", "Reason:", " it is said."], Outcome.OK, SH),
+        (
+            ["confirm_SH_ongoing\n", "Reason:\n", "The turn", "\n", "alert_past"],
+            Outcome.UNPARSED,
+            0,
+        ),
         (["```", "\n", "confirm_SH_ongoing", "\n```"], Outcome.OK, SH),
         (["Answer:", "\n", "confirm_DV_past"], Outcome.OK, DV),
         (["none", "\n", "confirm_DV_past"], Outcome.UNPARSED, 0),
@@ -143,7 +148,7 @@ SH, DV = (1 << LABELS.index(name) for name in ("confirm_SH_ongoing", "confirm_DV
         # Cut at the limit of twelve tokens: before, within and after a second line of labels.
         (["none", *(" " * n for n in range(1, 12)), "\nalert_past"], Outcome.UNPARSED, 0),
         (["none", "\n", "alert", *(".," * n for n in range(1, 12))], Outcome.UNPARSED, 0),
-        (["none", "\n", "It is", *("!?" * n for n in range(1, 12))], Outcome.OK, 0),
+        (["none", "\n", "It is", *("!?" * n for n in range(1, 12))], Outcome.UNPARSED, 0),
     ],
 )
 def test_labels_on_several_lines_are_read_alike_by_both_engines(

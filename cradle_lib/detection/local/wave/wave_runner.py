@@ -5,7 +5,7 @@ those that are cached, and everything after the first difference is computed aga
 
 In every forward pass each dialogue takes part with what it needs next, a piece of a prompt or the
 last tokens of an answer, in one row without padding. A finished dialogue is replaced at once.
-Generation ends early where the first line can't be read, because the answer is unparsed then.
+Generation ends early after a line that can't be read, because the answer is unparsed then.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from cradle_lib.detection.local.wave.key_value_store import KeyValueStore
 from cradle_lib.detection.local.wave.prefix import common, shared_prefix
 from cradle_lib.detection.local.wave.shared_attention import sharing
 from cradle_lib.detection.models.model import Model
-from cradle_lib.detection.parsing import is_settled
 from cradle_lib.detection.session import Prompt
 from cradle_lib.errors import EngineError
 
@@ -232,9 +231,8 @@ class Runner:
             tokens_in=len(self._prefix) + sequence.asked,
             tokens_cached=sequence.reused,
         )
-        # Labels may follow on any line, so that only an unparsed answer is broken off.
-        unread = answer.reason is None and is_settled(answer.text)
-        if not complete and (sequence.grammar is not None or not unread):
+        # Without a grammar an answer is complete as soon as it can no longer be read.
+        if not complete and (sequence.grammar is not None or answer.reason is not None):
             sequence.target = sequence.target[: sequence.asked] + sequence.answer
             return False
         choices = sequence.grammar.choices if sequence.grammar is not None else None
