@@ -66,6 +66,27 @@ def test_a_run_ends_with_its_outcomes_and_is_a_success_only_if_it_was_one(
         assert "HTTP 500" in done.stderr
 
 
+def test_answers_that_needed_cleaning_are_counted_beside_the_outcomes(
+    tiny: Path, tmp_path: Path
+) -> None:
+    cut = "Answer('**None**', Outcome.UNPARSED, 'cut at 5 tokens')"
+    done = infer(f"{cut} if prompt.turn else Answer('- none')", tiny, "--out", tmp_path)
+    told = "Of the ok answers 2 needed cleaning, such as removing Markdown."
+    assert "3 user turns: 2 ok, 1 unparsed, 0 refused, 0 failed." in done.stdout
+    assert told in done.stdout
+    journal = tmp_path / "tiny" / "always-none.jsonl"
+    score = ("score", journal, "--corpus", tiny, "--draws", "0")
+    assert told in cradle(*score).stdout
+    assert json.loads(cradle(*score, "--json").stdout)["dialogue"]["cleaned"] == 2
+    asked = [json.loads(line) for line in journal.read_text().splitlines()[1:]]
+    for line in asked:
+        shown = cradle("show", journal, line["dialogue"], str(line["turn"]), "--corpus", tiny)
+        assert ("ok after cleaning" in shown.stderr) is (line["outcome"] == "ok")
+    infer("Answer('none')", tiny, "--out", tmp_path / "plain")
+    plain = cradle("score", tmp_path / "plain" / "tiny" / "always-none.jsonl", "--corpus", tiny)
+    assert "cleaning" not in plain.stdout
+
+
 def test_the_next_command_of_a_shard_and_of_a_part_is_one_that_works(
     tiny: Path, tmp_path: Path
 ) -> None:

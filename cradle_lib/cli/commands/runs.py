@@ -31,6 +31,7 @@ from cradle_lib.detection import (
 from cradle_lib.detection.journals.journal import last_record
 from cradle_lib.detection.journals.places import journal_files
 from cradle_lib.detection.journals.shards import join as join_shards
+from cradle_lib.detection.parsing import needs_cleaning
 from cradle_lib.detection.selection import choose_dialogues
 from cradle_lib.errors import ClusterError, CradleError, JournalError
 from cradle_lib.labels import format_mask
@@ -141,13 +142,13 @@ def infer(
             if bar.begun and journal.exists():
                 _show_outcomes(journal, err if as_json else out)
             raise
-    counts = _show_outcomes(journal, err if as_json else out)
+    counts, cleaned = _show_outcomes(journal, err if as_json else out)
     fine = not counts[Outcome.FAILED] and (counts[Outcome.OK] > 0 or not counts)
     if as_json:
         outcomes = {outcome: counts[outcome] for outcome in OUTCOMES}
         used = usage_json(entry, journal) if entry.is_service else None
         content = {"journal": str(journal), "turns": counts.total(), "outcomes": outcomes}
-        print_json(content | {"usage": used})
+        print_json(content | {"cleaned": cleaned, "usage": used})
     elif entry.is_service:
         show_usage(entry, journal, loaded, chosen_history)
     if not fine:
@@ -196,13 +197,25 @@ def _show_next(journal: Path, corpus: Corpus, shard: str | None, *, whole: bool)
     out.print(f"Next{when}: {shlex.join(words)}")
 
 
-def _show_outcomes(journal: Path, to: Console) -> Counter[Outcome]:
-    """Prints what became of the questions in a journal, and counts it."""
+def _cleaned_note(cleaned: int) -> str:
+    """Says how many answers were read although they are not written as the prompt asks."""
+    return f"Of the ok answers {cleaned:,} needed cleaning, such as removing Markdown."
+
+
+def _show_outcomes(journal: Path, to: Console) -> tuple[Counter[Outcome], int]:
+    """Prints the outcomes of a journal's answers, and how many needed cleaning.
+
+    Returns:
+        Both counts.
+    """
     answers = read_journal(journal)[1]
     counts = Counter(prediction.outcome for prediction in answers)
+    cleaned = sum(p.outcome is Outcome.OK and needs_cleaning(p.answer) for p in answers)
     to.print(f"Journal: {paths.shown(journal)}")
     told = ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in OUTCOMES)
     to.print(f"{len(answers):,} user turns: {told}.")
+    if cleaned:
+        to.print(_cleaned_note(cleaned))
     reasons = Counter(p.reason for p in answers if p.outcome is Outcome.FAILED and p.reason)
     if reasons:
         [(reason, number)] = reasons.most_common(1)
@@ -215,7 +228,7 @@ def _show_outcomes(journal: Path, to: Console) -> Counter[Outcome]:
             "a model that can't keep to the labels may need `mode: constrained` under `decoding` "
             "(without an entry: `--decoding mode=constrained`)."
         )
-    return counts
+    return counts, cleaned
 
 
 def score(
@@ -251,6 +264,8 @@ def score(
     out.print(
         f"{turns.turns:,} of {turns.of_turns:,} user turns; unusable answers: {unusable or 0}"
     )
+    if turns.cleaned:
+        out.print(_cleaned_note(turns.cleaned))
     missing = (gap(predictions.corpus, need) for need in dict.fromkeys(NEEDED.values()))
     for why in dict.fromkeys(sentence for sentence in missing if sentence):
         out.print(f"{why}: its precision, recall and F1 say nothing.")
@@ -290,8 +305,11 @@ def show(
     # Line by line: only what is endless is cut.
     for text in prompt.text.split("\n"):
         out.print(text)
+    outcome = str(answer.outcome)
+    if answer.outcome is Outcome.OK and needs_cleaning(answer.answer):
+        outcome = "ok after cleaning"
     err.print(
-        f"--- {record.name} answered ({answer.outcome}, tagged {format_mask(answer.mask)}; gold "
+        f"--- {record.name} answered ({outcome}, tagged {format_mask(answer.mask)}; gold "
         f"{format_mask(gold)}):"
     )
     for text in answer.answer.split("\n"):

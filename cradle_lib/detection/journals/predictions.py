@@ -17,7 +17,7 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.dialogue import whole
 from cradle_lib.detection.journals.journal import open_journal, read_journal
 from cradle_lib.detection.journals.places import journal_files, parse_shard
-from cradle_lib.detection.parsing import OUTCOMES, Outcome
+from cradle_lib.detection.parsing import OUTCOMES, Outcome, needs_cleaning
 from cradle_lib.detection.session import Prediction, Session
 from cradle_lib.errors import JournalError, NothingAnsweredError, PromptError
 from cradle_lib.labels import format_mask
@@ -97,6 +97,12 @@ class Predictions:
         """How many turns ended in each of the four outcomes."""
         counts = np.bincount(self.outcomes, minlength=len(OUTCOMES))
         return {outcome: int(counts[code]) for code, outcome in enumerate(OUTCOMES)}
+
+    @property
+    def cleaned(self) -> int:
+        """How many of the ``ok`` answers were not written as the prompt asks."""
+        read = (answer for answer, ok in zip(self.answers, self.ok, strict=True) if ok)
+        return sum(map(needs_cleaning, read))
 
     def to_frame(self) -> pd.DataFrame:
         """Gives the run as a tidy data frame.

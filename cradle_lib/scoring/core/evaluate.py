@@ -39,6 +39,7 @@ class Evaluation:
             :data:`.PER_LABEL` with one entry for each of :attr:`labels`.
         counts: The counts that everything was computed from.
         outcomes: How many answers were ``ok``, ``unparsed``, ``refused`` and ``failed``.
+        cleaned: How many of the ``ok`` answers were not written as the prompt asks.
         turns: User turns that were scored, those with unreadable answers included.
         of_turns: User turns of the whole corpus; more than ``turns`` if the run is partial
             or a sample.
@@ -52,6 +53,7 @@ class Evaluation:
     scores: dict[str, Estimate]
     counts: Counts
     outcomes: dict[str, int]
+    cleaned: int
     turns: int
     of_turns: int
     lacks: str | None
@@ -207,6 +209,7 @@ def evaluate(
         scores=found,
         counts=counts,
         outcomes={str(outcome): n for outcome, n in predictions.outcome_counts.items()},
+        cleaned=predictions.cleaned,
         turns=len(predictions.masks),
         of_turns=predictions.of_turns,
         lacks=gap(predictions.corpus, NEEDED[level]),

@@ -132,6 +132,8 @@ class Report(_Row):
         turns: User turns that were scored.
         of_turns: User turns of the whole corpus.
         outcomes: How many answers were ``ok``, ``unparsed``, ``refused`` and ``failed``.
+        cleaned: How many of the ``ok`` answers were not written as the prompt asks; 0 in reports of
+            older versions.
         scores: Scores at all levels.
         timing: When, not only what.
         alarms: Alarm burden.
@@ -151,6 +153,7 @@ class Report(_Row):
     turns: int
     of_turns: int
     outcomes: dict[str, int]
+    cleaned: int = 0
     scores: list[ScoreRow]
     timing: list[TimingRow]
     alarms: list[AlarmRow]
@@ -187,6 +190,7 @@ def level_scores(results: Mapping[Level, Evaluation]) -> dict[str, dict[str, Any
             "turns": found.turns,
             "of_turns": found.of_turns,
             "outcomes": found.outcomes,
+            "cleaned": found.cleaned,
             "scores": json_rows(found.to_frame()),
         }
         for level, found in results.items()
@@ -233,6 +237,7 @@ def report(
             "turns": scored[0].turns,
             "of_turns": scored[0].of_turns,
             "outcomes": scored[0].outcomes,
+            "cleaned": scored[0].cleaned,
             **{name: json_rows(table[columns[name]]) for name, table in tables.items()},
         }
     )

@@ -165,7 +165,10 @@ def test_a_final_channel_is_cut_out_of_reasoning(weights: Path) -> None:
 def test_an_answer_cut_at_the_limit_is_unparsed(weights: Path) -> None:
     cut = f"cut at {LIMIT} tokens"
     assert read(weights, "alert_past", ended=False) == ("alert_past", Outcome.UNPARSED, cut)
-    assert read(weights, "alert_past\nBec", ended=False) == ("alert_past\nBec", None, None)
+    for text in ("alert_past\nconf", "alert_past\nReason: it"):
+        assert read(weights, text, ended=False) == (text, Outcome.UNPARSED, cut)
+    text = "The user is well.\nalert"
+    assert read(weights, text, ended=False) == (text, None, None)
 
 
 def test_missing_weights_and_packages_are_one_clear_line(

@@ -169,9 +169,13 @@ def test_outcomes_are_counted_beside_the_scores(
     make_corpus: MakeCorpus, make_predictions: MakePredictions
 ) -> None:
     corpus = make_corpus([[("U", 0), ("U", 0), ("U", 0), ("U", SH)]])
-    result = evaluate(make_predictions(corpus, [0, 0, 0, SH], "ouro"), draws=0)
+    run = make_predictions(corpus, [0, 0, 0, SH], "ouro")
+    result = evaluate(run, draws=0)
     assert result.outcomes == {"ok": 2, "unparsed": 1, "refused": 1, "failed": 0}
+    assert result.cleaned == 0
     assert result.estimate("exact_match").value == 2 / 4
+    wrote = ("none.", "none.\n", "none", "**confirm_SH_ongoing**")
+    assert evaluate(replace(run, answers=wrote), draws=0).cleaned == 2
     assert np.isnan(result.estimate("exact_match")[1:]).all()
 
 
