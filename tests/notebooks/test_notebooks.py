@@ -7,6 +7,7 @@ import importlib
 import io
 import re
 import tokenize
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -255,3 +256,21 @@ def test_a_notebook_runs_on_a_small_file(
     assert len(pages) >= 2
     # The file is not the surrogate, so that no line of it may be seen.
     assert not any("alert(" in page or "Surrogate" in page for page in pages)
+
+
+def test_the_inference_page_counts_answers_that_needed_cleaning(
+    file: Path, runs_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "RUNS", runs_folder)
+    run = run_model("always-none", load_corpus(file))
+    values = {"model": "always-none", "corpus": str(file)}
+    note = "of the ok answers are not written as the prompt asks."
+
+    def pages(answers: tuple[str, ...]) -> str:
+        changed = replace(run, answers=answers)
+        monkeypatch.setattr(cradle_lib, "run_model", lambda *_: changed)
+        shown = show("inference", values, monkeypatch)
+        return " ".join(item._repr_html_() for item in shown if item is not None)
+
+    assert note not in pages(run.answers)
+    assert f"2 {note}" in pages(("None.", "- none", *run.answers[2:]))

@@ -162,6 +162,17 @@ def test_labels_on_several_lines_are_read_alike_by_both_engines(
         assert all(text.startswith(p.answer) and p.answer for p in found.values())
 
 
+def test_text_after_a_first_final_channel_does_not_end_an_answer(
+    ragged: Corpus, tmp_path: Path
+) -> None:
+    pieces = ["A first FINAL", " try.\n", "The second FINAL", "alert_past"]
+    weights = write_always(tmp_path / "weights", pieces)
+    for engine in ("reference", "wave"):
+        model = make_model(weights, engine=engine, answer_after="FINAL")
+        found = answers(run(model, ragged, out=tmp_path / engine))
+        assert {(p.outcome, p.answer) for p in found.values()} == {(Outcome.OK, "alert_past")}
+
+
 @pytest.mark.parametrize("batch", [1, 7])
 def test_sampled_answers_are_those_of_the_reference_engine(
     ragged: Corpus, weights: dict[str, Path], tmp_path: Path, batch: int

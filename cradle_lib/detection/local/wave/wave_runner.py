@@ -231,8 +231,10 @@ class Runner:
             tokens_in=len(self._prefix) + sequence.asked,
             tokens_cached=sequence.reused,
         )
-        # Without a grammar an answer is complete as soon as it can no longer be read.
-        if not complete and (sequence.grammar is not None or answer.reason is not None):
+        # An answer is also complete as soon as it can no longer be read, but not if a grammar makes
+        # it readable, or if another final channel may follow.
+        more = sequence.grammar is not None or self._local.decoding.answer_after is not None
+        if not complete and (more or answer.reason is not None):
             sequence.target = sequence.target[: sequence.asked] + sequence.answer
             return False
         choices = sequence.grammar.choices if sequence.grammar is not None else None
