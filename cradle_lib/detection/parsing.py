@@ -101,16 +101,17 @@ def _read_lines(answer: str) -> list[int] | None:
     if lead:
         after = lines[0][lead.end() :].strip()
         lines = [after, *lines[1:]] if after.strip(_AFTER) else lines[1:]
+    numbers = range(1, len(lines))
+    end = next((n for n in numbers if _EXPLANATION.match(lines[n])), len(lines))
     masks: list[int] = []
-    for number, line in enumerate(lines):
-        if masks and _EXPLANATION.match(line):
-            return None if _names_others("\n".join(lines[number:]), union(masks)) else masks
+    for line in lines[:end]:
         mask = _read_line(line)
         if mask is None:
             return None
         masks.append(mask)
-        if 0 in masks and any(masks):
-            return None
+    contradictory = 0 in masks and any(masks)
+    if contradictory or _names_others("\n".join(lines[end:]), union(masks)):
+        return None
     return masks
 
 

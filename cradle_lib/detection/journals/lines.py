@@ -176,7 +176,7 @@ def _prediction(line: dict[str, Any], path: Path, number: int, labels: bool) -> 
             path,
             number,
             f"says {outcome}, {format_mask(mask)}, and its answer reads as {said}, "
-            f"{format_mask(read)}: one of them was edited",
+            f"{format_mask(read)}: one of them was edited, or a version with other rules read it",
         )
     return prediction
 

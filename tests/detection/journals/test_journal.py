@@ -109,7 +109,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
         make_prediction(
             0,
             mask=5,
-            answer="alert_ongoing; confirm_SI_passive_ongoing\u2028b\n\r\x00\ud800 ü",
+            answer="alert_ongoing; confirm_SI_passive_ongoing\u2028Reason: b\n\r\x00\ud800 ü",
             tokens_in=7,
             seconds=0.25,
         ),
