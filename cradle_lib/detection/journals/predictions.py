@@ -101,8 +101,8 @@ class Predictions:
     @property
     def cleaned(self) -> int:
         """How many of the ``ok`` answers were not written as the prompt asks."""
-        read = (answer for answer, ok in zip(self.answers, self.ok, strict=True) if ok)
-        return sum(map(needs_cleaning, read))
+        pairs = zip(self.answers, self.ok, strict=True)
+        return sum(needs_cleaning(answer) for answer, ok in pairs if ok)
 
     def to_frame(self) -> pd.DataFrame:
         """Gives the run as a tidy data frame.
@@ -212,10 +212,7 @@ def load_predictions(
 
 
 def aligned(record: Record, stored: Iterable[Prediction], corpus: Corpus) -> Predictions:
-    """Aligns answers, of which the later ones count, to the dialogues that they cover completely.
-
-    These may be none.
-    """
+    """Aligns answers, of which the last counts, to the dialogues that they cover completely."""
     found = {(p.dialogue, p.turn): p for p in stored}
     chosen = [
         position
@@ -251,9 +248,8 @@ def _merged(files: Sequence[Path], corpus: Corpus) -> tuple[Record, list[Predict
             )
         merged += stored
     if len(files) > 1 or first.shard is not None:
-        first = first.model_copy(
-            update={"shard": None, "dialogues": _asked([record for record, _ in parts], corpus)}
-        )
+        dialogues = _asked([record for record, _ in parts], corpus)
+        first = first.model_copy(update={"shard": None, "dialogues": dialogues})
     return first, merged
 
 
@@ -305,13 +301,10 @@ def _still_true(
     by_dialogue: dict[str, list[Prediction]] = {}
     for prediction in stored:
         by_dialogue.setdefault(prediction.dialogue, []).append(prediction)
-    kept = [
-        prediction
-        for dialogue in corpus
-        for prediction in Session(
-            dialogue, template, record.history, by_dialogue.get(dialogue.id, [])
-        ).taken
-    ]
+    kept: list[Prediction] = []
+    for dialogue in corpus:
+        mine = by_dialogue.get(dialogue.id, [])
+        kept += Session(dialogue, template, record.history, mine).taken
     if by_dialogue and not kept:
         namesake = record.corpus == corpus.name and record.is_of_another_file(corpus.file_key)
         other = "another file called " if namesake else ""
