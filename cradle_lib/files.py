@@ -8,9 +8,13 @@ import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Final
 
 from cradle_lib.errors import CradleError
+
+# Left in folders by Windows and in zip archives by macOS; other such names begin with a dot.
+_LEFT_BEHIND: Final = frozenset({"__macosx", "desktop.ini", "ehthumbs.db", "thumbs.db"})
 
 
 @contextmanager
@@ -46,6 +50,24 @@ def write_text(path: Path, text: str) -> None:
     """Writes a text in UTF-8 as :func:`replacing` does: whole, or not at all."""
     with replacing(path) as part:
         part.write_text(text, encoding="utf-8")
+
+
+def visible_files(folder: Path, pattern: str = "*") -> list[Path]:
+    """Lists what matches a pattern in a folder, sorted, without hidden files.
+
+    macOS, editors and file managers leave files beside those of the user, often under the same
+    ending: ``._a.txt``, ``.#b.txt``, ``.ipynb_checkpoints/c.ipynb``. Every reader of a folder lists
+    it with this function. A folder that is not there is empty.
+    """
+    return sorted(
+        path for path in folder.glob(pattern) if not is_hidden(path.relative_to(folder).as_posix())
+    )
+
+
+def is_hidden(path: str) -> bool:
+    """Whether a relative path with slashes is one that a program left there, not the user."""
+    parts = PurePosixPath(path).parts
+    return any(part.startswith((".", "~$")) or part.casefold() in _LEFT_BEHIND for part in parts)
 
 
 def read_bounded(path: Path, most: int) -> bytes:
