@@ -67,7 +67,10 @@ def visible_files(folder: Path, pattern: str = "*") -> list[Path]:
 def is_hidden(path: str) -> bool:
     """Whether a relative path with slashes is one that a program left there, not the user."""
     parts = PurePosixPath(path).parts
-    return any(part.startswith((".", "~$")) or part.casefold() in _LEFT_BEHIND for part in parts)
+    return any(
+        part.startswith((".", "~$")) or part.endswith("~") or part.casefold() in _LEFT_BEHIND
+        for part in parts
+    )
 
 
 def read_bounded(path: Path, most: int) -> bytes:

@@ -24,6 +24,7 @@ from cradle_lib.annotation.table import Annotation, Annotations, read_annotation
 from cradle_lib.annotation.tasks import TaskData, authored
 from cradle_lib.corpus.dialogue import Corpus, Dialogue
 from cradle_lib.errors import AnnotationError, first_fault
+from cradle_lib.files import visible_files
 from cradle_lib.labels import BITS, LABELS
 
 _NAMES: Final = {title(label): label for label in LABELS} | {label: label for label in LABELS}
@@ -255,5 +256,5 @@ def load_annotations(corpus: Corpus, annotations: str | Path = "surrogate") -> A
                 "distribution, not with a wheel. Unpack it, and start the command there."
             )
         study = Study.load(SHIPPED / "study.json")
-        return read_exports(sorted(SHIPPED.glob("*.json.gz")), study, corpus)
+        return read_exports(visible_files(SHIPPED, "*.json.gz"), study, corpus)
     return read_annotations(Path(annotations), corpus)

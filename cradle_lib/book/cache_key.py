@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from cradle_lib.book.plan import Page, Project
 from cradle_lib.errors import BookError
+from cradle_lib.files import visible_files
 
 METADATA: Final = "cradle"
 _DIGITS: Final = 16
@@ -105,7 +106,7 @@ class Ingredients:
     def _library(self) -> str:
         """Digests the library, files with their places, but the commands: no page can use them."""
         folder = self.project.root / self.project.package
-        files = (file for file in folder.rglob("*") if file.is_file())
+        files = (file for file in visible_files(folder, "**/*") if file.is_file())
         lines = [
             f"{file.relative_to(folder)} {self._digest(file)}"
             for file in sorted(files)

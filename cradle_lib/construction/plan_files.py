@@ -7,7 +7,6 @@ Listener.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import re
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ import pandas as pd
 from cradle_lib import paths
 from cradle_lib.construction.plan import KINDS, TIMINGS, VOICES, Event, Plan, Step
 from cradle_lib.construction.scenarios import SCENARIOS
+from cradle_lib.corpus.formats import read_csv
 from cradle_lib.errors import CorpusError
 from cradle_lib.files import replacing
 from cradle_lib.labels import CRISIS_TYPES, TEMPORAL_STATES, format_mask
@@ -72,23 +72,18 @@ def read_plans(path: str | Path) -> list[Plan]:
     """
     path = Path(path)
     try:
-        with path.open(encoding="utf-8-sig") as file:
-            rows = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        columns = read_csv(path, COLUMNS)
+    except CorpusError as error:
         raise CorpusError(
-            f"can't be read ({error})", path=paths.shown(path), hint="Name a file of plans."
-        ) from None
-    missing = [name for name in COLUMNS if not rows or name not in rows[0]]
-    if missing:
-        raise CorpusError(
-            f"no plans here: column {', '.join(missing)} is missing",
+            error.problem,
             path=paths.shown(path),
-            hint="Make the file with `cradle construct plan`.",
-        )
+            row=error.row,
+            hint=error.hint if error.row is not None else "Make it with `cradle construct plan`.",
+        ) from None
     plans, seen = [], set()
-    for row, cells in enumerate(rows):
+    for row, cells in enumerate(zip(*(columns[name] for name in COLUMNS), strict=True)):
         try:
-            plan = _plan(cells)
+            plan = _plan(dict(zip(COLUMNS, cells, strict=True)))
             if plan.dialogue in seen:
                 raise ValueError(f"dialogue {plan.dialogue!r} stands twice")
         except (ValueError, IndexError) as error:
@@ -118,8 +113,8 @@ def _cells(plan: Plan) -> dict[str, str]:
     }
 
 
-def _plan(cells: dict[str, Any]) -> Plan:
-    values: dict[str, Any] = {name: (cells[name] or "").strip() for name in COLUMNS}
+def _plan(cells: dict[str, str]) -> Plan:
+    values: dict[str, Any] = {name: cells[name].strip() for name in COLUMNS}
     labels, tags = values.pop("labels"), values.pop("tags")
     for name, allowed in _ALLOWED.items():
         if values[name] not in allowed:

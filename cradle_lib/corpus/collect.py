@@ -13,7 +13,7 @@ from cradle_lib.corpus.dialogue import Corpus, whole
 from cradle_lib.corpus.formats import COLUMNS, META, brief, read_text
 from cradle_lib.corpus.release import build_corpus, misspelt_speaker
 from cradle_lib.errors import CorpusError
-from cradle_lib.files import replacing
+from cradle_lib.files import replacing, visible_files
 from cradle_lib.labels import format_mask
 
 
@@ -33,7 +33,7 @@ def read_folder(folder: Path) -> Corpus:
             UTF-8, unreadable, or does not start with a speaker; or if a line misspells one, such
             as ``user:``.
     """
-    files = sorted(folder.glob("*.txt")) if folder.is_dir() else []
+    files = visible_files(folder, "*.txt")
     if not files:
         raise CorpusError(
             "no text files found",

@@ -145,7 +145,12 @@ def _too_large(most: str) -> CorpusError:
     return CorpusError(f"the file holds more than {most}", hint="Split it, or export it again.")
 
 
-def _csv(path: Path, needed: _Names, optional: _Names) -> Columns:
+def read_csv(path: Path, needed: _Names, optional: _Names = ()) -> Columns:
+    """Reads columns of a CSV file, whatever its ending; otherwise as :func:`read_columns`.
+
+    The last line may lack its line break. A file that was cut off shows by a quote that is not
+    closed or by a row with too few fields.
+    """
     # Not pandas: it fills up short rows, cuts long ones, and takes the texts `None`, `NA` and
     # `null`, which people do type, for missing.
     content = read_text(path)
@@ -167,17 +172,13 @@ def _csv(path: Path, needed: _Names, optional: _Names) -> Columns:
         ) from None
     head, *rows = rows or [[]]
     known = _places(head, needed, optional)
-    if not content.endswith(("\n", "\r")):
-        raise CorpusError(
-            f"the last line ({lines[-1]}) has no line break: the file may have been cut off there",
-            hint="If it is whole, add a line break at its end; if not, export it again.",
-        )
     for number, (row, line) in enumerate(zip(rows, lines[1:], strict=True)):
         if len(row) != len(head):
             raise CorpusError(
                 f"line {line} has {len(row)} fields, expected {len(head)} ({', '.join(head)[:80]})",
                 row=number,
-                hint="Put quotes around a text with a comma in it, or export the file again.",
+                hint="Put quotes around a text with a comma in it. If this is the last line, the "
+                "file may have been cut off there: export it again.",
             )
     return {name: [row[place] for row in rows] for name, place in known.items()}
 
@@ -256,7 +257,7 @@ def _not_utf8(error: UnicodeDecodeError, path: Path | None = None) -> CorpusErro
 
 _READERS: Final[Mapping[str, Callable[[Path, _Names, _Names], Columns]]] = {
     ".parquet": _parquet,
-    ".csv": _csv,
+    ".csv": read_csv,
     ".json": _json,
     ".jsonl": _jsonl,
     ".ndjson": _jsonl,

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, Self
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.session import Answer, Prediction, Prompt
 from cradle_lib.errors import EngineError
+from cradle_lib.files import visible_files
 
 if TYPE_CHECKING:
     from cradle_lib.detection.models.model import Model
@@ -173,7 +174,7 @@ def code_of(engine: Engine) -> str | None:
     package = file.parent if (file.parent / "__init__.py").is_file() else None
     while package is not None and (package.parent / "__init__.py").is_file():
         package = package.parent
-    files = [file] if package is None else sorted(package.rglob("*.py"))
+    files = [file] if package is None else visible_files(package, "**/*.py")
     return f"sha256:{checksum(*files)}"
 
 

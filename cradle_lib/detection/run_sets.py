@@ -8,6 +8,7 @@ from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.journals.predictions import Predictions, load_predictions
 from cradle_lib.errors import ScoringError
+from cradle_lib.files import visible_files
 
 
 def common_dialogues(runs: Sequence[Predictions]) -> list[Predictions]:
@@ -65,7 +66,7 @@ def repeated_runs(corpus: Corpus) -> dict[str, list[Predictions]]:
     """
     found: dict[str, list[Predictions]] = {}
     for folder in (paths.SHIPPED_RUNS, paths.RUNS):
-        for path in sorted(folder.glob(f"repeats/*/*/{corpus.name}/*.jsonl")):
+        for path in visible_files(folder, f"repeats/*/*/{corpus.name}/*.jsonl"):
             system = path.parents[2].name
             found.setdefault(system, []).append(load_predictions(path, corpus, partial=True))
     return found

@@ -12,7 +12,7 @@ from typing import Final
 
 from cradle_lib import paths
 from cradle_lib.errors import ExchangeError
-from cradle_lib.files import read_bounded, replacing
+from cradle_lib.files import is_hidden, read_bounded, replacing
 
 # A run of the largest model over the paper's test split takes a fiftieth of this.
 _LARGEST: Final = 1 << 29
@@ -37,6 +37,8 @@ def write_archive(files: Mapping[str, bytes], path: Path) -> None:
 def read_archive(path: Path) -> dict[str, bytes]:
     """Reads an archive into memory, contents by name; nothing is written anywhere.
 
+    Hidden files, as macOS adds them to archives, are left out.
+
     Raises:
         ExchangeError: If it is no zip, is damaged, holds a name outside itself, a link or a name
             twice, or would unpack to more than a result can have.
@@ -50,7 +52,8 @@ def read_archive(path: Path) -> dict[str, bytes]:
                 _require_inside(entry, path)
             if len({entry.filename for entry in entries}) < len(entries):
                 raise _refused(path, "holds two files of the same name")
-            return {entry.filename: archive.read(entry) for entry in entries if not entry.is_dir()}
+            files = (e for e in entries if not e.is_dir() and not is_hidden(e.filename))
+            return {entry.filename: archive.read(entry) for entry in files}
     except OSError as error:
         raise _refused(path, f"can't be read ({error.strerror or error})") from None
     except (zipfile.BadZipFile, RuntimeError, ValueError, EOFError, zlib.error) as error:

@@ -24,6 +24,7 @@ from cradle_lib.detection.session import Prediction, Session
 from cradle_lib.errors import CradleError, ExchangeError, JournalError
 from cradle_lib.exchange.archive import read_archive
 from cradle_lib.exchange.bundle import METADATA, RECORD, SCORES, SUMS, scored
+from cradle_lib.files import visible_files
 from cradle_lib.prompts import Template
 from cradle_lib.record import Record, library_version
 from cradle_lib.scoring.core.conventions import Conventions
@@ -99,7 +100,7 @@ def verify_folder(
     """
     folder = Path(folder) if Path(folder).is_dir() else paths.ROOT / folder
     found, refused = [], []
-    for path in sorted(folder.glob("*.zip")):
+    for path in visible_files(folder, "*.zip"):
         try:
             found.append(verify(path, corpus))
         except ExchangeError as error:

@@ -18,6 +18,7 @@ from typing import Final
 
 from cradle_lib import paths
 from cradle_lib.errors import PromptError
+from cradle_lib.files import visible_files
 
 SHIPPED: Final = Path(__file__).parent / "templates"
 DETECTION_SLOTS: Final = frozenset({"history", "current_turn"})
@@ -139,7 +140,7 @@ def template_files() -> dict[str, Path]:
     """Lists the templates: name to file, shipped ones first; a shipped name can't be taken."""
     files: dict[str, Path] = {}
     for folder in (SHIPPED, paths.PROMPTS):
-        for path in sorted(folder.glob("*.txt")):
+        for path in visible_files(folder, "*.txt"):
             files.setdefault(path.stem, path)
     return files
 

@@ -17,7 +17,7 @@ from cradle_lib.detection.engine import Options
 from cradle_lib.detection.journals.predictions import load_predictions
 from cradle_lib.detection.local.adapter import CONFIG, WEIGHTS
 from cradle_lib.detection.models.model import Model
-from cradle_lib.files import replacing
+from cradle_lib.files import replacing, visible_files
 from cradle_lib.scoring.core.evaluate import evaluate
 
 # What is written last into a checkpoint: a folder that has it is whole.
@@ -28,7 +28,7 @@ _ALMOST: Final = 1e-6
 
 def whole_checkpoints(folder: Path) -> list[Path]:
     """Lists the whole checkpoints in a folder, oldest first, and removes torn ones."""
-    found = sorted(folder.glob("checkpoint-*"), key=step_of)
+    found = sorted(visible_files(folder, "checkpoint-*"), key=step_of)
     for path in found:
         if not (path / STATE).is_file():
             shutil.rmtree(path)
@@ -61,7 +61,7 @@ def keep(checkpoint: Path, folder: Path, model: Model) -> None:
     """Copies what answers from a checkpoint: an adapter in bfloat16 that names its base, or all."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (checkpoint / CONFIG).is_file():
-        for file in checkpoint.iterdir():
+        for file in visible_files(checkpoint):
             if file.suffix in {".safetensors", ".json", ".jinja"} and file.name != STATE:
                 with replacing(folder / file.name) as part:
                     shutil.copyfile(file, part)

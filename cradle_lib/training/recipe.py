@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cradle_lib import bounded_yaml, paths
 from cradle_lib.errors import TrainingError
+from cradle_lib.files import visible_files
 
 SHIPPED: Final = Path(__file__).parent / "recipes"
 _PROJECTIONS: Final = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -74,7 +75,7 @@ class Recipe(_Strict):
 
 def recipe_names() -> list[str]:
     """Lists the recipes that ship."""
-    return sorted(path.stem for path in SHIPPED.glob("*.yml") if "." not in path.stem)
+    return sorted(path.stem for path in visible_files(SHIPPED, "*.yml") if "." not in path.stem)
 
 
 def load_recipe(name: str | Path) -> Recipe:

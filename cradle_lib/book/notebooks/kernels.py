@@ -28,6 +28,7 @@ from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 from cradle_lib import paths
 from cradle_lib.errors import CradleError
+from cradle_lib.files import visible_files
 
 CAN_FORK: Final = hasattr(os, "fork")
 _NAME: Final = "cradle-forked"
@@ -161,7 +162,7 @@ def _serve(channel: socket.socket) -> None:
 
 def _journals() -> list[tuple[Path, int]]:
     """The journals that there are, as they are now."""
-    found = [p for folder in (paths.SHIPPED_RUNS, paths.RUNS) for p in folder.glob("*/*.jsonl")]
+    found = [p for folder in (paths.SHIPPED_RUNS, paths.RUNS) for p in visible_files(folder, "*/*.jsonl")]
     return [(path, path.stat().st_mtime_ns) for path in sorted(found)]
 
 

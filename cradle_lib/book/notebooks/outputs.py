@@ -16,7 +16,7 @@ from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.plan import Project
 from cradle_lib.display.explorer.carried import CARRIED, FOLDER, carried
 from cradle_lib.errors import BookError
-from cradle_lib.files import replacing
+from cradle_lib.files import replacing, visible_files
 
 _BUILD: Final = "_build"
 
@@ -46,7 +46,7 @@ def _made_from_another_corpus(
 ) -> list[Path]:
     """Executed notebooks that another corpus, or another content of its files, went into."""
     choice, found = json.dumps(corpus.choice), []
-    for path in sorted(project.sections.glob("*.ipynb")):
+    for path in visible_files(project.sections, "*.ipynb"):
         ingredients = (stored_state(path) or {}).get("ingredients") or {}
         inputs = (ingredients.get(f"input {file}", value) == value for file, value in files.items())
         if ingredients.get("parameter corpus", choice) != choice or not all(inputs):
@@ -83,7 +83,7 @@ def place_files(project: Project, out: Path) -> None:
     would lie elsewhere than in the folder of such files is an error.
     """
     wanted: dict[Path, str] = {}
-    for notebook in sorted(project.sections.glob("*.ipynb")):
+    for notebook in visible_files(project.sections, "*.ipynb"):
         text = notebook.read_text(encoding="utf-8")
         if f'"{CARRIED}"' not in text:
             continue

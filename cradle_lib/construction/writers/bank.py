@@ -18,6 +18,7 @@ from typing import Final
 
 from cradle_lib.construction.writers import grammar
 from cradle_lib.errors import CorpusError
+from cradle_lib.files import visible_files
 
 _SECTION: Final = re.compile(r"\[([A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*)\]")
 _ARROW: Final = "=>"
@@ -47,7 +48,7 @@ class Bank:
             CorpusError: If there is no phrase file, or one breaks the format; the
                 message names file and line.
         """
-        files = sorted(folder.glob("*.txt"), key=lambda path: path.name)
+        files = visible_files(folder, "*.txt")
         if not files:
             raise CorpusError(
                 "no phrase file (*.txt) here",

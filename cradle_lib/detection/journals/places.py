@@ -10,6 +10,7 @@ from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.models.model import Model
 from cradle_lib.errors import JournalError
+from cradle_lib.files import visible_files
 from cradle_lib.record import History
 
 # Set in the environment of a page that is executed, so that building the book starts no model.
@@ -88,7 +89,7 @@ def made_runs(*folders: Path) -> dict[str, list[str]]:
     """
     found: dict[str, list[str]] = {}
     for folder in folders:
-        for file in sorted(folder.glob("*/*.jsonl")):
+        for file in visible_files(folder, "*/*.jsonl"):
             whole = file.name.partition(".shard-")[0].removesuffix(".jsonl")
             name, _, history = whole.partition(".history-")
             run = file.parent.name + (f", history {history}" if history else "")

@@ -15,6 +15,7 @@ from typing import Final
 from cradle_lib import paths
 from cradle_lib.detection.models.model import Model
 from cradle_lib.errors import EngineError
+from cradle_lib.files import visible_files
 
 CONFIG: Final = "adapter_config.json"
 WEIGHTS: Final = "adapter_model.safetensors"
@@ -93,4 +94,4 @@ def tokenizer_files(folder: Path) -> list[Path]:
 
 def more_templates(folder: Path) -> list[Path]:
     """Lists the chat templates in the subfolder for them."""
-    return sorted((folder / MORE_TEMPLATES).glob("*.jinja"))
+    return visible_files(folder / MORE_TEMPLATES, "*.jinja")

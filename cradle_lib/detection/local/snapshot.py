@@ -15,6 +15,7 @@ from cradle_lib.detection.local.adapter import content_pin, find_adapter, more_t
 from cradle_lib.detection.local.weights import PREFIX, embedded_pin
 from cradle_lib.detection.models.model import Model
 from cradle_lib.errors import EngineError
+from cradle_lib.files import visible_files
 
 _NAME: Final = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 # Weights, configuration, chat template and vocabulary: what Transformers reads from a folder.
@@ -71,7 +72,7 @@ def base_pin(model: Model) -> str | None:
     """Finds what pins a model's weights without an adapter, embedded ones too."""
     folder, pinned = Path(model.base), model.base_revision
     if folder.is_dir():
-        files = [f for f in sorted(folder.iterdir()) if f.suffix in _SHAPES_ANSWERS]
+        files = [f for f in visible_files(folder) if f.suffix in _SHAPES_ANSWERS]
         return content_pin(folder, [*files, *more_templates(folder)])
     if pinned is not None and pinned.startswith("sha256:"):
         # A run that is finished goes without its weights; whoever loads them looks again.
