@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from pathlib import Path
 
 import pytest
 
-from cradle_lib.errors import CradleError
-from cradle_lib.files import read_bounded, replacing
+from cradle_lib.construction.writers.bank import Bank
+from cradle_lib.corpus.collect import read_folder
+from cradle_lib.detection.journals.places import made_runs
+from cradle_lib.errors import CorpusError, CradleError
+from cradle_lib.exchange.archive import read_archive
+from cradle_lib.files import is_hidden, read_bounded, replacing, visible_files
 
 
 def test_a_file_is_replaced_when_all_went_well(tmp_path: Path) -> None:
@@ -74,3 +79,63 @@ def test_what_may_have_no_end_is_not_read(tmp_path: Path) -> None:
         read_bounded(tmp_path, 10)
     with pytest.raises(FileNotFoundError):
         read_bounded(tmp_path / "none", 10)
+
+
+LEFT_BEHIND = (
+    "._a.txt",
+    ".#a.txt",
+    ".~lock.a.txt#",
+    ".DS_Store",
+    "~$a.txt",
+    "a.txt~",
+    "Thumbs.db",
+    "THUMBS.DB",
+    "desktop.ini",
+    "__MACOSX/a.txt",
+    "__MACOSX/._a.txt",
+    ".ipynb_checkpoints/a.txt",
+    ".git/a.txt",
+)
+
+
+@pytest.mark.parametrize("name", LEFT_BEHIND)
+def test_files_that_programs_leave_are_hidden(tmp_path: Path, name: str) -> None:
+    assert is_hidden(name)
+    # The folder itself may be hidden.
+    folder = tmp_path / ".mine"
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(b"\x00\x05\x16\x07")
+    (folder / "a.b~c.txt").write_text("User: a", encoding="utf-8")
+    for pattern in ("*", "**/*", "*/*.txt"):
+        found = [path.name for path in visible_files(folder, pattern) if path.is_file()]
+        assert found == (["a.b~c.txt"] if pattern != "*/*.txt" else [])
+
+
+def test_readers_of_folders_leave_hidden_files_out(tmp_path: Path) -> None:
+    for name in LEFT_BEHIND:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"\x00\x05\x16\x07 User: not a dialogue")
+    with pytest.raises(CorpusError, match="no text files found"):
+        read_folder(tmp_path)
+    with pytest.raises(CorpusError, match="no phrase file"):
+        Bank.load(tmp_path)
+    (tmp_path / "a.txt").write_text("User: a\n", encoding="utf-8")
+    assert [turn.text for turn in read_folder(tmp_path).turns] == ["a"]
+
+
+def test_a_hidden_file_among_journals_is_no_run(tmp_path: Path) -> None:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for name in ("model.jsonl", "._model.jsonl", ".#model.jsonl"):
+        (folder / name).write_text("", encoding="utf-8")
+    (tmp_path / ".ipynb_checkpoints").mkdir()
+    (tmp_path / ".ipynb_checkpoints" / "other.jsonl").write_text("", encoding="utf-8")
+    assert made_runs(tmp_path) == {"model": ["corpus"]}
+
+
+def test_an_archive_made_on_macos_holds_what_was_put_into_it(tmp_path: Path) -> None:
+    path = tmp_path / "bundle.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("record.json", ".DS_Store", "__MACOSX/._record.json", "scores/._a.csv"):
+            archive.writestr(name, "{}")
+    assert read_archive(path) == {"record.json": b"{}"}

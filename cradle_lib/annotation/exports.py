@@ -10,12 +10,14 @@ flat list of annotations), plain or gzipped.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from cradle_lib import paths
 from cradle_lib.annotation.interface import CONTROL, OBJECT, title
@@ -35,6 +37,17 @@ _EXPORT: Final = (
     "Export the project as JSON or JSON-MIN, made of the tasks and the configuration that "
     "`cradle annotate export` wrote."
 )
+# Kinds of results without a label, beside the turns or on them: notes, arrows, grades, shapes.
+# Unknown kinds are refused, and so are choices and taxonomies: what was chosen may be a label.
+_UNLABELLED: Final = frozenset(
+    {
+        *("relation", "textarea", "rating", "number", "datetime", "pairwise", "ranker"),
+        *("rectangle", "ellipse", "polygon", "keypoint", "brush", "bitmask", "magicwand"),
+        *("vector", "videorectangle", "videovector"),
+    }
+)
+SKIPPED: Final = "skipped annotations"
+WITHOUT_LABEL: Final = "results without a label"
 _Number = Annotated[int, Field(ge=0, lt=10**9)]
 
 
@@ -54,13 +67,22 @@ class _Result(BaseModel):
     value: _Region
 
 
+def _labelled(result: Any) -> Any:
+    """Gives ``None`` for a result of a kind that carries no label, any other as it is."""
+    if not isinstance(result, dict) or str(result.get("type")) not in _UNLABELLED:
+        return result
+    value = result.get("value")
+    labelled = isinstance(value, dict) and any(name.endswith("labels") for name in value)
+    return result if labelled else None
+
+
 class _Given(BaseModel):
-    """One person's annotation of a task."""
+    """One person's annotation of a task; ``None`` for each result that carries no label."""
 
     completed_by: Any = None
     task: int | None = None
     was_cancelled: bool | None = None
-    result: list[_Result]
+    result: list[Annotated[_Result | None, BeforeValidator(_labelled)]]
 
 
 class _Task(BaseModel):
@@ -70,9 +92,16 @@ class _Task(BaseModel):
 
 
 def read_exports(
-    files: Sequence[Path], study: Study, corpus: Corpus, users: Mapping[str, str] | None = None
+    files: Sequence[Path],
+    study: Study,
+    corpus: Corpus,
+    users: Mapping[str, str] | None = None,
+    ignored: Counter[str] | None = None,
 ) -> Annotations:
     """Reads exports of all projects of a study.
+
+    As in Label Studio's own JSON-MIN, an annotation that was skipped does not count, and neither
+    do drafts and predictions. Whoever skipped a task and submitted it has submitted it.
 
     Args:
         files: JSON or JSON-MIN exports, plain or gzipped (``.gz``).
@@ -80,32 +109,45 @@ def read_exports(
         corpus: The dialogues.
         users: For projects that several people share: Label Studio's user number or email,
             and the annotator's name in the plan.
+        ignored: Takes the number of skipped annotations and of results that carry no label, such
+            as relations and notes.
 
     Returns:
         The annotations, one for each assignment of the plan.
 
     Raises:
         AnnotationError: If a file can't be read, a text differs from the corpus, a task or
-            an annotation is doubled, missing, skipped or not assigned, or a region is not
+            an annotation is doubled, missing, only skipped or not assigned, or a region is not
             one of the interface's. The message names the task, and the annotator if it is known.
     """
     study.check(corpus)
     wanted = {(item.dialogue, item.annotator): item for item in study.assignments}
     found: dict[tuple[str, str], tuple[Annotation, str]] = {}
+    skipped: dict[tuple[str, str], str] = {}
+    ignored = Counter() if ignored is None else ignored
     for path in files:
         for here, task in _tasks_in(path):
             dialogue = _dialogue_of(task.data, here, study, corpus)
             here = f"{here} (dialogue {dialogue.id})"
             for given in task.annotations:
+                if given.was_cancelled:
+                    ignored[SKIPPED] += 1
+                    # Somebody outside the study may look at a task and skip it.
+                    with suppress(AnnotationError):
+                        name = _annotator(
+                            task.data.annotators, given.completed_by, users or {}, here
+                        )
+                        skipped[dialogue.id, name] = f"{here}, annotator {name}"
+                    continue
                 name = _annotator(task.data.annotators, given.completed_by, users or {}, here)
                 place, key = f"{here}, annotator {name}", (dialogue.id, name)
                 if given.task not in (None, task.id):
                     raise AnnotationError(
                         f"{place}: the annotation is of task {given.task}. Export again."
                     )
-                if given.was_cancelled:
-                    raise AnnotationError(f"{place}: skipped. Submit it, and export again.")
-                masks = _masks(given.result, place, dialogue)
+                results = [result for result in given.result if result is not None]
+                ignored[WITHOUT_LABEL] += len(given.result) - len(results)
+                masks = _masks(results, place, dialogue)
                 if key not in wanted:
                     raise AnnotationError(f"{place}: not assigned to {name} in this study.")
                 if key in found:
@@ -117,6 +159,9 @@ def read_exports(
                 entry = Annotation(*key, plan.team, plan.round, plan.role, masks)
                 found[key] = entry, place
     missing = [key for key in wanted if key not in found]
+    for key in missing:
+        if key in skipped:
+            raise AnnotationError(f"{skipped[key]}: skipped. Submit it, and export again.")
     if missing:
         dialogue_id, name = missing[0]
         raise AnnotationError(

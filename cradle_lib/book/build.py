@@ -156,7 +156,7 @@ def _remove_orphans(project: Project, pages: Sequence[Page]) -> tuple[str, ...]:
     """Removes outputs that no page makes; refuses to remove what the pipeline did not make."""
     wanted = {f"{page.name}.ipynb" for page in pages}
     there = sorted(project.sections.iterdir()) if project.sections.is_dir() else []
-    orphans = [file for file in there if file.name not in wanted and not file.name.startswith(".")]
+    orphans = [file for file in there if file.name not in wanted and not is_hidden(file.name)]
     for file in orphans:
         if stored_state(file) is None:
             raise BookError(

@@ -6,6 +6,7 @@ import copy
 import gzip
 import json
 import random
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from cradle_lib.annotation.table import (
 from cradle_lib.annotation.tasks import write_tasks
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.errors import AnnotationError
+from tools.annotations.build import region
 
 Files = dict[str, list[dict[str, Any]]]
 Make = Callable[[], Files]
@@ -163,6 +165,105 @@ def test_what_is_wrong_is_refused_and_named(
     files = exports()
     change(_labelled(files))
     with pytest.raises(AnnotationError, match=message):
+        read_exports(written(files), study, corpus)
+
+
+# As Label Studio 1.23.2 exports them from a configuration with these controls; the last one is on a
+# turn, and shares its id with the turn's labels.
+BESIDE = [
+    {"from_id": "turn1", "to_id": "turn3", "type": "relation", "direction": "right"},
+    {"from_id": "turn1", "to_id": "turn3", "type": "relation", "labels": ["leads to"]},
+    *(
+        {"id": kind, "from_name": kind, "to_name": "dialogue", "type": kind, "value": {kind: value}}
+        for kind, value in (("rating", 3), ("number", 2), ("datetime", "2026-01-01"))
+    ),
+    {"from_name": "n", "to_name": "dialogue", "type": "textarea", "value": {"text": ["unsure"]}},
+    {
+        "id": "turn1",
+        "from_name": "on_turn",
+        "to_name": "dialogue",
+        "type": "textarea",
+        "value": {"start": "1", "end": "1", "startOffset": 0, "endOffset": 3, "text": ["unsure"]},
+    },
+]
+
+
+def by_converter(files: list[Path], folder: Path) -> list[Path]:
+    """Converts exports to JSON-MIN with Label Studio's own converter."""
+    converter = pytest.importorskip("label_studio_sdk.converter").Converter
+    for path in files:
+        converter(labelling_config(), str(folder)).convert_to_json_min(
+            str(path), str(folder / path.stem), is_dir=False
+        )
+    return [folder / path.stem / "result.json" for path in files]
+
+
+@pytest.mark.parametrize("extra", [BESIDE, *([one] for one in BESIDE)])
+def test_results_without_a_label_are_ignored_and_counted(
+    extra: list[dict[str, Any]],
+    exports: Make,
+    written: Write,
+    study: Study,
+    corpus: Corpus,
+    annotations: Annotations,
+) -> None:
+    files = exports()
+    task = _labelled(files)
+    task["annotations"][0]["result"] = [*extra, *task["annotations"][0]["result"], *extra]
+    ignored: Counter[str] = Counter()
+    found = read_exports(written(files), study, corpus, ignored=ignored)
+    assert found.entries == annotations.entries
+    assert +ignored == {"results without a label": 2 * len(extra)}
+
+
+@pytest.mark.parametrize(
+    "kind", ["labels", "choices", "taxonomy", "textarea", "new-kind", [], None]
+)
+def test_a_result_that_may_carry_a_label_is_never_ignored(
+    kind: Any, exports: Make, written: Write, study: Study, corpus: Corpus
+) -> None:
+    files = exports()
+    _labelled(files)["annotations"][0]["result"][0]["type"] = kind
+    with pytest.raises(
+        AnnotationError, match=r"result\.0\.type: Input should be 'paragraphlabels'"
+    ):
+        read_exports(written(files), study, corpus)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_task_that_was_skipped_and_submitted_was_submitted(
+    place: int,
+    exports: Make,
+    written: Write,
+    study: Study,
+    corpus: Corpus,
+    annotations: Annotations,
+    tmp_path: Path,
+) -> None:
+    files = exports()
+    for task in (task for tasks in files.values() for task in tasks):
+        cancelled = {"id": 5, "completed_by": {"id": 7}, "was_cancelled": True, "result": []}
+        task["annotations"].insert(place, cancelled)
+    ignored: Counter[str] = Counter()
+    paths = written(files)
+    found = read_exports(paths, study, corpus, ignored=ignored)
+    assert found.entries == annotations.entries
+    assert +ignored == {"skipped annotations": len(study.assignments)}
+    again = read_exports(by_converter(paths, tmp_path), study, corpus)
+    assert again.entries == annotations.entries
+
+
+def test_drafts_and_predictions_do_not_count_and_ground_truth_does(
+    exports: Make, written: Write, study: Study, corpus: Corpus, annotations: Annotations
+) -> None:
+    files = exports()
+    task = _labelled(files)
+    wrong = {"result": [region(0, 1, "")]}
+    task |= {"drafts": [wrong], "predictions": [wrong]}
+    task["annotations"][0]["ground_truth"] = True
+    assert read_exports(written(files), study, corpus).entries == annotations.entries
+    task["annotations"] = []
+    with pytest.raises(AnnotationError, match=r"not annotated by \w"):
         read_exports(written(files), study, corpus)
 
 

@@ -6,6 +6,7 @@ With ``CRADLE_PICTURES`` set to a folder, the pictures of the interface are writ
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -127,6 +128,42 @@ def test_what_two_users_submit_is_what_the_importer_reads(
         export = server.export(project, kind, tmp_path / f"{kind}.json")
         found = read_exports([export], study, corpus, ids)
         assert given(found) == submitted
+
+
+def test_what_the_server_exports_beside_labels_is_ignored(
+    server: label_studio.Server, corpus: Corpus, tmp_path: Path
+) -> None:
+    study = study_of(corpus, "A")
+    (tasks,) = write_tasks(study, corpus, tmp_path, study.assignments, shared=False)
+    beside = (
+        '<TextArea name="why" toName="dialogue"/><Rating name="stars" toName="dialogue"/></View>'
+    )
+    config = beside.join(labelling_config().rsplit("</View>", 1))
+    project, numbers = server.project("Relations and skips", config, tasks)
+    place = {name: f"/api/tasks/{number}" for name, number in numbers.items()}
+
+    first = [region(1, 1, TEXTS[1][1]), region(3, 2, TEXTS[3][1])]
+    extra = [
+        {"from_id": "turn1", "to_id": "turn3", "type": "relation", "direction": "right"},
+        {"from_name": "why", "to_name": "dialogue", "type": "textarea", "value": {"text": ["?"]}},
+        {"from_name": "stars", "to_name": "dialogue", "type": "rating", "value": {"rating": 3}},
+    ]
+    skip = {"result": [], "was_cancelled": True}
+    other = {"result": [region(0, 4, corpus.dialogues[1].turns[0].text)]}
+    server.call("POST", f"{place['d0000']}/annotations/", skip)
+    server.call("POST", f"{place['d0000']}/annotations/", {"result": first + extra})
+    server.call("POST", f"{place['d0001']}/annotations/", {"result": []})
+    server.call("POST", f"{place['d0001']}/annotations/", skip)
+    server.call("POST", f"{place['d0001']}/drafts", {**other, "lead_time": 1})
+    server.call("POST", "/api/predictions/", {"task": numbers["d0001"], **other})
+
+    masks = tuple({1: 1, 3: 2}.get(number, 0) for number in range(len(TEXTS)))
+    for kind, counted in (("JSON", [3, 2]), ("JSON_MIN", [0, 0])):
+        export = server.export(project, kind, tmp_path / f"{kind}.json")
+        ignored: Counter[str] = Counter()
+        found = given(read_exports([export], study, corpus, ignored=ignored))
+        assert found == {("A", "d0000"): masks, ("A", "d0001"): (0, 0, 0)}
+        assert [ignored["results without a label"], ignored["skipped annotations"]] == counted
 
 
 def picture(page: Page, name: str) -> None:

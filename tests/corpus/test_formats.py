@@ -8,7 +8,6 @@ import json
 import resource
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -87,11 +86,20 @@ def cells(corpus: Corpus) -> list[tuple[int, str, int]]:
         (COLUMNS, ("1", "User: b", "alert_past"), ["alert_ongoing", "alert_past"]),
         (COLUMNS, ("1", "User: b", ""), ["alert_ongoing", "none"]),
         (COLUMNS, ("1", "User: b", '"alert_past"'), ["alert_ongoing", "alert_past"]),
-        (("labels", "turn_id", "text"), ("none", "1", '"User: b{end}c"'), ["alert_ongoing", "none"]),
+        (
+            ("labels", "turn_id", "text"),
+            ("none", "1", '"User: b{end}c"'),
+            ["alert_ongoing", "none"],
+        ),
     ],
 )
 def test_the_last_line_needs_no_line_break(
-    tmp_path: Path, end: str, mark: bytes, order: tuple[str, ...], last: tuple[str, ...], labels: Any
+    tmp_path: Path,
+    end: str,
+    mark: bytes,
+    order: tuple[str, ...],
+    last: tuple[str, ...],
+    labels: list[str],
 ) -> None:
     first = {"turn_id": "0", "text": "User: a", "labels": "alert_ongoing"}
     lines = (order, [first[name] for name in order], [cell.format(end=end) for cell in last])

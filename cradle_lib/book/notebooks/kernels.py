@@ -162,7 +162,9 @@ def _serve(channel: socket.socket) -> None:
 
 def _journals() -> list[tuple[Path, int]]:
     """The journals that there are, as they are now."""
-    found = [p for folder in (paths.SHIPPED_RUNS, paths.RUNS) for p in visible_files(folder, "*/*.jsonl")]
+    found = [
+        p for folder in (paths.SHIPPED_RUNS, paths.RUNS) for p in visible_files(folder, "*/*.jsonl")
+    ]
     return [(path, path.stat().st_mtime_ns) for path in sorted(found)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -133,17 +134,20 @@ def import_(
     users = dict(pair.split("=", 1) for pair in user or [])
     plan = Study.load(study / "study.json")
     expected = plan if until is None else plan.until(until)
-    annotations = read_exports(exports, expected, loaded, users)
+    ignored: Counter[str] = Counter()
+    annotations = read_exports(exports, expected, loaded, users, ignored)
     write_annotations(annotations, target)
     found = find_warnings(annotations)
     if as_json:
         told = {"annotations": len(annotations.entries), "table": str(target)}
-        print_json({**told, "warnings": list(map(str, found))})
+        print_json({**told, "ignored": +ignored, "warnings": list(map(str, found))})
         return
     for warning in found[:_SHOWN_WARNINGS]:
         err.print(f"warning: {warning}")
     if len(found) > _SHOWN_WARNINGS:
         err.print(f"warning: and {len(found) - _SHOWN_WARNINGS} more departures from the protocol")
+    for what, count in (+ignored).items():
+        err.print(f"ignored: {count:,} {what}")
     out.print(f"{len(annotations.entries):,} annotations: {paths.shown(target)}")
 
 
