@@ -24,6 +24,7 @@ from cradle_lib.book.notebooks.execute import Done, Job, execute, failure, watch
 from cradle_lib.book.plan import Page, Project, default_models, load_plan
 from cradle_lib.book.yaml_file import read_yaml
 from cradle_lib.errors import BookError
+from cradle_lib.files import is_hidden
 
 _WORKERS: Final = 2
 # Fewer pages for a worker do not make up for imports that none of them may need.

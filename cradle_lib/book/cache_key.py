@@ -149,7 +149,7 @@ def stored_state(output: Path) -> dict[str, Any] | None:
 
 
 def _match(root: Path, pattern: str) -> list[Path]:
-    found = [Path(pattern)] if Path(pattern).is_absolute() else root.glob(pattern)
+    found = [Path(pattern)] if Path(pattern).is_absolute() else visible_files(root, pattern)
     return [file for file in found if file.is_file()]
 
 
