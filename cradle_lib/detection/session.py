@@ -107,6 +107,7 @@ class Answer:
             if it gave one.
         dropped: Parameters that the registry asks for and the service does not take, so
             that the answer was given without them.
+        ending: ``missing`` if the service did not say how the answer ended; else ``None``.
     """
 
     text: str
@@ -120,6 +121,7 @@ class Answer:
     tokens_written: int | None = None
     served: str | None = None
     dropped: tuple[str, ...] = ()
+    ending: str | None = None
 
     def __repr__(self) -> str:
         """Says how long it is; never what it says, which may quote the dialogue."""
@@ -179,6 +181,7 @@ class Prediction:
     tokens_written: int | None = None
     served: str | None = None
     dropped: tuple[str, ...] = ()
+    ending: str | None = None
 
     @classmethod
     def of(

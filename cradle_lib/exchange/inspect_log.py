@@ -145,7 +145,9 @@ def import_log(path: Path, corpus: Corpus, journal: Path | None = None) -> tuple
                 f"{len(fitting)} of its {len(answers)} answers are to a question of "
                 f"{corpus.name}. A log is imported as it was written, with one epoch."
             )
-        taken += fitting
+        checked = _without_unfinished(sample, fitting)
+        # What was asked after an answer that does not count had its labels in the history.
+        taken += Session(found, template, record.history, checked).taken if found else []
     if not taken:
         raise ExchangeError(f"{paths.shown(path)}: there is no answer in this log.")
     target = journal or paths.RUNS / corpus.name / f"{record.model}.jsonl"
@@ -207,6 +209,29 @@ def _sample(dialogue: Dialogue, answers: Mapping[int, Prediction], model: str) -
         scores={"labels": Score(value=right / len(gold), answer=" | ".join(tagged))},
         store={ANSWERS: [to_line(answer) for answer in answers.values()]},
     )
+
+
+def _without_unfinished(sample: EvalSample, answers: list[Prediction]) -> list[Prediction]:
+    """Makes failures of the answers that the sample's calls say are not complete.
+
+    Versions before 0.9 counted such answers.
+    """
+    from cradle_lib.exchange.inspect_task import answer_of
+
+    reasons: dict[str, str | None] = {}
+    for event in sample.events:
+        if event.event != "model" or not event.input:
+            continue
+        answer = answer_of(event.output)
+        # The last call that asks a question counts, as in the evaluation.
+        key = prompt_key(event.input[-1].text)
+        reasons[key] = answer.reason if answer.outcome is Outcome.FAILED else None
+    return [
+        one
+        if reasons.get(one.key) is None
+        else replace(one, answer="", mask=0, outcome=Outcome.FAILED, reason=reasons[one.key])
+        for one in answers
+    ]
 
 
 def _read(path: Path) -> EvalLog:

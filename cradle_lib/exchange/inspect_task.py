@@ -24,7 +24,7 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.detection.api.replies import finished
+from cradle_lib.detection.api.replies import finished, one_line, unfinished
 from cradle_lib.detection.journals.lines import to_line
 from cradle_lib.detection.journals.predictions import aligned
 from cradle_lib.detection.session import Answer, Session
@@ -36,6 +36,7 @@ from cradle_lib.record import History, Record
 # The paper's largest answer.
 _MOST_TOKENS: Final = 512
 _CUT: Final = ("max_tokens", "model_length")
+_ENDINGS: Final = ("stop", "content_filter", *_CUT)
 _corpus = cache(load_corpus)
 
 
@@ -95,7 +96,7 @@ def turn_by_turn() -> Solver:
         state.messages = []
         while (prompt := session.prompt) is not None:
             state.output = await get_model().generate([ChatMessageUser(content=prompt.text)])
-            lines.append(to_line(session.answer(_answer(state.output))))
+            lines.append(to_line(session.answer(answer_of(state.output))))
             state.store.set(ANSWERS, lines)
             # The whole prompt stands in the event of the call; here the dialogue can be read.
             state.messages += [
@@ -107,7 +108,8 @@ def turn_by_turn() -> Solver:
     return solve
 
 
-def _answer(output: ModelOutput) -> Answer:
+def answer_of(output: ModelOutput) -> Answer:
+    """Reads what a model's provider brought; an answer not known to be complete has failed."""
     usage = output.usage
     counts: dict[str, int | None] = {}
     if usage is not None:
@@ -118,11 +120,16 @@ def _answer(output: ModelOutput) -> Answer:
             "tokens_written": written,
             "tokens_out": usage.output_tokens,
         }
+    text, ended = output.completion, output.stop_reason if output.choices else None
+    told = f"the model's provider reports an error: {one_line(output.error)}"
+    failed = told if output.error else unfinished(text, "stop_reason", ended, _ENDINGS)
     answer = finished(
-        output.completion,
-        cut="cut at its limit of tokens" if output.stop_reason in _CUT else None,
-        declined="content filter" if output.stop_reason == "content_filter" else None,
+        text,
+        cut="cut at its limit of tokens" if ended in _CUT else None,
+        declined="content filter" if ended == "content_filter" else None,
+        failed=failed,
         served=output.model,
+        ending=None,
         **counts,
     )
     return replace(answer, seconds=output.time or 0.0)

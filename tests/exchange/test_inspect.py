@@ -168,11 +168,11 @@ def test_the_commands_say_what_comes_next(journal: Path, corpus: Corpus, tmp_pat
 def test_a_refusal_and_a_cut_answer_are_told_apart() -> None:
     from inspect_ai.model import ModelOutput
 
-    from cradle_lib.exchange.inspect_task import _answer
+    from cradle_lib.exchange.inspect_task import answer_of
 
     texts = {"stop": "none", "max_tokens": "alert_ong", "content_filter": "I can't."}
     told = {
-        reason: _answer(ModelOutput.from_content("m", text, stop_reason=reason)).outcome
+        reason: answer_of(ModelOutput.from_content("m", text, stop_reason=reason)).outcome
         for reason, text in texts.items()
     }
     assert told == {"stop": None, "max_tokens": "unparsed", "content_filter": "refused"}

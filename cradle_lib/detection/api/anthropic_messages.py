@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cradle_lib.detection.api.remote import Remote
-from cradle_lib.detection.api.replies import finished, look, text_of, tokens, unreadable
+from cradle_lib.detection.api.replies import finished, look, text_of, tokens, unfinished, unreadable
 from cradle_lib.detection.session import Answer, Prompt
 
 # The version that still knows a temperature, which the paper sets to 0; the SDK's own
@@ -15,6 +15,7 @@ _CUT: Final = {
     "max_tokens": "cut at {} tokens",
     "model_context_window_exceeded": "cut at the end of the model's context",
 }
+_ENDINGS: Final = ("end_turn", "stop_sequence", "refusal", *_CUT)
 
 
 class AnthropicMessages(Remote):
@@ -61,13 +62,16 @@ class AnthropicMessages(Remote):
         fresh = tokens(reply, "usage", "input_tokens")
         cached = tokens(reply, "usage", "cache_read_input_tokens")
         written = tokens(reply, "usage", "cache_creation_input_tokens")
-        ended = str(look(reply, "stop_reason"))
+        text, ended = text_of(content), look(reply, "stop_reason")
         explained = look(reply, "stop_details", "explanation") or "declined"
-        cut, served = _CUT.get(ended), look(reply, "model")
+        cut = _CUT.get(ended) if isinstance(ended, str) else None
+        served = look(reply, "model")
         return finished(
-            text_of(content),
+            text,
             cut=cut and cut.format(self.decoding.max_new_tokens),
             declined=explained if ended == "refusal" else None,
+            failed=unfinished(text, "stop_reason", ended, _ENDINGS),
+            ending="missing" if ended is None else None,
             served=served if isinstance(served, str) else None,
             tokens_in=None if fresh is None else fresh + (cached or 0) + (written or 0),
             tokens_cached=cached,

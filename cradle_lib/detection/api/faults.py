@@ -6,6 +6,7 @@ kept, in another attempt, or in the end of the run where no further call can suc
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 from collections.abc import Mapping
@@ -38,6 +39,31 @@ _HOPELESS: Final = {
     404: "there is no such model at this endpoint",
 }
 _NO_CREDIT: Final = frozenset({"insufficient_quota", "billing_error", "billing_hard_limit_reached"})
+# The status that an error in a reply of status 200 stands for, by its code or type without a suffix
+# such as "_error" or "Exception". The names are those of OpenAI, Anthropic, Google, vLLM,
+# OpenRouter and DashScope.
+_NAMED: Final[Mapping[int, str]] = {
+    400: "bad_request invalid_request invalid_argument invalid_parameter invalid_prompt "
+    "context_length_exceeded exceed_context_size unsupported_parameter unsupported_value",
+    401: "authentication unauthenticated unauthorized invalid_api_key invalid_authentication",
+    402: "insufficient_quota billing billing_hard_limit_reached billing_not_active "
+    "insufficient_balance insufficient_credits insufficient_funds payment_required arrearage",
+    403: "permission permission_denied forbidden request_forbidden access_denied "
+    "unsupported_country_region_territory",
+    404: "not_found model_not_found",
+    413: "request_too_large",
+    429: "rate_limit rate_limit_exceeded rate_limited resource_exhausted too_many_requests "
+    "requests tokens quota_exceeded throttling",
+    500: "api server internal internal_server",
+    503: "service_unavailable unavailable engine_overloaded model_overloaded",
+    504: "timeout deadline_exceeded",
+    529: "overloaded",
+}
+_STATUS_OF: Final = {name: status for status, names in _NAMED.items() for name in names.split()}
+# Codes and types of a request or an answer that a filter stopped.
+_FILTERED: Final = frozenset(
+    {"content_filter", "content_policy_violation", "data_inspection_failed"}
+)
 # What Gemini and Anthropic say with status 400, where others say 401 and 402.
 _SAID_OTHERWISE: Final = {"api key not valid": 401, "credit balance is too low": 402}
 
@@ -144,33 +170,93 @@ def _broken(error: Exception) -> Fault:
 
 
 def fault_of_status(
-    status: int, headers: Mapping[str, str], body: object, message: str = ""
+    status: int, headers: Mapping[str, str], body: object, message: str = "", told: str = ""
 ) -> Fault:
     """Says what an HTTP error means.
 
     Rate limits and trouble of the server are worth a retry; keys, missing models and empty
     accounts stop the run; a content filter is a refusal; everything else fails this question only.
-    Headers are looked up in lower case. The body is the error itself, or something that holds it
-    (Gemini sends a list); the message is quoted if it says nothing.
+
+    Args:
+        status: The status, or that which an error in a reply of status 200 stands for.
+        headers: The reply's headers, looked up in lower case.
+        body: The error itself, or something that holds it (Gemini sends a list).
+        message: What to quote if the body says nothing.
+        told: What the service said in the place of the status; by default the status itself.
     """
-    first = look(body, 0) if isinstance(body, list) else body
-    inner = look(first, "error") or first
-    said = one_line(look(inner, "message") or message)
+    inner = _inner(body)
+    said, told = _message(inner) or one_line(message), told or f"HTTP {status}"
     words = {str(look(inner, "code")), str(look(inner, "type"))}
+    reason = f"{told}: {said}"
+    # OpenRouter reports with status 403 which text its moderation has stopped.
+    if words & _FILTERED or look(inner, "metadata", "flagged_input"):
+        return Fault("refused", reason)
     meant = next((s for text, s in _SAID_OTHERWISE.items() if text in said.lower()), status)
     if words & _NO_CREDIT:
         meant = 402
     if meant in _HOPELESS:
-        return Fault("stop", f"{_HOPELESS[meant]} (HTTP {status})")
-    reason = f"HTTP {status}: {said}"
-    if words & {"content_filter", "content_policy_violation"}:
-        return Fault("refused", reason)
+        return Fault("stop", f"{_HOPELESS[meant]} ({told})")
     busy = status in _BUSY
     if (status in _PASSING or status >= 500) and headers.get("x-should-retry") != "false":
         charged = status not in _TURNED_AWAY
         return Fault("retry", reason, asked_wait(headers), busy, charged=charged)
     param = str(look(inner, "param") or "") if status in (400, 422) else None
     return Fault("failed", reason, busy=busy, param=param)
+
+
+def error_in(reply: object) -> object:
+    """Finds an error in a reply of status 200, also beside an answer; ``None`` if there is none."""
+    first = look(reply, 0) if isinstance(reply, list) else reply
+    # OpenRouter reports within the choice that a provider broke off.
+    found = look(first, "error") or look(first, "choices", 0, "error")
+    if not found and "error" in (look(first, "type"), look(first, "object")):
+        return first
+    return found or None
+
+
+def fault_in_reply(error: object, headers: Mapping[str, str]) -> Fault:
+    """Says what an error in a reply of status 200 means: the same as its status would.
+
+    An error that names no known status counts as trouble of the server.
+
+    Args:
+        error: What :func:`error_in` found.
+        headers: The reply's headers, looked up in lower case.
+    """
+    status = _status_in(error)
+    told = "HTTP 200, error" if status is None else f"HTTP 200, error {status}"
+    return fault_of_status(status or 500, headers, error, "no message", told)
+
+
+def _inner(body: object) -> object:
+    """Finds the error within a body, which may hold it in a list or in a field."""
+    first = look(body, 0) if isinstance(body, list) else body
+    return look(first, "error") or first
+
+
+def _message(error: object) -> str:
+    """Finds what an error says, on one line; an empty text if it says nothing."""
+    if isinstance(error, str):
+        return one_line(error)
+    found = (look(error, name) for name in ("message", "msg", "detail"))
+    return next((one_line(said) for said in found if said), "")
+
+
+def _status_in(error: object) -> int | None:
+    """Finds the status that an error stands for: a number first, then a name that is known."""
+    fields = ("code", "status", "status_code", "type")
+    found = [error] if isinstance(error, str) else [look(error, name) for name in fields]
+    values = [str(value) for value in found if isinstance(value, str | int | float)]
+    for value in values:
+        if number := re.match(r"(?:HTTP )?([45]\d\d)\b", value):
+            return int(number[1])
+    for value in values:
+        # "RateLimitError" and "RATE_LIMIT" are "rate_limit".
+        name = re.sub(r"(?<=[a-z])(?=[A-Z])|[ .-]", "_", value).lower()
+        name = re.sub(r"_(error|exception)$", "", name)
+        if name in _STATUS_OF:
+            return _STATUS_OF[name]
+    return None
 
 
 def service_faults() -> pd.DataFrame:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, Final
 
 from cradle_lib.detection.api.remote import Remote
-from cradle_lib.detection.api.replies import finished, look, text_of, tokens, unreadable
+from cradle_lib.detection.api.replies import finished, look, text_of, tokens, unfinished, unreadable
 from cradle_lib.detection.session import Answer, Prompt
+
+# "eos_token" is what Text Generation Inference said before its version 2.3, "eos" what Together
+# says; Inspect reads the latter as "stop", too.
+_COMPLETE: Final = ("stop", "eos", "eos_token")
+_ENDINGS: Final = (*_COMPLETE, "length", "content_filter")
 
 
 class OpenAIChat(Remote):
@@ -60,13 +65,17 @@ class OpenAIChat(Remote):
         message = look(choice, "message")
         if not isinstance(message, dict):
             return unreadable(reply, "a chat completion", "choice")
-        ended = str(look(choice, "finish_reason"))
+        text, ended = text_of(look(message, "content")), look(choice, "finish_reason")
+        declined = look(message, "refusal")
         # Gemini adds a word of its own: "content_filter: PROHIBITED_CONTENT".
-        filtered = ended.startswith("content_filter")
+        if isinstance(ended, str) and ended.startswith("content_filter"):
+            ended, declined = "content_filter", ended.replace("_", " ", 1)
         return finished(
-            text_of(look(message, "content")),
+            text,
             cut=f"cut at {self.decoding.max_new_tokens} tokens" if ended == "length" else None,
-            declined=ended.replace("_", " ", 1) if filtered else look(message, "refusal"),
+            declined=declined,
+            failed=unfinished(str(declined or text), "finish_reason", ended, _ENDINGS),
+            ending="missing" if ended is None else None,
             served=_served(reply),
             tokens_in=tokens(reply, "usage", "prompt_tokens"),
             tokens_cached=tokens(reply, "usage", "prompt_tokens_details", "cached_tokens"),

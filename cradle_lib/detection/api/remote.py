@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.api.dispatch import Dispatcher
-from cradle_lib.detection.api.faults import Fault, fault_of_error
+from cradle_lib.detection.api.faults import Fault, error_in, fault_in_reply, fault_of_error
 from cradle_lib.detection.api.keys import Redactor, find_key
 from cradle_lib.detection.api.parameters import Parameters
 from cradle_lib.detection.api.patience import Patience
@@ -36,10 +36,12 @@ from cradle_lib.detection.api.replies import (
     one_line,
     read_bounded,
 )
+from cradle_lib.detection.api.tls import tls_for
 from cradle_lib.detection.engine import Emit, Engine, Options, Questions
 from cradle_lib.detection.local.local_engine import require_packages
 from cradle_lib.detection.local.quiet import unlogged
 from cradle_lib.detection.models.model import Decoding, Model
+from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError, printable
 
@@ -54,7 +56,7 @@ class Remote(Engine):
 
     Raises:
         EngineError: If the SDK is not installed, the key is not in the environment or stands in
-            ``base_url``, or the environment's proxy can't be used.
+            ``base_url``, or the environment's proxy or certificates can't be used.
 
     Attributes:
         patience: How long to go on with a service that does not answer.
@@ -96,10 +98,12 @@ class Remote(Engine):
         self._proxy = find_proxy(self.base)
         through = f" through the proxy {place_of(self._proxy)}" if self._proxy else ""
         self.place = f"{place_of(self.base)}{through}"
+        self._tls = tls_for(self.base, self._proxy)
         self._sdk = importlib.import_module(self.package)
         wanted = {name: value for name, value in self.settings().items() if value is not None}
         self._parameters = Parameters(wanted | self.decoding.extra)
         self._dispatcher: Dispatcher | None = None
+        self._told_missing = False
         self.lost: Emit = lambda _: None
 
     # ---- What the two interfaces differ in -------------------------------------------
@@ -118,7 +122,7 @@ class Remote(Engine):
 
     @abstractmethod
     def read(self, reply: object) -> Answer:
-        """Reads the reply to a call, whatever JSON, or text, it is."""
+        """Reads the reply to a call, whatever JSON, or text, it is, if it holds no error."""
 
     # ---- A run -----------------------------------------------------------------------
 
@@ -176,8 +180,7 @@ class Remote(Engine):
         timeout = httpx2.Timeout(None, connect=CONNECT)
         client = self._sdk.DefaultAioHttpClient(
             timeout=timeout,
-            # Certificates may come from the environment; where requests go does not.
-            verify=httpx2.create_ssl_context(),
+            verify=self._tls,
             trust_env=False,
             proxy=self._proxy,
             event_hooks={"response": [bound]},
@@ -228,10 +231,21 @@ class Remote(Engine):
         started = clock()
         # Text goes to the host that was agreed to, and not where that one points.
         options = {"follow_redirects": False, "headers": self._affinity(prompt)}
-        reply = await self.once(
-            lambda: self._client.post(self._address, body=body, cast_to=object, options=options)
+        found = await self.once(lambda: self._post(body, options))
+        return replace(judge(found), seconds=clock() - started)
+
+    async def _post(self, body: dict[str, Any], options: dict[str, Any]) -> Answer | Fault:
+        """Sends a question, and reads what comes back with status 200, an error in it included."""
+        import httpx2
+
+        response = await self._client.post(
+            self._address, body=body, cast_to=httpx2.Response, options=options
         )
-        return replace(judge(reply), seconds=clock() - started)
+        # As the SDKs read it; a gateway's page is no answer.
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        reply = response.json() if kind.endswith("json") else response.text
+        error = error_in(reply)
+        return self.read(reply) if error is None else fault_in_reply(error, response.headers)
 
     def _affinity(self, prompt: Prompt) -> dict[str, str]:
         """Names the dialogue, in a way that can't be read, to a router before several servers.
@@ -259,7 +273,17 @@ class Remote(Engine):
                 raise
             return fault
 
-    def judge(self) -> Callable[[object], Answer | Fault]:
+    def _tell_missing(self, answer: Answer) -> None:
+        """Says once that the service does not tell how its answers end."""
+        if answer.ending is None or answer.outcome is Outcome.FAILED or self._told_missing:
+            return
+        self._told_missing = True
+        self.options.notice(
+            f"{self.model.name}: {self.place} does not say how its answers end. They count as "
+            'complete, and each is recorded with "ending": "missing".'
+        )
+
+    def judge(self) -> Callable[[Answer | Fault], Answer | Fault]:
         """Gives the reader of what comes of calls that are made now.
 
         It takes out the key. A parameter that the service does not take is left out from now on,
@@ -267,27 +291,27 @@ class Remote(Engine):
         """
         sent, dropped = self._parameters.sent, self._parameters.dropped
 
-        def judge(reply: object) -> Answer | Fault:
-            if not isinstance(reply, Fault):
-                answer = self.read(reply)
+        def judge(found: Answer | Fault) -> Answer | Fault:
+            if isinstance(found, Answer):
+                self._tell_missing(found)
                 return replace(
-                    answer,
-                    text=self._hide(answer.text),
-                    reason=None if answer.reason is None else self.clean(answer.reason),
-                    served=self.clean(answer.served) if answer.served else None,
+                    found,
+                    text=self._hide(found.text),
+                    reason=None if found.reason is None else self.clean(found.reason),
+                    served=self.clean(found.served) if found.served else None,
                     dropped=dropped,
                 )
-            told, name = reply.reason, None
-            if reply.param is not None:
-                name = self._parameters.refused(sent, told, reply.param)
+            told, name = found.reason, None
+            if found.param is not None:
+                name = self._parameters.refused(sent, told, found.param)
             if name in self._parameters.sent:
                 self._parameters.drop([name])
                 self.options.notice(
                     f"{self.model.name} does not take {name}: its answers from here on are given "
                     "without it, and say so."
                 )
-            kind = reply.kind if name is None else "again"
-            return replace(reply, kind=kind, reason=self.clean(told), dropped=dropped)
+            kind = found.kind if name is None else "again"
+            return replace(found, kind=kind, reason=self.clean(told), dropped=dropped)
 
         return judge
 

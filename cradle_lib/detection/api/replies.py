@@ -7,6 +7,7 @@ answer.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -80,16 +81,31 @@ def one_line(text: object) -> str:
     return " ".join(str(text).split())
 
 
-def unreadable(reply: object, expected: str, part: str) -> Answer:
-    """Makes the answer for a reply of status 200 that is not ``expected``, or lacks a ``part``.
+def unfinished(text: str, field: str, ended: object, known: Iterable[str]) -> str | None:
+    """Says why an answer is not known to be complete; ``None`` if it is.
 
-    It has failed, with what the reply says of an error in its reason.
+    Only a known ending counts. A missing one is accepted if there is a text, because some servers
+    never say how an answer ended.
+
+    Args:
+        text: What the model wrote, or what it says about a refusal.
+        field: The field of the reply that has the ending.
+        ended: What the service says about the end of the answer.
+        known: The endings that are known: complete, cut, or refused.
     """
+    if ended is None:
+        return None if text.strip() else f"the reply has neither a text nor a {field}"
+    if isinstance(ended, str) and ended in known:
+        return None
+    told = repr(ended) if isinstance(ended, str | int | float) else f"a {type(ended).__name__}"
+    return f"the answer ended with {field} {told}"
+
+
+def unreadable(reply: object, expected: str, part: str) -> Answer:
+    """Makes the answer for a reply of status 200 that is not ``expected``, or lacks a ``part``."""
     if not isinstance(reply, dict):
         return Answer("", Outcome.FAILED, f"the answer is not JSON of {expected}")
-    error = look(reply, "error", "message") or look(reply, "error")
-    quoted = f": {one_line(error)}" if error else ""
-    return Answer("", Outcome.FAILED, f"the answer holds no {part}{quoted}")
+    return Answer("", Outcome.FAILED, f"the answer holds no {part}")
 
 
 def finished(
@@ -97,7 +113,9 @@ def finished(
     *,
     cut: str | None,
     declined: object = None,
+    failed: str | None = None,
     served: str | None = None,
+    ending: str | None = None,
     **counts: int | None,
 ) -> Answer:
     """Makes the answer of a call that brought one.
@@ -106,7 +124,9 @@ def finished(
         text: What the model wrote. If it is empty or cut, the answer is unparsed.
         cut: What ended it, if it did not end by itself, such as ``cut at 256 tokens``.
         declined: What the provider says about a refusal, if it is one.
+        failed: Why the answer can't count, from :func:`unfinished`. Its text is not kept.
         served: As in :class:`.Answer`.
+        ending: As in :class:`.Answer`.
         **counts: ``tokens_in``, all tokens of the prompt; ``tokens_cached`` and
             ``tokens_written``, parts of them; ``tokens_out``. They are kept if they can be true:
             none is, as if nothing had been told, if one is negative or greater than any model's
@@ -120,11 +140,13 @@ def finished(
         or (told.get("tokens_out") == 0 and text != "")
     )
     outcome, reason = None, None
-    if declined:
+    if failed is not None:
+        text, outcome, reason = "", Outcome.FAILED, failed
+    elif declined:
         outcome, reason = Outcome.REFUSED, one_line(declined)
     elif cut is not None and is_cut(text):
         outcome, reason = Outcome.UNPARSED, cut
     elif not text.strip():
         outcome, reason = Outcome.UNPARSED, "empty answer"
-    answer = Answer(text, outcome, reason, served=served)
+    answer = Answer(text, outcome, reason, served=served, ending=ending)
     return answer if odd else replace(answer, **told)  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ from cradle_lib.prompts.template import DETECTION_SLOTS
 from cradle_lib.record import Record
 
 # Fields that most engines have nothing to say in: a line holds them only if there is something.
-_OPTIONAL: Final = frozenset({"choices", "tokens_written", "served", "dropped"})
+_OPTIONAL: Final = frozenset({"choices", "tokens_written", "served", "dropped", "ending"})
 # Greater than any count that is true, and small enough for every array.
 _MOST: Final = 1 << 40
 # Bytes. A header that names ten million dialogues has a quarter of it.
@@ -55,6 +55,7 @@ class _Line(BaseModel):
     tokens_written: _Count | None = None
     served: str | None = None
     dropped: list[str] = []
+    ending: str | None = None
 
 
 def to_line(prediction: Prediction) -> dict[str, Any]:
