@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +15,8 @@ from cradle_lib.detection.journals.journal import Journal, read_journal
 from cradle_lib.detection.journals.lines import read_lines, to_bytes, to_line
 from cradle_lib.detection.journals.places import journal_files
 from cradle_lib.detection.journals.predictions import Predictions, load_predictions
-from cradle_lib.detection.session import Prediction, Session
+from cradle_lib.detection.parsing import Outcome
+from cradle_lib.detection.session import Prediction, Prompt, Session
 from cradle_lib.errors import CradleError, ExchangeError
 from cradle_lib.files import replacing
 from cradle_lib.labels import format_mask
@@ -212,9 +214,9 @@ def _sample(dialogue: Dialogue, answers: Mapping[int, Prediction], model: str) -
 
 
 def _without_unfinished(sample: EvalSample, answers: list[Prediction]) -> list[Prediction]:
-    """Makes failures of the answers that the sample's calls say are not complete.
+    """Makes failures of the answers that are not complete by what the sample's calls say.
 
-    Versions before 0.9 counted such answers.
+    Earlier versions of the task counted such answers.
     """
     from cradle_lib.exchange.inspect_task import answer_of
 
@@ -224,7 +226,7 @@ def _without_unfinished(sample: EvalSample, answers: list[Prediction]) -> list[P
             continue
         answer = answer_of(event.output)
         # The last call that asks a question counts, as in the evaluation.
-        key = prompt_key(event.input[-1].text)
+        key = Prompt("", 0, event.input[-1].text, 0, "", 0).key
         reasons[key] = answer.reason if answer.outcome is Outcome.FAILED else None
     return [
         one
