@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -176,6 +177,61 @@ def test_a_refusal_and_a_cut_answer_are_told_apart() -> None:
         for reason, text in texts.items()
     }
     assert told == {"stop": None, "max_tokens": "unparsed", "content_filter": "refused"}
+
+
+def test_only_an_answer_that_is_known_to_be_complete_counts() -> None:
+    from inspect_ai.model import ModelOutput
+
+    from cradle_lib.exchange.inspect_task import answer_of
+
+    for reason in ("unknown", "tool_calls"):
+        answer = answer_of(ModelOutput.from_content("m", "none", stop_reason=reason))
+        told = f"the answer ended with stop_reason {reason!r}"
+        assert (answer.text, answer.outcome, answer.reason) == ("", "failed", told)
+    broken = answer_of(ModelOutput.from_content("m", "none", error="over\nloaded"))
+    assert (broken.outcome, broken.reason) == (
+        "failed",
+        "the model's provider reports an error: over loaded",
+    )
+    assert answer_of(ModelOutput(model="m")).outcome == "failed"
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_an_imported_answer_that_is_not_complete_has_failed(
+    older: bool, journal: Path, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from inspect_ai import eval as evaluate_task
+    from inspect_ai.model import ModelOutput, ModelUsage, get_model
+
+    from cradle_lib.exchange import inspect_task
+
+    calls: list[str] = []
+
+    def answer(messages: list[Any], *_: object) -> ModelOutput:
+        calls.append(messages[0].text)
+        reason = "unknown" if len(calls) == 1 else "stop"
+        output = ModelOutput.from_content("mock", "alert_ongoing", stop_reason=reason)
+        output.usage = ModelUsage(input_tokens=9, output_tokens=1, total_tokens=10)
+        return output
+
+    if older:
+        # Earlier versions of the task read the text alone.
+        monkeypatch.setattr(inspect_task, "answer_of", lambda output: Answer(output.completion))
+    (log,) = evaluate_task(
+        inspect_task.cradle_dialogue(corpus=str(corpus.path)),
+        model=get_model("mockllm/model", custom_outputs=answer),
+        log_dir=str(tmp_path / "logs"),
+        max_connections=1,
+    )
+    assert log.status == "success", log.error
+    monkeypatch.undo()
+    made, _ = import_log(Path(log.location), corpus, tmp_path / "imported.jsonl")
+    lines = {line.key: line for line in read_journal(made)[1]}
+    first = lines[hashlib.sha256(calls[0].encode()).hexdigest()[:16]]
+    assert (first.outcome, first.mask) == ("failed", 0)
+    assert first.reason == "the answer ended with stop_reason 'unknown'"
+    assert {line.outcome for line in lines.values()} == {"ok", "failed"}
+    assert sum(line.outcome == "failed" for line in lines.values()) == 1
 
 
 def test_where_no_dialogue_is_answered_completely_there_is_no_score(corpus: Corpus) -> None:
