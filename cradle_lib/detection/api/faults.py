@@ -245,7 +245,7 @@ def _message(error: object) -> str:
 def _status_in(error: object) -> int | None:
     """Finds the status that an error stands for: a number first, then a name that is known."""
     fields = ("code", "status", "status_code", "type")
-    found = [error] if isinstance(error, str) else [look(error, name) for name in fields]
+    found = [error] if isinstance(error, str | int) else [look(error, name) for name in fields]
     values = [str(value) for value in found if isinstance(value, str | int | float)]
     for value in values:
         if number := re.match(r"(?:HTTP )?([45]\d\d)\b", value):

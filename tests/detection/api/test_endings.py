@@ -144,6 +144,7 @@ PASSING: list[Any] = [
     {"type": "server_error", "code": None, "message": "trouble"},
     {"message": "Provider returned error"},
     "Rate limit exceeded",
+    429,
 ]
 
 

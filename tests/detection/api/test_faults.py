@@ -25,6 +25,8 @@ from cradle_lib.detection.api.anthropic_messages import AnthropicMessages
 from cradle_lib.detection.api.faults import (
     LONGEST_WAIT,
     asked_wait,
+    error_in,
+    fault_in_reply,
     fault_of_status,
     service_faults,
 )
@@ -358,6 +360,8 @@ def test_no_reply_is_too_odd_to_be_read(reply: Any, status: int) -> None:
         engine.model = make_model(name, NOWHERE)  # type: ignore[arg-type]
         engine.decoding = engine.model.decoding  # type: ignore[assignment]
         answer = engine.read(reply)
+        found = error_in(reply)
+        assert found is None or fault_in_reply(found, {}).reason
         json.dumps([answer.text, answer.reason, answer.served])
         for count in (answer.tokens_in, answer.tokens_cached, answer.tokens_out):
             assert count is None or type(count) is int
