@@ -22,6 +22,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
+from cradle_lib.detection.thoughts import is_open, spoken
 from cradle_lib.labels import BITS, NONE, union
 
 
@@ -40,7 +41,6 @@ class Outcome(StrEnum):
 
 OUTCOMES: Final[tuple[Outcome, ...]] = tuple(Outcome)
 
-_THINKING: Final = re.compile(r"</?think>", re.IGNORECASE)
 _MASKS: Final = {NONE: 0} | {label.lower(): bit for label, bit in BITS.items()}
 # Quotes, code and emphasis marks, brackets and punctuation before and after a label.
 _BEFORE: Final = " \t\"'`*_“”‘’«»[](){}.,:"  # noqa: RUF001
@@ -64,7 +64,7 @@ def read_answer(text: str) -> tuple[Outcome, int]:
     """Reads a model's answer.
 
     Args:
-        text: What the model wrote. ``<think>`` blocks are taken out first; one that is
+        text: What the model wrote. Thoughts are taken out first (:mod:`.thoughts`); one that is
             never closed leaves the answer unparsed.
 
     Returns:
@@ -72,7 +72,7 @@ def read_answer(text: str) -> tuple[Outcome, int]:
     """
     answer = spoken(text)
     masks = _read_lines(answer)
-    if _THINKING.search(answer) or not masks:
+    if is_open(answer) or not masks:
         return Outcome.UNPARSED, 0
     return Outcome.OK, union(masks)
 
@@ -139,25 +139,6 @@ def _names_others(explanation: str, read: int) -> bool:
     return any(mask & ~read for mask in named) or (0 in named and read != 0)
 
 
-def spoken(text: str) -> str:
-    """Takes out what stands from each ``<think>`` to the next ``</think>``.
-
-    It looks at each tag once. A pattern for the whole block would search the rest of the text
-    again from every tag that is never closed.
-    """
-    kept: list[str] = []
-    start: int | None = None
-    end = 0
-    for tag in _THINKING.finditer(text):
-        closes = tag[0].startswith("</")
-        if start is None and not closes:
-            start = tag.start()
-        elif start is not None and closes:
-            kept.append(text[end:start])
-            start, end = None, tag.end()
-    return "".join(kept) + text[end:]
-
-
 def first_line(text: str) -> str:
     """Gives the first line that holds more than white space, or an empty text."""
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
@@ -167,8 +148,8 @@ def is_cut(text: str) -> bool:
     """Whether an answer that did not end by itself might have been read otherwise if it had.
 
     It might, as labels may follow on any line, unless a finished line makes it unparsed already.
-    An open ``<think>`` block counts as cut.
+    An open thought counts as cut.
     """
     answer = spoken(text)
     finished = [line for line in answer.splitlines(keepends=True) if line.splitlines() != [line]]
-    return _THINKING.search(answer) is not None or _read_lines("".join(finished)) is not None
+    return is_open(answer) or _read_lines("".join(finished)) is not None

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cradle_lib.detection import Outcome, read_answer
-from cradle_lib.detection.parsing import is_cut, needs_cleaning, spoken
+from cradle_lib.detection.parsing import is_cut, needs_cleaning
 from cradle_lib.labels import BITS, LABELS
 
 SH, DV = BITS["confirm_SH_ongoing"], BITS["confirm_DV_past"]
@@ -95,14 +93,6 @@ def test_one_unknown_word_spoils_the_line(names: list[str], word: str, place: in
     position = place % (len(names) + 1)
     parts = [*names[:position], word, *names[position:]]
     assert read_answer("; ".join(parts)) == (Outcome.UNPARSED, 0)
-
-
-@settings(deadline=None, max_examples=300)
-@given(st.lists(st.sampled_from(["<think>", "</think>", "<THINK>", "</Think>", "\n", "none"])))
-def test_thoughts_are_taken_out_as_a_pattern_for_the_whole_block_would(parts: list[str]) -> None:
-    text = "".join(parts)
-    block = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
-    assert spoken(text) == block.sub("", text)
 
 
 def test_tags_that_are_never_closed_are_each_looked_at_once() -> None:

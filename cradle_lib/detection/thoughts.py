@@ -1,0 +1,110 @@
+"""Reasoning that a model writes before its answer: finds it by its markers and takes it out.
+
+Chat templates mark reasoning in a few forms, such as ``<think>...</think>``,
+``[THINK]...[/THINK]`` or ``<|START_THINKING|>...<|END_THINKING|>``. Many open the thought
+themselves at the end of the prompt, so that the text of the model has the closing marker only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+_WORD: Final = r"(?:think|thinking|thoughts?|reasoning|reflection|scratchpad|cot)"
+# Names of tags, perhaps with further words: seed:think, inner_thoughts, think_fast.
+_NAME: Final = rf"(?:[a-z0-9]{{1,20}}[:_-]){{0,3}}{_WORD}(?:[_-][a-z0-9]{{1,20}}){{0,2}}"
+_BAR: Final = "[|｜]"  # noqa: RUF001 - DeepSeek writes the wide one.
+_OF: Final = "(?:[_▁]of)?[_▁]"
+# Each form: the opening marker and the closing one. A group is the name, which both must share.
+_FORMS: Final = (
+    (rf"<({_NAME})(?:\s[^<>]{{0,80}})?>", rf"</({_NAME})>"),
+    (r"\[(think|thinking|thought)\]", r"\[/(think|thinking|thought)\]"),
+    (rf"◁({_WORD})▷", rf"◁/({_WORD})▷"),
+    (rf"<{_BAR}(?:begin|start){_OF}({_WORD}){_BAR}>", rf"<{_BAR}end{_OF}({_WORD}){_BAR}>"),
+    (rf"<{_BAR}({_WORD})_(?:begin|start){_BAR}>", rf"<{_BAR}({_WORD})_end{_BAR}>"),
+    (rf"<{_BAR}({_NAME}){_BAR}>", rf"<(?:/{_BAR}|{_BAR}/)({_NAME}){_BAR}>"),
+    # gpt-oss, Gemma, MedGemma and Apertus.
+    (
+        r"<\|channel\|>()(?:analysis|commentary)[^<]{0,40}<\|message\|>",
+        r"<\|channel\|>()final[^<]{0,40}<\|message\|>",
+    ),
+    (r"<\|channel>()thought\b", r"<channel\|>()"),
+    (r"<unused94>()thought\b", r"<unused95>()"),
+    (r"<\|inner_prefix\|>()", r"<\|inner_suffix\|>()"),
+)
+_MARKER: Final = re.compile(
+    "|".join(f"{marker}" for form in _FORMS for marker in form), re.IGNORECASE
+)
+# What some models put around the answer that follows a thought.
+_FRAME: Final = re.compile(
+    r"</?(?:answer|response|solution|output)>"
+    r"|<\|(?:begin|start|end)(?:_of)?_(?:answer|response|solution|output)\|>",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A marker in a text.
+
+    Attributes:
+        start: Where it begins.
+        end: Where it ends.
+        kind: Number of its form, and the name in it; the same for both ends of a thought.
+        closes: Whether it ends a thought.
+    """
+
+    start: int
+    end: int
+    kind: tuple[int, str]
+    closes: bool
+
+
+def markers(text: str) -> Iterator[Marker]:
+    """Finds all markers of thoughts in a text, from left to right."""
+    for found in _MARKER.finditer(text):
+        place = found.lastindex or 1
+        form, closes = divmod(place - 1, 2)
+        yield Marker(*found.span(), (form, found[place].lower()), bool(closes))
+
+
+def spoken(text: str) -> str:
+    """Takes thoughts out of a text.
+
+    A closing marker without an opening one ends a thought that the prompt began: all text before
+    it is taken out. A thought that is never closed stays.
+    """
+    kept: list[str] = []
+    opened: Marker | None = None
+    end, thought = 0, False
+    for marker in markers(text):
+        if not marker.closes:
+            opened = opened or marker
+            continue
+        if opened is None:
+            kept.clear()
+        elif opened.kind == marker.kind:
+            kept.append(text[end : opened.start])
+        else:
+            continue
+        opened, end, thought = None, marker.end, True
+    answer = "".join(kept) + text[end:]
+    return _FRAME.sub("", answer) if thought else answer
+
+
+def open_marker(text: str) -> str | None:
+    """Gives the marker of the thought in which a text ends; ``None`` if it ends outside of one."""
+    opened: Marker | None = None
+    for marker in markers(text):
+        if not marker.closes:
+            opened = opened or marker
+        elif opened is None or opened.kind == marker.kind:
+            opened = None
+    return None if opened is None else text[opened.start : opened.end]
+
+
+def is_open(text: str) -> bool:
+    """Whether a text ends within a thought."""
+    return open_marker(text) is not None
