@@ -18,7 +18,7 @@ from cradle_lib.detection.api.remote import Remote
 from cradle_lib.detection.baselines.function import Function
 from cradle_lib.detection.cost.estimate import longest_prompts
 from cradle_lib.detection.cost.money import Budget, Place, usage_of
-from cradle_lib.detection.engine import Engine, Options, Questions, code_of, make_engine
+from cradle_lib.detection.engine import Engine, Options, Questions, Setup, code_of, make_engine
 from cradle_lib.detection.journals.journal import Journal, last_record, read_answers
 from cradle_lib.detection.journals.places import journal_path
 from cradle_lib.detection.models.model import Model, Prices
@@ -199,9 +199,13 @@ def ask(
         source=None if function is None else function.source,
         **record,
     )
-    if before is not None and before.identity != made.identity:
-        # A start that failed with other settings binds nobody.
-        before = None
+    if before is not None:
+        made = _set_up_as(before, made)
+        if before.identity != made.identity:
+            # A start that failed with other settings binds nobody.
+            before = None
+    if before is None:
+        made = _set_up(made, engine.setup())
     max_cost = before.max_cost if max_cost is None and before is not None else max_cost
     if max_cost is not None:
         answered = [] if before is None else read_answers(path)[1]
@@ -226,9 +230,28 @@ def ask(
             dialogue: [p for p in journal.stored(dialogue) if p.outcome is not Outcome.FAILED]
             for dialogue in asked
         }
+        waiting = sessions(stored)
+        if before is not None and any(session.prompt is not None for session in waiting):
+            # A run that is finished needs none of the model's files.
+            made = _set_up(made, engine.setup())
+            journal.go_on(made)
         report = progress or (lambda _: None)
-        _drive(engine, model.prices, journal, sessions(stored), total, budget, report)
+        _drive(engine, model.prices, journal, waiting, total, budget, report)
     return made
+
+
+def _set_up(made: Record, setup: Setup) -> Record:
+    """Puts what the model's files say into the record."""
+    return made.model_copy(update={"decoding": made.decoding | dict(setup.decoding)})
+
+
+def _set_up_as(before: Record, made: Record) -> Record:
+    """Takes what the model's files say from the record of an earlier start, for the time being."""
+    decoding = made.decoding
+    if decoding.get("from_checkpoint"):
+        # What the entry itself sets comes first.
+        decoding = before.decoding | decoding
+    return made.model_copy(update={"decoding": decoding})
 
 
 def _drive(

@@ -10,13 +10,13 @@ import hashlib
 import inspect
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.session import Answer, Prediction, Prompt
@@ -72,6 +72,17 @@ class Options:
     notice: Callable[[str], None] = lambda _: None
 
 
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What shapes answers and is not in the entry: found in the files of the model.
+
+    Attributes:
+        decoding: Decoding settings that the model's checkpoint adds to those of the entry.
+    """
+
+    decoding: Mapping[str, Any] = field(default_factory=dict)
+
+
 def checksum(*files: Path | str) -> str:
     """Pins an engine that is code and text: twelve digits of its files' SHA-256."""
     content = b"".join(Path(file).read_bytes() for file in files)
@@ -117,6 +128,14 @@ class Engine(ABC):
             EngineError: If the engine can't start: a missing key, file or package.
         """
         return cls()
+
+    def setup(self) -> Setup:
+        """Finds what shapes answers besides the entry; called if there are questions to ask.
+
+        Raises:
+            EngineError: If the model's files can't be read, or ask for what can't be done.
+        """
+        return Setup()
 
     @abstractmethod
     def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:

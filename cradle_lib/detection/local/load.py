@@ -78,6 +78,28 @@ def load_weights(model: Model, options: Options) -> tuple[Any, Any]:
     return lm.eval(), tokenizer
 
 
+def load_generation_config(model: Model) -> Any:
+    """Reads the generation settings that a model's checkpoint ships, without its weights.
+
+    Raises:
+        EngineError: If they can't be read.
+    """
+    from transformers import GenerationConfig
+
+    source, commit = _source(model), hub_commit(model)
+    where: dict[str, Any] = {} if commit is None else {"revision": commit}
+    try:
+        with quiet():
+            try:
+                return GenerationConfig.from_pretrained(source, **where)
+            except OSError:
+                # As Transformers: there is no such file, and older models keep them here.
+                older: Any = {"config_file_name": "config.json", "_from_model_config": True}
+                return GenerationConfig.from_pretrained(source, **older, **where)
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise unloadable(model, source, error) from error
+
+
 def _source(model: Model) -> str:
     """Gives the folder or the repository of a model's base."""
     if not model.base.startswith(PREFIX):

@@ -12,9 +12,17 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.engine import Engine, Options
+from cradle_lib.detection.engine import Engine, Options, Setup
 from cradle_lib.detection.local.adapter_tokenizer import tokenizer_in_use
-from cradle_lib.detection.local.load import load_weights
+from cradle_lib.detection.local.chat import end_tokens, taught_end
+from cradle_lib.detection.local.generation import (
+    add_bias,
+    generation_config,
+    taken_over,
+    unused,
+    without_own_settings,
+)
+from cradle_lib.detection.local.load import load_generation_config, load_weights
 from cradle_lib.detection.local.snapshot import weights_pin
 from cradle_lib.detection.models.model import Decoding, Model
 from cradle_lib.detection.parsing import Outcome, is_cut
@@ -47,23 +55,60 @@ class Local:
     context: int | None
 
     @cached_property
+    def settings(self) -> dict[str, Any]:
+        """The settings that act on each token: those of the entry, or of the checkpoint.
+
+        Raises:
+            EngineError: If the entry takes over settings of the checkpoint that can't be obeyed.
+        """
+        temperature = self.decoding.temperature
+        settings = {} if temperature is None else {"temperature": temperature}
+        if self.decoding.from_checkpoint:
+            name = str(self.lm.name_or_path)
+            settings = taken_over(self.lm.generation_config, name, temperature)
+        if self.decoding.none_bias:
+            first = self.tokenizer(NONE, add_special_tokens=False)["input_ids"][0]
+            settings = add_bias(settings, first, self.decoding.none_bias)
+        return settings
+
+    @property
+    def sampled(self) -> bool:
+        """Whether tokens are drawn; else the likeliest is taken."""
+        return bool(self.settings.get("temperature"))
+
+    @cached_property
     def ends(self) -> frozenset[int]:
         """Ids that end an answer."""
-        ends = self.lm.generation_config.eos_token_id
-        return frozenset(ends if isinstance(ends, list) else [ends]) - {None}
+        return end_tokens(self.lm, self.tokenizer, self.decoding.chat)
 
-    def processors(self) -> Any:
-        """What ``generate`` does to logits when greedy: processors, mostly none.
+    @cached_property
+    def taught_end(self) -> int | None:
+        """The id that training puts at the end of an answer; ``None`` if no token ends one."""
+        return taught_end(self.lm, self.tokenizer, self.decoding.chat)
 
-        A repetition penalty is one.
+    def processors(self, prompt: Sequence[int]) -> Any:
+        """Gives what ``generate`` does to the logits of an answer: processors, mostly none.
+
+        They are called with all ids so far, the prompt's and the answer's. The logits are then
+        drawn from as they are, or the greatest is taken.
         """
+        import torch
+
+        config = self._generation_config()
+        device = self.lm.get_input_embeddings().weight.device
+        config.max_length = len(prompt) + self.decoding.max_new_tokens
+        self.lm._prepare_special_tokens(config, True, device=device, batch_size=1)
         return self.lm._get_logits_processor(
-            generation_config=self.lm.generation_config,
-            input_ids_seq_length=0,
-            encoder_input_ids=None,
+            generation_config=config,
+            input_ids_seq_length=len(prompt),
+            encoder_input_ids=torch.tensor([prompt], device=device),
             prefix_allowed_tokens_fn=None,
             logits_processor=[],
+            device=device,
         )
+
+    def _generation_config(self) -> Any:
+        return generation_config(self.settings, self.decoding.max_new_tokens, sorted(self.ends))
 
     def ids(self, prompts: Sequence[Prompt]) -> list[list[int]]:
         """Turns prompts, one at least, into token ids.
@@ -118,25 +163,22 @@ class Local:
     def generate(self, ids: torch.Tensor, seed: int = 0, **more: Any) -> list[int]:
         """Decodes with Transformers' own ``generate``, and gives the ids after the prompt.
 
-        Greedily, or sampled from the whole distribution where the settings have a temperature
-        above 0. The prompt has shape (1, tokens); a cache may be among ``more``.
+        Greedily, or sampled where the settings have a temperature above 0. The prompt has shape
+        (1, tokens); a cache may be among ``more``.
         """
         import torch
 
-        sampled = bool(self.decoding.temperature)
-        with torch.inference_mode(), torch.random.fork_rng(enabled=sampled):
-            if sampled:
+        with (
+            torch.inference_mode(),
+            torch.random.fork_rng(enabled=self.sampled),
+            without_own_settings(self.lm),
+        ):
+            if self.sampled:
                 torch.manual_seed(seed)
             output = self.lm.generate(
                 input_ids=ids,
                 attention_mask=torch.ones_like(ids),
-                max_new_tokens=self.decoding.max_new_tokens,
-                pad_token_id=self.tokenizer.pad_token_id or self.tokenizer.eos_token_id,
-                do_sample=sampled,
-                temperature=self.decoding.temperature or None,
-                # What a model brings along to cut the distribution is not in the record, and void.
-                top_p=1.0 if sampled else None,
-                top_k=0 if sampled else None,
+                generation_config=self._generation_config(),
                 **more,
             )
         generated: list[int] = output[0, ids.shape[1] :].tolist()
@@ -198,9 +240,31 @@ class LocalEngine(Engine):
         self._model, self._options, self._loaded = model, options, local
         self.tokenizer = tokenizer_in_use(model)
 
+    def setup(self) -> Setup:
+        """Finds the checkpoint's own decoding settings, if the entry takes them over.
+
+        Raises:
+            EngineError: If they can't be read or obeyed.
+        """
+        model, decoding = self._model, self._model.decoding or Decoding()
+        if not decoding.from_checkpoint:
+            return Setup()
+        config = load_generation_config(model)
+        return Setup(decoding=taken_over(config, model.name, decoding.temperature))
+
     @cached_property
     def _local(self) -> Local:
-        return self._loaded or load_local(self._model, self._options)
+        if self._loaded is not None:
+            return self._loaded
+        local = load_local(self._model, self._options)
+        left = unused(local.lm.generation_config, local.decoding.temperature)
+        writes = "max_new_tokens" in self.uses
+        if left is not None and writes and not local.decoding.from_checkpoint:
+            self._options.notice(
+                f"{self._model.name}: not used of its checkpoint's generation settings: {left}. "
+                "`from_checkpoint: true` in `decoding` takes over all but limits of the length."
+            )
+        return local
 
 
 def require_packages(*names: str, extra: str, model: Model) -> None:
@@ -241,9 +305,6 @@ def load_local(model: Model, options: Options) -> Local:
         require_packages("peft", extra="local", model=model)
     decoding = model.decoding or Decoding()
     lm, tokenizer = load_weights(model, options)
-    if decoding.none_bias:
-        first = tokenizer(NONE, add_special_tokens=False)["input_ids"][0]
-        lm.generation_config.sequence_bias = [[[first], decoding.none_bias]]
     if not tokenizer.chat_template:
         options.notice(
             f"{model.name} has no chat template: it is shown the plain prompt and, after it, "

@@ -61,6 +61,9 @@ class Decoding(_Strict):
         chat: Switches of the model's chat template, such as ``enable_thinking: false``.
         answer_after: A control text after which the answer proper begins, for models
             that write their reasoning in a channel of its own.
+        from_checkpoint: Whether local weights are decoded with the settings that their checkpoint
+            ships (``generation_config.json``), such as ``top_p``; those that are used are recorded
+            one by one. Settings of the entry itself come first; the length is always its own.
         extra: Further options of a service's calls, sent as they stand, such as ``top_p`` or
             ``reasoning_effort``.
     """
@@ -73,6 +76,7 @@ class Decoding(_Strict):
     dtype: Literal["float32", "bfloat16", "float16"] | None = None
     chat: dict[str, bool | int | float | str] = {}
     answer_after: str | None = None
+    from_checkpoint: bool = False
     extra: dict[str, Any] = {}
 
     @field_validator("extra")
@@ -82,10 +86,23 @@ class Decoding(_Strict):
             raise ValueError(f"{', '.join(taken)}: set outside 'extra', or not to be changed")
         return extra
 
+    @model_validator(mode="after")
+    def _is_obeyed(self) -> Decoding:
+        if self.from_checkpoint and self.mode is not None:
+            raise ValueError(
+                f"'from_checkpoint' does not go with 'mode: {self.mode}', which chooses among "
+                "whole labels; set 'temperature' and 'seed' instead"
+            )
+        return self
+
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that are set: what a record keeps."""
-        return {name: value for name, value in self.model_dump().items() if value not in (None, {})}
+        return {
+            name: value
+            for name, value in self.model_dump().items()
+            if value not in (None, {}) and value is not False
+        }
 
 
 class Key(_Strict):

@@ -49,6 +49,7 @@ class SequenceState:
         seconds: Time of the forward passes, divided among dialogues by their tokens.
         grammar: State of the answer in the grammar, if decoding is constrained.
         sampler: What draws the answer's tokens, if the temperature is above 0.
+        processors: What changes the logits before a token is chosen; see :meth:`.Local.processors`.
     """
 
     session: Questions
@@ -60,6 +61,7 @@ class SequenceState:
     seconds: float = 0.0
     grammar: GrammarState | None = None
     sampler: Sampler | None = None
+    processors: Any = None
 
 
 class Runner:
@@ -75,7 +77,6 @@ class Runner:
         if local.decoding.mode == "constrained":
             bias = local.decoding.none_bias or 0.0
             self._grammar = Grammar(local.tokenizer, local.ends, bias)
-        self._processors = local.processors()
         self._prefix = shared_prefix(local, waiting[0].prompt)
         self._size = size
 
@@ -134,10 +135,13 @@ class Runner:
             )
         if self._grammar is not None:
             sequence.grammar = self._grammar.start()
-        decoding = self._local.decoding
-        if decoding.temperature:
-            seed = sampling_seed(decoding.seed, prompt)
-            sequence.sampler = Sampler(decoding.temperature, seed)
+        else:
+            sequence.processors = self._local.processors(ids)
+        if self._local.sampled:
+            seed = sampling_seed(self._local.decoding.seed, prompt)
+            # Without a grammar one of the processors divides by the temperature.
+            temperature = self._local.settings["temperature"] if self._grammar else 1.0
+            sequence.sampler = Sampler(temperature, seed)
         sequence.answer, sequence.seconds = [], 0.0
         sequence.target, sequence.asked = ids[shared:], len(ids) - shared
         # The last token is always computed: its logits are the first of the answer.
@@ -215,9 +219,9 @@ class Runner:
             sequence.answer += sequence.grammar.choose(logits, sequence.sampler)
             complete = ended = sequence.grammar.finished
         else:
-            if self._processors:
+            if sequence.processors:
                 seen = [*self._prefix, *sequence.target[: sequence.asked], *sequence.answer]
-                logits = self._processors(
+                logits = sequence.processors(
                     torch.tensor([seen], device=logits.device), logits.unsqueeze(0)
                 )[0]
                 likeliest = int(logits.argmax())

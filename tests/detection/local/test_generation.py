@@ -1,0 +1,175 @@
+"""Decoding follows the recorded settings; a checkpoint's own act only if they are taken over.
+
+The oracle for those is Transformers' ``generate`` with the checkpoint's ``generation_config.json``.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Options, Session, read_journal, run
+from cradle_lib.detection.local.local_engine import load_local
+from cradle_lib.detection.local.sampling import sampling_seed
+from cradle_lib.detection.parsing import first_line
+from cradle_lib.errors import EngineError, RegistryError
+from cradle_lib.prompts import load_template
+
+from .tiny_models import LIMIT, make_model, make_weights
+
+# As Qwen3 ships it, and settings of other checkpoints.
+QWEN = {"do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.95}
+SHIPPED: dict[str, dict[str, Any]] = {
+    "qwen3": QWEN,
+    "repetition": {"repetition_penalty": 1.3},
+    "ngrams": {"no_repeat_ngram_size": 1},
+    "bad words": {"bad_words_ids": [[n] for n in range(4, 150)]},
+    "suppressed": {"suppress_tokens": list(range(150, 330))},
+    "suppressed at first": {"begin_suppress_tokens": list(range(4, 350))},
+    "biased": {"sequence_bias": [[[20], 30.0]]},
+    "shortest": {"min_new_tokens": 5, "sequence_bias": [[[0], 60.0]]},
+    "decaying": {"exponential_decay_length_penalty": [2, 2.5]},
+    "forced end": {"forced_eos_token_id": 0},
+    "minimal p": QWEN | {"min_p": 0.2, "top_k": 0},
+    "typical": QWEN | {"typical_p": 0.7},
+    "cut off": QWEN | {"epsilon_cutoff": 0.01, "eta_cutoff": 0.01},
+    "hot": {"do_sample": True, "temperature": 1.7, "repetition_penalty": 1.1},
+}
+# Settings that leave answers of one sequence as they are, or that can't be obeyed.
+REFUSED: dict[str, dict[str, Any]] = {
+    "beams": {"num_beams": 4},
+    "stop string": {"stop_strings": ["none"]},
+    "watermark": {"watermarking_config": {"greenlist_ratio": 0.3}},
+    "guidance": {"guidance_scale": 1.5},
+    "time": {"max_time": 0.001},
+    "several": {"num_return_sequences": 2, "num_beams": 2},
+    "lookup": {"prompt_lookup_num_tokens": 3},
+    "cache": {"cache_implementation": "quantized"},
+}
+
+
+@pytest.fixture(autouse=True)
+def short_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "prompts"
+    folder.mkdir()
+    (folder / "short.txt").write_text("Label.\n{history}\n{current_turn}\n")
+    monkeypatch.setattr(paths, "PROMPTS", folder)
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_weights(tmp_path_factory.mktemp("plain"))
+
+
+def with_settings(plain: Path, folder: Path, settings: dict[str, Any]) -> Path:
+    folder.mkdir()
+    for file in plain.iterdir():
+        (folder / file.name).symlink_to(file)
+    (folder / "generation_config.json").unlink()
+    written = json.dumps({"eos_token_id": 0, **settings})
+    (folder / "generation_config.json").write_text(written)
+    return folder
+
+
+def answers(weights: Path, corpus: Corpus, out: Path, engine: str, **decoding: Any) -> list[str]:
+    model = make_model(weights, engine, **decoding)
+    path = run(model, corpus, out=out / engine, options=Options(batch=2))
+    return [first_line(p.answer) for p in read_journal(path)[1]]
+
+
+@pytest.mark.parametrize("engine", ["reference", "wave"])
+@pytest.mark.parametrize("decoding", [{}, {"temperature": 0.9, "seed": 4}, {"none_bias": 3.0}])
+@pytest.mark.parametrize("settings", [*SHIPPED.values(), *REFUSED.values()], ids=str)
+def test_a_checkpoints_settings_change_nothing_unless_they_are_taken_over(
+    plain: Path,
+    corpus: Corpus,
+    tmp_path: Path,
+    settings: dict[str, Any],
+    decoding: dict[str, Any],
+    engine: str,
+) -> None:
+    weights = with_settings(plain, tmp_path / "own", settings)
+    without = answers(plain, corpus, tmp_path / "without", engine, **decoding)
+    assert answers(weights, corpus, tmp_path / "with", engine, **decoding) == without
+
+
+@pytest.mark.parametrize("settings", SHIPPED.values(), ids=SHIPPED)
+def test_settings_that_are_taken_over_are_those_of_generate_in_both_engines(
+    plain: Path, corpus: Corpus, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    weights = with_settings(plain, tmp_path / "own", settings)
+    lm: Any = AutoModelForCausalLM.from_pretrained(weights, dtype=torch.float32)
+    tokenizer = AutoTokenizer.from_pretrained(weights)
+    local = load_local(make_model(weights), Options())
+    expected = []
+    for dialogue in corpus:
+        session = Session(dialogue, load_template("short"))
+        while (prompt := session.prompt) is not None:
+            ids = local.encode(prompt)
+            torch.manual_seed(sampling_seed(None, prompt))
+            # Where the file sets no top_k Transformers puts in 50.
+            more = {} if "top_k" in settings else {"top_k": 0}
+            written = lm.generate(ids, max_new_tokens=LIMIT, pad_token_id=0, **more)
+            text = tokenizer.decode(written[0, ids.shape[1] :], skip_special_tokens=True)
+            expected.append(first_line(text))
+            session.answer(local.answer([], ended=True, tokens_in=0, tokens_cached=0))
+    for engine in ("reference", "wave"):
+        found = answers(weights, corpus, tmp_path / "runs", engine, from_checkpoint=True)
+        assert sorted(found) == sorted(expected), engine
+    usual = answers(plain, corpus, tmp_path / "usual", "reference")
+    assert sorted(usual) != sorted(expected), "they change answers"
+
+
+@pytest.mark.parametrize("engine", ["reference", "wave"])
+def test_settings_that_are_taken_over_are_recorded_one_by_one(
+    plain: Path, corpus: Corpus, tmp_path: Path, engine: str
+) -> None:
+    settings = QWEN | {"repetition_penalty": 1.05, "max_length": 77}
+    weights = with_settings(plain, tmp_path / "own", settings)
+    said: list[str] = []
+    options = Options(notice=said.append)
+    own = {"max_new_tokens": LIMIT, "dtype": "float32"}
+    path = run(make_model(weights, engine), corpus, out=tmp_path / "a", options=options)
+    assert read_journal(path)[0].decoding == own
+    assert len(said) == 1
+    for name, value in settings.items():
+        assert f"{name} {value}" in said[0]
+    model = make_model(weights, engine, from_checkpoint=True, temperature=0.8, seed=3)
+    path = run(model, corpus, out=tmp_path / "b", options=options)
+    recorded = own | {"from_checkpoint": True, "seed": 3, "temperature": 0.8}
+    assert read_journal(path)[0].decoding == recorded | {
+        "top_k": 20,
+        "top_p": 0.95,
+        "repetition_penalty": 1.05,
+    }
+    assert len(said) == 1
+    # A finished run needs no file of the checkpoint.
+    size = path.stat().st_size
+    run(model, corpus, out=tmp_path / "b")
+    assert path.stat().st_size == size
+
+
+@pytest.mark.parametrize("engine", ["reference", "wave"])
+@pytest.mark.parametrize("settings", REFUSED.values(), ids=REFUSED)
+def test_what_can_not_be_obeyed_is_refused_before_anything_runs(
+    plain: Path, corpus: Corpus, tmp_path: Path, settings: dict[str, Any], engine: str
+) -> None:
+    weights = with_settings(plain, tmp_path / "own", settings)
+    model = make_model(weights, engine, from_checkpoint=True)
+    path = tmp_path / "run.jsonl"
+    with pytest.raises(EngineError, match=f"decodes with .*{next(iter(settings))}") as error:
+        run(model, corpus, out=path)
+    assert "\n" not in str(error.value)
+    assert not path.exists()
+
+
+def test_constrained_decoding_takes_no_settings_over() -> None:
+    with pytest.raises((RegistryError, ValueError), match="does not go with 'mode: constrained'"):
+        make_model(Path("any"), "wave", mode="constrained", from_checkpoint=True)
