@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from cradle_lib.corpus import Dialogue
 from cradle_lib.detection.baselines.gold_questions import gold_questions
 from cradle_lib.detection.local.local_engine import Local
+from cradle_lib.errors import TrainingError
 from cradle_lib.labels import format_mask
 from cradle_lib.prompts import Template
 
@@ -70,10 +71,21 @@ def questions(
 ) -> Iterator[tuple[list[int], list[int], int]]:
     """Asks all questions of a dialogue as they are asked when the model gives the gold tags.
 
-    Yields for each user turn the ids of the prompt, those of the answer with the token that ends
-    it, and the mask of the answer. The model itself is not used, only its tokenizer and chat.
+    Yields for each user turn the ids of the prompt, those of the answer with a token at which
+    inference ends an answer, and the mask of the answer. The model itself is not used, only its
+    configuration, tokenizer and chat.
+
+    Raises:
+        TrainingError: If no token is known to end an answer.
+        EngineError: If the chat template opens a thought before the answer.
     """
-    end = local.tokenizer.eos_token_id
+    local.require_no_open_thought("training")
+    end = local.taught_end
+    if end is None:
+        raise TrainingError(
+            "neither the base's configuration nor its tokenizer or chat template names a token "
+            "that ends an answer. Set `eos_token` in its tokenizer_config.json."
+        )
     for prompt, mask in gold_questions(dialogue, template):
         written = local.tokenizer(format_mask(mask), add_special_tokens=False)["input_ids"]
         yield local.ids([prompt])[0], [*written, end], mask

@@ -226,7 +226,8 @@ def _show_outcomes(journal: Path, to: Console) -> tuple[Counter[Outcome], int]:
         err.print(
             "No answer could be read. `answer` in the journal holds what the model wrote; "
             "a model that can't keep to the labels may need `mode: constrained` under `decoding` "
-            "(without an entry: `--decoding mode=constrained`)."
+            "(without an entry: `--decoding mode=constrained`), and one that reasons in a form "
+            "that is not recognised needs `answer_after: TEXT`, after which its answer begins."
         )
     return counts, cleaned
 

@@ -5,34 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final
 
+from cradle_lib.detection.thoughts import is_open, markers
+
 # What stands for a question and an answer, to find what the template writes after them.
 _QUESTION: Final = "QUESTION"
 _ANSWER: Final = "ANSWER"
-# Tokens that end a turn in the templates of many models.
-_ENDS: Final = frozenset(
-    {
-        "</s>",
-        "<eos>",
-        "<|eos|>",
-        "<|im_end|>",
-        "<|eot_id|>",
-        "<|eot|>",
-        "<|eom_id|>",
-        "<end_of_turn>",
-        "<turn|>",
-        "<|end_of_turn|>",
-        "<|END_OF_TURN_TOKEN|>",
-        "<|end_of_text|>",
-        "<|endoftext|>",
-        "<|endofturn|>",
-        "[|endofturn|]",
-        "<|return|>",
-        "<|user_end|>",
-        "<｜end▁of▁sentence｜>",  # noqa: RUF001 - DeepSeek writes it with wide bars.
-        "<[end▁of▁sentence]>",
-        "<seed:eos>",
-    }
-)
 
 
 def after_question(tokenizer: Any, switches: dict[str, Any]) -> str:
@@ -71,17 +48,21 @@ def end_tokens(lm: Any, tokenizer: Any, switches: dict[str, Any]) -> frozenset[i
     """Finds all tokens that end an answer, whichever part of a checkpoint names them.
 
     These are the end tokens of the generation configuration, of the model's configuration and of
-    the tokenizer, the token that the chat template writes after an answer, and added tokens that
-    are well known to end a turn.
+    the tokenizer, and the token that the chat template writes after an answer.
     """
-    found: set[int] = set()
-    for config in (lm.generation_config, lm.config, lm.config.get_text_config()):
-        found.update(_as_ids(getattr(config, "eos_token_id", None)))
-    found.update(_as_ids(tokenizer.eos_token_id))
-    taught = _template_end(tokenizer, switches)
-    found.update(_as_ids(taught))
-    known = special_tokens(tokenizer) | _added(tokenizer)
-    found.update(id for id, text in known.items() if text in _ENDS)
+    known = _known_tokens(tokenizer)
+    found = set(_as_ids(tokenizer.eos_token_id))
+    template = _template_end(tokenizer, switches)
+    found.update(_as_ids(template))
+    generation = lm.generation_config
+    ids = _as_ids(generation.eos_token_id)
+    # Without a file of its own it is made from the model's configuration.
+    found.update(id for id in ids if id in known or not generation._from_model_config)
+    for config in (lm.config, lm.config.get_text_config()):
+        ids = _as_ids(getattr(config, "eos_token_id", None))
+        # Classes have default ids, which are ordinary tokens of some vocabularies.
+        default = _as_ids(getattr(type(config)(), "eos_token_id", None))
+        found.update(id for id in ids if id in known or id not in default)
     return frozenset(id for id in found if 0 <= id < _vocabulary(lm))
 
 
@@ -97,6 +78,19 @@ def taught_end(lm: Any, tokenizer: Any, switches: dict[str, Any]) -> int | None:
     return min(ends, default=None)
 
 
+def may_think(tokenizer: Any, switches: dict[str, Any]) -> bool:
+    """Whether an answer may contain a thought, also one whose beginning has no marker.
+
+    It may if the chat template or the vocabulary has markers of thoughts, unless the template has
+    opened and closed an empty thought before the answer.
+    """
+    framed = after_question(tokenizer, switches)
+    if any(markers(framed)):
+        return is_open(framed)
+    texts = (str(tokenizer.chat_template or ""), *_known_tokens(tokenizer).values())
+    return any(next(markers(text), None) is not None for text in texts)
+
+
 def _vocabulary(lm: Any) -> int:
     """Number of tokens that a model rates."""
     output = lm.get_output_embeddings()
@@ -107,8 +101,10 @@ def _as_ids(value: Any) -> Collection[int]:
     return value if isinstance(value, list | tuple) else () if value is None else (value,)
 
 
-def _added(tokenizer: Any) -> dict[int, str]:
-    return {id: str(token) for id, token in tokenizer.added_tokens_decoder.items()}
+def _known_tokens(tokenizer: Any) -> dict[int, str]:
+    """Lists special and added tokens, by id."""
+    added = {id: str(token) for id, token in tokenizer.added_tokens_decoder.items()}
+    return special_tokens(tokenizer) | added
 
 
 def _template_end(tokenizer: Any, switches: dict[str, Any]) -> int | None:
@@ -121,7 +117,7 @@ def _template_end(tokenizer: Any, switches: dict[str, Any]) -> int | None:
     except TemplateError:
         # It takes no answers.
         return None
-    known = special_tokens(tokenizer) | _added(tokenizer)
+    known = _known_tokens(tokenizer)
     if "<|channel|>" in known.values() and rest.startswith("<|end|>"):
         # In gpt-oss's format it ends each message, also that of a thought.
         return None

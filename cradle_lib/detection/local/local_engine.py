@@ -14,7 +14,13 @@ from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.engine import Engine, Options, Setup
 from cradle_lib.detection.local.adapter_tokenizer import tokenizer_in_use
-from cradle_lib.detection.local.chat import end_tokens, taught_end
+from cradle_lib.detection.local.chat import (
+    after_question,
+    end_tokens,
+    may_think,
+    special_tokens,
+    taught_end,
+)
 from cradle_lib.detection.local.generation import (
     add_bias,
     generation_config,
@@ -27,15 +33,15 @@ from cradle_lib.detection.local.snapshot import weights_pin
 from cradle_lib.detection.models.model import Decoding, Model
 from cradle_lib.detection.parsing import Outcome, is_cut
 from cradle_lib.detection.session import Answer, Prompt
+from cradle_lib.detection.thoughts import is_open, markers, open_marker
 from cradle_lib.errors import EngineError
-from cradle_lib.labels import NONE
+from cradle_lib.labels import LABELS, NONE
 
 if TYPE_CHECKING:
     import torch
 
 # What a model without a chat template is shown after the prompt, so that it answers.
 CONTINUATION: Final = "\nAnswer:\n"
-_CONTROL: Final = re.compile(r"<\|[a-z_]+\|>")
 
 
 @dataclass(frozen=True)
@@ -139,12 +145,44 @@ class Local:
 
     @cached_property
     def _special(self) -> re.Pattern[str]:
-        tokens = {str(token) for token in self.tokenizer.all_special_tokens}
-        added = self.tokenizer.added_tokens_decoder.values()
-        tokens |= {str(token) for token in added if token.special}
+        texts = set(special_tokens(self.tokenizer).values())
         # One of a letter or two, such as a line break, can't be taken apart and forges nothing.
-        longest_first = sorted((t for t in tokens if len(t.strip()) > 2), key=len, reverse=True)
+        # Labels that were added as special tokens are what is asked for.
+        texts = {text for text in texts if len(text.strip()) > 2} - {NONE, *LABELS}
+        longest_first = sorted(texts, key=len, reverse=True)
         return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
+
+    @cached_property
+    def _opened(self) -> str:
+        """The marker of the thought in which a prompt ends; empty if it ends outside of one."""
+        return open_marker(after_question(self.tokenizer, self.decoding.chat)) or ""
+
+    @cached_property
+    def _may_think(self) -> bool:
+        return may_think(self.tokenizer, self.decoding.chat)
+
+    def require_no_open_thought(self, purpose: str) -> None:
+        """Checks that an answer may begin right after the prompt.
+
+        Raises:
+            EngineError: If the chat template opens a thought there.
+        """
+        if self._opened:
+            raise EngineError(
+                f"{purpose} puts labels right after the prompt, and there the chat template has "
+                f"opened a thought ({self._opened}), in which no label counts. Turn it off under "
+                "`chat` (in many templates `enable_thinking: false`), or use a template without it."
+            )
+
+    def _without_control(self, text: str) -> str:
+        """Takes special tokens out of an answer, except those in markers of thoughts."""
+        spans = [(marker.start, marker.end) for marker in markers(text)]
+
+        def kept(token: re.Match[str]) -> str:
+            marks = any(start <= token.start() and token.end() <= end for start, end in spans)
+            return token[0] if marks else ""
+
+        return self._special.sub(kept, text)
 
     def encode(self, prompt: Prompt) -> torch.Tensor:
         """Turns a prompt into token ids: int64, shape (1, tokens), where the embedding is."""
@@ -168,6 +206,7 @@ class Local:
         """
         import torch
 
+        config = self._generation_config()
         with (
             torch.inference_mode(),
             torch.random.fork_rng(enabled=self.sampled),
@@ -178,7 +217,7 @@ class Local:
             output = self.lm.generate(
                 input_ids=ids,
                 attention_mask=torch.ones_like(ids),
-                generation_config=self._generation_config(),
+                generation_config=config,
                 **more,
             )
         generated: list[int] = output[0, ids.shape[1] :].tolist()
@@ -187,18 +226,28 @@ class Local:
     def answer(self, ids: list[int], *, ended: bool, tokens_in: int, tokens_cached: int) -> Answer:
         """Turns the ids after a prompt into an answer.
 
-        If the model did not end by itself and the answer could still have become readable, or if
-        the final channel is missing, it is unparsed and has the reason.
+        End tokens and special tokens are left out, except markers of thoughts. If the model did
+        not end by itself and the answer could still have become readable, if a thought that the
+        chat template opened is not closed, or if the final channel is missing, the answer is
+        unparsed and has the reason.
         """
         marker = self.decoding.answer_after
-        text = str(self.tokenizer.decode(ids, skip_special_tokens=marker is None))
-        reason = None
+        last = len(ids)
+        while last and ids[last - 1] in self.ends:
+            last -= 1
+        raw = str(self.tokenizer.decode(ids[:last]))
+        text, reason = self._without_control(raw), None
+        context = self._opened
         if marker is not None:
-            head, found, tail = text.rpartition(marker)
-            text = _CONTROL.sub("", tail) if found else head + tail
-            if not found:
+            found, tail = raw.rpartition(marker)[1:]
+            if found:
+                text, context = self._without_control(tail), ""
+            else:
+                text = str(self.tokenizer.decode(ids))
                 reason = f"no {marker} in the answer"
-        if not ended and is_cut(text):
+        if context and is_open(context + text):
+            reason = reason or f"the thought that the prompt opened ({context}) is not closed"
+        if not ended and (self._may_think or is_cut(context + text)):
             reason = f"cut at {self.decoding.max_new_tokens} tokens"
         return Answer(
             text=text,

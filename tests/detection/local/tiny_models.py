@@ -11,6 +11,7 @@ from tokenizers.models import BPE
 from tokenizers.trainers import BpeTrainer
 from transformers import (
     AutoModelForCausalLM,
+    AutoTokenizer,
     Gemma2Config,
     Gemma3TextConfig,
     GptOssConfig,
@@ -102,6 +103,20 @@ def make_weights(
     )
     AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(folder)
     make_tokenizer(folder, chat)
+    return folder
+
+
+def teach(folder: Path, prompts: list[str], answer: list[int]) -> Path:
+    """Trains a tiny model to write an answer, in token ids, after each prompt as rendered."""
+    lm: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    rows = [torch.tensor([tokenizer(prompt)["input_ids"] + answer]) for prompt in prompts]
+    optimizer = torch.optim.Adam(lm.parameters(), 3e-3)
+    for _ in range(200):
+        optimizer.zero_grad()
+        sum(lm(input_ids=row, labels=row).loss for row in rows).backward()
+        optimizer.step()
+    lm.save_pretrained(folder)
     return folder
 
 

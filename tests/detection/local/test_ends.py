@@ -1,0 +1,161 @@
+"""An answer ends at every end token that any part of a checkpoint names, and has none in its text.
+
+A tiny model is trained to write ``none``, one token, and more text. That token ends the answer if
+the generation configuration, the model's configuration, the tokenizer or the chat template says so.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from transformers import AutoTokenizer
+
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Options, Outcome, Session, read_journal, run
+from cradle_lib.detection.local.local_engine import load_local
+from cradle_lib.prompts import load_template
+
+from ..dialogues import make_corpus
+from .tiny_models import CHAT, make_model, make_weights, teach
+
+# The id that the model writes after `none`; what it is called differs between tests.
+END = 3
+CALLED = "<|final|>"
+
+
+@pytest.fixture(autouse=True)
+def short_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "prompts"
+    folder.mkdir()
+    (folder / "short.txt").write_text("Label.\n{history}\n{current_turn}\n")
+    monkeypatch.setattr(paths, "PROMPTS", folder)
+
+
+@pytest.fixture(scope="module")
+def asked() -> Corpus:
+    rows = [("User", "hello", "none"), ("Listener", "hi", "none"), ("User", "well", "none")]
+    return make_corpus([rows])
+
+
+@pytest.fixture(scope="module")
+def writer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Writes ``none``, the token, and ``Listener: alert_past``."""
+    folder = make_weights(tmp_path_factory.mktemp("writer"))
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    none, more = (tokenizer(text)["input_ids"] for text in ("none", "Listener: alert_past"))
+    prompts = [
+        f"<|user|>Label.\n{history}<|end|><|assistant|>"
+        for history in ("User: hello", "User: hello\nMODEL_TAG: none\nListener: hi\nUser: well")
+    ]
+    return teach(folder, prompts, [*none, END, *more, *more])
+
+
+def variant(
+    writer: Path, folder: Path, source: str, called: str = CALLED, *, special: bool = False
+) -> Path:
+    """The model with its end token named by one source only; the others name ``<|end|>``, 0."""
+    shutil.copytree(writer, folder)
+    ids = {"generation": 0, "config": 0} | ({source: [END]} if source != "both" else {})
+    for name, key in (("generation_config.json", "generation"), ("config.json", "config")):
+        content = json.loads((folder / name).read_text())
+        (folder / name).write_text(json.dumps(content | {"eos_token_id": ids[key]}))
+    vocabulary = (folder / "tokenizer.json").read_text().replace(CALLED, called)
+    content = json.loads(vocabulary)
+    for token in content["added_tokens"]:
+        # Otherwise skipping special tokens would hide it.
+        token["special"] = token["id"] != END or special
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    if source == "tokenizer":
+        settings["eos_token"] = called
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    template = CHAT
+    if source == "template":
+        template = CHAT.replace(
+            "<|end|>{% endfor %}",
+            "{% if m['role'] == 'assistant' %} " + called + "\n{% else %}<|end|>{% endif %}"
+            "{% endfor %}",
+        )
+    (folder / "chat_template.jinja").write_text(template)
+    return folder
+
+
+SOURCES = ["generation", "config", "tokenizer", "template"]
+# End tokens of Llama 2, Qwen, Llama 3, Llama 4, Gemma, Command R, DeepSeek and EXAONE.
+TURN_ENDS = [
+    "</s>",
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|eot|>",
+    "<end_of_turn>",
+    "<|END_OF_TURN_TOKEN|>",
+    "<｜end▁of▁sentence｜>",  # noqa: RUF001
+    "[|endofturn|]",
+]
+
+
+@pytest.mark.parametrize("engine", ["reference", "wave"])
+@pytest.mark.parametrize(
+    ("source", "called"),
+    [(source, CALLED) for source in SOURCES]
+    + [("generation", "[STOP]"), ("config", "</s>")]
+    + [("template", called) for called in TURN_ENDS],
+)
+def test_every_source_of_an_end_token_counts(
+    writer: Path, asked: Corpus, tmp_path: Path, source: str, called: str, engine: str
+) -> None:
+    model = make_model(variant(writer, tmp_path / "model", source, called), engine)
+    answers = read_journal(run(model, asked, out=tmp_path / "runs"))[1]
+    assert [(p.answer, p.outcome) for p in answers] == [("none", Outcome.OK)] * 2
+    # In a grammar it ends the answer as well, and training teaches one at which inference ends.
+    local = load_local(model, Options())
+    assert END in local.ends
+    assert local.taught_end in local.ends
+    # What the template writes, here `<|end|>` in other cases, comes before the tokenizer's.
+    assert local.taught_end == (END if source == "template" else 0)
+
+
+def test_a_token_that_nothing_names_does_not_end_an_answer(
+    writer: Path, asked: Corpus, tmp_path: Path
+) -> None:
+    model = make_model(variant(writer, tmp_path / "model", "none of them"))
+    answers = read_journal(run(model, asked, out=tmp_path / "runs"))[1]
+    assert all(p.answer.startswith("none<|final|>Listener") for p in answers)
+    assert {p.outcome for p in answers} == {Outcome.UNPARSED}
+
+
+def test_gpt_oss_messages_end_without_ending_the_answer(writer: Path, tmp_path: Path) -> None:
+    folder = variant(writer, tmp_path / "model", "none of them", "<|channel|>")
+    template = CHAT.replace("<|end|>{% endfor %}", "<|end|>{% endfor %}")
+    (folder / "chat_template.jinja").write_text(template)
+    for name in ("generation_config.json", "config.json"):
+        content = json.loads((folder / name).read_text())
+        (folder / name).write_text(json.dumps(content | {"eos_token_id": 2}))
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    settings["eos_token"] = "<|assistant|>"
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    assert load_local(make_model(folder), Options()).ends == {2}
+
+
+@pytest.mark.parametrize("mode", [None, "constrained"])
+def test_ends_that_the_model_does_not_rate_are_passed_over(
+    writer: Path, asked: Corpus, tmp_path: Path, mode: str | None
+) -> None:
+    folder = variant(writer, tmp_path / "model", "generation")
+    content = json.loads((folder / "generation_config.json").read_text())
+    (folder / "generation_config.json").write_text(
+        json.dumps(content | {"eos_token_id": [END, 9_999]})
+    )
+    model = make_model(folder, "wave", mode=mode)
+    answers = read_journal(run(model, asked, out=tmp_path / "runs"))[1]
+    assert [p.answer for p in answers] == ["none", "none"]
+
+
+def test_the_prompt_of_a_session_is_what_the_writer_learned(writer: Path, asked: Corpus) -> None:
+    prompt = Session(asked.dialogues[0], load_template("short")).prompt
+    assert prompt is not None
+    assert prompt.text == "Label.\nUser: hello"
