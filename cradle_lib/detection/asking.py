@@ -200,7 +200,7 @@ def ask(
         **record,
     )
     if before is not None:
-        made = _set_up_as(before, made)
+        made = _set_up_again(before, made, engine)
         if before.identity != made.identity:
             # A start that failed with other settings binds nobody.
             before = None
@@ -230,13 +230,8 @@ def ask(
             dialogue: [p for p in journal.stored(dialogue) if p.outcome is not Outcome.FAILED]
             for dialogue in asked
         }
-        waiting = sessions(stored)
-        if before is not None and any(session.prompt is not None for session in waiting):
-            # A run that is finished needs none of the model's files.
-            made = _set_up(made, engine.setup())
-            journal.go_on(made)
         report = progress or (lambda _: None)
-        _drive(engine, model.prices, journal, waiting, total, budget, report)
+        _drive(engine, model.prices, journal, sessions(stored), total, budget, report)
     return made
 
 
@@ -245,13 +240,18 @@ def _set_up(made: Record, setup: Setup) -> Record:
     return made.model_copy(update={"decoding": made.decoding | dict(setup.decoding)})
 
 
-def _set_up_as(before: Record, made: Record) -> Record:
-    """Takes what the model's files say from the record of an earlier start, for the time being."""
-    decoding = made.decoding
-    if decoding.get("from_checkpoint"):
-        # What the entry itself sets comes first.
-        decoding = before.decoding | decoding
-    return made.model_copy(update={"decoding": decoding})
+def _set_up_again(before: Record, made: Record, engine: Engine) -> Record:
+    """Completes the record of a later start.
+
+    A finished run needs none of the model's files. Without them the record of the earlier start
+    is taken.
+    """
+    if not made.decoding.get("from_checkpoint"):
+        return made
+    try:
+        return _set_up(made, engine.setup())
+    except EngineError:
+        return made.model_copy(update={"decoding": before.decoding | made.decoding})
 
 
 def _drive(

@@ -130,7 +130,7 @@ class Engine(ABC):
         return cls()
 
     def setup(self) -> Setup:
-        """Finds what shapes answers besides the entry; called if there are questions to ask.
+        """Finds what shapes answers besides the entry, such as settings of a checkpoint.
 
         Raises:
             EngineError: If the model's files can't be read, or ask for what can't be done.

@@ -39,8 +39,8 @@ _START: Final = b'{"record": {'
 class Journal:
     """A journal that is being written; made by :meth:`open`, closed by ``with``."""
 
-    def __init__(self, path: Path, file: FileIO, stored: list[Prediction], record: Record) -> None:
-        self.path, self._file, self._record = path, file, record
+    def __init__(self, path: Path, file: FileIO, stored: list[Prediction]) -> None:
+        self.path, self._file = path, file
         self._held = ExitStack()
         self._synced = time.monotonic()
         self._stored: dict[str, dict[int, Prediction]] = {}
@@ -84,7 +84,7 @@ class Journal:
                 record = _of_same_file(before, record, path)
             if whole < path.stat().st_size:
                 file.truncate(whole)
-            journal = cls(path, file, stored, record)
+            journal = cls(path, file, stored)
             if before is None or before.model_copy(update={"started": record.started}) != record:
                 journal._write(record)
                 journal._sync()
@@ -97,19 +97,6 @@ class Journal:
         What this start appends is in the file alone, so that a long run needs no more memory.
         """
         return [p for _, p in sorted(self._stored.get(dialogue, {}).items())]
-
-    def go_on(self, record: Record) -> None:
-        """Goes on with a record that was completed only now, because there are questions to ask.
-
-        Raises:
-            OtherRunError: If its settings are others than those of answers that are stored.
-        """
-        if record.identity == self._record.identity:
-            return
-        stored = [one for turns in self._stored.values() for one in turns.values()]
-        _require_void(stored, self._record, record, self.path)
-        self._record = record
-        self._write(record)
 
     def append(self, prediction: Prediction) -> None:
         """Writes one prediction; after this call a killed process has not lost it."""

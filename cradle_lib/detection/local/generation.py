@@ -77,8 +77,15 @@ _HARMLESS: Final = frozenset(
         "assistant_lookbehind",
         "target_lookbehind",
         "max_matching_ngram_size",
+        "return_legacy_cache",
         "transformers_version",
+        "trust_remote_code",
+        "attn_implementation",
+        "torch_dtype",
+        "dtype",
         "_from_model_config",
+        "_commit_hash",
+        "_name_or_path",
     }
 )
 # Values with which a setting does nothing; every setting does nothing if it is not set.
@@ -159,9 +166,8 @@ def taken_over(config: Any, name: str, temperature: float | None) -> dict[str, A
         EngineError: If one of the settings can't be obeyed.
     """
     settings = checkpoint_settings(config)
-    known = type(config)().to_dict()
     usable = {"do_sample", *_SAMPLING, *_PROCESSING, *_LENGTH}
-    if refused := sorted(key for key in settings.keys() - usable if key in known):
+    if refused := sorted(settings.keys() - usable):
         raise EngineError(
             f"{name}: its checkpoint decodes with {_listed(settings, refused)}, which the engines "
             "here do not do. Leave `from_checkpoint` out, and set what you need in `decoding`."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -211,7 +212,10 @@ class Local:
             torch.inference_mode(),
             torch.random.fork_rng(enabled=self.sampled),
             without_own_settings(self.lm),
+            warnings.catch_warnings(),
         ):
+            # A least length beyond the limit: no token ends the answer, which is then cut.
+            warnings.filterwarnings("ignore", message="Unfeasible length")
             if self.sampled:
                 torch.manual_seed(seed)
             output = self.lm.generate(

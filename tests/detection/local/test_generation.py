@@ -35,6 +35,8 @@ SHIPPED: dict[str, dict[str, Any]] = {
     "suppressed at first": {"begin_suppress_tokens": list(range(4, 350))},
     "biased": {"sequence_bias": [[[20], 30.0]]},
     "shortest": {"min_new_tokens": 5, "sequence_bias": [[[0], 60.0]]},
+    "shortest in all": {"min_length": 38, "sequence_bias": [[[0], 60.0]]},
+    "n-grams of the prompt": {"encoder_no_repeat_ngram_size": 1, "encoder_repetition_penalty": 2.0},
     "decaying": {"exponential_decay_length_penalty": [2, 2.5]},
     "forced end": {"forced_eos_token_id": 0},
     "minimal p": QWEN | {"min_p": 0.2, "top_k": 0},
@@ -52,6 +54,9 @@ REFUSED: dict[str, dict[str, Any]] = {
     "several": {"num_return_sequences": 2, "num_beams": 2},
     "lookup": {"prompt_lookup_num_tokens": 3},
     "cache": {"cache_implementation": "quantized"},
+    "contrastive": {"penalty_alpha": 0.6, "top_k": 4},
+    "layers": {"dola_layers": "high"},
+    "of another library": {"presence_penalty": 1.5, "temperature": 0.7},
 }
 
 
@@ -152,6 +157,7 @@ def test_settings_that_are_taken_over_are_recorded_one_by_one(
     assert len(said) == 1
     # A finished run needs no file of the checkpoint.
     size = path.stat().st_size
+    weights.rename(tmp_path / "elsewhere")
     run(model, corpus, out=tmp_path / "b")
     assert path.stat().st_size == size
 
@@ -168,6 +174,17 @@ def test_what_can_not_be_obeyed_is_refused_before_anything_runs(
         run(model, corpus, out=path)
     assert "\n" not in str(error.value)
     assert not path.exists()
+
+
+@pytest.mark.parametrize("engine", ["reference", "wave"])
+def test_a_least_length_beyond_the_limit_is_obeyed(
+    plain: Path, corpus: Corpus, tmp_path: Path, engine: str
+) -> None:
+    settings = {"min_length": 500, "sequence_bias": [[[0], 60.0]]}
+    weights = with_settings(plain, tmp_path / "own", settings)
+    model = make_model(weights, engine, from_checkpoint=True)
+    found = read_journal(run(model, corpus, out=tmp_path / "runs"))[1]
+    assert {p.tokens_out for p in found} == {LIMIT}
 
 
 def test_constrained_decoding_takes_no_settings_over() -> None:
