@@ -79,7 +79,7 @@ def questions(
         TrainingError: If no token is known to end an answer.
         EngineError: If the chat template opens a thought before the answer.
     """
-    local.require_no_open_thought("training")
+    local.chat.require_no_open_thought("training")
     end = local.taught_end
     if end is None:
         raise TrainingError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,13 +14,7 @@ from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.engine import Engine, Options, Setup
 from cradle_lib.detection.local.adapter_tokenizer import tokenizer_in_use
-from cradle_lib.detection.local.chat import (
-    after_question,
-    end_tokens,
-    may_think,
-    special_tokens,
-    taught_end,
-)
+from cradle_lib.detection.local.chat import Chat
 from cradle_lib.detection.local.generation import (
     add_bias,
     generation_config,
@@ -34,9 +27,9 @@ from cradle_lib.detection.local.snapshot import weights_pin
 from cradle_lib.detection.models.model import Decoding, Model
 from cradle_lib.detection.parsing import Outcome, is_cut
 from cradle_lib.detection.session import Answer, Prompt
-from cradle_lib.detection.thoughts import is_open, markers, open_marker
+from cradle_lib.detection.thoughts import is_open
 from cradle_lib.errors import EngineError
-from cradle_lib.labels import LABELS, NONE
+from cradle_lib.labels import NONE
 
 if TYPE_CHECKING:
     import torch
@@ -84,14 +77,19 @@ class Local:
         return bool(self.settings.get("temperature"))
 
     @cached_property
+    def chat(self) -> Chat:
+        """How the tokenizer and its chat template frame questions and answers."""
+        return Chat(self.tokenizer, self.decoding.chat)
+
+    @cached_property
     def ends(self) -> frozenset[int]:
         """Ids that end an answer."""
-        return end_tokens(self.lm, self.tokenizer, self.decoding.chat)
+        return self.chat.ends(self.lm)
 
     @cached_property
     def taught_end(self) -> int | None:
         """The id that training puts at the end of an answer; ``None`` if no token ends one."""
-        return taught_end(self.lm, self.tokenizer, self.decoding.chat)
+        return self.chat.taught_end(self.lm)
 
     def processors(self, prompt: Sequence[int]) -> Any:
         """Gives what ``generate`` does to the logits of an answer: processors, mostly none.
@@ -142,48 +140,7 @@ class Local:
         Those of the usual formats a session has taken apart already, in every prompt alike.
         """
         static, said = prompt.text[: prompt.static], prompt.text[prompt.static :]
-        return static + self._special.sub(lambda m: f"{m[0][0]} {m[0][1:]}", said)
-
-    @cached_property
-    def _special(self) -> re.Pattern[str]:
-        texts = set(special_tokens(self.tokenizer).values())
-        # One of a letter or two, such as a line break, can't be taken apart and forges nothing.
-        # Labels that were added as special tokens are what is asked for.
-        texts = {text for text in texts if len(text.strip()) > 2} - {NONE, *LABELS}
-        longest_first = sorted(texts, key=len, reverse=True)
-        return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
-
-    @cached_property
-    def _opened(self) -> str:
-        """The marker of the thought in which a prompt ends; empty if it ends outside of one."""
-        return open_marker(after_question(self.tokenizer, self.decoding.chat)) or ""
-
-    @cached_property
-    def _may_think(self) -> bool:
-        return may_think(self.tokenizer, self.decoding.chat)
-
-    def require_no_open_thought(self, purpose: str) -> None:
-        """Checks that an answer may begin right after the prompt.
-
-        Raises:
-            EngineError: If the chat template opens a thought there.
-        """
-        if self._opened:
-            raise EngineError(
-                f"{purpose} puts labels right after the prompt, and there the chat template has "
-                f"opened a thought ({self._opened}), in which no label counts. Turn it off under "
-                "`chat` (in many templates `enable_thinking: false`), or use a template without it."
-            )
-
-    def _without_control(self, text: str) -> str:
-        """Takes special tokens out of an answer, except those in markers of thoughts."""
-        spans = [(marker.start, marker.end) for marker in markers(text)]
-
-        def kept(token: re.Match[str]) -> str:
-            marks = any(start <= token.start() and token.end() <= end for start, end in spans)
-            return token[0] if marks else ""
-
-        return self._special.sub(kept, text)
+        return static + self.chat.special.sub(lambda m: f"{m[0][0]} {m[0][1:]}", said)
 
     def encode(self, prompt: Prompt) -> torch.Tensor:
         """Turns a prompt into token ids: int64, shape (1, tokens), where the embedding is."""
@@ -240,18 +197,18 @@ class Local:
         while last and ids[last - 1] in self.ends:
             last -= 1
         raw = str(self.tokenizer.decode(ids[:last]))
-        text, reason = self._without_control(raw), None
-        context = self._opened
+        text, reason = self.chat.without_special(raw), None
+        context = self.chat.opened
         if marker is not None:
             found, tail = raw.rpartition(marker)[1:]
             if found:
-                text, context = self._without_control(tail), ""
+                text, context = self.chat.without_special(tail), ""
             else:
                 text = str(self.tokenizer.decode(ids))
                 reason = f"no {marker} in the answer"
         if context and is_open(context + text):
             reason = reason or f"the thought that the prompt opened ({context}) is not closed"
-        if not ended and (self._may_think or is_cut(context + text)):
+        if not ended and (self.chat.may_think or is_cut(context + text)):
             reason = f"cut at {self.decoding.max_new_tokens} tokens"
         return Answer(
             text=text,

@@ -89,20 +89,14 @@ class Decoding(_Strict):
     @model_validator(mode="after")
     def _is_obeyed(self) -> Decoding:
         if self.from_checkpoint and self.mode is not None:
-            raise ValueError(
-                f"'from_checkpoint' does not go with 'mode: {self.mode}', which chooses among "
-                "whole labels; set 'temperature' and 'seed' instead"
-            )
+            raise ValueError(f"'from_checkpoint' does not go with 'mode: {self.mode}'")
         return self
 
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that are set: what a record keeps."""
-        return {
-            name: value
-            for name, value in self.model_dump().items()
-            if value not in (None, {}) and value is not False
-        }
+        found = self.model_dump(exclude_none=True)
+        return {name: value for name, value in found.items() if value != {} and value is not False}
 
 
 class Key(_Strict):

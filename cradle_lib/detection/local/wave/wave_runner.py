@@ -75,7 +75,7 @@ class Runner:
         self._store = KeyValueStore(size)
         self._grammar: Grammar | None = None
         if local.decoding.mode == "constrained":
-            local.require_no_open_thought(f"{model.name}: `mode: constrained`")
+            local.chat.require_no_open_thought(f"{model.name}: `mode: constrained`")
             bias = local.decoding.none_bias or 0.0
             self._grammar = Grammar(local.tokenizer, local.ends, bias)
         self._prefix = shared_prefix(local, waiting[0].prompt)
