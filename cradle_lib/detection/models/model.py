@@ -95,8 +95,8 @@ class Decoding(_Strict):
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that are set: what a record keeps."""
-        found = self.model_dump(exclude_none=True)
-        return {name: value for name, value in found.items() if value != {} and value is not False}
+        found = self.model_dump().items()
+        return {k: v for k, v in found if v not in (None, {}) and v is not False}
 
 
 class Key(_Strict):

@@ -11,13 +11,15 @@ import shutil
 from pathlib import Path
 
 import pytest
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, LlamaConfig
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Outcome, Session, read_journal, run
 from cradle_lib.detection.local.local_engine import load_local
+from cradle_lib.errors import TrainingError
 from cradle_lib.prompts import load_template
+from cradle_lib.training.sequences import questions
 
 from ..dialogues import make_corpus
 from .tiny_models import CHAT, make_model, make_weights, teach
@@ -51,7 +53,8 @@ def writer(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"<|user|>Label.\n{history}<|end|><|assistant|>"
         for history in ("User: hello", "User: hello\nMODEL_TAG: none\nListener: hi\nUser: well")
     ]
-    return teach(folder, prompts, [*none, END, *more, *more])
+    answer = [*none, END, *more, *more]
+    return teach(folder, [tokenizer(prompt)["input_ids"] + answer for prompt in prompts])
 
 
 def variant(
@@ -117,6 +120,54 @@ def test_every_source_of_an_end_token_counts(
     assert local.taught_end in local.ends
     # What the template writes, here `<|end|>` in other cases, comes before the tokenizer's.
     assert local.taught_end == (END if source == "template" else 0)
+
+
+@pytest.mark.parametrize("engine", ["reference", "wave"])
+@pytest.mark.parametrize("source", [*SOURCES, "nothing in the template"])
+def test_a_trained_model_stops_where_training_ends_an_answer(
+    asked: Corpus, tmp_path: Path, source: str, engine: str
+) -> None:
+    base = make_weights(tmp_path / "base")
+    folder = variant(base, tmp_path / "model", "tokenizer" if source not in SOURCES else source)
+    if source not in SOURCES:
+        # Templates of base models write no end token.
+        (folder / "chat_template.jinja").write_text(CHAT.replace("<|end|>{% endfor", "{% endfor"))
+    model = make_model(folder, engine)
+    local, template = load_local(model, Options()), load_template("short")
+    asked_and_answered = list(questions(asked.dialogues[0], template, local))
+    taught = {answer[-1] for _, answer, _ in asked_and_answered}
+    assert taught == {END if source in ("template", "nothing in the template") else 0}
+    teach(folder, [[*prompt, *answer] for prompt, answer, _ in asked_and_answered])
+    answers = read_journal(run(model, asked, out=tmp_path / "runs"))[1]
+    lengths = [len(answer) for _, answer, _ in asked_and_answered]
+    assert [(p.answer, p.tokens_out) for p in answers] == [("none", n) for n in lengths]
+
+
+def test_a_base_without_an_end_token_is_not_trained(asked: Corpus, tmp_path: Path) -> None:
+    folder = make_weights(tmp_path / "model", CHAT.replace("<|end|>{% endfor", "{% endfor"))
+    for name in ("config.json", "generation_config.json", "tokenizer_config.json"):
+        content = json.loads((folder / name).read_text())
+        content.pop("eos_token", None)
+        (folder / name).write_text(json.dumps(content | {"eos_token_id": None}))
+    local = load_local(make_model(folder), Options())
+    with pytest.raises(TrainingError, match=r"`eos_token` in its tokenizer_config\.json"):
+        list(questions(asked.dialogues[0], load_template("short"), local))
+
+
+def test_the_default_id_of_an_architecture_ends_nothing(tmp_path: Path) -> None:
+    folder = make_weights(tmp_path / "model")
+    (folder / "generation_config.json").unlink()
+    config = json.loads((folder / "config.json").read_text())
+    del config["eos_token_id"]
+    (folder / "config.json").write_text(json.dumps(config))
+    # Llama's, if its configuration names none. Here it is a token like others.
+    default = LlamaConfig().eos_token_id
+    content = json.loads((folder / "tokenizer.json").read_text())
+    content["added_tokens"] = [t for t in content["added_tokens"] if t["id"] != default]
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    local = load_local(make_model(folder), Options())
+    assert local.lm.config.eos_token_id == default
+    assert local.ends == {0}
 
 
 def test_a_token_that_nothing_names_does_not_end_an_answer(

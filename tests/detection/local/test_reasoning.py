@@ -59,8 +59,8 @@ def make_thinker(
     """
     make_weights(folder, CHAT.replace("<|assistant|>", f"<|assistant|>{opened}"))
     name_token(folder, token, special=special)
-    ids = AutoTokenizer.from_pretrained(folder)(f"{answer}<|end|>")["input_ids"]
-    return teach(folder, [f"<|user|>Label.\nUser: hello<|end|><|assistant|>{opened}"], ids)
+    text = f"<|user|>Label.\nUser: hello<|end|><|assistant|>{opened}{answer}<|end|>"
+    return teach(folder, [AutoTokenizer.from_pretrained(folder)(text)["input_ids"]])
 
 
 def name_token(folder: Path, called: str, *, special: bool = True) -> None:

@@ -11,7 +11,6 @@ from tokenizers.models import BPE
 from tokenizers.trainers import BpeTrainer
 from transformers import (
     AutoModelForCausalLM,
-    AutoTokenizer,
     Gemma2Config,
     Gemma3TextConfig,
     GptOssConfig,
@@ -106,11 +105,10 @@ def make_weights(
     return folder
 
 
-def teach(folder: Path, prompts: list[str], answer: list[int]) -> Path:
-    """Trains a tiny model to write an answer, in token ids, after each prompt as rendered."""
+def teach(folder: Path, texts: list[list[int]]) -> Path:
+    """Trains a tiny model to write texts, given as token ids."""
     lm: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    rows = [torch.tensor([tokenizer(prompt)["input_ids"] + answer]) for prompt in prompts]
+    rows = [torch.tensor([ids]) for ids in texts]
     optimizer = torch.optim.Adam(lm.parameters(), 3e-3)
     for _ in range(200):
         optimizer.zero_grad()
