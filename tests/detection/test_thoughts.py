@@ -56,7 +56,7 @@ def test_what_follows_a_thought_is_read_and_nothing_within_it(opens: str, closes
 def test_a_line_break_within_a_thought_ends_no_answer(opens: str, closes: str) -> None:
     assert is_cut(f"{opens}none\nand")
     assert is_cut(f"{opens}none\nand{closes}none")
-    assert not is_cut(f"{opens}none\nand{closes}none\nMore")
+    assert not is_cut(f"{opens}none\nand{closes}none\nMore.\n")
     assert open_marker(f"<|assistant|>{opens}") == opens.rstrip()
     assert not is_open(f"<|assistant|>{opens}\n{closes}\n\n")
 
