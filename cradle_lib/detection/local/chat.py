@@ -97,7 +97,7 @@ class Chat:
         for config in (lm.config, lm.config.get_text_config()):
             ids = _as_ids(getattr(config, "eos_token_id", None))
             # Classes have default ids, which are ordinary tokens of some vocabularies.
-            default = _as_ids(getattr(type(config)(), "eos_token_id", None))
+            default = _as_ids(getattr(type(config), "eos_token_id", None))
             found.update(id for id in ids if id in known or id not in default)
         return frozenset(id for id in found if 0 <= id < _vocabulary(lm))
 
@@ -126,8 +126,8 @@ class Chat:
         chat = [{"role": "user", "content": _QUESTION}, {"role": "assistant", "content": _ANSWER}]
         try:
             rest = self._after(_ANSWER, chat).lstrip()
-        except TemplateError:
-            # It takes no answers.
+        except (TemplateError, TypeError):
+            # It takes no answers, or none without parts that are not made here.
             return None
         known = _known_tokens(self._tokenizer)
         if "<|channel|>" in known.values() and rest.startswith("<|end|>"):

@@ -91,6 +91,11 @@ class Local:
         """The id that training puts at the end of an answer; ``None`` if no token ends one."""
         return self.chat.taught_end(self.lm)
 
+    @cached_property
+    def reads_on(self) -> bool:
+        """Whether an answer that can't be read may become readable by what follows it."""
+        return self.decoding.answer_after is not None or self.chat.may_think
+
     def processors(self, prompt: Sequence[int]) -> Any:
         """Gives what ``generate`` does to the logits of an answer: processors, mostly none.
 

@@ -117,6 +117,7 @@ def test_the_record_holds_the_commit_of_main_and_the_bar_says_how_it_goes(place:
     assert code == 1, shown
     assert "2 user turns: 0 ok, 2 unparsed, 0 refused, 0 failed." in shown
     assert "No answer could be read" in shown
+    assert "answer_after" in shown
     record, predictions = read_journal(place / "runs" / "talk" / "newest.jsonl")
     assert record.revision == NEW
     assert record.weights == "lab/tiny"

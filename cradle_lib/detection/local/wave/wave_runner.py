@@ -230,16 +230,17 @@ class Runner:
             sequence.answer.append(token)
             ended = token in self._local.ends
             complete = ended or len(sequence.answer) == self._local.decoding.max_new_tokens
-        answer = self._local.answer(
-            sequence.answer,
-            ended=ended,
-            tokens_in=len(self._prefix) + sequence.asked,
-            tokens_cached=sequence.reused,
-        )
-        # An answer is also complete as soon as it can no longer be read, but not if a grammar makes
-        # it readable, or if another final channel may follow.
-        more = sequence.grammar is not None or self._local.decoding.answer_after is not None
-        if not complete and (more or answer.reason is not None):
+        answer = None
+        # A grammar makes it readable in the end.
+        if complete or (sequence.grammar is None and not self._local.reads_on):
+            answer = self._local.answer(
+                sequence.answer,
+                ended=ended,
+                tokens_in=len(self._prefix) + sequence.asked,
+                tokens_cached=sequence.reused,
+            )
+        # An answer is also complete as soon as it can no longer be read.
+        if answer is None or (not complete and answer.reason is not None):
             sequence.target = sequence.target[: sequence.asked] + sequence.answer
             return False
         choices = sequence.grammar.choices if sequence.grammar is not None else None
