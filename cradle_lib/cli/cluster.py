@@ -248,12 +248,16 @@ def _carry_out(
 def _require_same(journal: Path, entry: Model, corpus: Corpus, history: History) -> None:
     """Refuses to divide the journal of another run, which would be in pieces for nothing."""
     before = last_record(journal)
+    decoding = entry.decoding.settings if entry.decoding else {}
+    if decoding.get("from_checkpoint"):
+        # Its settings are added by those who have the files: the tasks.
+        decoding = before.decoding | decoding
     now = {
         "model": entry.id,
         "engine": entry.engine,
         "weights": entry.weights,
         "prompt_hash": load_template(entry.prompt).hash,
-        "decoding": entry.decoding.settings if entry.decoding else {},
+        "decoding": decoding,
         "history": history,
         "corpus": corpus.name,
     }

@@ -17,6 +17,7 @@ _WORD: Final = r"(?:think|thinking|thoughts?|reasoning|reflection|scratchpad|cot
 _NAME: Final = rf"(?:[a-z0-9]{{1,20}}[:_-]){{0,3}}{_WORD}(?:[_-][a-z0-9]{{1,20}}){{0,2}}"
 _BAR: Final = "[|｜]"  # noqa: RUF001 - DeepSeek writes the wide one.
 _OF: Final = "(?:[_▁]of)?[_▁]"
+_TO_MESSAGE: Final = r"[^<]{0,40}(?:<\|constrain\|>[^<]{0,40})?<\|message\|>"
 # Each form: the opening marker and the closing one. A group is the name, which both must share.
 _FORMS: Final = (
     (rf"<({_NAME})(?:\s[^<>]{{0,80}})?>", rf"</({_NAME})>"),
@@ -27,8 +28,8 @@ _FORMS: Final = (
     (rf"<{_BAR}({_NAME}){_BAR}>", rf"<(?:/{_BAR}|{_BAR}/)({_NAME}){_BAR}>"),
     # gpt-oss, Gemma, MedGemma and Apertus.
     (
-        r"<\|channel\|>()(?:analysis|commentary)[^<]{0,40}<\|message\|>",
-        r"<\|channel\|>()final[^<]{0,40}<\|message\|>",
+        rf"<\|channel\|>()(?:analysis|commentary){_TO_MESSAGE}",
+        rf"<\|channel\|>()final{_TO_MESSAGE}",
     ),
     (r"<\|channel>()thought\b", r"<channel\|>()"),
     (r"<unused94>()thought\b", r"<unused95>()"),

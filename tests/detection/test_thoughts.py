@@ -33,6 +33,10 @@ PAIRS = {
         "<|channel|>analysis<|message|>",
         "<|end|><|start|>assistant<|channel|>final<|message|>",
     ),
+    "gpt-oss, with a format": (
+        "<|channel|>commentary to=x <|constrain|>json<|message|>",
+        "<|end|><|start|>assistant<|channel|>final <|constrain|>text<|message|>",
+    ),
     "Gemma 4": ("<|channel>thought\n", "<channel|>"),
     "MedGemma": ("<unused94>thought\n", "<unused95>"),
     "Apertus": ("<|inner_prefix|>", "<|inner_suffix|>"),
