@@ -248,12 +248,14 @@ def _carry_out(
 def _require_same(journal: Path, entry: Model, corpus: Corpus, history: History) -> None:
     """Refuses to divide the journal of another run, which would be in pieces for nothing."""
     before = last_record(journal)
+    # A chat template that prints the date goes on with the recorded one.
+    dated = {name: value for name, value in before.decoding.items() if name == "date"}
     now = {
         "model": entry.id,
         "engine": entry.engine,
         "weights": entry.weights,
         "prompt_hash": load_template(entry.prompt).hash,
-        "decoding": entry.decoding.settings if entry.decoding else {},
+        "decoding": dated | (entry.decoding.settings if entry.decoding else {}),
         "history": history,
         "corpus": corpus.name,
     }

@@ -6,7 +6,7 @@ import importlib.util
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -14,7 +14,8 @@ from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.engine import Engine, Options
 from cradle_lib.detection.local.adapter_tokenizer import tokenizer_in_use
-from cradle_lib.detection.local.load import load_weights
+from cradle_lib.detection.local.clock import asks_for_date, render, today
+from cradle_lib.detection.local.load import load_tokenizer, load_weights
 from cradle_lib.detection.local.snapshot import weights_pin
 from cradle_lib.detection.models.model import Decoding, Model
 from cradle_lib.detection.parsing import Outcome, is_cut
@@ -73,11 +74,9 @@ class Local:
         """
         texts = [self._without_special(prompt) for prompt in prompts]
         if self.tokenizer.chat_template:
-            found = self.tokenizer.apply_chat_template(
-                [[{"role": "user", "content": text}] for text in texts],
-                add_generation_prompt=True,
-                return_dict=True,
-                **self.decoding.chat,
+            chats = [[{"role": "user", "content": text}] for text in texts]
+            found = render(
+                self.tokenizer, chats, self.decoding.date, return_dict=True, **self.decoding.chat
             )
         else:
             found = self.tokenizer([text + CONTINUATION for text in texts])
@@ -198,9 +197,17 @@ class LocalEngine(Engine):
         self._model, self._options, self._loaded = model, options, local
         self.tokenizer = tokenizer_in_use(model)
 
+    def asks_for_date(self) -> bool:
+        """Whether the chat template prints the date; loads the tokenizer to find out."""
+        tokenizer = self._loaded.tokenizer if self._loaded else load_tokenizer(self._model)
+        return asks_for_date(tokenizer, (self._model.decoding or Decoding()).chat)
+
     @cached_property
     def _local(self) -> Local:
-        return self._loaded or load_local(self._model, self._options)
+        local = self._loaded or load_local(self._model, self._options)
+        if self.date is None:
+            return local
+        return replace(local, decoding=local.decoding.model_copy(update={"date": self.date}))
 
 
 def require_packages(*names: str, extra: str, model: Model) -> None:
@@ -234,6 +241,8 @@ def wait_passively() -> None:
 def load_local(model: Model, options: Options) -> Local:
     """Loads a model, its tokenizer and the settings of its answers.
 
+    If its chat template prints a date and the settings have none, it is today's.
+
     Raises:
         EngineError: As :func:`.load_weights`.
     """
@@ -241,6 +250,8 @@ def load_local(model: Model, options: Options) -> Local:
         require_packages("peft", extra="local", model=model)
     decoding = model.decoding or Decoding()
     lm, tokenizer = load_weights(model, options)
+    if decoding.date is None and asks_for_date(tokenizer, decoding.chat):
+        decoding = decoding.model_copy(update={"date": today()})
     if decoding.none_bias:
         first = tokenizer(NONE, add_special_tokens=False)["input_ids"][0]
         lm.generation_config.sequence_bias = [[[first], decoding.none_bias]]

@@ -17,7 +17,16 @@ class Reference(LocalEngine, Sequential):
     """Asks one question at a time; see :class:`.LocalEngine` for its arguments."""
 
     uses = frozenset(
-        {"max_new_tokens", "temperature", "seed", "none_bias", "dtype", "chat", "answer_after"}
+        {
+            "max_new_tokens",
+            "temperature",
+            "seed",
+            "none_bias",
+            "dtype",
+            "chat",
+            "date",
+            "answer_after",
+        }
     )
 
     def reply(self, prompt: Prompt) -> Answer:

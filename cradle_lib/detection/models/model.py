@@ -59,6 +59,9 @@ class Decoding(_Strict):
             ln(t / (1 - t)) a label is written where it is preferred to ``none`` by t to 1 - t.
         dtype: Number format of local weights, such as ``bfloat16``.
         chat: Switches of the model's chat template, such as ``enable_thinking: false``.
+        date: Date that the chat template of local weights prints, such as ``2026-11-25``. ``None``
+            for the day on which a run began, which its record then has here; no date is recorded
+            for a template that prints none.
         answer_after: A control text after which the answer proper begins, for models
             that write their reasoning in a channel of its own.
         extra: Further options of a service's calls, sent as they stand, such as ``top_p`` or
@@ -72,8 +75,20 @@ class Decoding(_Strict):
     none_bias: Annotated[float, Field(allow_inf_nan=False)] | None = None
     dtype: Literal["float32", "bfloat16", "float16"] | None = None
     chat: dict[str, bool | int | float | str] = {}
+    date: str | None = None
     answer_after: str | None = None
     extra: dict[str, Any] = {}
+
+    @field_validator("date", mode="before")
+    @classmethod
+    def _is_a_day(cls, date: Any) -> str | None:
+        if date is None:
+            return None
+        try:
+            # YAML reads an unquoted date as such.
+            return Date.fromisoformat(str(date)).isoformat()
+        except ValueError:
+            raise ValueError("expected a day such as 2026-11-25") from None
 
     @field_validator("extra")
     @classmethod

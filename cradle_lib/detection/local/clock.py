@@ -1,0 +1,105 @@
+"""The date that a chat template prints: one for a whole run, whenever parts of it are answered.
+
+Chat templates ask for the time by calling ``strftime_now``, which Transformers answers with the
+present. Here it is answered with the date in the run's decoding settings, at midnight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from cradle_lib.errors import EngineError
+
+
+def today() -> str:
+    """Gives today's date in UTC, such as ``2026-11-25``."""
+    return datetime.now(UTC).date().isoformat()
+
+
+def render(tokenizer: Any, chats: Any, date: str | None, **more: Any) -> Any:
+    """Applies a chat template on a given date; the other arguments are ``apply_chat_template``'s.
+
+    Args:
+        tokenizer: The tokenizer that has the template.
+        chats: A chat, or several.
+        date: The run's date; ``None`` if rendering an example did not ask for one.
+        **more: Switches of the template among them.
+
+    Raises:
+        EngineError: If the template asks for a date and none is given. An answer must not depend
+            on a date that is not recorded.
+    """
+
+    def now() -> datetime:
+        if date is None:
+            raise EngineError(
+                f"{tokenizer.name_or_path}: the chat template prints a date for this question, "
+                "and for others it does not, so that no date was recorded. Set one in "
+                f"`decoding`, such as `date: {today()}`, and start the run anew."
+            )
+        return datetime.fromisoformat(date)
+
+    with _clock(now):
+        return tokenizer.apply_chat_template(chats, add_generation_prompt=True, **more)
+
+
+def asks_for_date(tokenizer: Any, chat: dict[str, Any]) -> bool:
+    """Whether a tokenizer's chat template reads the clock, found by rendering a question.
+
+    Args:
+        tokenizer: The tokenizer.
+        chat: Switches of the template; a switch can give the date itself.
+
+    Raises:
+        EngineError: If the template can't be rendered.
+    """
+    from jinja2 import TemplateError
+
+    if not tokenizer.chat_template:
+        return False
+    asked = []
+
+    def now() -> datetime:
+        asked.append(True)
+        return datetime.fromisoformat(today())
+
+    question = [{"role": "user", "content": "Question"}]
+    try:
+        with _clock(now):
+            tokenizer.apply_chat_template(
+                question, add_generation_prompt=True, tokenize=False, **chat
+            )
+    except TemplateError as error:
+        reason = " ".join(str(error).split())[:200]
+        raise EngineError(
+            f"{tokenizer.name_or_path}: the chat template can't be rendered for a question "
+            f"without a system message ({reason}). Check `chat` in `decoding`, or the template."
+        ) from error
+    return bool(asked)
+
+
+@dataclass(frozen=True)
+class _Clock:
+    """Takes the place of the class that Transformers asks for the present."""
+
+    now: Callable[[], datetime]
+
+
+@contextmanager
+def _clock(now: Callable[[], datetime]) -> Iterator[None]:
+    """Replaces the clock of Transformers' chat templates.
+
+    It can't be given as a variable of the template: Transformers passes on plain data only.
+    """
+    from transformers.utils import chat_template_utils as templates
+
+    real = templates.datetime
+    templates.datetime = _Clock(now)  # type: ignore[misc, assignment]
+    try:
+        yield
+    finally:
+        templates.datetime = real  # type: ignore[misc]
