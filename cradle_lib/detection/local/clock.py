@@ -9,10 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+from datetime import UTC, date, datetime
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
 
 from cradle_lib.errors import EngineError
+
+
+def _day(value: object) -> str:
+    try:
+        # YAML reads an unquoted date as a date.
+        return date.fromisoformat(str(value)).isoformat()
+    except ValueError:
+        raise ValueError("expected a day such as 2026-11-25") from None
+
+
+#: A date such as ``2026-11-25``, as text.
+Day = Annotated[str, BeforeValidator(_day)]
 
 
 def today() -> str:
@@ -20,13 +34,13 @@ def today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
-def render(tokenizer: Any, chats: Any, date: str | None, **more: Any) -> Any:
+def render(tokenizer: Any, chats: Any, day: str | None, **more: Any) -> Any:
     """Applies a chat template on a given date; the other arguments are ``apply_chat_template``'s.
 
     Args:
         tokenizer: The tokenizer that has the template.
         chats: A chat, or several.
-        date: The run's date; ``None`` if rendering an example did not ask for one.
+        day: The run's date; ``None`` if rendering an example did not ask for one.
         **more: Switches of the template among them.
 
     Raises:
@@ -35,13 +49,13 @@ def render(tokenizer: Any, chats: Any, date: str | None, **more: Any) -> Any:
     """
 
     def now() -> datetime:
-        if date is None:
+        if day is None:
             raise EngineError(
                 f"{tokenizer.name_or_path}: the chat template prints a date for this question, "
                 "and for others it does not, so that no date was recorded. Set one in "
                 f"`decoding`, such as `date: {today()}`, and start the run anew."
             )
-        return datetime.fromisoformat(date)
+        return datetime.fromisoformat(day)
 
     with _clock(now):
         return tokenizer.apply_chat_template(chats, add_generation_prompt=True, **more)
@@ -95,11 +109,12 @@ def _clock(now: Callable[[], datetime]) -> Iterator[None]:
 
     It can't be given as a variable of the template: Transformers passes on plain data only.
     """
-    from transformers.utils import chat_template_utils as templates
+    from transformers.utils import chat_template_utils
 
+    templates: Any = chat_template_utils
     real = templates.datetime
-    templates.datetime = _Clock(now)  # type: ignore[misc, assignment]
+    templates.datetime = _Clock(now)
     try:
         yield
     finally:
-        templates.datetime = real  # type: ignore[misc]
+        templates.datetime = real

@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from cradle_lib.detection.engine import engine_names, find_engine
+from cradle_lib.detection.local.clock import Day
 from cradle_lib.detection.models.shape import Shape
 from cradle_lib.errors import EngineError
 
@@ -75,20 +76,9 @@ class Decoding(_Strict):
     none_bias: Annotated[float, Field(allow_inf_nan=False)] | None = None
     dtype: Literal["float32", "bfloat16", "float16"] | None = None
     chat: dict[str, bool | int | float | str] = {}
-    date: str | None = None
+    date: Day | None = None
     answer_after: str | None = None
     extra: dict[str, Any] = {}
-
-    @field_validator("date", mode="before")
-    @classmethod
-    def _is_a_day(cls, date: Any) -> str | None:
-        if date is None:
-            return None
-        try:
-            # YAML reads an unquoted date as such.
-            return Date.fromisoformat(str(date)).isoformat()
-        except ValueError:
-            raise ValueError("expected a day such as 2026-11-25") from None
 
     @field_validator("extra")
     @classmethod

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -103,7 +102,7 @@ def day(monkeypatch: pytest.MonkeyPatch) -> Day:
 
 
 @pytest.fixture
-def prompts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def prompts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """All prompts that are rendered for questions."""
     found: list[str] = []
     real = Local.ids
@@ -205,7 +204,7 @@ def test_another_template_is_another_run_and_a_failed_start_binds_nobody(
     make_tokenizer(weights, MESSAGES)
     path = run(make_model(weights), corpus, out=tmp_path, limit=1)
     make_tokenizer(weights, PRINTING["gpt-oss"][0] + MESSAGES)
-    with pytest.raises(JournalError, match="another run: .*revision"):
+    with pytest.raises(JournalError, match=r"another run: .*revision"):
         run(make_model(weights), corpus, out=path)
 
 
@@ -218,7 +217,7 @@ def test_a_run_without_a_date_whose_prompts_show_one_does_not_go_on(
     older = record.model_copy(
         update={"decoding": {k: v for k, v in record.decoding.items() if k != "date"}}
     )
-    path.write_bytes(b"".join(map(to_bytes, [older, *stored])))
+    path.write_bytes(b"".join(to_bytes(line) for line in (older, *stored)))
     # All is answered, so that nothing is asked on another day.
     run(make_model(weights), corpus, out=path, limit=1)
     with pytest.raises(JournalError, match="prints the date, and this run recorded none"):
@@ -233,7 +232,7 @@ def test_a_date_that_only_some_questions_show_must_be_set(
     with pytest.raises(EngineError, match=r"Set one in `decoding`, such as `date: 2031-03-03`"):
         run(make_model(weights), corpus, out=tmp_path)
     run(make_model(weights, date="2030-01-02"), corpus, out=tmp_path / "set")
-    assert prompts[-1].startswith("2030")
+    assert any(prompt.startswith("2030") for prompt in prompts)
 
 
 def test_a_template_that_refuses_a_question_is_named(
