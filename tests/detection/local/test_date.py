@@ -10,11 +10,12 @@ import pytest
 from transformers.utils import chat_template_utils
 
 from cradle_lib import paths
+from cradle_lib.cli.cluster import _require_same as require_same
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Session, read_journal, run
 from cradle_lib.detection.journals.journal import last_record
 from cradle_lib.detection.journals.lines import to_bytes
-from cradle_lib.detection.journals.shards import join
+from cradle_lib.detection.journals.shards import divide, join
 from cradle_lib.detection.local import clock
 from cradle_lib.detection.local.local_engine import Local, load_local
 from cradle_lib.detection.models.model import Decoding
@@ -198,7 +199,26 @@ def test_shards_of_a_run_show_one_date(
     assert whole.decoding["date"] == "2031-03-03"
 
 
-def test_another_template_is_another_run_and_a_failed_start_binds_nobody(
+def test_a_run_that_is_divided_among_tasks_keeps_its_date(
+    weights: Path, corpus: Corpus, tmp_path: Path, day: Day, prompts: list[str]
+) -> None:
+    make_tokenizer(weights, PRINTING["gpt-oss"][0] + MESSAGES)
+    model = make_model(weights)
+    journal = run(model, corpus, out=tmp_path / "tiny.jsonl", limit=1)
+    day.set("2031-03-04T00:00:01")
+    require_same(journal, model, corpus, "self")
+    shards = [tmp_path / f"tiny.shard-{index}-of-2.jsonl" for index in range(2)]
+    divide(journal, shards, [dialogue.id for dialogue in corpus])
+    for index, shard in enumerate(shards):
+        run(model, corpus, out=shard, shard=f"{index}/2")
+    whole = join(shards, journal, dialogues=len(corpus))
+    assert whole.decoding["date"] == "2031-03-03"
+    assert all(prompt.startswith("Current date: 2031-03-03") for prompt in prompts)
+    with pytest.raises(JournalError, match="with another decoding"):
+        require_same(journal, make_model(weights, date="2031-03-04"), corpus, "self")
+
+
+def test_a_template_that_now_prints_the_date_makes_another_run(
     weights: Path, corpus: Corpus, tmp_path: Path, day: Day
 ) -> None:
     make_tokenizer(weights, MESSAGES)
