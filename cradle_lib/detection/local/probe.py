@@ -48,7 +48,7 @@ class Probe(LocalEngine, Sequential):
         EngineError: If there is no train split beside the corpus, or the model can't be loaded.
     """
 
-    uses = frozenset({"dtype", "chat", "date"})
+    uses = frozenset({"dtype", "chat"})
     learns = True
 
     @classmethod

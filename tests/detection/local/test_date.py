@@ -263,6 +263,24 @@ def test_a_template_that_refuses_a_question_is_named(
         run(make_model(weights), corpus, out=tmp_path)
 
 
+def test_an_adapters_own_template_is_the_one_that_counts(
+    weights: Path, corpus: Corpus, tmp_path: Path, day: Day
+) -> None:
+    from peft import LoraConfig, get_peft_model
+
+    make_tokenizer(weights, MESSAGES)
+    lm = load_local(make_model(weights), Options()).lm
+    adapter = tmp_path / "adapter"
+    get_peft_model(lm, LoraConfig(r=2, target_modules=["q_proj"])).save_pretrained(adapter)
+    model = make_model(weights).model_copy(update={"weights": f"{weights} + {adapter}"})
+    plain = run(model, corpus, out=tmp_path / "plain.jsonl", limit=1)
+    assert "date" not in last_record(plain).decoding
+    (adapter / "chat_template.jinja").write_text(PRINTING["gpt-oss"][0] + MESSAGES)
+    dated = run(model, corpus, out=tmp_path / "dated.jsonl", limit=1)
+    assert last_record(dated).decoding["date"] == "2031-03-03"
+    assert last_record(dated).revision != last_record(plain).revision
+
+
 def test_a_loaded_model_keeps_its_day(weights: Path, corpus: Corpus, day: Day) -> None:
     make_tokenizer(weights, PRINTING["gpt-oss"][0] + MESSAGES)
     local = load_local(make_model(weights), Options())
