@@ -18,6 +18,7 @@ from cradle_lib.detection.journals.lines import to_bytes
 from cradle_lib.detection.journals.shards import divide, join
 from cradle_lib.detection.local import clock
 from cradle_lib.detection.local.local_engine import Local, load_local
+from cradle_lib.detection.local.quiet import quiet
 from cradle_lib.detection.models.model import Decoding
 from cradle_lib.errors import EngineError, JournalError
 from cradle_lib.prompts import load_template
@@ -271,7 +272,8 @@ def test_an_adapters_own_template_is_the_one_that_counts(
     make_tokenizer(weights, MESSAGES)
     lm = load_local(make_model(weights), Options()).lm
     adapter = tmp_path / "adapter"
-    get_peft_model(lm, LoraConfig(r=2, target_modules=["q_proj"])).save_pretrained(adapter)
+    with quiet():
+        get_peft_model(lm, LoraConfig(r=2, target_modules=["q_proj"])).save_pretrained(adapter)
     model = make_model(weights).model_copy(update={"weights": f"{weights} + {adapter}"})
     plain = run(model, corpus, out=tmp_path / "plain.jsonl", limit=1)
     assert "date" not in last_record(plain).decoding
