@@ -35,13 +35,16 @@ def today() -> str:
 
 
 def render(tokenizer: Any, chats: Any, day: str | None, **more: Any) -> Any:
-    """Applies a chat template on a given date; the other arguments are ``apply_chat_template``'s.
+    """Applies a chat template as if it were a given day.
 
     Args:
         tokenizer: The tokenizer that has the template.
         chats: A chat, or several.
         day: The run's date; ``None`` if rendering an example did not ask for one.
-        **more: Switches of the template among them.
+        **more: Further arguments of ``apply_chat_template``, such as switches of the template.
+
+    Returns:
+        What ``apply_chat_template`` gives.
 
     Raises:
         EngineError: If the template asks for a date and none is given. An answer must not depend
@@ -58,7 +61,7 @@ def render(tokenizer: Any, chats: Any, day: str | None, **more: Any) -> Any:
         return datetime.fromisoformat(day)
 
     with _clock(now):
-        return tokenizer.apply_chat_template(chats, add_generation_prompt=True, **more)
+        return tokenizer.apply_chat_template(chats, **more)
 
 
 def asks_for_date(tokenizer: Any, chat: dict[str, Any]) -> bool:

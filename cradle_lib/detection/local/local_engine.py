@@ -76,7 +76,12 @@ class Local:
         if self.tokenizer.chat_template:
             chats = [[{"role": "user", "content": text}] for text in texts]
             found = render(
-                self.tokenizer, chats, self.decoding.date, return_dict=True, **self.decoding.chat
+                self.tokenizer,
+                chats,
+                self.decoding.date,
+                add_generation_prompt=True,
+                return_dict=True,
+                **self.decoding.chat,
             )
         else:
             found = self.tokenizer([text + CONTINUATION for text in texts])
