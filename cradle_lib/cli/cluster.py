@@ -252,12 +252,14 @@ def _require_same(journal: Path, entry: Model, corpus: Corpus, history: History)
     if decoding.get("from_checkpoint"):
         # Its settings are added by those who have the files: the tasks.
         decoding = before.decoding | decoding
+    # A chat template that prints the date goes on with the recorded one.
+    dated = {name: value for name, value in before.decoding.items() if name == "date"}
     now = {
         "model": entry.id,
         "engine": entry.engine,
         "weights": entry.weights,
         "prompt_hash": load_template(entry.prompt).hash,
-        "decoding": decoding,
+        "decoding": dated | decoding,
         "history": history,
         "corpus": corpus.name,
     }

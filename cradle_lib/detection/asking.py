@@ -20,7 +20,8 @@ from cradle_lib.detection.cost.estimate import longest_prompts
 from cradle_lib.detection.cost.money import Budget, Place, usage_of
 from cradle_lib.detection.engine import Engine, Options, Questions, Setup, code_of, make_engine
 from cradle_lib.detection.journals.journal import Journal, last_record, read_answers
-from cradle_lib.detection.journals.places import journal_path
+from cradle_lib.detection.journals.places import journal_path, other_shards
+from cradle_lib.detection.local.clock import today
 from cradle_lib.detection.models.model import Model, Prices
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.selection import choose_dialogues
@@ -199,13 +200,11 @@ def ask(
         source=None if function is None else function.source,
         **record,
     )
-    if before is not None:
-        made = _set_up_again(before, made, engine)
-        if before.identity != made.identity:
-            # A start that failed with other settings binds nobody.
-            before = None
-    if before is None:
-        made = _set_up(made, engine.setup())
+    made = _set_up(made, engine.setup()) if before is None else _set_up_again(before, made, engine)
+    made = _dated(made, engine, before, path)
+    if before is not None and before.identity != made.identity:
+        # A start that failed with other settings binds nobody.
+        before, made = None, _set_up(made, engine.setup())
     max_cost = before.max_cost if max_cost is None and before is not None else max_cost
     if max_cost is not None:
         answered = [] if before is None else read_answers(path)[1]
@@ -225,13 +224,17 @@ def ask(
         if more := [dialogue for dialogue in asked if dialogue not in known]:
             require_consent(model, f"{len(more)} {what}", consent)
         made = made.model_copy(update={"agreed": [*agreed, *more]})
+    engine.date = made.decoding.get("date")
     with Journal.open(path, made) as journal:
         stored = {
             dialogue: [p for p in journal.stored(dialogue) if p.outcome is not Outcome.FAILED]
             for dialogue in asked
         }
         report = progress or (lambda _: None)
-        _drive(engine, model.prices, journal, sessions(stored), total, budget, report)
+        questions = sessions(stored)
+        if before is not None and engine.date is None and any(q.remaining for q in questions):
+            _require_no_date(engine, path)
+        _drive(engine, model.prices, journal, questions, total, budget, report)
     return made
 
 
@@ -252,6 +255,41 @@ def _set_up_again(before: Record, made: Record, engine: Engine) -> Record:
         return _set_up(made, engine.setup())
     except EngineError:
         return made.model_copy(update={"decoding": before.decoding | made.decoding})
+
+
+def _dated(made: Record, engine: Engine, before: Record | None, path: Path) -> Record:
+    """Records the date that the chat template prints, if it prints one.
+
+    It is the entry's own, that of an earlier start or another shard of the same run, or today's.
+    """
+    if "date" in made.decoding:
+        return made
+    if before is not None:
+        again = _with_date(made, before.decoding.get("date"))
+        if again.identity == before.identity:
+            return again
+    for shard in other_shards(path):
+        with suppress(JournalError):
+            other = last_record(shard)
+            again = _with_date(made, other.decoding.get("date"))
+            if "date" in again.decoding and again.identity == other.identity:
+                return again
+    return _with_date(made, today()) if engine.asks_for_date() else made
+
+
+def _with_date(record: Record, date: str | None) -> Record:
+    return record.model_copy(
+        update={"decoding": record.decoding | ({"date": date} if date else {})}
+    )
+
+
+def _require_no_date(engine: Engine, path: Path) -> None:
+    """Refuses to go on with a run of an older version whose prompts show unrecorded dates."""
+    if engine.asks_for_date():
+        raise JournalError(
+            f"{paths.shown(path)}: the chat template prints the date, and this run recorded none, "
+            "so that its prompts can't be made again. Move the file away and start the run anew."
+        )
 
 
 def _drive(

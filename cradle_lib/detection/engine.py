@@ -105,6 +105,8 @@ class Engine(ABC):
         endpoint: The address of the provider, if an entry need not name one.
         revision: What pins this engine's answers, if it knows better than the registry.
         tokenizer: Whose tokenizer and chat template it uses, if not those of the weights.
+        date: Date that its chat template prints; set before the first question if the template
+            asks for one.
     """
 
     kind: ClassVar[Literal["baseline", "local", "service"]] = "local"
@@ -114,6 +116,7 @@ class Engine(ABC):
     endpoint: ClassVar[str] = ""
     revision: str | None = None
     tokenizer: str | None = None
+    date: str | None = None
 
     @classmethod
     def create(cls, model: Model, corpus: Corpus, options: Options) -> Self:
@@ -136,6 +139,14 @@ class Engine(ABC):
             EngineError: If the model's files can't be read, or ask for what can't be done.
         """
         return Setup()
+
+    def asks_for_date(self) -> bool:
+        """Whether prompts would show another date on another day.
+
+        Raises:
+            EngineError: If that can't be found out.
+        """
+        return False
 
     @abstractmethod
     def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:

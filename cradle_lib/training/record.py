@@ -53,6 +53,7 @@ class TrainingRecord(BaseModel):
         held_out: Fingerprints of the splits that it shares no dialogue with, by name.
         recipe: The recipe.
         prompt_hash: Hash of the prompt template's text.
+        date: Date that the chat template prints; ``None`` if it prints none.
         dialogues: Dialogues that were learned.
         turns: Their user turns.
         dropped: User turns that were left out because they were too long.
@@ -80,6 +81,7 @@ class TrainingRecord(BaseModel):
     held_out: dict[str, str]
     recipe: Recipe
     prompt_hash: str
+    date: str | None = None
     dialogues: int
     turns: int
     dropped: int
@@ -111,7 +113,7 @@ class TrainingRecord(BaseModel):
     @property
     def about(self) -> dict[str, Any]:
         """What two starts of one training must share."""
-        shared = {"base", "base_revision", "corpus", "fingerprint", "prompt_hash"}
+        shared = {"base", "base_revision", "corpus", "fingerprint", "prompt_hash", "date"}
         # What happens after the training may be decided later.
         recipe = self.recipe.model_dump(exclude={"dev_dialogues"})
         return self.model_dump(include=shared) | {"recipe": recipe}

@@ -102,9 +102,11 @@ def train_model(
         for split in held_out:
             _require_separate(train, split)
     wait_passively()
-    learner = resolve(model, dtype=recipe.dtype)
+    # Every start, and every checkpoint that answers, shows the date of the first start.
+    learner = resolve(model, dtype=recipe.dtype, date=_recorded_date(model, folder))
     # Whoever trains moves it to where it belongs, which for several processes are several GPUs.
     local = load_local(learner, Options(device="cpu"))
+    model = resolve(model, date=local.decoding.date)
     if not local.tokenizer.chat_template:
         raise TrainingError(
             f"{model.name} has no chat template, so nothing says where an answer begins and ends. "
@@ -145,6 +147,13 @@ def train_model(
     record.write(folder)
     write_card(folder, record)
     return Trained(folder, record, trained_model(model, folder))
+
+
+def _recorded_date(model: Model, folder: Path) -> str | None:
+    """Gives the date that prompts show: the entry's own, or that of an earlier start, if any."""
+    if model.decoding is not None and model.decoding.date is not None:
+        return model.decoding.date
+    return read_training(folder).date if (folder / FILE).is_file() else None
 
 
 def _base(base: str | Model, recipe: Recipe) -> Model:
@@ -209,6 +218,7 @@ def _record(
         held_out={split.name: split.fingerprint for split in held_out},
         recipe=recipe,
         prompt_hash=load_template(recipe.prompt).hash,
+        date=model.decoding.date if model.decoding else None,
         dialogues=dialogues,
         turns=sum(tree.turns for tree in trees),
         dropped=sum(tree.dropped for tree in trees),

@@ -17,9 +17,11 @@ from transformers import AutoModelForCausalLM
 
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.corpus.collect import write_release
-from cradle_lib.detection import Model, Options, load_predictions, run
+from cradle_lib.detection import Model, Options, asking, load_predictions, run
+from cradle_lib.detection.journals.journal import last_record
+from cradle_lib.detection.local import clock, local_engine
 from cradle_lib.detection.local.adapter import CONFIG, WEIGHTS, adapter_digest
-from cradle_lib.detection.local.local_engine import load_local
+from cradle_lib.detection.local.local_engine import Local, load_local
 from cradle_lib.detection.local.quiet import quiet
 from cradle_lib.detection.models.registry import resolve
 from cradle_lib.detection.parsing import first_line
@@ -30,7 +32,7 @@ from cradle_lib.training import Recipe, Trained, read_training, train_model
 from cradle_lib.training.checkpoints import whole_checkpoints
 from cradle_lib.training.recipe import AdapterSettings, load_recipe, recipe_names
 
-from ..detection.local.tiny_models import make_model, make_weights
+from ..detection.local.tiny_models import CHAT, make_model, make_weights
 from ..notebooks.test_notebooks import show
 from .dialogues import talks
 
@@ -274,6 +276,41 @@ def test_another_training_is_not_mixed_into_a_folder(
 ) -> None:
     with pytest.raises(TrainingError, match="another recipe"):
         train(Path(trained.record.base), trained.folder, corpus, recipe={"learning_rate": 1e-4})
+
+
+def test_a_training_shows_the_date_on_which_it_began(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompts: set[str] = set()
+    real = Local.ids
+
+    def noting(self: Local, questions: Any) -> list[list[int]]:
+        ids = real(self, questions)
+        prompts.update(self.tokenizer.decode(each)[:10] for each in ids)
+        return ids
+
+    monkeypatch.setattr(Local, "ids", noting)
+    for module in (clock, asking, local_engine):
+        monkeypatch.setattr(module, "today", lambda: "2031-03-03")
+    weights = make_weights(tmp_path / "dated", "{{ strftime_now('%Y-%m-%d') }}" + CHAT)
+    held_out = talks(4)
+    first = train(weights, tmp_path / "out", corpus, shared=True, recipe={"epochs": 1})
+    assert first.record.date == "2031-03-03"
+    # Another day: dev is answered, and nothing is learned again.
+    for module in (clock, asking, local_engine):
+        monkeypatch.setattr(module, "today", lambda: "2031-03-04")
+    again = train(
+        weights, tmp_path / "out", corpus, dev=held_out, shared=True, recipe={"epochs": 1}
+    )
+    assert again.record.date == "2031-03-03"
+    assert prompts == {"2031-03-03"}
+    # The model that was trained is asked as it was trained.
+    path = run(again.model, corpus, out=tmp_path, limit=1)
+    assert last_record(path).decoding["date"] == "2031-03-03"
+    dated = make_model(weights, date="2031-03-05")
+    recipe = RECIPE.model_copy(update={"epochs": 1})
+    with pytest.raises(TrainingError, match="another date"):
+        train_model(dated, corpus, tmp_path / "out", recipe=recipe, shared=True)
 
 
 def test_an_adapter_with_a_changed_byte_is_refused(

@@ -52,6 +52,14 @@ def stored_as(path: Path) -> list[Path]:
     return [path] if path.exists() else [file for _, _, file in _shards(path)]
 
 
+def other_shards(path: Path) -> list[Path]:
+    """Finds the other shards of the run to which a shard belongs; none for a whole journal."""
+    stem, part, _ = path.name.partition(".shard-")
+    if not part:
+        return []
+    return [file for _, _, file in _shards(path.with_name(f"{stem}.jsonl")) if file != path]
+
+
 def journal_files(path: Path, *, partial: bool = False) -> list[Path]:
     """Finds the files that hold a run, and makes sure that they are all there, or some (partial).
 

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from functools import cached_property
 from typing import Any, Final
 
+from cradle_lib.detection.local.clock import render, today
 from cradle_lib.detection.thoughts import is_open, markers, open_marker
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import LABELS, NONE
@@ -22,10 +23,11 @@ class Chat:
     Args:
         tokenizer: The model's tokenizer.
         switches: Switches of the template, such as ``enable_thinking``.
+        day: The date that the template prints, if it prints one.
     """
 
-    def __init__(self, tokenizer: Any, switches: dict[str, Any]) -> None:
-        self._tokenizer, self._switches = tokenizer, switches
+    def __init__(self, tokenizer: Any, switches: dict[str, Any], day: str | None = None) -> None:
+        self._tokenizer, self._switches, self._day = tokenizer, switches, day
 
     @cached_property
     def special(self) -> re.Pattern[str]:
@@ -140,8 +142,9 @@ class Chat:
         """Renders a chat, and gives what follows a message; nothing without a template."""
         if not self._tokenizer.chat_template:
             return ""
-        switches = self._switches
-        written: str = self._tokenizer.apply_chat_template(chat, tokenize=False, **more, **switches)
+        # A template may ask for the date of an answer only, which no question contains.
+        day = self._day or today()
+        written: str = render(self._tokenizer, chat, day, tokenize=False, **more, **self._switches)
         return written.rpartition(content)[2] if content in written else ""
 
 

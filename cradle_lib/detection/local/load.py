@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib.detection.engine import Options
-from cradle_lib.detection.local.adapter import find_adapter
+from cradle_lib.detection.local.adapter import adapter_folder, find_adapter
 from cradle_lib.detection.local.adapter_tokenizer import adapter_tokenizer
 from cradle_lib.detection.local.checkpoint import IncompleteError, require_whole
 from cradle_lib.detection.local.merge import merged
@@ -98,6 +98,29 @@ def load_generation_config(model: Model) -> Any:
                 return GenerationConfig.from_pretrained(source, **older, **where)
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise unloadable(model, source, error) from error
+
+
+def load_tokenizer(model: Model) -> Any:
+    """Loads the tokenizer that a model uses, its adapter's if there is one, without the weights.
+
+    Raises:
+        EngineError: If it can't be read or reached.
+    """
+    from transformers import AutoTokenizer
+
+    source = _source(model)
+    commit = hub_commit(model)
+    where = {} if commit is None else {"revision": commit}
+    try:
+        _require_no_adapter(model, source, where)
+        with quiet():
+            tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **where)
+    except (OSError, ValueError, RuntimeError, ImportError, KeyError) as error:
+        raise unloadable(model, source, error) from error
+    folder = adapter_folder(model)
+    if folder is None:
+        return tokenizer
+    return adapter_tokenizer(model, folder, tokenizer, lambda _: None)
 
 
 def _source(model: Model) -> str:

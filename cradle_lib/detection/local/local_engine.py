@@ -6,7 +6,7 @@ import importlib.util
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -15,6 +15,7 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection.engine import Engine, Options, Setup
 from cradle_lib.detection.local.adapter_tokenizer import tokenizer_in_use
 from cradle_lib.detection.local.chat import Chat
+from cradle_lib.detection.local.clock import asks_for_date, render, today
 from cradle_lib.detection.local.generation import (
     add_bias,
     generation_config,
@@ -22,7 +23,7 @@ from cradle_lib.detection.local.generation import (
     unused,
     without_own_settings,
 )
-from cradle_lib.detection.local.load import load_generation_config, load_weights
+from cradle_lib.detection.local.load import load_generation_config, load_tokenizer, load_weights
 from cradle_lib.detection.local.snapshot import weights_pin
 from cradle_lib.detection.models.model import Decoding, Model
 from cradle_lib.detection.parsing import Outcome, is_cut
@@ -79,7 +80,7 @@ class Local:
     @cached_property
     def chat(self) -> Chat:
         """How the tokenizer and its chat template frame questions and answers."""
-        return Chat(self.tokenizer, self.decoding.chat)
+        return Chat(self.tokenizer, self.decoding.chat, self.decoding.date)
 
     @cached_property
     def ends(self) -> frozenset[int]:
@@ -128,8 +129,11 @@ class Local:
         """
         texts = [self._without_special(prompt) for prompt in prompts]
         if self.tokenizer.chat_template:
-            found = self.tokenizer.apply_chat_template(
-                [[{"role": "user", "content": text}] for text in texts],
+            chats = [[{"role": "user", "content": text}] for text in texts]
+            found = render(
+                self.tokenizer,
+                chats,
+                self.decoding.date,
                 add_generation_prompt=True,
                 return_dict=True,
                 **self.decoding.chat,
@@ -269,8 +273,12 @@ class LocalEngine(Engine):
 
     @cached_property
     def _local(self) -> Local:
-        if self._loaded is not None:
-            return self._loaded
+        local = self._loaded or self._load()
+        if self.date is None:
+            return local
+        return replace(local, decoding=local.decoding.model_copy(update={"date": self.date}))
+
+    def _load(self) -> Local:
         local = load_local(self._model, self._options)
         left = unused(local.lm.generation_config, local.decoding.temperature)
         writes = "max_new_tokens" in self.uses
@@ -280,6 +288,11 @@ class LocalEngine(Engine):
                 "`from_checkpoint: true` in `decoding` takes over all but limits of the length."
             )
         return local
+
+    def asks_for_date(self) -> bool:
+        """Whether the chat template prints the date; loads the tokenizer to find out."""
+        tokenizer = self._loaded.tokenizer if self._loaded else load_tokenizer(self._model)
+        return asks_for_date(tokenizer, (self._model.decoding or Decoding()).chat)
 
 
 def require_packages(*names: str, extra: str, model: Model) -> None:
@@ -313,6 +326,8 @@ def wait_passively() -> None:
 def load_local(model: Model, options: Options) -> Local:
     """Loads a model, its tokenizer and the settings of its answers.
 
+    If its chat template prints a date and the settings have none, it is today's.
+
     Raises:
         EngineError: As :func:`.load_weights`.
     """
@@ -320,6 +335,8 @@ def load_local(model: Model, options: Options) -> Local:
         require_packages("peft", extra="local", model=model)
     decoding = model.decoding or Decoding()
     lm, tokenizer = load_weights(model, options)
+    if decoding.date is None and asks_for_date(tokenizer, decoding.chat):
+        decoding = decoding.model_copy(update={"date": today()})
     if not tokenizer.chat_template:
         options.notice(
             f"{model.name} has no chat template: it is shown the plain prompt and, after it, "

@@ -24,6 +24,7 @@ class Reference(LocalEngine, Sequential):
             "none_bias",
             "dtype",
             "chat",
+            "date",
             "answer_after",
             "from_checkpoint",
         }

@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from cradle_lib.detection.engine import engine_names, find_engine
+from cradle_lib.detection.local.clock import Day
 from cradle_lib.detection.models.shape import Shape
 from cradle_lib.errors import EngineError
 
@@ -59,6 +60,9 @@ class Decoding(_Strict):
             ln(t / (1 - t)) a label is written where it is preferred to ``none`` by t to 1 - t.
         dtype: Number format of local weights, such as ``bfloat16``.
         chat: Switches of the model's chat template, such as ``enable_thinking: false``.
+        date: Date that the chat template of local weights prints, such as ``2026-11-25``. ``None``
+            for the day on which a run began, which its record then has here; no date is recorded
+            for a template that prints none.
         answer_after: A control text after which the answer proper begins, for models
             that write their reasoning in a channel of its own.
         from_checkpoint: Whether local weights are decoded with the settings that their checkpoint
@@ -75,6 +79,7 @@ class Decoding(_Strict):
     none_bias: Annotated[float, Field(allow_inf_nan=False)] | None = None
     dtype: Literal["float32", "bfloat16", "float16"] | None = None
     chat: dict[str, bool | int | float | str] = {}
+    date: Day | None = None
     answer_after: str | None = None
     from_checkpoint: bool = False
     extra: dict[str, Any] = {}

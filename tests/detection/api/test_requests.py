@@ -79,6 +79,7 @@ def test_all_four_engines_send_the_same_messages(
         chat_template="c",
         apply_chat_template=apply_chat_template,
         all_special_tokens=[],
+        all_special_ids=[],
         added_tokens_decoder={},
     )
     Local(lm, tokenizer, Decoding(), None).encode(prompt)

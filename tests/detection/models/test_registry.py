@@ -321,3 +321,11 @@ def test_a_boolean_spelled_as_a_word_is_refused(tmp_path: Path, setting: str) ->
     assert "\n" not in str(error.value)
     with pytest.raises(RegistryError, match="write false, or"):
         decoding_settings([setting.replace(": ", "=", 1)])
+
+
+@pytest.mark.parametrize("name", ["<b>A</b>", "A > B", "x <"])
+def test_names_with_angle_brackets_are_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "models.yml"
+    path.write_text(json.dumps({"a": {"name": name, "group": "open", "engine": "always-none"}}))
+    with pytest.raises(RegistryError, match="without '<' and '>'"):
+        find_model("a", load_registry(path))

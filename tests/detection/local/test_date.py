@@ -1,0 +1,293 @@
+"""The date that chat templates print: one for a run, on whatever days it is answered."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers.utils import chat_template_utils
+
+from cradle_lib import paths
+from cradle_lib.cli.cluster import _require_same as require_same
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Options, Session, read_journal, run
+from cradle_lib.detection.journals.journal import last_record
+from cradle_lib.detection.journals.lines import to_bytes
+from cradle_lib.detection.journals.shards import divide, join
+from cradle_lib.detection.local import clock
+from cradle_lib.detection.local.local_engine import Local, load_local
+from cradle_lib.detection.local.quiet import quiet
+from cradle_lib.detection.models.model import Decoding
+from cradle_lib.errors import EngineError, JournalError
+from cradle_lib.prompts import load_template
+
+from .tiny_models import make_model, make_tokenizer, make_weights
+
+MESSAGES = (
+    "{% for m in messages %}<|{{ m['role'] }}|>{{ m['content'] }}<|end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+#: How families of models write the date, and what a prompt of 3 March 2031 then shows.
+PRINTING = {
+    "gpt-oss": ('Current date: {{ strftime_now("%Y-%m-%d") }}\n', "Current date: 2031-03-03\n"),
+    "llama-3.2": (
+        "{% if not date_string is defined %}{% if strftime_now is defined %}"
+        '{% set date_string = strftime_now("%d %b %Y") %}'
+        "{% else %}{% set date_string = '26 Jul 2024' %}{% endif %}{% endif %}"
+        "Today Date: {{ date_string }}\n",
+        "Today Date: 03 Mar 2031\n",
+    ),
+    "mistral": (
+        '{%- set today = strftime_now("%Y-%m-%d") %}'
+        "{%- set default = 'You know that it is {today}.' | replace('{today}', today) %}"
+        "{%- if messages[0]['role'] != 'system' %}{{ default }}{% endif %}",
+        "You know that it is 2031-03-03.",
+    ),
+    "with time": ("{{ strftime_now('%A %d %B %Y %H:%M:%S') }}", "Monday 03 March 2031 00:00:00"),
+    "macro and alias": (
+        "{% macro head() %}{% set now = strftime_now %}({{ now('%j/%y') }}){% endmacro %}"
+        "{{ head() }}",
+        "(062/31)",
+    ),
+    "branch": (
+        "{% if messages[0]['role'] == 'system' %}no{% else %}{{ strftime_now('%x') }}{% endif %}",
+        "03/03/31",
+    ),
+}
+#: Templates that print no date of today in our prompts.
+FIXED = {
+    "llama-3.1": (
+        "{% if not date_string is defined %}{% set date_string = '26 Jul 2024' %}{% endif %}"
+        "Today Date: {{ date_string }}\n"
+    ),
+    "other branch": ("{% if messages[0]['role'] == 'system' %}{{ strftime_now('%Y') }}{% endif %}"),
+    "in a comment": "{# strftime_now('%Y') #}strftime_now",
+    "none": "",
+}
+
+
+@pytest.fixture(autouse=True)
+def short_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "prompts"
+    folder.mkdir()
+    (folder / "short.txt").write_text("Label.\n{history}\n{current_turn}\n")
+    monkeypatch.setattr(paths, "PROMPTS", folder)
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_weights(tmp_path_factory.mktemp("weights"))
+
+
+class Day:
+    """Sets the clock, ours and that of Transformers."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._patch = monkeypatch
+        self.set("2031-03-03T17:45:10")
+
+    def set(self, moment: str) -> None:
+        class Frozen(datetime):
+            @classmethod
+            def now(cls, tz: Any = None) -> Any:
+                return datetime.fromisoformat(moment).replace(tzinfo=tz)
+
+        self._patch.setattr(clock, "datetime", Frozen)
+        self._patch.setattr(chat_template_utils, "datetime", Frozen)
+
+
+@pytest.fixture
+def day(monkeypatch: pytest.MonkeyPatch) -> Day:
+    return Day(monkeypatch)
+
+
+@pytest.fixture
+def prompts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """All prompts that are rendered for questions."""
+    found: list[str] = []
+    real = Local.ids
+
+    def noting(self: Local, questions: Any) -> list[list[int]]:
+        ids = real(self, questions)
+        found.extend(map(self.tokenizer.decode, ids))
+        return ids
+
+    monkeypatch.setattr(Local, "ids", noting)
+    return found
+
+
+def answers(path: Path) -> dict[tuple[str, int], tuple[str, int | None]]:
+    return {(p.dialogue, p.turn): (p.answer, p.tokens_in) for p in read_journal(path)[1]}
+
+
+@pytest.mark.parametrize("engine", ["reference", "wave"])
+@pytest.mark.parametrize("family", PRINTING)
+def test_a_run_that_goes_on_another_day_shows_the_first_day(
+    family: str,
+    engine: str,
+    weights: Path,
+    corpus: Corpus,
+    tmp_path: Path,
+    day: Day,
+    prompts: list[str],
+) -> None:
+    head, shown = PRINTING[family]
+    make_tokenizer(weights, head + MESSAGES)
+    model = make_model(weights, engine)
+    whole = run(model, corpus, out=tmp_path / "whole.jsonl")
+    parted = run(model, corpus, out=tmp_path / "parted.jsonl", limit=2)
+    day.set("2032-11-24T08:01:02")
+    assert run(model, corpus, out=parted) == parted
+    assert answers(parted) == answers(whole)
+    assert prompts
+    assert all(prompt.startswith(shown) for prompt in prompts)
+    record = last_record(parted)
+    assert record.decoding["date"] == "2031-03-03"
+    assert record.identity == last_record(whole).identity
+    later = last_record(run(model, corpus, out=tmp_path / "later.jsonl"))
+    assert later.decoding["date"] == "2032-11-24"
+    assert later.identity != record.identity
+    assert not prompts[-1].startswith(shown)
+
+
+@pytest.mark.parametrize("family", FIXED)
+def test_a_template_that_prints_no_date_has_none_in_its_identity(
+    family: str, weights: Path, corpus: Corpus, tmp_path: Path, day: Day
+) -> None:
+    make_tokenizer(weights, FIXED[family] + MESSAGES)
+    identities = set()
+    for number, moment in enumerate(("2031-03-03T00:00:00", "2032-11-24T00:00:00")):
+        day.set(moment)
+        path = run(make_model(weights), corpus, out=tmp_path / f"{number}.jsonl", limit=1)
+        assert "date" not in last_record(path).decoding
+        identities.add(last_record(path).identity)
+    assert len(identities) == 1
+
+
+def test_a_date_of_the_entry_is_shown(
+    weights: Path, corpus: Corpus, tmp_path: Path, day: Day, prompts: list[str]
+) -> None:
+    make_tokenizer(weights, PRINTING["llama-3.2"][0] + MESSAGES)
+    set_day = make_model(weights, date="2030-01-02")
+    path = run(set_day, corpus, out=tmp_path / "set.jsonl", limit=1)
+    assert prompts[-1].startswith("Today Date: 02 Jan 2030\n")
+    assert last_record(path).decoding["date"] == "2030-01-02"
+    switched = make_model(weights, chat={"date_string": "a fine day"})
+    path = run(switched, corpus, out=tmp_path / "switched.jsonl", limit=1)
+    assert prompts[-1].startswith("Today Date: a fine day\n")
+    assert "date" not in last_record(path).decoding
+    with pytest.raises(JournalError, match="another run: decoding"):
+        run(make_model(weights, date="2030-01-03"), corpus, out=tmp_path / "set.jsonl")
+    with pytest.raises(ValueError, match="expected a day such as 2026-11-25"):
+        Decoding(date="soon")
+
+
+def test_a_date_without_quotes_in_yaml_is_the_same() -> None:
+    assert Decoding(date=datetime(2030, 1, 2, tzinfo=UTC).date()).date == "2030-01-02"  # type: ignore[arg-type]
+
+
+def test_shards_of_a_run_show_one_date(
+    weights: Path, corpus: Corpus, tmp_path: Path, day: Day, prompts: list[str]
+) -> None:
+    make_tokenizer(weights, PRINTING["gpt-oss"][0] + MESSAGES)
+    first = run(make_model(weights), corpus, out=tmp_path, shard="0/2")
+    day.set("2031-03-04T00:00:01")
+    second = run(make_model(weights), corpus, out=tmp_path, shard="1/2")
+    assert all(prompt.startswith("Current date: 2031-03-03") for prompt in prompts)
+    whole = join([first, second], tmp_path / "whole.jsonl", dialogues=len(corpus))
+    assert whole.decoding["date"] == "2031-03-03"
+
+
+def test_a_run_that_is_divided_among_tasks_keeps_its_date(
+    weights: Path, corpus: Corpus, tmp_path: Path, day: Day, prompts: list[str]
+) -> None:
+    make_tokenizer(weights, PRINTING["gpt-oss"][0] + MESSAGES)
+    model = make_model(weights)
+    journal = run(model, corpus, out=tmp_path / "tiny.jsonl", limit=1)
+    day.set("2031-03-04T00:00:01")
+    require_same(journal, model, corpus, "self")
+    shards = [tmp_path / f"tiny.shard-{index}-of-2.jsonl" for index in range(2)]
+    divide(journal, shards, [dialogue.id for dialogue in corpus])
+    for index, shard in enumerate(shards):
+        run(model, corpus, out=shard, shard=f"{index}/2")
+    whole = join(shards, journal, dialogues=len(corpus))
+    assert whole.decoding["date"] == "2031-03-03"
+    assert all(prompt.startswith("Current date: 2031-03-03") for prompt in prompts)
+    with pytest.raises(JournalError, match="with another decoding"):
+        require_same(journal, make_model(weights, date="2031-03-04"), corpus, "self")
+
+
+def test_a_template_that_now_prints_the_date_makes_another_run(
+    weights: Path, corpus: Corpus, tmp_path: Path, day: Day
+) -> None:
+    make_tokenizer(weights, MESSAGES)
+    path = run(make_model(weights), corpus, out=tmp_path, limit=1)
+    make_tokenizer(weights, PRINTING["gpt-oss"][0] + MESSAGES)
+    with pytest.raises(JournalError, match=r"another run: .*revision"):
+        run(make_model(weights), corpus, out=path)
+
+
+def test_a_run_without_a_date_whose_prompts_show_one_does_not_go_on(
+    weights: Path, corpus: Corpus, tmp_path: Path, day: Day
+) -> None:
+    make_tokenizer(weights, PRINTING["gpt-oss"][0] + MESSAGES)
+    path = run(make_model(weights), corpus, out=tmp_path, limit=1)
+    record, stored = read_journal(path)
+    older = record.model_copy(
+        update={"decoding": {k: v for k, v in record.decoding.items() if k != "date"}}
+    )
+    path.write_bytes(b"".join(to_bytes(line) for line in (older, *stored)))
+    # All is answered, so that nothing is asked on another day.
+    run(make_model(weights), corpus, out=path, limit=1)
+    with pytest.raises(JournalError, match="prints the date, and this run recorded none"):
+        run(make_model(weights), corpus, out=path)
+
+
+def test_a_date_that_only_some_questions_show_must_be_set(
+    weights: Path, corpus: Corpus, tmp_path: Path, day: Day, prompts: list[str]
+) -> None:
+    head = "{% if messages[0]['content'] | length > 60 %}{{ strftime_now('%Y') }}{% endif %}"
+    make_tokenizer(weights, head + MESSAGES)
+    with pytest.raises(EngineError, match=r"Set one in `decoding`, such as `date: 2031-03-03`"):
+        run(make_model(weights), corpus, out=tmp_path)
+    run(make_model(weights, date="2030-01-02"), corpus, out=tmp_path / "set")
+    assert any(prompt.startswith("2030") for prompt in prompts)
+
+
+def test_a_template_that_refuses_a_question_is_named(
+    weights: Path, corpus: Corpus, tmp_path: Path
+) -> None:
+    make_tokenizer(weights, "{{ raise_exception('A system message is needed.') }}")
+    with pytest.raises(EngineError, match=r"can't be rendered .*A system message is needed"):
+        run(make_model(weights), corpus, out=tmp_path)
+
+
+def test_an_adapters_own_template_is_the_one_that_counts(
+    weights: Path, corpus: Corpus, tmp_path: Path, day: Day
+) -> None:
+    from peft import LoraConfig, get_peft_model
+
+    make_tokenizer(weights, MESSAGES)
+    lm = load_local(make_model(weights), Options()).lm
+    adapter = tmp_path / "adapter"
+    with quiet():
+        get_peft_model(lm, LoraConfig(r=2, target_modules=["q_proj"])).save_pretrained(adapter)
+    model = make_model(weights).model_copy(update={"weights": f"{weights} + {adapter}"})
+    plain = run(model, corpus, out=tmp_path / "plain.jsonl", limit=1)
+    assert "date" not in last_record(plain).decoding
+    (adapter / "chat_template.jinja").write_text(PRINTING["gpt-oss"][0] + MESSAGES)
+    dated = run(model, corpus, out=tmp_path / "dated.jsonl", limit=1)
+    assert last_record(dated).decoding["date"] == "2031-03-03"
+    assert last_record(dated).revision != last_record(plain).revision
+
+
+def test_a_loaded_model_keeps_its_day(weights: Path, corpus: Corpus, day: Day) -> None:
+    make_tokenizer(weights, PRINTING["gpt-oss"][0] + MESSAGES)
+    local = load_local(make_model(weights), Options())
+    prompt = Session(corpus.dialogues[0], load_template("short")).prompt
+    assert prompt is not None
+    before = local.ids([prompt])
+    day.set("2031-03-04T00:00:01")
+    assert local.ids([prompt]) == before
