@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page
 from . import site as book
 from .mini_book import build, make_site, notebook, write
 
-NAME = r""onerror=alert(1) $x_1$ [/x] {{evil}} `*_|\#\`"
+NAME = r"onerror=alert(1) $x_1$ [/x] {{evil}} `*_|\#\`"
 
 FILE = "<img src=x onerror=alert(2)> $y$ {name} [z]"
 PLAN = """

@@ -19,7 +19,7 @@ from .in_process import invoke
 
 # The package has a function of this name.
 main = import_module("cradle_lib.cli.main")
-NAME = r""onerror=alert(1) $x_1$ [/x] [red]x[/red] :bomb: {{evil}} `*_|\#\`"
+NAME = r"onerror=alert(1) $x_1$ [/x] [red]x[/red] :bomb: {{evil}} `*_|\#\`"
 
 
 @pytest.fixture(autouse=True)
