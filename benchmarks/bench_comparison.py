@@ -28,14 +28,11 @@ from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.record import Record
 from cradle_lib.scoring.comparison.comparison import compare
 from cradle_lib.scoring.comparison.paired import compare_pairs
-from cradle_lib.scoring.core.conventions import LEVELS, Rows
+from cradle_lib.scoring.core.conventions import LEVELS
 from cradle_lib.scoring.core.counts import count
 from cradle_lib.scoring.core.report import report
-from cradle_lib.scoring.core.signature import Signature
 from cradle_lib.scoring.robustness.sensitivity import sensitivity
-from cradle_lib.scoring.timing.early import penalty_rate
-from cradle_lib.scoring.timing.timing import TimingSignature, time_rows
-from cradle_lib.scoring.timing.windows import WIDTHS
+from cradle_lib.scoring.timing.timing import timing
 
 SYSTEMS = 12
 DIALOGUES = 600
@@ -130,28 +127,8 @@ def pairs(systems: Sequence[Predictions]) -> None:
 
 def timing_of(dialogues: int) -> Callable[[], object]:
     """Prepares the timing metrics of a corpus of this size, without intervals."""
-    turns = dialogues * TURNS // DIALOGUES
-    data = made_up(turns, dialogues)
-    rows = Rows(data.gold, data.predicted, data.dialogue_of, np.ones(turns, dtype=np.bool_))
-    scored = Signature(
-        "turn",
-        16,
-        "self",
-        "free",
-        1,
-        0,
-        "ignore",
-        "miss",
-        "mean",
-        "made-up",
-        dialogues,
-        0,
-        0,
-        "bench",
-    )
-    rate = penalty_rate(np.bincount(data.dialogue_of))
-    signature = TimingSignature(scored, WIDTHS, rate)
-    return lambda: time_rows(rows, dialogues, signature=signature)
+    [system] = runs(1, dialogues)
+    return lambda: timing(system, draws=0)
 
 
 def report_of(dialogues: int) -> Callable[[], object]:

@@ -41,7 +41,6 @@ from .scoring.errors.taxonomy import error_counts as error_counts
 from .scoring.errors.taxonomy import label_pairs as label_pairs
 from .scoring.robustness.repeats import run_spread as run_spread
 from .scoring.robustness.sensitivity import sensitivity as sensitivity
-from .scoring.robustness.subgroup_tests import subgroup_tests as subgroup_tests
 from .scoring.robustness.subgroups import subgroups as subgroups
 from .scoring.robustness.thresholds import bias_effects as bias_effects
 from .scoring.robustness.thresholds import chosen_thresholds as chosen_thresholds
@@ -52,4 +51,3 @@ from .scoring.timing.alarm_burden import alarm_burden as alarm_burden
 from .scoring.timing.alarm_burden import projected_precision as projected_precision
 from .scoring.timing.timing import timing as timing
 from .scoring.timing.windows import level_steps as level_steps
-from .statistics.proportions import interval_coverage as interval_coverage

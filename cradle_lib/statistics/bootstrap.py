@@ -132,20 +132,6 @@ def bounds(values: Floats) -> tuple[Floats, Floats]:
     return low, high
 
 
-def histogram_median(histogram: Floats, values: Floats) -> Floats:
-    """Finds medians of ascending values, shape (V,), that occur so often, shape (..., V).
-
-    Those that ``numpy.median`` finds in the values written out; NaN where nothing was counted.
-    """
-    below = histogram.cumsum(axis=-1)
-    size = below[..., -1:]
-    lower = np.minimum((below < size / 2).sum(axis=-1), len(values) - 1)
-    upper = np.minimum((below <= size / 2).sum(axis=-1), len(values) - 1)
-    # Half of each, added: the mean of infinity and itself is infinity.
-    found = values[lower] / 2 + values[upper] / 2
-    return np.where(size[..., 0] > 0, found, np.nan)
-
-
 def _between(ascending: Floats, place: float) -> Floats:
     """Interpolates between two neighbours, and comes to what ``numpy.quantile`` comes to."""
     below = int(place)

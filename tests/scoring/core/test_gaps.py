@@ -70,9 +70,9 @@ def test_without_user_turns_nothing_is_defined_and_nothing_fails(
         for score in ("exact_match", "jaccard"):
             assert np.isnan(found.estimate(score)).all()
         assert found.estimate("micro_f1") == pytest.approx((0, np.nan, np.nan), nan_ok=True)
-    timed = timing(run, draws=20).to_frame()
+    timed = timing(run, draws=20)
     assert timed["value"].isna().all()
-    assert {"onset", "delay", "lead"} < set(timed["view"])
+    assert {"window", "onset", "delay"} == set(timed["view"])
     assert set(timed["support"]) == {0}
     alarms = alarm_burden(run, draws=20).set_index("measure")
     assert alarms.loc["flagged_per_100", "of"] == 0
@@ -133,7 +133,7 @@ def test_a_single_dialogue_has_no_interval_because_it_has_no_spread(
     assert scored.estimate("exact_match").value == pytest.approx(1 / 3)
     assert np.isnan(scored.estimate("exact_match")[1:]).all()
     assert "no intervals" in scored.signature.long()
-    assert timing(runs[0], draws=20).to_frame()["low"].isna().all()
+    assert timing(runs[0], draws=20)["low"].isna().all()
     alarms = alarm_burden(runs[0], draws=20).set_index("measure")
     assert alarms.loc["flagged_per_100", "value"] == 100
     assert alarms[["low", "high"]].isna().all(axis=None)

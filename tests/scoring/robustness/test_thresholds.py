@@ -226,13 +226,15 @@ def test_the_highest_threshold_that_finds_enough_is_that_of_a_search_through_the
         curve = found[found["wanted"] == stage].set_index(["threshold", "measure"])
         for share in shares:
             hits = flagged = 0
-            for threshold, positive in sorted(turns, reverse=True):
-                hits, flagged = hits + positive, flagged + 1
-                if hits >= share * positives:
+            lowest = None
+            for probability_, positive in sorted(turns, reverse=True):
+                # Turns of equal probability are flagged together.
+                if hits >= share * positives and probability_ != lowest:
                     break
+                hits, flagged, lowest = hits + positive, flagged + 1, probability_
             values = curve["value"].xs("recall", level="measure")
             highest = values.index[values >= share].max()
-            assert highest == pytest.approx(threshold, rel=1e-9)
+            assert highest == pytest.approx(lowest, rel=1e-9)
             point = curve.loc[highest]
             assert point.loc["precision", "value"] == pytest.approx(hits / flagged)
             assert point.loc["recall", "value"] == pytest.approx(hits / positives)
