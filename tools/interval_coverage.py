@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from cradle_lib import paths
 from cradle_lib.files import replacing
 from cradle_lib.statistics.proportions import wilson_f1
+from cradle_lib.statistics.rates import Floats, ratio
 
 FILE: Final = paths.DATA / "simulations" / "interval-coverage.csv"
 TRIALS: Final = 5_000
@@ -84,12 +85,12 @@ def _sample(
     return (float(percentile[0]), float(percentile[1])), (float(low), float(high))
 
 
-def _f1(drawn: NDArray[np.int64], per_dialogue: int) -> NDArray[np.float64]:
+def _f1(drawn: NDArray[np.int64], per_dialogue: int) -> Floats:
     """Computes F1 from the numbers of dialogues with 0, 1, ... true positives."""
     tp = drawn @ np.arange(per_dialogue + 1)
     errors = per_dialogue * drawn.sum(axis=1) - tp
     both = 2 * tp + errors
-    return np.divide(2 * tp, both, out=np.zeros(len(tp)), where=both > 0)
+    return ratio(2.0 * tp, both.astype(np.float64), 0.0)
 
 
 def write(path: Path = FILE) -> None:

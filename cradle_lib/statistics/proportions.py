@@ -15,8 +15,7 @@ References:
     Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", JASA 22, 1927;
     Brown, Cai and DasGupta, "Interval Estimation for a Binomial Proportion", Statistical Science
     16, 2001; Dean and Pagano, "Evaluating Confidence Interval Methods for Binomial Proportions in
-    Clustered Surveys", Journal of Survey Statistics and Methodology 3, 2015; Efron, "Better
-    Bootstrap Confidence Intervals", JASA 82, 1987 (BCa).
+    Clustered Surveys", Journal of Survey Statistics and Methodology 3, 2015.
 """
 
 from __future__ import annotations
