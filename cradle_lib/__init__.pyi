@@ -51,3 +51,4 @@ from .scoring.timing.alarm_burden import alarm_burden as alarm_burden
 from .scoring.timing.alarm_burden import projected_precision as projected_precision
 from .scoring.timing.timing import timing as timing
 from .scoring.timing.windows import level_steps as level_steps
+from .statistics.proportions import interval_coverage as interval_coverage

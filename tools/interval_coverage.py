@@ -38,9 +38,7 @@ _CASES: Final = (
 )
 
 
-def interval_coverage(
-    *, trials: int = TRIALS, draws: int = DRAWS, seed: int = SEED
-) -> pd.DataFrame:
+def simulate(*, trials: int = TRIALS, draws: int = DRAWS, seed: int = SEED) -> pd.DataFrame:
     """Simulates the coverage of Wilson's interval and of the percentile bootstrap.
 
     Returns:
@@ -95,7 +93,7 @@ def _f1(drawn: NDArray[np.int64], per_dialogue: int) -> Floats:
 
 def write(path: Path = FILE) -> None:
     """Writes the table that ships."""
-    table = interval_coverage()
+    table = simulate()
     with replacing(path) as part:
         table.to_csv(part, index=False, float_format="%.4f", lineterminator="\n")
 

@@ -24,8 +24,10 @@ from statistics import NormalDist
 from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from cradle_lib import paths
 from cradle_lib.statistics.bootstrap import CONFIDENCE
 from cradle_lib.statistics.rates import Floats, ratio
 
@@ -57,3 +59,19 @@ def wilson_f1(tp: NDArray[Any], errors: NDArray[Any]) -> tuple[Floats, Floats]:
     """
     low, high = wilson(tp, tp + errors)
     return 2 * low / (1 + low), 2 * high / (1 + high)
+
+
+def interval_coverage() -> pd.DataFrame:
+    """Reads the shipped table of how often 95 % intervals contained the true F1 in a simulation.
+
+    Returns:
+        One row for each simulated case and method.
+
+        - ``gold`` (int): gold labels expected; ``per_dialogue`` (int): occurrences in each
+          dialogue that has any; ``correlation`` (float): their intraclass correlation.
+        - ``method`` (str): ``percentile`` (bootstrap) or ``wilson``.
+        - ``value`` (float): the share of 5,000 samples whose interval contains the true F1. An
+          interval without width contains nothing.
+        - ``width`` (float): the median width.
+    """
+    return pd.read_csv(paths.DATA / "simulations" / "interval-coverage.csv")

@@ -85,17 +85,17 @@ def draw_blocks(rows: NDArray[Any], draws: int, seed: int) -> Iterator[Floats]:
 
 
 def swap_blocks(n: int, number: int, seed: int) -> Iterable[Weights]:
-    """Gives which of ``n`` dialogues change hands in every swap, some swaps at a time.
+    """Decides for each swap which of ``n`` dialogues two systems exchange, some swaps at a time.
 
     Returns:
-        Blocks of zeros and ones, a column for each swap. Shape (n, swaps of the block).
+        Blocks of zeros and ones. Shape (swaps of the block, n).
 
     Raises:
         ScoringError: If there is no dialogue, or no swap is asked for.
     """
     if number < 1 or not n:
         raise ScoringError(f"{number} swaps of {n} dialogues. Both must be at least 1.")
-    return _blocks(permutations, n, number, seed)
+    return (block.T for block in _blocks(permutations, n, number, seed))
 
 
 def _holding_sums(columns: NDArray[Any]) -> np.dtype[Any]:

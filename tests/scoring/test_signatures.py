@@ -19,7 +19,6 @@ DRAWS = 20
 ANALYSES: dict[str, Analysis] = {
     "evaluate": lambda runs: cradle_lib.evaluate(runs[0], draws=DRAWS).to_frame(),
     "compare": lambda runs: compared(runs).to_frame(),
-    "leaderboard": lambda runs: compared(runs).leaderboard(),
     "label_fates": lambda runs: cradle_lib.label_fates(runs[0], runs[1], draws=DRAWS),
     "timing": lambda runs: cradle_lib.timing(runs[0], draws=DRAWS),
     "level_steps": lambda runs: cradle_lib.level_steps(runs[0], draws=DRAWS),
@@ -40,7 +39,7 @@ ANALYSES: dict[str, Analysis] = {
 
 
 def compared(runs: list[Predictions]) -> cradle_lib.scoring.comparison.comparison.Comparison:
-    return cradle_lib.compare(runs[:2], draws=DRAWS, permutations=DRAWS)
+    return cradle_lib.compare(runs[:2], permutations=DRAWS)
 
 
 def told(run: Predictions) -> Predictions:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
-from tools.interval_coverage import FILE, interval_coverage, write
+from cradle_lib import interval_coverage
+from tools.interval_coverage import FILE, simulate, write
 
 CASE = ["gold", "per_dialogue", "correlation", "method"]
 
 
 def test_a_smaller_simulation_agrees_with_the_shipped_table() -> None:
-    shipped = pd.read_csv(FILE).set_index(CASE)
-    found = interval_coverage(trials=300, draws=200, seed=5).set_index(CASE)
+    shipped = interval_coverage().set_index(CASE)
+    found = simulate(trials=300, draws=200, seed=5).set_index(CASE)
     assert found.index.equals(shipped.index)
     for case, share in shipped["value"].items():
         noise = math.sqrt(share * (1 - share) / 300)
@@ -23,7 +23,7 @@ def test_a_smaller_simulation_agrees_with_the_shipped_table() -> None:
 
 
 def test_few_gold_labels_are_covered_by_wilson_and_not_by_percentiles() -> None:
-    table = pd.read_csv(FILE)
+    table = interval_coverage()
     alone = table[table["per_dialogue"] == 1].pivot(index="gold", columns="method", values="value")
     assert alone["wilson"].between(0.93, 0.98).all()
     assert alone.loc[4, "percentile"] < 0.85

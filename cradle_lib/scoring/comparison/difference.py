@@ -1,7 +1,7 @@
 """Which runs may be compared, and what may be said of a difference between two of them.
 
 References:
-    McNemar, Psychometrika 12, 1947; Cohen, Statistical Power Analysis (1988), for the smallest
+    Cohen, Statistical Power Analysis (1988), for the smallest
     difference that a test would usually find.
 """
 
@@ -15,11 +15,10 @@ from typing import Final
 import numpy as np
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.comparison.ranking import ALPHA
-from cradle_lib.scoring.core.counts import Counts
 from cradle_lib.scoring.core.signature import Signature, shared
 from cradle_lib.statistics.rates import Floats
 
+ALPHA: Final = 0.05
 # Below this many occurrences a test says more about chance than about models.
 ENOUGH: Final = 20
 # With fewer dialogues on which two runs differ no p-value survives a correction.
@@ -71,19 +70,3 @@ def detectable(error: Floats) -> Floats:
     normal = NormalDist()
     found = (normal.inv_cdf(1 - ALPHA / 2) + normal.inv_cdf(POWER)) * error
     return np.where(found > _NO_SPREAD, found, np.nan)
-
-
-def mcnemar(first: Counts, second: Counts) -> float:
-    """Tests dialogue-level exact match with McNemar's exact test.
-
-    Gives the two-sided p-value of the dialogues that only one of them matches exactly; 1 if there
-    is none.
-    """
-    only_first = int((first.sets[:, 1] > second.sets[:, 1]).sum())
-    only_second = int((second.sets[:, 1] > first.sets[:, 1]).sum())
-    if not only_first + only_second:
-        return 1.0
-    # Takes a second to import, which no command should wait for that has no use for it.
-    from scipy.stats import binomtest
-
-    return float(binomtest(only_first, only_first + only_second, 0.5).pvalue)
