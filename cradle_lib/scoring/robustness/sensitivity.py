@@ -26,6 +26,9 @@ from cradle_lib.scoring.core.signature import shared, signed
 from cradle_lib.scoring.timing.occurrences import first_only
 from cradle_lib.statistics.rates import Floats
 
+# Scores that are equal but for the rounding of sums.
+_ROUNDING: Final = 1e-12
+
 
 @dataclass(frozen=True, slots=True)
 class Variant:
@@ -75,7 +78,8 @@ def sensitivity(
         variants: The variants; the first one is what the others are compared with.
 
     Returns:
-        One row for each variant, system and score, in this order.
+        One row for each variant, system and score, in this order. Of the other variants than the
+        first, a score has rows only if the variant changes it for some run.
 
         - ``convention`` (str): the variant; the first one is the default.
         - ``system`` (str): the run; ``score`` (str): a name of :data:`.OVERALL`.
@@ -106,6 +110,7 @@ def sensitivity(
     places = rankdata(-values, method="average", nan_policy="omit", axis=1)
     order = np.sign(values[:, :, None] - values[:, None])
     turned = (order * order[:1] < 0).sum(axis=(1, 2)) // 2
+    same = np.isclose(values, values[:1], rtol=0, atol=_ROUNDING, equal_nan=True).all(axis=1)
     frame = pd.DataFrame(
         {
             "convention": variant.name,
@@ -120,6 +125,7 @@ def sensitivity(
         for v, variant in enumerate(variants)
         for s, name in enumerate(called)
         for k, score in enumerate(OVERALL)
+        if v == 0 or not same[v, k]
     )
     return signed(frame, shared(signatures))
 
