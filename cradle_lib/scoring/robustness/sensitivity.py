@@ -110,7 +110,8 @@ def sensitivity(
     places = rankdata(-values, method="average", nan_policy="omit", axis=1)
     order = np.sign(values[:, :, None] - values[:, None])
     turned = (order * order[:1] < 0).sum(axis=(1, 2)) // 2
-    same = np.isclose(values, values[:1], rtol=0, atol=_ROUNDING, equal_nan=True).all(axis=1)
+    near = np.isclose(values, values[:1], rtol=0, atol=_ROUNDING, equal_nan=True)
+    same = np.asarray(near.all(axis=1))
     frame = pd.DataFrame(
         {
             "convention": variant.name,
