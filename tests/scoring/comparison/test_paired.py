@@ -195,7 +195,7 @@ def test_different_dialogues_or_levels_are_refused() -> None:
 
 
 def test_a_label_that_neither_side_knows_scores_what_the_convention_says() -> None:
-    pair = [Counts("turn", np.zeros((3, 16, 3), np.int32), np.zeros((3, 3)))] * 2
+    pair = [Counts("turn", np.zeros((3, 16, 3), np.int64), np.zeros((3, 3)))] * 2
     for test in paired_tests(*pair, permutations=9, zero_division=1.0):
         assert (test.difference, test.error, test.p) == (0, 0, 1)
 
