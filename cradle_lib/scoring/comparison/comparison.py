@@ -16,7 +16,8 @@ References:
     Dror, Baumer, Shlomov and Reichart, "The Hitchhiker's Guide to Testing Statistical
     Significance in NLP", 2018; Miller, "Adding Error Bars to Evals" (arXiv 2411.00640); Holm, "A
     Simple Sequentially Rejective Multiple Test Procedure", 1979; Benjamini and Hochberg,
-    "Controlling the False Discovery Rate", 1995; for the tests see
+    "Controlling the False Discovery Rate", 1995; Cohen, Statistical Power Analysis, 1988, on the
+    smallest difference that a test would usually find; for the tests see
     :mod:`~cradle_lib.scoring.comparison.paired`.
 """
 
@@ -24,29 +25,30 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import pandas as pd
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.comparison.difference import (
-    ALPHA,
-    DISCORDANT,
-    ENOUGH,
-    detectable,
-    require_comparable,
-)
 from cradle_lib.scoring.comparison.paired import PERMUTATIONS, paired_tests
 from cradle_lib.scoring.core.conventions import LEVELS, Conventions, Level
 from cradle_lib.scoring.core.evaluate import Evaluation, evaluate
-from cradle_lib.scoring.core.signature import Signature, signed
+from cradle_lib.scoring.core.scores import ENOUGH
+from cradle_lib.scoring.core.signature import Signature, require_comparable, signed
 from cradle_lib.statistics.rates import Floats
 
 if TYPE_CHECKING:
     from cradle_lib.detection.journals.predictions import Predictions
 
+ALPHA: Final = 0.05
+POWER: Final = 0.8
+# With fewer dialogues on which two runs differ no p-value survives a correction.
+DISCORDANT: Final = 10
 SCORES: Final = ("micro_f1", "macro_f1")
+# The standard deviation of equal numbers is 0 but for rounding.
+_NO_SPREAD: Final = 1e-12
 _COLUMNS: Final = (
     "level", "score", "label", "system", "baseline_score", "own_score", "value", "low", "high",
     "p", "adjusted_p", "support", "discordant", "detectable", "verdict", "signature",
@@ -255,6 +257,17 @@ def _corrected(frame: pd.DataFrame) -> pd.DataFrame:
     frame["verdict"] = np.where(frame["adjusted_p"] < ALPHA, "different", "not shown")
     frame.loc[frame["adjusted_p"].isna(), "verdict"] = "insufficient"
     return frame[list(_COLUMNS)]
+
+
+def detectable(error: Floats) -> Floats:
+    """Gives the smallest true difference that a two-sided test would usually find.
+
+    It is (z(1 - alpha / 2) + z(power)) times the standard error of the difference: about 2.8 times.
+    NaN where there is none, or no spread.
+    """
+    normal = NormalDist()
+    found = (normal.inv_cdf(1 - ALPHA / 2) + normal.inv_cdf(POWER)) * error
+    return np.where(found > _NO_SPREAD, found, np.nan)
 
 
 def adjust(p: Floats, method: Literal["holm", "fdr_bh"]) -> Floats:

@@ -18,11 +18,10 @@ import pandas as pd
 
 from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.comparison.difference import ENOUGH, require_comparable
 from cradle_lib.scoring.core.conventions import Conventions, Level, align, attachable
 from cradle_lib.scoring.core.evaluate import count_rows, signature_of
-from cradle_lib.scoring.core.scores import OVERALL, PER_LABEL, scores, split
-from cradle_lib.scoring.core.signature import shared, signed
+from cradle_lib.scoring.core.scores import ENOUGH, OVERALL, PER_LABEL, scores, split
+from cradle_lib.scoring.core.signature import require_comparable, signed
 from cradle_lib.scoring.timing.occurrences import first_only
 from cradle_lib.statistics.rates import Floats
 
@@ -102,7 +101,7 @@ def sensitivity(
         raise ScoringError(f"{len(runs)} runs, {len(variants)} variants. Give one of each or more.")
     called = tuple(names) if names is not None else tuple(run.record.name for run in runs)
     signatures = [signature_of(run, variants[0].conventions, level=level) for run in runs]
-    require_comparable(called, signatures)
+    signature = require_comparable(called, signatures)
     values = np.array([[_values(run, level, variant) for run in runs] for variant in variants])
     # Takes a second to import, which no command should wait for that has no use for it.
     from scipy.stats import rankdata
@@ -128,7 +127,7 @@ def sensitivity(
         for k, score in enumerate(OVERALL)
         if v == 0 or not same[v, k]
     )
-    return signed(frame, shared(signatures))
+    return signed(frame, signature)
 
 
 def _tau(one: Floats, other: Floats) -> float:

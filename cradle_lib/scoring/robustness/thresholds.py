@@ -39,9 +39,9 @@ from numpy.typing import NDArray
 from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import LABELS, NONE
-from cradle_lib.scoring.comparison.difference import ENOUGH
 from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.core.evaluate import signature_of
+from cradle_lib.scoring.core.scores import ENOUGH
 from cradle_lib.scoring.core.signature import signed
 from cradle_lib.scoring.robustness.label_probabilities import (
     Choice,
