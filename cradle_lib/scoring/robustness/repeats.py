@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
 from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.errors import ScoringError
@@ -78,7 +78,7 @@ def run_spread(
             widths = [float(estimate.high - estimate.low) for estimate in estimates]
             sd = float(values.std(ddof=1)) if len(values) > 1 else math.nan
             margin = float(np.mean(widths)) / 2
-            between = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * sd
+            between = float(ndtri((1 + CONFIDENCE) / 2)) * sd
             rows.append(
                 {
                     "system": system,
