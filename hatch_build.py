@@ -18,6 +18,7 @@ _FILES: Final = (
     "data/help_lines.yml",
     "data/posts",
     "data/published",
+    "data/simulations",
     "data/surrogate/README.md",
     "data/surrogate/SHA256SUMS",
     "data/surrogate/croissant.json",

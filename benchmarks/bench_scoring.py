@@ -37,7 +37,7 @@ from cradle_lib.published import published_label_counts
 from cradle_lib.scoring.core.counts import count
 from cradle_lib.scoring.core.scores import OVERALL, PER_LABEL, Scores, scores
 from cradle_lib.statistics.bootstrap import bootstrap
-from cradle_lib.statistics.weighted_sums import draw_blocks, weights
+from cradle_lib.statistics.weighted_sums import draw_blocks, draw_weights
 
 TURNS = 1_000_000
 DRAWS = 10_000
@@ -162,7 +162,7 @@ def bench_bootstrap() -> list[Line]:
     data = made_up(4527, DIALOGUES)
     counts = count(data.gold, data.predicted, data.dialogue_of, DIALOGUES)
     rows = [np.flatnonzero(data.dialogue_of == d) for d in range(DIALOGUES)]
-    taken = next(weights(DIALOGUES, LOOPED, np.random.default_rng(0))).astype(int)
+    taken = draw_weights(np.random.default_rng(0), LOOPED, DIALOGUES)
 
     def loop(truth: Any, guess: Any) -> list[dict[str, Any]]:
         found = []

@@ -41,8 +41,8 @@ from .scoring.errors.taxonomy import error_counts as error_counts
 from .scoring.errors.taxonomy import label_pairs as label_pairs
 from .scoring.robustness.repeats import run_spread as run_spread
 from .scoring.robustness.sensitivity import sensitivity as sensitivity
-from .scoring.robustness.subgroup_tests import subgroup_tests as subgroup_tests
 from .scoring.robustness.subgroups import subgroups as subgroups
+from .scoring.robustness.thresholds import bias_effects as bias_effects
 from .scoring.robustness.thresholds import chosen_thresholds as chosen_thresholds
 from .scoring.robustness.thresholds import reliability as reliability
 from .scoring.robustness.thresholds import threshold_scores as threshold_scores

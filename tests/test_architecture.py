@@ -67,7 +67,7 @@ def test_a_room_imports_only_from_lower_floors(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name)
-def test_a_module_is_named_after_its_idea(path: Path) -> None:
+def test_a_module_is_named_for_one_idea(path: Path) -> None:
     assert path.stem not in {"utils", "util", "helpers", "misc", "common"}
 
 

@@ -35,7 +35,7 @@ def lacking(shown: Corpus | Sequence[Predictions], need: Need, missing: str) -> 
     Args:
         shown: The corpus; or the runs, of which one over most dialogues decides.
         need: What the table or figure needs; see :func:`cradle_lib.scoring.core.gaps.gap`.
-        missing: What there is not, such as ``there is no lead time to show``.
+        missing: What there is not, such as ``there is no onset to look at``.
 
     Returns:
         The notice; ``None`` if the corpus has what is needed.

@@ -31,10 +31,6 @@ class Occurrences:
     position: NDArray[np.int64]
     row: NDArray[np.int64]
 
-    def __len__(self) -> int:
-        """Counts the occurrences."""
-        return len(self.slot)
-
     def first(self) -> Occurrences:
         """Keeps each label's first occurrence in each dialogue."""
         new = np.diff(self.slot, prepend=-1) != 0

@@ -1,16 +1,9 @@
-"""Sums over dialogues under many weightings at once: the work behind every interval and test.
+"""Sums over dialogues under many weightings: the work behind every interval and test.
 
-A bootstrap draw is a row of weights, how often each dialogue was taken; a swap is a row of zeros
-and ones, which dialogues change hands. Either way all totals are one product of a matrix of
-weights (draws, N) with the counts of N dialogues (N, C).
-
-How it is fast:
-    Counts are whole numbers, most of them 0, because a label does not occur in most dialogues.
-    So they are held as a sparse matrix, and added up as whole numbers of the narrowest type
-    that no sum can overflow: 16 bits for the test split. Whole numbers are exact in any order.
-    Weights are made once for all systems and statistics, in blocks that fit into the processor's
-    cache, and statistics are computed block by block, so that no large array is ever in memory.
-    The draws of one column lie side by side in memory, as sorting and arithmetic like it.
+A bootstrap draw weights each dialogue by how often it was taken. A swap weights it by 1 if two
+systems exchange their predictions of it, and by 0 otherwise. The totals of all draws are the
+product of the counts of N dialogues with a matrix of weights, which is made once for all systems
+and scores and used in blocks, so that the totals of few draws are in memory at a time.
 """
 
 from __future__ import annotations
@@ -21,44 +14,17 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.statistics.rates import Floats
 
 Weights = NDArray[np.integer[Any]]
-_Source = Callable[[int, int, np.random.Generator], Iterator[Weights]]
+_Source = Callable[[np.random.Generator, int, int], Weights]
 
+# Weights in a block.
 _BLOCK: Final = 1 << 19
-# The draws of 600 dialogues, ten thousand of them, are kept for the next sum: 12 MB.
+# Weights that are kept for the next sum: ten thousand draws of 600 dialogues are 6 million.
 _KEPT: Final = 1 << 23
-
-
-def weights(n: int, draws: int, generator: np.random.Generator) -> Iterator[Weights]:
-    """Draws ``n`` dialogues with replacement, so often.
-
-    The stream of numbers does not depend on the size of the blocks: the first hundred of
-    ten thousand draws are the hundred draws of the same seed.
-
-    Yields:
-        Blocks of rows; entry (b, i) says how often draw b took dialogue i. Each row sums to
-        n. Shape (rows of the block, n).
-    """
-    for rows in _sizes(n, draws):
-        picks = generator.integers(0, n, size=(rows, n))
-        picks += np.arange(rows)[:, None] * n
-        yield np.bincount(picks.ravel(), minlength=rows * n).reshape(rows, n)
-
-
-def permutations(n: int, number: int, generator: np.random.Generator) -> Iterator[Weights]:
-    """Decides which of ``n`` dialogues two systems swap, each with probability one half.
-
-    Yields:
-        Blocks of rows of zeros and ones, from a stream as in :func:`weights`. Shape (rows of
-        the block, n).
-    """
-    for rows in _sizes(n, number):
-        yield generator.integers(0, 2, size=(rows, n), dtype=np.uint8)
 
 
 def draw_blocks(rows: NDArray[Any], draws: int, seed: int) -> Iterator[Floats]:
@@ -70,63 +36,61 @@ def draw_blocks(rows: NDArray[Any], draws: int, seed: int) -> Iterator[Floats]:
     Raises:
         ScoringError: If there is no dialogue, or no draw is asked for.
     """
-    n = len(rows)
-    if draws < 1 or not n:
-        raise ScoringError(f"{draws} draws from {n} dialogues. Both must be at least 1.")
-    flat = rows.reshape(n, -1).T
-    whole = (flat == np.rint(flat)).all(axis=1)
-    dtype = _holding_sums(flat[whole])
-    counts, fractions = csr_array(flat[whole].astype(dtype)), flat[~whole].astype(np.float64)
-    for block in _blocks(weights, n, draws, seed):
-        totals = np.empty((len(flat), block.shape[1]))
-        totals[whole] = counts @ block.astype(dtype, copy=False)
-        totals[~whole] = fractions @ block.astype(np.float64)
+    blocks = _blocks(draw_weights, len(rows), draws, seed)
+    columns = rows.reshape(len(rows), -1).T.astype(np.float64)
+    # Fractions are added up apart: their rounding must not depend on the counts beside them.
+    whole = (columns == np.rint(columns)).all(axis=1)
+    for block in blocks:
+        weights = block.astype(np.float64)
+        totals = np.empty((len(columns), weights.shape[1]))
+        for kind in (whole, ~whole):
+            totals[kind] = columns[kind] @ weights
         yield totals.T.reshape(-1, *rows.shape[1:])
 
 
-def swap_blocks(n: int, number: int, seed: int) -> Iterable[Weights]:
-    """Gives which of ``n`` dialogues change hands in every swap, some swaps at a time.
+def swap_blocks(n: int, number: int, seed: int) -> Iterator[Weights]:
+    """Decides for each swap which of ``n`` dialogues two systems exchange.
 
-    Returns:
-        Blocks of zeros and ones, a column for each swap. Shape (n, swaps of the block).
+    Yields:
+        Zeros and ones of some swaps at a time. Shape (swaps of the block, n).
 
     Raises:
         ScoringError: If there is no dialogue, or no swap is asked for.
     """
+    return (block.T for block in _blocks(swap_weights, n, number, seed))
+
+
+def draw_weights(generator: np.random.Generator, draws: int, n: int) -> Weights:
+    """Draws ``n`` of ``n`` dialogues with replacement, and counts how often each was taken.
+
+    Shape (draws, n); each row sums to n.
+    """
+    picks = generator.integers(0, n, size=(draws, n)) + n * np.arange(draws)[:, None]
+    return np.bincount(picks.ravel(), minlength=draws * n).reshape(draws, n)
+
+
+def swap_weights(generator: np.random.Generator, swaps: int, n: int) -> Weights:
+    """Decides with probability one half whether each dialogue is swapped. Shape (swaps, n)."""
+    return generator.integers(0, 2, size=(swaps, n), dtype=np.uint8)
+
+
+def _blocks(source: _Source, n: int, number: int, seed: int) -> Iterable[Weights]:
+    """Gives the weights of ``n`` dialogues, shape (n, draws or swaps of the block)."""
     if number < 1 or not n:
-        raise ScoringError(f"{number} swaps of {n} dialogues. Both must be at least 1.")
-    return _blocks(permutations, n, number, seed)
+        raise ScoringError(f"{number} draws from {n} dialogues. Both must be at least 1.")
+    make = _kept if n * number <= _KEPT else _made
+    return make(source, n, number, seed)
 
 
-def _holding_sums(columns: NDArray[Any]) -> np.dtype[Any]:
-    """The narrowest type for sums under weights that add up to at most the number of dialogues."""
-    n = columns.shape[1]
-    bound = n * int(np.abs(columns).max(initial=0))
-    # A weight, and one below the bound, because a negative number has room for one more.
-    return np.promote_types(np.int16, np.min_scalar_type(-max(bound, n) - 1))
+@lru_cache(maxsize=4)
+def _kept(source: _Source, n: int, number: int, seed: int) -> tuple[Weights, ...]:
+    return tuple(_made(source, n, number, seed))
 
 
-def _sizes(n: int, draws: int) -> list[int]:
-    # In multiples of four: a generator makes four small numbers from one large one.
-    step = max(4, _BLOCK // n // 4 * 4)
-    return [min(step, draws - start) for start in range(0, draws, step)]
-
-
-def _blocks(source: _Source, n: int, draws: int, seed: int) -> Iterable[Weights]:
-    """The weights, a column for each draw, so that the draws of a dialogue lie side by side."""
-    if n * draws <= _KEPT:
-        return _kept_blocks(source, n, draws, seed)
-    return _columns(source, n, draws, seed)
-
-
-@lru_cache(maxsize=6)
-def _kept_blocks(source: _Source, n: int, draws: int, seed: int) -> tuple[Weights, ...]:
-    return tuple(_columns(source, n, draws, seed))
-
-
-def _columns(source: _Source, n: int, draws: int, seed: int) -> Iterator[Weights]:
-    dtype = np.promote_types(np.int16, np.min_scalar_type(-n - 1))
-    for block in source(n, draws, np.random.default_rng(seed)):
-        turned = np.ascontiguousarray(block.T, dtype=dtype)
-        turned.flags.writeable = False
-        yield turned
+def _made(source: _Source, n: int, number: int, seed: int) -> Iterator[Weights]:
+    generator = np.random.default_rng(seed)
+    # A generator makes four small numbers of one large one: other blocks would waste some.
+    size = max(4, _BLOCK // n // 4 * 4)
+    for start in range(0, number, size):
+        block = source(generator, min(size, number - start), n)
+        yield np.ascontiguousarray(block.T, dtype=np.int32)

@@ -25,7 +25,7 @@ from cradle_lib.annotation.pairs import UNITS, Pair, Units, masi, pairs, tally
 from cradle_lib.annotation.table import Annotations
 from cradle_lib.errors import AnnotationError
 from cradle_lib.labels import BITS, LABELS, labels_of
-from cradle_lib.statistics.weighted_sums import weights
+from cradle_lib.statistics.weighted_sums import draw_weights
 
 FIRST = LABELS[0]
 Dialogues = Sequence[tuple[Sequence[int], Sequence[int]]]
@@ -253,7 +253,7 @@ def test_intervals_are_those_of_dialogues_drawn_one_by_one() -> None:
         tuple([chance.choice([0, 0, 1, 2]) for _ in range(6)] for _ in range(2)) for _ in range(30)
     ]
     found = by_label(agreement([pair(dialogues)], units="user", draws=300, seed=4))
-    [block] = weights(30, 300, np.random.default_rng(4))
+    block = draw_weights(np.random.default_rng(4), 300, 30)
     one_by_one = [
         measured(pair([dialogues[i] for i in np.repeat(np.arange(30), row)])) for row in block
     ]

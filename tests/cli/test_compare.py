@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cradle_lib import paths
+from cradle_lib.cli.commands.compare import _chance
 from cradle_lib.cli.console import out
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import find_model, load_registry, run
@@ -22,7 +23,7 @@ DIALOGUE = """\
 1,User: The bus was late.,none
 2,User: I passed my exam!,none
 """
-QUICK = ("--draws", "50", "--permutations", "99")
+QUICK = ("--permutations", "199")
 
 
 cradle = partial(invoke, "compare")
@@ -48,17 +49,16 @@ def journals(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     return made
 
 
-def test_runs_are_compared_and_ranked(corpus: Path, journals: dict[str, Path]) -> None:
+def test_runs_are_compared(corpus: Path, journals: dict[str, Path]) -> None:
     done = cradle(journals["always-none"], journals["keyword"], "--corpus", corpus, *QUICK)
     assert done.exit_code == 0, done.output
     assert "+100.0" in done.stdout
     assert "different" in done.stdout
-    assert "Tie groups by turn-level micro F1" in done.stdout
     assert "24 dialogues can show" in done.stdout
     assert "cradle|lvl:turn|" in done.stdout
-    # No chance is nothing.
-    assert "< 0.0001" in done.stdout
+    # A small p-value is never shown as 0.
     assert " 0.0000" not in done.stdout
+    assert [_chance(p) for p in (0.00009, 0.0001, 0.5)] == ["< 0.0001", "0.0001", "0.5000"]
 
 
 def test_json_is_the_whole_comparison(corpus: Path, journals: dict[str, Path]) -> None:
@@ -69,9 +69,9 @@ def test_json_is_the_whole_comparison(corpus: Path, journals: dict[str, Path]) -
     rows = read["differences"]
     turn = next(d for d in rows if (d["level"], d["score"]) == ("turn", "micro_f1"))
     assert (turn["baseline_score"], turn["own_score"]) == (0.0, 1.0)
-    # Every swap of all dialogues is as extreme; of 99 seeded ones none is.
-    assert turn["p"] == 1 / 100
-    assert read["leaderboard"][0]["tie_group"] == 1
+    # Every swap of all dialogues is as extreme; of 199 seeded ones none is.
+    assert turn["p"] == 1 / 200
+    assert read["same"] == {}
 
 
 def test_stored_runs_can_be_named_by_their_model(
@@ -117,7 +117,7 @@ def test_labels_stay_in_one_piece_in_a_narrow_terminal(
     monkeypatch.setattr(out, "width", 80)
     both = (journals["always-none"], journals["keyword"], "--corpus", corpus, *QUICK)
     shown = cradle(*both, "--labels").stdout
-    table = shown[shown.index("F1 of each label") : shown.index("Tie groups")]
+    table = shown[shown.index("F1 of each label") : shown.index("The differences do not vary")]
     assert all(short(label) in table for label in LABELS)
     assert "level" not in table.split("label", 2)[2].splitlines()[1]
     assert max(map(len, table.splitlines())) <= 80
@@ -159,3 +159,16 @@ def test_a_folder_is_no_journal(corpus: Path, journals: dict[str, Path], tmp_pat
     refused = cradle(journals["keyword"], tmp_path, "--corpus", corpus, *QUICK)
     assert isinstance(refused.exception, CradleError)
     assert "\n" not in str(refused.exception)
+
+
+def test_a_run_with_the_labels_of_another_is_named_and_not_tested(
+    corpus: Path, journals: dict[str, Path]
+) -> None:
+    three = (journals["always-none"], journals["keyword"], journals["gold"], "--corpus", corpus)
+    done = cradle(*three, "--about", "history", *QUICK)
+    assert done.exit_code == 0, done.output
+    told = " ".join(done.stdout.split())
+    assert "history gold has the same labels as Keyword lexicon, history self" in told
+    read = json.loads(cradle(*three, "--about", "history", *QUICK, "--json").stdout)
+    assert len(read["systems"]) == 2
+    assert len(read["same"]) == 1

@@ -96,7 +96,7 @@ def test_a_table_on_a_terminal_of_80_columns_breaks_no_word(
 ) -> None:
     monkeypatch.setattr(out, "width", 80)
     shipped = "data/runs/surrogate-test/smollm2-135m-tuned"
-    few = ("--draws", "5", "--permutations", "5")
+    few = ("--permutations", "5")
     runs = [str(paths.ROOT / f"{shipped}{kind}.jsonl") for kind in ("", "-constrained")]
     for words, whole in (
         (["models", "list"], "smollm2-135m-tuned-constrained first-turn-prior regression"),

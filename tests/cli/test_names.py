@@ -63,9 +63,7 @@ def test_a_run_is_made_scored_and_compared(corpus: Path, tmp_path: Path) -> None
     scored = cradle("score", made["keyword"], "--corpus", corpus, "--draws", "5")
     # Titles are broken at spaces.
     assert NAME.replace(" ", "") in "".join(scored.stdout.split())
-    compared = cradle(
-        "compare", *made.values(), "--corpus", corpus, "--draws", "5", "--permutations", "5"
-    )
+    compared = cradle("compare", *made.values(), "--corpus", corpus, "--permutations", "5")
     assert f"Against{NAME.replace(' ', '')}" in "".join(compared.stdout.split())
 
 

@@ -38,8 +38,8 @@ def test_every_command_ends_with_a_result_or_one_line(
         *(("infer", "--model", path.stem, *over, "--out", tmp_path) for path in journals),
         ("score", journals[0], *over, "--draws", "50"),
         ("score", journals[0], *over, "--draws", "50", "--json"),
-        ("compare", *journals, *over, "--draws", "50", "--permutations", "50", "--labels"),
-        ("compare", *journals, *over, "--draws", "50", "--permutations", "50", "--json"),
+        ("compare", *journals, *over, "--permutations", "50", "--labels"),
+        ("compare", *journals, *over, "--permutations", "50", "--json"),
     ]
     for command in commands:
         out, err, code = cradle(monkeypatch, capsys, *command)

@@ -123,8 +123,6 @@ def sentences(
 @pytest.mark.parametrize(
     ("page", "name", "expected"),
     [
-        ("timing", "one user turn each", "nothing can be late: latency-weighted F1 is not defined"),
-        ("timing", "one user turn each", "has both a gold alert and a gold confirm: there is no"),
         ("timing", "confirms only", "A dash: no label of this stage is gold in these dialogues"),
         ("timing", "no labels", "No user turn of no-labels has a gold label: no onset can"),
         ("results", "no labels", "No user turn of no-labels has a gold label: precision, recall a"),

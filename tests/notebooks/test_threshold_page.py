@@ -94,7 +94,7 @@ def test_the_page_says_how_little_the_branches_hold_and_what_is_below_chance(
     run: Predictions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notes = " ".join(by_name(page(run, monkeypatch), "What the chances").notes)
-    assert "the branches of the first fork together hold 10 % of the model's probability" in notes
+    assert "the branches of the first fork together have 10 % of the model's probability" in notes
     assert re.search(r"ranked above chance, [^:]*: any label", notes)
     assert "looking for any label: with a threshold" not in notes
     # The same run with its chances turned round ranks the other way.
@@ -109,6 +109,29 @@ def test_the_page_says_how_little_the_branches_hold_and_what_is_below_chance(
     assert re.search(r"ranked below chance, [^:]*: any label", notes)
     assert "looking for any label: with a threshold from 0." in notes
     assert "the curve lies below the dotted line" in notes
+
+
+@pytest.mark.parametrize(
+    ("bias", "mass", "said"),
+    [(1.4, 0.9998, "99.98 %"), (0.3, 0.5, "50 %"), (None, 0.012345, "1.234 %")],
+)
+def test_the_page_counts_what_a_bias_changed_and_writes_shares_without_exponents(
+    run: Predictions, monkeypatch: pytest.MonkeyPatch, bias: float | None, mass: float, said: str
+) -> None:
+    # Of every ten turns on three a label is likelier than none.
+    shares = [0.6 if turn % 10 < 3 else 0.2 for turn in range(len(run.choices))]
+    branches = [{"none": 1 - p, "al": 0.9 * p, "con": 0.1 * p} for p in shares]
+    choices = tuple([{b: math.log(mass * p) for b, p in each.items()}] for each in branches)
+    decoding = {"mode": "constrained"} | ({} if bias is None else {"none_bias": bias})
+    record = run.record.model_copy(update={"decoding": decoding})
+    [*notes] = by_name(
+        page(replace(run, choices=choices, record=record), monkeypatch), "What the chances"
+    ).notes
+    assert f"together have {said} of the model's probability" in " ".join(notes)
+    told = [note for note in notes if "was added to the log-probability of none" in note]
+    changed = sum(p > 0.5 for p in shares) if bias == 1.4 else 0
+    expected = f"changed what the model wrote on {changed} of {len(shares)} turns"
+    assert [expected in note for note in told] == ([] if bias is None else [True])
 
 
 def test_without_a_dev_run_the_page_says_that_no_threshold_was_chosen(

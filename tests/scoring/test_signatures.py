@@ -19,9 +19,8 @@ DRAWS = 20
 ANALYSES: dict[str, Analysis] = {
     "evaluate": lambda runs: cradle_lib.evaluate(runs[0], draws=DRAWS).to_frame(),
     "compare": lambda runs: compared(runs).to_frame(),
-    "leaderboard": lambda runs: compared(runs).leaderboard(),
     "label_fates": lambda runs: cradle_lib.label_fates(runs[0], runs[1], draws=DRAWS),
-    "timing": lambda runs: cradle_lib.timing(runs[0], draws=DRAWS).to_frame(),
+    "timing": lambda runs: cradle_lib.timing(runs[0], draws=DRAWS),
     "level_steps": lambda runs: cradle_lib.level_steps(runs[0], draws=DRAWS),
     "alarm_burden": lambda runs: cradle_lib.alarm_burden(runs[0], draws=DRAWS),
     "projected_precision": lambda runs: cradle_lib.projected_precision(runs[0], draws=DRAWS),
@@ -33,7 +32,6 @@ ANALYSES: dict[str, Analysis] = {
     "run_spread": lambda runs: cradle_lib.run_spread({"one": runs[:1]}, draws=DRAWS),
     "sensitivity": lambda runs: cradle_lib.sensitivity(runs),
     "subgroups": lambda runs: cradle_lib.subgroups(runs[0], "length", draws=DRAWS),
-    "subgroup_tests": lambda runs: cradle_lib.subgroup_tests(runs[:1]),
     "thresholds": lambda runs: cradle_lib.thresholds(runs[-1:], draws=DRAWS),
     "threshold_scores": lambda runs: cradle_lib.threshold_scores(runs[-1:], draws=DRAWS),
     "reliability": lambda runs: cradle_lib.reliability(runs[-1:], draws=DRAWS),
@@ -41,7 +39,7 @@ ANALYSES: dict[str, Analysis] = {
 
 
 def compared(runs: list[Predictions]) -> cradle_lib.scoring.comparison.comparison.Comparison:
-    return cradle_lib.compare(runs[:2], draws=DRAWS, permutations=DRAWS)
+    return cradle_lib.compare(runs[:2], permutations=DRAWS)
 
 
 def told(run: Predictions) -> Predictions:

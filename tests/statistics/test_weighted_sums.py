@@ -13,12 +13,12 @@ from cradle_lib.errors import ScoringError
 from cradle_lib.statistics import weighted_sums as resampling
 from cradle_lib.statistics.weighted_sums import (
     draw_blocks,
-    permutations,
+    draw_weights,
     swap_blocks,
-    weights,
+    swap_weights,
 )
 
-# Sums of these need 16, 32 and 64 bits.
+# Sums of these need 16, 32 and 64 bits as whole numbers.
 scale = st.sampled_from([1, 10**4, 10**12])
 rows = npst.arrays(
     np.int64, st.tuples(st.integers(1, 12), st.just(2), st.just(3)), elements=st.integers(-9, 9)
@@ -36,14 +36,13 @@ def test_sums_are_those_of_the_dialogues_written_out(
 ) -> None:
     n = len(rows)
     found = drawn(rows * scale, 8, seed)
-    [block] = weights(n, 8, np.random.default_rng(seed))
+    block = draw_weights(np.random.default_rng(seed), 8, n)
     for total, taken in zip(found, block, strict=True):
         # Python's own numbers never overflow.
         picked = [rows[i].astype(object) * scale for i in np.repeat(np.arange(n), taken)]
         assert (total == sum(picked)).all()
     [swaps] = swap_blocks(n, 8, seed)
-    [block] = permutations(n, 8, np.random.default_rng(seed))
-    assert np.array_equal(swaps.T, block)
+    assert np.array_equal(swaps, swap_weights(np.random.default_rng(seed), 8, n))
 
 
 def test_fractions_are_added_up_as_such() -> None:
@@ -56,7 +55,7 @@ def test_fractions_are_added_up_as_such() -> None:
 
 
 def swapped(rows: NDArray[np.int64], number: int, seed: int) -> Iterator[NDArray[np.int64]]:
-    return (block.T @ rows for block in swap_blocks(len(rows), number, seed))
+    return (block @ rows for block in swap_blocks(len(rows), number, seed))
 
 
 @pytest.mark.parametrize("blocks", [draw_blocks, swapped])
@@ -72,13 +71,13 @@ def test_sums_depend_neither_on_the_number_of_draws_nor_on_the_blocks(
         monkeypatch.setattr(resampling, "_KEPT", kept)
         for block in (1, 41, 333, 4321):
             monkeypatch.setattr(resampling, "_BLOCK", block)
-            resampling._kept_blocks.cache_clear()
+            resampling._kept.cache_clear()
             assert np.array_equal(np.concatenate(list(blocks(rows, 1000, 2))), long)
-    resampling._kept_blocks.cache_clear()
+    resampling._kept.cache_clear()
 
 
 def test_a_draw_takes_as_many_dialogues_as_there_are_each_equally_often() -> None:
-    taken = np.concatenate(list(weights(30, 4000, np.random.default_rng(0))))
+    taken = draw_weights(np.random.default_rng(0), 4000, 30)
     assert (taken.sum(axis=1) == 30).all()
     # Counts are binomial(30, 1/30): mean 1, variance 29/30.
     assert taken.mean(axis=0) == pytest.approx(np.ones(30), abs=0.08)
@@ -87,10 +86,10 @@ def test_a_draw_takes_as_many_dialogues_as_there_are_each_equally_often() -> Non
 
 def test_the_draws_of_a_seed_are_those_of_earlier_versions() -> None:
     # Whoever repeats a published interval needs the same draws: written down once, by hand.
-    [block] = weights(6, 2, np.random.default_rng(0))
+    block = draw_weights(np.random.default_rng(0), 2, 6)
     picks = np.random.default_rng(0).integers(0, 6, size=(2, 6))
     assert block.tolist() == [[int((row == i).sum()) for i in range(6)] for row in picks]
-    [block] = permutations(5, 3, np.random.default_rng(0))
+    block = swap_weights(np.random.default_rng(0), 3, 5)
     expected = np.random.default_rng(0).integers(0, 2, size=(3, 5), dtype=np.uint8)
     assert np.array_equal(block, expected)
 

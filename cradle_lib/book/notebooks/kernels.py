@@ -39,7 +39,6 @@ _PRELOADED: Final = (
     "ipykernel.kernelapp",
     "matplotlib_inline.backend_inline",
     "seaborn",
-    "statsmodels.stats.multitest",
     "cradle_lib.annotation",
     "cradle_lib.construction",
     "cradle_lib.training",

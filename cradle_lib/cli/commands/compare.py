@@ -1,4 +1,4 @@
-"""``cradle compare``: which of several runs is really better, and by how much."""
+"""``cradle compare``: differences between runs and a baseline, with tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from cradle_lib.detection import Predictions, find_model, load_predictions, load
 from cradle_lib.detection.run_sets import common_dialogues
 from cradle_lib.detection.runs import load_run
 from cradle_lib.labels import short
-from cradle_lib.scoring.comparison.comparison import Comparison
 from cradle_lib.scoring.comparison.comparison import compare as compare_runs
 from cradle_lib.scoring.core.report import json_rows
 
@@ -39,12 +38,11 @@ def compare(
     ] = None,
     convention: opt.Convention = None,
     labels: Annotated[bool, typer.Option(help="Show the F1 of each label too.")] = False,
-    draws: opt.Draws = 10_000,
     permutations: Annotated[int, typer.Option(min=1, help="Swaps behind each p-value.")] = 10_000,
-    seed: Annotated[int, typer.Option(help="Seed of both.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the swaps.")] = 0,
     as_json: opt.Json = False,
 ) -> None:
-    """Test runs against the first one, and rank them all in tie groups."""
+    """Test runs against the first one."""
     loaded = load_corpus(corpus, split)
     found = [_load(run, loaded, partial=common) for run in runs]
     if common:
@@ -53,7 +51,6 @@ def compare(
         found,
         names=_names(runs, found),
         conventions=opt.parse_conventions(convention),
-        draws=draws,
         permutations=permutations,
         seed=seed,
         about=tuple(about or ()),
@@ -64,7 +61,7 @@ def compare(
             "systems": comparison.names,
             "permutations": comparison.permutations,
             "differences": json_rows(differences),
-            "leaderboard": json_rows(comparison.leaderboard()),
+            "same": dict(comparison.same),
             "power": comparison.power_note,
         }
         print_json(content)
@@ -76,7 +73,8 @@ def compare(
         if labels:
             title = f"{name}\nF1 of each label at turn level, against {comparison.names[0]}"
             _show(title, differences[own & of_labels], level=False)
-    _show_leaderboard(comparison)
+    for note in comparison.notes:
+        out.print(note)
     out.print(comparison.power_note)
     for signature in comparison.signatures.values():
         out.print(str(signature))
@@ -125,21 +123,4 @@ def _show(title: str, differences: pd.DataFrame, *, level: bool = True) -> None:
             _chance(d["adjusted_p"]),
             d["verdict"],
         )
-    out.print(table)
-
-
-def _show_leaderboard(comparison: Comparison) -> None:
-    table = Table(
-        *right("group"),
-        "run",
-        *right("micro F1", "places"),
-        title="Tie groups by turn-level micro F1",
-    )
-    board = comparison.leaderboard().query("level == 'turn' and score == 'micro_f1'")
-    for row in board.to_dict("records"):
-        places = f"{row['best_place']}"
-        if row["best_place"] != row["worst_place"]:
-            places += f" to {row['worst_place']}"
-        value = f"{100 * row['value']:.1f}"
-        table.add_row(f"{row['tie_group']}", row["system"], value, places)
     out.print(table)

@@ -1,1 +1,1 @@
-"""Several runs over the same dialogues: differences, tests, tie groups, agreement turn by turn."""
+"""Several runs over the same dialogues: differences, tests, agreement turn by turn."""

@@ -14,10 +14,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.labels import LABELS, stage
-from cradle_lib.scoring.comparison.difference import require_comparable
 from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.core.evaluate import signature_of
-from cradle_lib.scoring.core.signature import signed
+from cradle_lib.scoring.core.signature import require_comparable, signed
 from cradle_lib.scoring.errors.taxonomy import Category, classify
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.rates import Floats, ratio

@@ -8,16 +8,12 @@ Three levels (Tables 4 and 5 of the paper):
     ``turn``: the unit is the user turn. A label counts if it stands on exactly that turn.
     ``dialogue``: the unit is the dialogue, with the union of its turns' labels.
     ``confirm``: the same, with alerts removed on both sides.
-
-How it is fast: a mask is looked up in a table that spreads its sixteen bits over sixteen
-bytes, held as two 64-bit words. Adding words adds sixteen counters at a time, so a dialogue's
-counters are one ``add.reduceat`` per word. Turns on which nothing is gold and nothing is
-tagged, the great majority, are only counted.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -29,19 +25,7 @@ from cradle_lib.scoring.core.conventions import LEVELS, Conventions, Level
 
 Masks = NDArray[np.uint16]
 
-# Row m holds the bits of m, a byte each: labels 0-7 in the first word, 8-15 in the second.
-_SPREAD: Final = np.ascontiguousarray(
-    np.unpackbits(
-        np.arange(1 << 16, dtype="<u2").view(np.uint8).reshape(-1, 2), axis=1, bitorder="little"
-    )
-    .view(np.uint64)
-    .T
-)
-# A counter is one byte wide while it is being added up.
-_LONGEST: Final = 255
-_SIZES: Final = np.arange(len(LABELS) + 1)
-# Jaccard index by size of the intersection (row) and of the union (column).
-_JACCARD: Final = np.minimum(_SIZES[:, None] / np.maximum(_SIZES, 1), 1.0)
+_BITS: Final = 1 << np.arange(len(LABELS), dtype=np.uint16)
 
 
 @dataclass(frozen=True)
@@ -58,7 +42,7 @@ class Counts:
     """
 
     level: Level
-    tallies: NDArray[np.int32]
+    tallies: NDArray[np.int64]
     sets: NDArray[np.float64]
 
     def __len__(self) -> int:
@@ -100,81 +84,43 @@ def count(
     """
     conventions = conventions or Conventions()
     _check(gold, predicted, dialogue_of, n, level, answered)
-    silent = None
-    if answered is not None and not answered.all():
+    spoken: NDArray[np.bool_] = np.ones(len(gold), dtype=np.bool_)
+    if answered is not None:
         predicted = np.where(answered, predicted, np.uint16(0))
         if conventions.unparsed == "exclude":
             gold, predicted = gold[answered], predicted[answered]
-            dialogue_of = dialogue_of[answered]
+            dialogue_of, spoken = dialogue_of[answered], spoken[answered]
         elif conventions.unparsed == "miss":
-            silent = ~answered
+            spoken = answered
     if level == "confirm":
         confirms = np.uint16(CONFIRM_MASK)
         gold, predicted = gold & confirms, predicted & confirms
-    units = np.bincount(dialogue_of, minlength=n)
+    if level != "turn":
+        # A dialogue is one unit, with the labels of all its turns.
+        starts = np.flatnonzero(np.diff(dialogue_of, prepend=-1))
+        if len(starts):
+            gold, predicted = (np.bitwise_or.reduceat(m, starts) for m in (gold, predicted))
+            spoken = np.logical_and.reduceat(spoken, starts)
+        dialogue_of = dialogue_of[starts]
 
-    # Rows on which nothing is gold and nothing tagged change no union and no tally.
-    touched = np.flatnonzero((gold | predicted) != 0)
-    gold, predicted, where = gold[touched], predicted[touched], dialogue_of[touched]
-    if level == "turn":
-        empty = units - np.bincount(where, minlength=n)
-        if silent is not None:
-            silent[touched] = False
-            empty -= np.bincount(dialogue_of[silent], minlength=n)
-    else:
-        starts = _starts(where)
-        where = where[starts]
-        gold, predicted = (np.bitwise_or.reduceat(masks, starts) for masks in (gold, predicted))
-        units = (units > 0).astype(np.int64)
-        empty = units.copy()
-        empty[where] = 0
-        if silent is not None:
-            empty[dialogue_of[silent]] = 0
-
-    tp = gold & predicted
-    jaccard = _JACCARD[np.bitwise_count(tp), np.bitwise_count(gold | predicted)]
-    sets = np.empty((n, 3))
-    sets[:, 0] = units
-    sets[:, 1] = empty + np.bincount(where[gold == predicted], minlength=n)
-    sets[:, 2] = conventions.empty_jaccard * empty
-    sets[:, 2] += np.bincount(where, weights=jaccard, minlength=n)
-    return Counts(level, _tally((tp, predicted ^ tp, gold ^ tp), where, n), sets)
+    columns = (gold & predicted, predicted & ~gold, gold & ~predicted)
+    tallies = np.stack([_tally(masks, dialogue_of, n) for masks in columns], axis=-1)
+    common, union = (
+        np.bitwise_count(masks).astype(np.float64) for masks in (gold & predicted, gold | predicted)
+    )
+    empty = (union == 0) & spoken
+    exact = empty | ((gold == predicted) & (union > 0))
+    jaccard = common / np.maximum(union, 1)
+    per_dialogue = partial(np.bincount, dialogue_of, minlength=n)
+    sums = conventions.empty_jaccard * per_dialogue(empty) + per_dialogue(jaccard)
+    return Counts(level, tallies, np.stack([per_dialogue(), per_dialogue(exact), sums], axis=1))
 
 
-def _tally(masks: tuple[Masks, ...], where: NDArray[np.int64], n: int) -> NDArray[np.int32]:
-    """Adds up the bits of several masks per dialogue. Shape (n, 16, len(masks))."""
-    tallies = np.zeros((n, len(masks), len(LABELS)), dtype=np.int32)
-    for column, mask in enumerate(masks):
-        rows = np.flatnonzero(mask != 0)
-        owners, sums = _sums(mask[rows], where[rows])
-        tallies[owners, column] = sums
-    return tallies.transpose(0, 2, 1)
-
-
-def _sums(
-    masks: Masks, where: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.uint8] | NDArray[np.int32]]:
-    """Adds up the bits per dialogue. Gives the dialogues, ascending, and sums (dialogues, 16)."""
-    starts = _starts(where)
-    lengths = np.diff(starts, append=len(where))
-    long = lengths.max(initial=0) > _LONGEST
-    if long:
-        # A byte would overflow: such dialogues are added up in pieces, then the pieces.
-        offset = np.arange(len(where)) - np.repeat(starts, lengths)
-        starts = np.flatnonzero(offset % _LONGEST == 0)
-    lanes = np.stack([np.add.reduceat(word[masks], starts) for word in _SPREAD], axis=1)
-    sums, owners = lanes.view(np.uint8), where[starts]
-    if not long:
-        return owners, sums
-    first = _starts(owners)
-    return owners[first], np.add.reduceat(sums, first, axis=0, dtype=np.int32)
-
-
-def _starts(ascending: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Positions where a new value begins."""
-    if not len(ascending):
-        return np.zeros(0, dtype=np.int64)
-    return np.concatenate([[0], np.flatnonzero(ascending[1:] != ascending[:-1]) + 1])
+def _tally(masks: Masks, dialogue_of: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """Counts the units of each dialogue that have each label. Shape (n, 16)."""
+    units, labels = np.nonzero(masks[:, None] & _BITS)
+    places = dialogue_of[units] * len(LABELS) + labels
+    return np.bincount(places, minlength=n * len(LABELS)).reshape(n, len(LABELS))
 
 
 def _check(

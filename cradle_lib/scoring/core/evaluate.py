@@ -201,7 +201,7 @@ def evaluate(
     )
     found = bootstrap(counts.rows, lambda t: measured(t)._asdict(), draws=draws, seed=seed)
     if draws and len(counts) > 1:
-        found |= _of_few(found, counts)
+        found |= _label_intervals(found, counts)
     return Evaluation(
         system=predictions.record.name,
         over=predictions.over,
@@ -216,8 +216,8 @@ def evaluate(
     )
 
 
-def _of_few(found: dict[str, Estimate], counts: Counts) -> dict[str, Estimate]:
-    """Gives the scores of each label Wilson's intervals, which hold where few occurrences are."""
+def _label_intervals(found: dict[str, Estimate], counts: Counts) -> dict[str, Estimate]:
+    """Replaces the intervals of single labels by Wilson's, which keep their coverage if rare."""
     tp, fp, fn = np.moveaxis(split(counts.rows, counts.level)[0], -1, 0)
     ends = {
         "precision": wilson(tp, tp + fp),

@@ -61,7 +61,7 @@ class ScoreRow(_Estimate):
 
 
 class TimingRow(_Estimate):
-    """A number about when; see :meth:`.Timing.to_frame`."""
+    """A number about timing; see :func:`.timing`."""
 
     view: str
     measure: str
@@ -215,7 +215,7 @@ def report(
     scored = [evaluate(run, level=level, **options) for level in LEVELS]
     tables = {
         "scores": pd.concat([each.to_frame() for each in scored]),
-        "timing": timing(run, **options).to_frame(),
+        "timing": timing(run, **options),
         "alarms": alarm_burden(run, **options),
         "errors": pair_counts(run, chosen),
         "stage_orders": stage_orders(run, chosen),

@@ -50,6 +50,8 @@ class Scores(NamedTuple):
     f1: Floats
 
 
+# With fewer gold labels than this, a score says more about chance than about models.
+ENOUGH: Final = 20
 # The scores of a whole corpus, then those that each label has.
 OVERALL: Final = Scores._fields[:8]
 PER_LABEL: Final = Scores._fields[8:]

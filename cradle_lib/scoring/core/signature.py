@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final, get_type_hints
 
 import pandas as pd
@@ -157,6 +157,39 @@ def shared(signatures: Sequence[Signature], *, about: Collection[str] = ()) -> S
         if isinstance(getattr(first, part), str)
     }
     return replace(first, **joined)
+
+
+def require_comparable(
+    names: Sequence[str], signatures: Sequence[Signature], *, about: Collection[str] = ()
+) -> Signature:
+    """Gives the signature that several runs share; refuses those not scored in the same way.
+
+    ``about`` names parts that may differ because the comparison is about them, such as
+    ``("history",)``.
+
+    Raises:
+        ScoringError: Naming the runs, the part that differs and both values; or if ``about``
+            names no part of a signature.
+    """
+    known = [field.name for field in fields(Signature)]
+    for part in about:
+        if part not in known:
+            raise ScoringError(
+                f"{part!r} is no part of a signature. Choose from {', '.join(known)}."
+            )
+    for name, signature in zip(names[1:], signatures[1:], strict=True):
+        differing = signatures[0].differences(signature, allowed=about)
+        if differing:
+            parts = "; ".join(
+                f"{part} is {getattr(signatures[0], part)!r} for {names[0]} and "
+                f"{getattr(signature, part)!r} for {name}"
+                for part in differing
+            )
+            raise ScoringError(
+                f"these runs can't be compared: {parts}. Score both in the same way, over "
+                "the same dialogues (`cradle compare --common`)."
+            )
+    return shared(signatures, about=about)
 
 
 def signed(frame: pd.DataFrame, *signatures: Signature | str) -> pd.DataFrame:

@@ -24,11 +24,10 @@ from numpy.typing import NDArray
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import ALL_MASK
 from cradle_lib.record import History
-from cradle_lib.scoring.comparison.difference import require_comparable
 from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.core.counts import Masks
 from cradle_lib.scoring.core.evaluate import signature_of
-from cradle_lib.scoring.core.signature import signed
+from cradle_lib.scoring.core.signature import require_comparable, signed
 from cradle_lib.scoring.timing.occurrences import first_positions
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.matching import positions

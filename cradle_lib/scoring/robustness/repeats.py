@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
 from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.errors import ScoringError
@@ -24,7 +25,6 @@ from cradle_lib.scoring.core.conventions import LEVELS, Conventions
 from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.scoring.core.signature import signed
 from cradle_lib.statistics.bootstrap import CONFIDENCE, DRAWS
-from cradle_lib.statistics.rates import Floats
 
 
 def run_spread(
@@ -49,8 +49,7 @@ def run_spread(
 
         - ``system``, ``level``, ``score`` (str); ``runs``, ``dialogues`` (int): how many.
         - ``value``, ``lowest``, ``highest`` (float): mean, least and greatest of the runs' scores.
-        - ``sd`` (float): their standard deviation, with ``sd_low`` and ``sd_high``, its 95 %
-          interval if the scores are normal: three runs say little of it. NaN for a single run.
+        - ``sd`` (float): their standard deviation; NaN for a single run.
         - ``margin`` (float): half of the width of the interval over dialogues, mean of the runs.
         - ``margin_with_runs`` (float): the same with the variance between runs added; NaN for a
           single run. Too wide where the runs differ by what is drawn for each dialogue on its
@@ -77,6 +76,9 @@ def run_spread(
             estimates = [each.estimate(score) for each in found]
             values = np.array([float(estimate.value) for estimate in estimates])
             widths = [float(estimate.high - estimate.low) for estimate in estimates]
+            sd = float(values.std(ddof=1)) if len(values) > 1 else math.nan
+            margin = float(np.mean(widths)) / 2
+            between = float(ndtri((1 + CONFIDENCE) / 2)) * sd
             rows.append(
                 {
                     "system": system,
@@ -87,19 +89,9 @@ def run_spread(
                     "value": values.mean(),
                     "lowest": values.min(),
                     "highest": values.max(),
-                    **_spread(values, float(np.mean(widths)) / 2),
+                    "sd": sd,
+                    "margin": margin,
+                    "margin_with_runs": math.hypot(margin, between),
                 }
             )
     return signed(pd.DataFrame(rows), *signatures)
-
-
-def _spread(values: Floats, margin: float) -> dict[str, float]:
-    from scipy.stats import chi2, norm
-
-    freedom = len(values) - 1
-    sd = float(values.std(ddof=1)) if freedom else math.nan
-    tail = (1 - CONFIDENCE) / 2
-    low, high = (sd * math.sqrt(freedom / chi2.ppf(q, freedom)) for q in (1 - tail, tail))
-    between = float(norm.ppf(1 - tail)) * sd
-    spread = {"sd": sd, "sd_low": low, "sd_high": high}
-    return spread | {"margin": margin, "margin_with_runs": math.hypot(margin, between)}

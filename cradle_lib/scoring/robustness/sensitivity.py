@@ -18,13 +18,15 @@ import pandas as pd
 
 from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.comparison.difference import ENOUGH, require_comparable
 from cradle_lib.scoring.core.conventions import Conventions, Level, align, attachable
 from cradle_lib.scoring.core.evaluate import count_rows, signature_of
-from cradle_lib.scoring.core.scores import OVERALL, PER_LABEL, scores, split
-from cradle_lib.scoring.core.signature import shared, signed
+from cradle_lib.scoring.core.scores import ENOUGH, OVERALL, PER_LABEL, scores, split
+from cradle_lib.scoring.core.signature import require_comparable, signed
 from cradle_lib.scoring.timing.occurrences import first_only
 from cradle_lib.statistics.rates import Floats
+
+# Scores that are equal but for the rounding of sums.
+_ROUNDING: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,8 @@ def sensitivity(
         variants: The variants; the first one is what the others are compared with.
 
     Returns:
-        One row for each variant, system and score, in this order.
+        One row for each variant, system and score, in this order. Of the other variants than the
+        first, a score has rows only if the variant changes it for some run.
 
         - ``convention`` (str): the variant; the first one is the default.
         - ``system`` (str): the run; ``score`` (str): a name of :data:`.OVERALL`.
@@ -98,7 +101,7 @@ def sensitivity(
         raise ScoringError(f"{len(runs)} runs, {len(variants)} variants. Give one of each or more.")
     called = tuple(names) if names is not None else tuple(run.record.name for run in runs)
     signatures = [signature_of(run, variants[0].conventions, level=level) for run in runs]
-    require_comparable(called, signatures)
+    signature = require_comparable(called, signatures)
     values = np.array([[_values(run, level, variant) for run in runs] for variant in variants])
     # Takes a second to import, which no command should wait for that has no use for it.
     from scipy.stats import rankdata
@@ -106,6 +109,8 @@ def sensitivity(
     places = rankdata(-values, method="average", nan_policy="omit", axis=1)
     order = np.sign(values[:, :, None] - values[:, None])
     turned = (order * order[:1] < 0).sum(axis=(1, 2)) // 2
+    near = np.isclose(values, values[:1], rtol=0, atol=_ROUNDING, equal_nan=True)
+    same = np.asarray(near.all(axis=1))
     frame = pd.DataFrame(
         {
             "convention": variant.name,
@@ -120,8 +125,9 @@ def sensitivity(
         for v, variant in enumerate(variants)
         for s, name in enumerate(called)
         for k, score in enumerate(OVERALL)
+        if v == 0 or not same[v, k]
     )
-    return signed(frame, shared(signatures))
+    return signed(frame, signature)
 
 
 def _tau(one: Floats, other: Floats) -> float:

@@ -1,21 +1,25 @@
-"""What if a model had to be surer, or less sure? What its stored probabilities are worth.
+"""Thresholds on the probabilities that a constrained model stored: recall, precision, calibration.
 
-A model under constrained decoding stores the log-probability of each branch at every fork of an
-answer, from which :mod:`~cradle_lib.scoring.robustness.forks` computes how likely a label of each
-kind was. A turn is *flagged* if this chance is at least a threshold, and *positive* if it has a
-gold label of the kind. The model's own tags are no threshold: it takes the likeliest branch at
-each fork. They are a point of their own beside each curve.
+A model under constrained decoding stores the log-probability of each branch at every choice of an
+answer, from which :mod:`~cradle_lib.scoring.robustness.label_probabilities` computes how likely a
+label of each kind was. A turn is *flagged* if this probability is at least a threshold, and
+*positive* if it has a gold label of the kind. Every distinct probability is a threshold.
 
-Only the answers that were given are looked at. With another threshold the model would have seen
-other tags of its own in the later turns of a dialogue, and its chances there would be others: a
-curve says what the stored answers hold, not what a new run would give.
+The model's own predictions do not follow from a threshold: the model takes one branch at each
+choice, after ``none_bias`` was added to ``none`` at the first. They are a separate point beside
+each curve, and :func:`bias_effects` counts the turns on which the bias changed the branch.
+
+Only the answers that were given are used. With another threshold the model would have seen other
+labels of its own on later turns, so a curve describes the stored answers and not a new run.
 
 Measures:
-    ``roc_area``: how often a positive turn has the larger chance of a positive one and another, a
-    tie counting half; 0.5 for chance alone.
+    ``roc_area``: share of the pairs of a positive turn and another in which the positive turn has
+        the higher probability, a tie counting half; 0.5 for chance alone.
     ``pr_area``: average precision; the prevalence for chance alone.
-    ``brier``: mean squared difference between the chance and 1 for a positive turn, 0 for another.
-    ``brier_of_prevalence``: the same if every turn had the prevalence for its chance, p (1 - p).
+    ``brier``: mean squared difference between the probability and 1 for a positive turn, 0 for
+        another.
+    ``brier_of_prevalence``: the same if every turn had the prevalence p as its probability,
+        p (1 - p).
 
 References:
     Davis and Goadrich, "The Relationship Between Precision-Recall and ROC Curves", ICML 2006;
@@ -34,16 +38,23 @@ from numpy.typing import NDArray
 
 from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.errors import ScoringError
-from cradle_lib.labels import LABELS
+from cradle_lib.labels import LABELS, NONE
 from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.core.evaluate import signature_of
+from cradle_lib.scoring.core.scores import ENOUGH
 from cradle_lib.scoring.core.signature import signed
-from cradle_lib.scoring.robustness.forks import chance, on_branches, places
+from cradle_lib.scoring.robustness.label_probabilities import (
+    Choice,
+    probability,
+    share_on_branches,
+    slot_probabilities,
+)
 from cradle_lib.scoring.timing.occurrences import SCOPES, STAGES
-from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
+from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
 from cradle_lib.statistics.rates import Floats, f1, ratio
 
-_STEPS: Final = 41
+# Thresholds with an interval, evenly spaced over the turns: enough for a band.
+_BAND: Final = 41
 _BINS: Final = 10
 _SHARES: Final = ("recall", "precision", "f1", "flagged")
 _AREAS: Final = ("roc_area", "pr_area")
@@ -54,8 +65,8 @@ _ESTIMATE: Final = ("value", "low", "high")
 
 
 @dataclass(frozen=True)
-class _Chances:
-    """The turns of a run whose forks are stored, T of them, and what is looked for on them."""
+class _ScoredTurns:
+    """The T turns of a run whose choices are stored, and what is looked for on them."""
 
     run: Predictions
     wanted: str
@@ -81,54 +92,110 @@ class _Chances:
         np.add.at(totals, self.dialogue_of, values)
         return totals
 
-    def shares(
-        self, thresholds: Sequence[float], flagged: NDArray[np.bool_], **options: int
-    ) -> pd.DataFrame:
-        """Scores sets of flagged turns, one for each threshold. Shape (T, K)."""
+    def shares(self, flagged: NDArray[np.bool_], **options: int) -> Estimate:
+        """Scores K sets of flagged turns, shape (T, K), by four measures. Shape (4, K)."""
         positive, every = self.positive[:, None], np.ones_like(flagged)
         hits = (flagged & positive, flagged & ~positive, every & positive, every & ~positive)
         rows = self.per_dialogue(np.stack(hits, axis=1).astype(np.int64))
-        found = bootstrap(rows, _shares, **options)["shares"]
-        return found.to_frame(measure=_SHARES, threshold=thresholds).assign(**self.about())
+        return bootstrap(rows, _shares, **options)["shares"]
+
+    def at_every_threshold(self, levels: Floats) -> Floats:
+        """Scores every threshold of the ascending ``levels``, without intervals. Shape (4, K)."""
+        place = np.searchsorted(levels, self.values)
+        # A turn is flagged by every threshold up to its own probability.
+        tp, fp = (
+            np.bincount(place[chosen], minlength=len(levels))[::-1].cumsum()[::-1]
+            for chosen in (self.positive, ~self.positive)
+        )
+        totals = [tp, fp, np.full_like(tp, tp[0]), np.full_like(fp, fp[0])]
+        return _shares(np.array(totals, dtype=np.float64))["shares"]
 
 
-def thresholds(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
+def thresholds(
+    runs: Sequence[Predictions],
+    *,
+    recalls: Sequence[float] = (0.5, 0.8, 0.9),
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> pd.DataFrame:
     """Moves the threshold of runs for any label, for alerts and for confirms.
 
     Args:
         runs: Runs; those that stored no log-probabilities are left out.
+        recalls: Shares of the positive turns; the highest threshold that reaches each of them has
+            an interval.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
         seed: Their seed.
 
     Returns:
-        One row for each threshold and measure, thresholds ascending; at the lowest every turn is
-        flagged. The model's own tags come last.
+        One row for each measure and threshold, thresholds ascending: every distinct probability of
+        the run, so that the lowest flags every turn. The model's own predictions come last.
 
         - ``system``, ``over`` (str): the model's name; over which dialogues the run was.
         - ``wanted`` (str): what is looked for: ``any``, ``alert`` or ``confirm``.
-        - ``threshold`` (float): a chance from 0 to 1; NaN for the model's own tags.
+        - ``threshold`` (float): a probability; NaN for the model's own predictions.
         - ``measure`` (str): ``recall``, ``precision``, ``f1``, or ``flagged``, the share of the
           turns that are not positive that is flagged.
-        - ``value``, ``low``, ``high`` (float): a share from 0 to 1 with its 95 % interval; NaN for
-          what is undefined or was not computed.
+        - ``value``, ``low``, ``high`` (float): a share from 0 to 1; NaN for what is undefined. Its
+          95 % interval is computed for the model's own predictions, for the thresholds of
+          ``recalls``, and for 41 thresholds that are evenly spaced over the turns; NaN for others.
         - ``positives``, ``turns``, ``of_turns`` (int): user turns with what is wanted among those
-          whose forks are stored and fit their answer; these; and all of the run.
+          whose choices are stored and fit their answer; these; and all of the run.
 
         ``attrs["signature"]`` is what the runs were measured under.
     """
     parts = []
-    for found in _chances(runs, STAGES):
-        values = found.values
-        steps = np.unique(np.quantile(values, np.linspace(0, 1, _STEPS), method="inverted_cdf"))
-        flagged = np.column_stack([values[:, None] >= steps, found.tagged])
-        parts.append(found.shares([*steps, np.nan], flagged, draws=draws, seed=seed))
+    for found in _scored_turns(runs, STAGES):
+        levels, values = np.unique(found.values), found.values
+        every = found.at_every_threshold(levels)
+        chosen = [np.quantile(values, np.linspace(0, 1, _BAND), method="inverted_cdf")]
+        chosen += [levels[every[0] >= share][-1:] for share in recalls]
+        columns = np.searchsorted(levels, np.unique(np.concatenate(chosen)))
+        flagged = np.column_stack([values[:, None] >= levels[columns], found.tagged])
+        few = found.shares(flagged, draws=draws, seed=seed)
+        low, high = np.full((2, len(_SHARES), len(levels) + 1), np.nan)
+        columns = np.append(columns, len(levels))
+        low[:, columns], high[:, columns] = few.low, few.high
+        curve = Estimate(np.column_stack([every, few.value[:, -1]]), low, high)
+        frame = curve.to_frame(measure=_SHARES, threshold=[*levels, np.nan])
+        parts.append(frame.assign(**found.about()))
     return _frame(parts, ["threshold", "measure"], runs, draws=draws, seed=seed)
+
+
+def bias_effects(runs: Sequence[Predictions]) -> pd.DataFrame:
+    """Counts the turns on which ``none_bias`` changed what a model wrote.
+
+    Args:
+        runs: Runs; those without stored log-probabilities, or without a bias, are left out.
+
+    Returns:
+        One row for each run.
+
+        - ``system`` (str): the model's name.
+        - ``none_bias`` (float): what was added to the log-probability of ``none`` at the first
+          choice of every answer.
+        - ``changed`` (int): user turns on which another branch is the likeliest without it.
+        - ``turns`` (int): user turns whose choices are stored.
+    """
+    rows = []
+    for run in runs:
+        bias = run.record.decoding.get("none_bias")
+        first = [choices[0] for choices in run.choices if choices]
+        if bias and first:
+            changed = sum(_likeliest(choice) != _likeliest(choice, bias) for choice in first)
+            rows.append((run.record.name, float(bias), changed, len(first)))
+    return pd.DataFrame(rows, columns=["system", "none_bias", "changed", "turns"])
+
+
+def _likeliest(choice: Choice, bias: float = 0.0) -> str:
+    """Finds the likeliest branch of a first choice with a bias on ``none``."""
+    return max(choice, key=lambda text: choice[text] + bias * NONE.startswith(text.strip()))
 
 
 def threshold_scores(
     runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 0
 ) -> pd.DataFrame:
-    """Scores the chances of every label without a threshold.
+    """Scores the probabilities of each label without a threshold.
 
     Args:
         runs: Runs; those that stored no log-probabilities are left out.
@@ -136,15 +203,19 @@ def threshold_scores(
         seed: Their seed.
 
     Returns:
-        One row for each measure of the module, and each of any label, the stages and the labels
-        (``wanted``), with the columns of :func:`thresholds` but for ``threshold``. Areas are NaN
-        where no turn or every turn is positive. One row more for each run, ``on_branches``
-        (``wanted`` is ``any``, without interval), is the median over the turns of the probability
-        that the branches of the first fork hold together, out of the whole vocabulary.
+        One row for each measure of the module, and each of any label, the stages, and the labels
+        with at least 20 positive turns (``wanted``), with the columns of :func:`thresholds` but
+        for ``threshold``. Areas are NaN where no turn or every turn is positive. One row more for
+        each run, ``on_branches`` (``wanted`` is ``any``, without interval), is the median over the
+        turns of the probability of all branches of the first choice, out of the whole vocabulary.
     """
     parts = []
     for run in runs:
-        every = [*_chances([run], SCOPES)]
+        every = [
+            found
+            for found in _scored_turns([run], SCOPES)
+            if found.wanted in STAGES or found.positive.sum() >= ENOUGH
+        ]
         for found in every:
             areas = bootstrap(_ranks(found), _areas, draws=draws, seed=seed)["areas"]
             squares = bootstrap(_squares(found), _brier, draws=draws, seed=seed)["brier"]
@@ -153,14 +224,14 @@ def threshold_scores(
                 squares.to_frame(measure=_BRIER).assign(**found.about()),
             ]
         if every:
-            held = np.median([on_branches(choices[0]) for choices in run.choices if choices])
+            held = np.median([share_on_branches(choices[0]) for choices in run.choices if choices])
             last = pd.DataFrame({"measure": ["on_branches"], "value": [float(held)]})
             parts.append(last.assign(**every[0].about()))
     return _frame(parts, ["measure"], runs, draws=draws, seed=seed)
 
 
 def reliability(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
-    """Compares the chances with how often they came true.
+    """Compares probabilities with observed frequencies.
 
     Args:
         runs: Runs; those that stored no log-probabilities are left out.
@@ -168,15 +239,15 @@ def reliability(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 
         seed: Their seed.
 
     Returns:
-        One row for each tenth of the turns by their chance, fewer where chances are equal.
+        One row for each tenth of the turns by their probability, fewer where these are equal.
 
         - ``system``, ``over``, ``wanted``, ``positives``, ``turns``, ``of_turns``: as
           :func:`thresholds` has them.
-        - ``chance`` (float): the mean chance of a tenth; ``size`` (int): its turns.
+        - ``chance`` (float): the mean probability of a tenth; ``size`` (int): its turns.
         - ``value``, ``low``, ``high`` (float): the share of it that is positive, and its interval.
     """
     parts = []
-    for found in _chances(runs, STAGES):
+    for found in _scored_turns(runs, STAGES):
         edges = np.unique(np.quantile(found.values, np.linspace(0, 1, _BINS + 1)))
         place = np.searchsorted(edges[1:-1], found.values)
         member = place[:, None] == np.unique(place)
@@ -213,8 +284,8 @@ def chosen_thresholds(
         ScoringError: If a run and its dev run share their dialogues.
     """
     parts = []
-    others = {(each.run.record.model, each.wanted): each for each in _chances(dev, STAGES)}
-    for found in _chances(runs, STAGES):
+    others = {(each.run.record.model, each.wanted): each for each in _scored_turns(dev, STAGES)}
+    for found in _scored_turns(runs, STAGES):
         run = found.run
         other = others.get((run.record.model, found.wanted))
         if other is None:
@@ -225,28 +296,32 @@ def chosen_thresholds(
                 "threshold on other dialogues than those it is scored on."
             )
         best = _best_threshold(other.values, other.positive)
-        flagged = found.values[:, None] >= best
-        parts.append(found.shares([best], flagged, draws=draws, seed=seed))
+        scores = found.shares(found.values[:, None] >= best, draws=draws, seed=seed)
+        frame = scores.to_frame(measure=_SHARES, threshold=[best])
+        parts.append(frame.assign(**found.about()))
     return _frame(parts, ["threshold", "measure"], runs, draws=draws, seed=seed)
 
 
-def _chances(runs: Sequence[Predictions], scopes: Iterable[str]) -> Iterator[_Chances]:
+def _scored_turns(runs: Sequence[Predictions], scopes: Iterable[str]) -> Iterator[_ScoredTurns]:
     for run in runs:
-        read = [places(c, a) if c else None for c, a in zip(run.choices, run.answers, strict=False)]
-        kept = np.flatnonzero([place is not None for place in read])
-        if not len(kept):
+        read = [
+            slot_probabilities(choices, answer) if choices else None
+            for choices, answer in zip(run.choices, run.answers, strict=False)
+        ]
+        kept = [row for row, slots in enumerate(read) if slots is not None]
+        if not kept:
             continue
-        each = [place for place in read if place is not None]
-        by_place = np.zeros((len(each), max(map(len, each)), len(LABELS)))
-        for row, place in enumerate(each):
-            by_place[row, : len(place)] = place
+        each = [slots for slots in read if slots is not None]
+        by_slot = np.zeros((len(each), max(map(len, each)), len(LABELS)))
+        for row, slots in enumerate(each):
+            by_slot[row, : len(slots)] = slots
         for wanted in scopes:
             gold, tagged = (
                 (masks[kept] & np.uint16(SCOPES[wanted])) != 0
                 for masks in (run.corpus.gold, run.masks)
             )
-            values = chance(by_place, SCOPES[wanted])
-            yield _Chances(run, wanted, values, gold, tagged, run.corpus.dialogue_of[kept])
+            values = probability(by_slot, SCOPES[wanted])
+            yield _ScoredTurns(run, wanted, values, gold, tagged, run.corpus.dialogue_of[kept])
 
 
 def _best_threshold(values: Floats, positive: NDArray[np.bool_]) -> float:
@@ -255,7 +330,7 @@ def _best_threshold(values: Floats, positive: NDArray[np.bool_]) -> float:
     flagged = np.arange(1, len(values) + 1)
     scores = f1(np.cumsum(positive[order]), flagged + positive.sum(), 0.0)
     falling = values[order]
-    # Of equal chances all are flagged.
+    # Turns of equal probability are all flagged.
     ends = np.flatnonzero(np.append(falling[1:] != falling[:-1], True))[::-1]
     return float(falling[ends[np.argmax(scores[ends])]])
 
@@ -269,7 +344,7 @@ def _frame(
     seed: int,
 ) -> pd.DataFrame:
     columns = [*_ABOUT, *own, *_ESTIMATE, *_SIZES]
-    frame = pd.DataFrame(columns=columns)
+    frame = pd.DataFrame(columns=columns).astype(dict.fromkeys(_ESTIMATE, float))
     if parts:
         frame = pd.concat(parts, ignore_index=True).reindex(columns=columns)
     told = [run for run in runs if run.record.name in set(frame["system"])]
@@ -288,10 +363,10 @@ def _shares(totals: Floats) -> dict[str, Floats]:
     return {"shares": np.stack(values, axis=-2)}
 
 
-def _ranks(found: _Chances) -> NDArray[np.int64]:
-    """Counts positive and other turns at each chance that a positive turn has, and in between.
+def _ranks(found: _ScoredTurns) -> NDArray[np.int64]:
+    """Counts positive and other turns at each probability of a positive turn, and in between.
 
-    Both areas are made of these, for every draw. Shape (dialogues, 2, 2 J + 1) for J such chances,
+    Both areas are made of these, for every draw. Shape (dialogues, 2, 2 J + 1) for J such values,
     ascending.
     """
     levels = np.unique(found.values[found.positive])
@@ -313,7 +388,7 @@ def _areas(totals: Floats) -> dict[str, Floats]:
     return {"areas": np.stack([ratio(won, pairs), ratio(average, defined)], axis=-1)}
 
 
-def _squares(found: _Chances) -> Floats:
+def _squares(found: _ScoredTurns) -> Floats:
     positive = found.positive.astype(np.float64)
     squares = (found.values - positive) ** 2
     return found.per_dialogue(np.column_stack([squares, positive, np.ones_like(positive)]))

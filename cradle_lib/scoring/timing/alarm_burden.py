@@ -50,6 +50,8 @@ _RATIOS: Final = {
     "repeats_per_alarm": ("repeats", "alarms", 1.0),
 }
 _SHARES: Final = ("quiet_flagged", "gold_flagged")
+# Below this share of positive turns a predictive value rests on a few flagged turns.
+_RARE: Final = 0.01
 
 
 def alarm_burden(
@@ -131,7 +133,8 @@ def projected_precision(
         - ``prevalence`` (float): share of turns with a gold label; ``observed`` (bool): whether
           it is the corpus' own.
         - ``value``, ``low``, ``high`` (float): the predictive value, 0 to 1; NaN for a run that
-          flags nothing.
+          flags nothing. Its 95 % interval takes the prevalence as fixed, and is NaN for a given
+          prevalence below 1 %.
         - ``signature`` (str): what the numbers depend on.
 
     Raises:
@@ -157,6 +160,8 @@ def projected_precision(
             "signature": str(signature_of(predictions, conventions, draws=draws, seed=seed)),
         }
     )
+    rare = ~frame["observed"] & (frame["prevalence"] < _RARE)
+    frame.loc[rare, ["low", "high"]] = np.nan
     return signed(frame)
 
 

@@ -62,14 +62,11 @@ def window_tallies(
     return pairs, np.stack(sizes, axis=1).astype(np.int32)
 
 
-def by_scope(tallies: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Adds up labels into everything, the two stages and the labels themselves.
-
-    Shape (..., 16) to (..., 19), in the order of :data:`.SCOPES`.
-    """
-    alerts = tallies[..., :ALERTS].sum(axis=-1, keepdims=True, dtype=tallies.dtype)
-    confirms = tallies[..., ALERTS:].sum(axis=-1, keepdims=True, dtype=tallies.dtype)
-    return np.concatenate([alerts + confirms, alerts, confirms, tallies], axis=-1)
+def by_stage(tallies: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Adds up labels into all labels, alerts and confirms. Shape (..., 16) to (..., 3)."""
+    alerts = tallies[..., :ALERTS].sum(axis=-1, dtype=tallies.dtype)
+    confirms = tallies[..., ALERTS:].sum(axis=-1, dtype=tallies.dtype)
+    return np.stack([alerts + confirms, alerts, confirms], axis=-1)
 
 
 def curve(name: str, widths: tuple[float, ...] = WIDTHS) -> tuple[Window, ...]:

@@ -8,20 +8,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import f1_score
-from statsmodels.stats.contingency_tables import mcnemar as theirs
 from statsmodels.stats.multitest import multipletests
 
-from cradle_lib.corpus import Corpus
-from cradle_lib.detection.journals.predictions import Predictions
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.detection.journals.predictions import Predictions, load_predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, LABELS
-from cradle_lib.scoring.comparison.comparison import Comparison, compare
-from cradle_lib.scoring.comparison.difference import DISCORDANT, detectable, mcnemar
-from cradle_lib.scoring.core.counts import Counts
+from cradle_lib.scoring.comparison.comparison import DISCORDANT, Comparison, compare, detectable
 from cradle_lib.scoring.core.evaluate import evaluate
 
 AO, SHO = BITS["alert_ongoing"], BITS["confirm_SH_ongoing"]
-QUICK = {"draws": 200, "permutations": 1999}
+QUICK = {"permutations": 1999}
 
 
 def corpus_of(make_corpus: Callable[..., Corpus], dialogues: int) -> Corpus:
@@ -49,26 +47,12 @@ def found(runs: list[Predictions]) -> Comparison:
 
 def family(found: Comparison) -> pd.DataFrame:
     frame = found.to_frame()
-    return frame[frame["label"].isna() & (frame["score"] != "exact_match")]
+    return frame[frame["label"].isna()]
 
 
 def of_labels(found: Comparison) -> pd.DataFrame:
     frame = found.to_frame()
     return frame[frame["label"].notna()]
-
-
-def exact_matches(found: Comparison) -> pd.DataFrame:
-    frame = found.to_frame()
-    return frame[frame["score"] == "exact_match"]
-
-
-def compare_pairs_of(found: Comparison) -> np.ndarray:
-    """The p-values of all three pairs: two of them are in the frame, the third has the smallest."""
-    return np.concatenate([family(found)["p"], [1 / 2000] * 6])
-
-
-def board(found: Comparison) -> pd.DataFrame:
-    return found.leaderboard().query("level == 'turn' and score == 'micro_f1'")
 
 
 def test_the_family_is_every_run_against_the_first_in_three_settings(found: Comparison) -> None:
@@ -79,24 +63,43 @@ def test_the_family_is_every_run_against_the_first_in_three_settings(found: Comp
         for system in ("half", "all")
         for score in ("micro_f1", "macro_f1")
     ]
-    # The smallest p of 1,999 swaps is 1/2,000; Holm multiplies it by at most 23 tests: 18 of three
-    # pairs, 2 of exact match, 3 of labels.
+    # The smallest p of 1,999 swaps is 1/2,000; Holm multiplies it by at most 12 tests.
     best = declared[declared["system"] == "all"]
     assert set(best["p"]) == {1 / 2000}
-    assert best["adjusted_p"].between(1 / 2000, 23 / 2000).all()
+    assert best["adjusted_p"].between(1 / 2000, 12 / 2000).all()
 
 
-def test_all_tests_of_a_comparison_are_one_family(found: Comparison) -> None:
-    frame = found.to_frame()
-    pairs = compare_pairs_of(found)
-    p = np.concatenate([pairs, exact_matches(found)["p"], of_labels(found)["p"].dropna()])
-    expected = multipletests(p, method="holm")[1]
-    own = frame["adjusted_p"].dropna()
-    assert set(own.round(12)) <= set(expected.round(12))
-    assert len(p) == 18 + 2 + 3
-    # A smaller p is never corrected to a larger one, whichever table it stands in.
-    ordered = frame.dropna(subset="adjusted_p").sort_values(["p", "adjusted_p"])
-    assert ordered["adjusted_p"].is_monotonic_increasing
+def test_the_declared_family_and_the_labels_are_corrected_apart(found: Comparison) -> None:
+    for tests, method, size in ((family(found), "holm", 12), (of_labels(found), "fdr_bh", 3)):
+        tested = tests.dropna(subset="p")
+        assert len(tested) == size
+        expected = multipletests(tested["p"], method=method)[1]
+        assert tested["adjusted_p"].to_numpy() == pytest.approx(expected)
+
+
+def test_runs_with_the_same_labels_are_tested_once(
+    runs: list[Predictions], make_predictions: Callable[..., Predictions]
+) -> None:
+    # The same masks as "all", and a run without one readable answer, which predicts nothing.
+    unread = make_predictions(runs[0].corpus, runs[0].masks, "u" * len(runs[0].masks))
+    names = ["none", "half", "all", "all again", "unread"]
+    found = compare([*runs, replace(runs[2]), unread], names=names, **QUICK)
+    assert found.names == ("none", "half", "all")
+    assert found.same == {"all again": "all", "unread": "none"}
+    assert [note.split(" has the same")[0] for note in found.notes] == ["all again", "unread"]
+    alone = compare(runs, names=names[:3], **QUICK)
+    pd.testing.assert_frame_equal(found.to_frame(), alone.to_frame())
+
+
+def test_shipped_runs_with_the_same_labels_are_tested_once() -> None:
+    corpus = load_corpus("surrogate", "test")
+    folder = paths.SHIPPED_RUNS / corpus.name
+    names = ["probe", "tuned", "tuned-constrained", "constrained"]
+    shipped = [load_predictions(folder / f"smollm2-135m-{name}.jsonl", corpus) for name in names]
+    found = compare(shipped, names=names, permutations=99)
+    assert found.same == {"tuned-constrained": "tuned"}
+    # Two distinct runs against the first, at three levels, by two scores.
+    assert len(family(found)) == 2 * 3 * 2
 
 
 def test_a_difference_is_that_of_the_two_scores(found: Comparison, runs: list[Predictions]) -> None:
@@ -137,18 +140,9 @@ def test_a_label_is_tested_if_ten_dialogues_tell_the_runs_apart(
     first[0 : 3 * kept : 6] &= ~np.uint16(AO)
     second[3 : 3 * kept : 6] &= ~np.uint16(AO)
     pair = [make_predictions(runs[0].corpus, masks) for masks in (first, second)]
-    found = of_labels(compare(pair, names="ab", draws=0, permutations=99))
+    found = of_labels(compare(pair, names="ab", permutations=99))
     row = found[found["label"] == "alert_ongoing"].iloc[0]
     assert (row["discordant"], row["verdict"]) == (kept, verdict)
-
-
-def test_tie_groups_are_corrected_for_the_number_of_pairs(runs: list[Predictions]) -> None:
-    # The smallest p of 399 swaps is 1/400. Two runs make 9 tests, three make 23: Holm's correction
-    # multiplies it by no more than 9 there, and here leaves a tie.
-    found = compare(runs, names="abc", draws=0, permutations=399)
-    assert board(found)["tie_group"].tolist() == [1, 1, 1]
-    two = compare(runs[::2], names="ab", draws=0, permutations=399)
-    assert board(two)["tie_group"].tolist() == [1, 2]
 
 
 def test_few_gold_labels_in_all_make_no_test_at_all(
@@ -158,32 +152,6 @@ def test_few_gold_labels_in_all_make_no_test_at_all(
     silent, right = (make_predictions(corpus, m) for m in (0 * corpus.gold, corpus.gold))
     found = compare([silent, right], names=["silent", "right"], **QUICK)
     assert set(found.to_frame()["verdict"]) == {"insufficient"}
-    assert set(found.leaderboard()["tie_group"]) == {1}
-
-
-@pytest.mark.parametrize(("b", "c"), [(0, 0), (1, 0), (3, 9), (12, 12), (30, 8)])
-def test_mcnemars_test_agrees_with_statsmodels(b: int, c: int) -> None:
-    first = np.array([1] * b + [0] * c + [1] * 5 + [0] * 7)
-    second = np.array([0] * b + [1] * c + [1] * 5 + [0] * 7)
-    pair = [
-        Counts(
-            "dialogue",
-            np.zeros((len(x), 16, 3), dtype=np.int32),
-            np.stack([x * 0 + 1, x, x], 1) * 1.0,
-        )
-        for x in (first, second)
-    ]
-    expected = theirs([[5, b], [c, 7]], exact=True).pvalue if b + c else 1.0
-    assert mcnemar(*pair) == pytest.approx(expected)
-
-
-def test_exact_match_is_compared_per_dialogue(found: Comparison) -> None:
-    half, everything = exact_matches(found).itertuples()
-    # Nobody but "all" gets a dialogue with both labels right.
-    assert (half.p, half.verdict) == (1.0, "not shown")
-    assert (everything.baseline_score, everything.own_score) == (0.0, 1.0)
-    assert everything.verdict == "different"
-    assert everything.support == 40
 
 
 def test_different_signatures_are_refused_and_the_field_is_named(
@@ -217,7 +185,7 @@ def test_runs_to_compare_must_be_two_with_names_of_their_own(runs: list[Predicti
         with pytest.raises(ScoringError, match="Name two or more, each once"):
             compare(wrong)
     with pytest.raises(ScoringError, match="at least 1"):
-        compare(runs, names=["a", "b", "c"], permutations=0, draws=0)
+        compare(runs, names=["a", "b", "c"], permutations=0)
 
 
 def test_the_power_note_is_the_textbook_formula(
@@ -249,7 +217,7 @@ def test_where_all_dialogues_are_alike_no_difference_has_an_interval(
 ) -> None:
     twins = compare([runs[1], runs[1]], names=["one", "the same"], **QUICK).to_frame()
     of_runs = twins[twins["label"].isna()]
-    assert set(of_runs["score"]) == {"micro_f1", "macro_f1", "exact_match"}
+    assert set(of_runs["score"]) == {"micro_f1", "macro_f1"}
     assert (of_runs["value"] == 0).all()
     assert of_runs[["low", "high"]].isna().all(axis=None)
 
@@ -263,7 +231,7 @@ def test_the_frame_holds_differences_of_scores_that_scikit_learn_computes(
     found: Comparison, runs: list[Predictions]
 ) -> None:
     frame = found.to_frame()
-    assert len(frame) == 2 * (6 + 1 + len(LABELS))
+    assert len(frame) == 2 * (6 + len(LABELS))
     numbers = ["baseline_score", "own_score", "value", "low", "high", "p", "adjusted_p"]
     assert set(frame[[*numbers, "detectable"]].dtypes) == {np.dtype(float)}
     truth = [[(m >> bit) & 1 for bit in range(16)] for m in runs[0].corpus.gold]
@@ -284,25 +252,7 @@ def test_the_frame_holds_differences_of_scores_that_scikit_learn_computes(
         few = (labels["support"] < 20) | (labels["discordant"] < DISCORDANT)
         assert (labels["adjusted_p"].isna() == few).all()
     assert set(frame["signature"]) == {str(s) for s in found.signatures.values()}
-    plain = compare(runs, names="abc", draws=0, permutations=9).to_frame()
-    matches = plain[plain["score"] == "exact_match"]
-    assert matches[["low", "high", "detectable"]].isna().all(axis=None)
+    plain = compare(runs, names="abc", permutations=9).to_frame()
     # So few swaps can't reject anything: nothing is outside the interval.
     assert not ((plain["low"] > 0) | (plain["high"] < 0)).any()
     assert set(plain[["low", "detectable"]].dtypes) == {np.dtype(float)}
-
-
-def test_the_leaderboard_has_every_run_under_every_setting(found: Comparison) -> None:
-    board = found.leaderboard()
-    assert set(board[["value", "low", "high"]].dtypes) == {np.dtype(float)}
-    assert board.groupby(["level", "score"])["system"].agg(set).tolist() == [{*found.names}] * 6
-    first = board[(board["level"] == "turn") & (board["score"] == "micro_f1")]
-    assert first["system"].tolist() == ["all", "half", "none"]
-    assert first["tie_group"].tolist() == [1, 2, 3]
-    assert first[["best_place", "worst_place"]].to_numpy().tolist() == [[1, 1], [2, 2], [3, 3]]
-    assert first["value"].tolist() == pytest.approx([1, *_micro(found.to_frame())])
-
-
-def _micro(frame: pd.DataFrame) -> list[float]:
-    row = frame[(frame["system"] == "half") & (frame["score"] == "micro_f1")].iloc[0]
-    return [row["own_score"], row["baseline_score"]]

@@ -7,7 +7,7 @@ from scipy.stats import bootstrap, permutation_test
 from scipy.stats import t as student
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.comparison.paired import compare_pairs, f1_scores
+from cradle_lib.scoring.comparison.paired import PairedTest, paired_tests
 from cradle_lib.scoring.core.conventions import Level
 from cradle_lib.scoring.core.counts import Counts, count
 from cradle_lib.scoring.core.scores import scores
@@ -36,10 +36,15 @@ def systems(number: int, dialogues: int, seed: int, level: Level = "turn") -> li
 @pytest.mark.parametrize("zero", [0.0, 1.0])
 def test_differences_are_those_of_the_scores(level: Level, zero: float) -> None:
     first, second = systems(2, 25, 0, level)
-    found = compare_pairs([first, second], draws=0, permutations=1, zero_division=zero)
+    found = paired_tests(first, second, permutations=1, zero_division=zero)
     one, other = (scores(c.total, level=level, zero_division=zero) for c in (first, second))
     expected = [other.micro_f1 - one.micro_f1, other.macro_f1 - one.macro_f1, *(other.f1 - one.f1)]
-    assert found.difference[0] == pytest.approx(expected, abs=1e-12)
+    assert column(found, "difference") == pytest.approx(expected, abs=1e-12)
+
+
+def column(tests: list[PairedTest], name: str) -> NDArray[np.float64]:
+    """One attribute of every test: micro F1, macro F1, then each label."""
+    return np.array([getattr(test, name) for test in tests])
 
 
 def studentised(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -82,15 +87,15 @@ def test_p_equals_scipys_exact_permutation_test_on_few_dialogues() -> None:
         alternative="greater",
         n_resamples=np.inf,
     )
-    found = compare_pairs([first, second], draws=0, permutations=40_000, seed=1)
+    found = paired_tests(first, second, permutations=40_000, seed=1)
     # 2^9 swaps are all that there are; ours are a sample of them with an error of about 0.0025.
     assert 0.02 < exact.pvalue < 0.98
-    assert found.p[0, 0] == pytest.approx(exact.pvalue, abs=0.01)
+    assert found[0].p == pytest.approx(exact.pvalue, abs=0.01)
 
 
 def test_every_swap_is_counted_once_by_a_plain_loop() -> None:
     first, second = systems(2, 12, 2)
-    found = compare_pairs([first, second], draws=0, permutations=50, seed=4)
+    found = paired_tests(first, second, permutations=50, seed=4)
     swaps = np.random.default_rng(4).integers(0, 2, size=(50, 12), dtype=np.uint8)
     one, other = (c.tallies.astype(float) for c in (first, second))
     observed = studentised(one, other)
@@ -98,7 +103,9 @@ def test_every_swap_is_counted_once_by_a_plain_loop() -> None:
     for swap in swaps.astype(bool)[:, :, None, None]:
         moved = studentised(np.where(swap, other, one), np.where(swap, one, other))
         hits += moved >= observed - 1e-9
-    assert found.p[0].tolist() == pytest.approx(((1 + hits) / 51).tolist())
+    p = (1 + hits) / 51
+    # Where no swap reaches a difference, p is a smaller tail of Student's distribution.
+    assert np.where(hits > 0, column(found, "p"), p) == pytest.approx(p)
 
 
 def test_the_standard_error_is_scipys_bootstrap_one() -> None:
@@ -116,39 +123,40 @@ def test_the_standard_error_is_scipys_bootstrap_one() -> None:
         vectorized=True,
         rng=np.random.default_rng(5),
     )
-    found = compare_pairs([first, second], draws=0, permutations=4000)
-    assert found.error[0, 0] == pytest.approx(theirs.standard_error, rel=0.05)
+    found = paired_tests(first, second, permutations=4000)
+    assert found[0].error == pytest.approx(theirs.standard_error, rel=0.05)
     # With 80 dialogues the studentised difference is nearly normal, and so is the bootstrap's.
-    assert found.low[0, 0] == pytest.approx(theirs.confidence_interval.low, abs=0.012)
-    assert found.high[0, 0] == pytest.approx(theirs.confidence_interval.high, abs=0.012)
+    assert found[0].low == pytest.approx(theirs.confidence_interval.low, abs=0.012)
+    assert found[0].high == pytest.approx(theirs.confidence_interval.high, abs=0.012)
 
 
 def test_interval_and_test_never_contradict_each_other() -> None:
     pairs = [systems(2, size, seed) for seed in range(12) for size in (12, 40, 90)]
     seen = set()
     for one, other in pairs:
-        found = compare_pairs([one, other], draws=0, permutations=199, seed=1)
-        told = ~np.isnan(found.low[0])
-        outside = (found.low[0] > 0) | (found.high[0] < 0)
-        assert np.array_equal(outside[told], found.p[0][told] < 0.05)
+        found = paired_tests(one, other, permutations=199, seed=1)
+        low, high, p = (column(found, name) for name in ("low", "high", "p"))
+        told = ~np.isnan(low)
+        outside = (low > 0) | (high < 0)
+        assert np.array_equal(outside[told], p[told] < 0.05)
         seen |= set(outside[told].tolist())
     assert seen == {True, False}
 
 
 def test_discordant_dialogues_are_those_with_other_counts() -> None:
     first, second = systems(2, 15, 6)
-    found = compare_pairs([first, second], draws=0, permutations=1).discordant[0]
+    found = column(paired_tests(first, second, permutations=1), "discordant")
     differ = (first.tallies != second.tallies).any(axis=2)
     assert found.tolist() == [differ.any(axis=1).sum()] * 2 + differ.sum(axis=0).tolist()
 
 
 def test_a_system_does_not_differ_from_itself() -> None:
     [system] = systems(1, 30, 0)
-    found = compare_pairs([system, system], draws=100, permutations=100)
-    assert not found.difference.any()
-    assert (found.p == 1).all()
-    assert not found.discordant.any()
-    assert not found.error.any()
+    found = paired_tests(system, system, permutations=100)
+    assert not column(found, "difference").any()
+    assert (column(found, "p") == 1).all()
+    assert not column(found, "discordant").any()
+    assert not column(found, "error").any()
 
 
 def test_a_clear_difference_has_the_smallest_p_there_is() -> None:
@@ -157,53 +165,39 @@ def test_a_clear_difference_has_the_smallest_p_there_is() -> None:
     tallies[..., 0] += tallies[..., 2]
     tallies[..., 1:] = 0
     perfect = Counts("turn", tallies, weak.sets)
-    found = compare_pairs([weak, perfect], draws=200, permutations=999)
+    found = paired_tests(weak, perfect, permutations=999)
     # No swap comes near: p is the tail of Student's distribution, below what swaps can show.
-    t = found.difference[0, 0] / found.error[0, 0]
-    assert found.p[0, 0] == pytest.approx(2 * student.sf(t, found.discordant[0, 0] - 1))
-    assert found.p[0, 0] < 1 / 1000
-    assert found.low[0, 0] > 0
-
-
-def test_many_systems_are_compared_as_each_pair_would_be() -> None:
-    three = systems(3, 20, 8)
-    together = compare_pairs(three, draws=50, permutations=60, seed=2)
-    assert together.pairs.tolist() == [[0, 1], [0, 2], [1, 2]]
-    for place, (a, b) in enumerate(together.pairs):
-        alone = compare_pairs([three[a], three[b]], draws=50, permutations=60, seed=2)
-        for name in ("difference", "low", "high", "p"):
-            both = getattr(together, name)[place], getattr(alone, name)[0]
-            assert np.array_equal(*both, equal_nan=True)
+    t = found[0].difference / found[0].error
+    assert found[0].p == pytest.approx(2 * student.sf(t, found[0].discordant - 1))
+    assert found[0].p < 1 / 1000
+    assert found[0].low > 0
 
 
 def test_a_pair_that_is_not_tested_by_label_has_the_same_overall_result() -> None:
-    three = systems(3, 20, 8)
-    whole = compare_pairs(three, draws=0, permutations=60, seed=2)
-    part = compare_pairs(three, draws=0, permutations=60, seed=2, by_label=1)
-    for name in ("low", "high", "error", "p"):
-        own, all_of_them = getattr(part, name), getattr(whole, name)
-        assert np.array_equal(own[0], all_of_them[0], equal_nan=True)
-        assert np.array_equal(own[1:, :2], all_of_them[1:, :2], equal_nan=True)
-        assert np.isnan(own[1:, 2:]).all()
+    pair = systems(2, 20, 8)
+    whole = paired_tests(*pair, permutations=60, seed=2)
+    assert paired_tests(*pair, permutations=60, seed=2, by_label=False) == whole[:2]
 
 
 def test_blocks_of_swaps_give_the_same_p(monkeypatch: pytest.MonkeyPatch) -> None:
     two = systems(2, 20, 1)
-    whole = compare_pairs(two, draws=0, permutations=70).p
+    whole = column(paired_tests(*two, permutations=70), "p")
     monkeypatch.setattr(resampling, "_KEPT", 0)
     monkeypatch.setattr(resampling, "_BLOCK", 100)
-    assert np.array_equal(compare_pairs(two, draws=0, permutations=70).p, whole)
+    assert np.array_equal(column(paired_tests(*two, permutations=70), "p"), whole)
 
 
 def test_different_dialogues_or_levels_are_refused() -> None:
     turn, dialogue = systems(1, 9, 0)[0], systems(1, 9, 0, "dialogue")[0]
-    for wrong in ([turn], [turn, dialogue], [turn, systems(1, 8, 0)[0]]):
+    for other in (dialogue, systems(1, 8, 0)[0]):
         with pytest.raises(ScoringError, match="over the same dialogues"):
-            compare_pairs(wrong, draws=0, permutations=1)
+            paired_tests(turn, other, permutations=1)
 
 
 def test_a_label_that_neither_side_knows_scores_what_the_convention_says() -> None:
-    assert f1_scores(np.zeros((2, 14)), 1.0).tolist() == [1.0] * 16
+    pair = [Counts("turn", np.zeros((3, 16, 3), np.int64), np.zeros((3, 3)))] * 2
+    for test in paired_tests(*pair, permutations=9, zero_division=1.0):
+        assert (test.difference, test.error, test.p) == (0, 0, 1)
 
 
 def test_the_procedure_is_calibrated_on_equal_systems() -> None:
@@ -223,9 +217,9 @@ def test_the_procedure_is_calibrated_on_equal_systems() -> None:
         # Equal by construction: a coin decides which of the two gave which tags.
         coin = generator.integers(0, 2, size=dialogues)
         pair = [Counts("turn", picked[places, side], sets) for side in (coin, 1 - coin)]
-        found = compare_pairs(pair, draws=400, permutations=400, seed=trial)
-        rejected += found.p[0, :2] < 0.05
-        covered += (found.low[0, :2] <= 0) & (found.high[0, :2] >= 0)
+        found = paired_tests(*pair, permutations=400, seed=trial, by_label=False)
+        rejected += column(found, "p") < 0.05
+        covered += (column(found, "low") <= 0) & (column(found, "high") >= 0)
         [drawn] = draw_blocks(pair[0].tallies.sum(1), 400, trial)
         low, high = bounds(micro_f1(drawn))
         held += low <= truth <= high

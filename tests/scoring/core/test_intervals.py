@@ -13,7 +13,7 @@ from cradle_lib.scoring.core.counts import Counts, Masks, count
 from cradle_lib.scoring.core.scores import scores
 from cradle_lib.statistics.bootstrap import Estimate, bounds
 from cradle_lib.statistics.bootstrap import bootstrap as our_bootstrap
-from cradle_lib.statistics.weighted_sums import draw_blocks, weights
+from cradle_lib.statistics.weighted_sums import draw_blocks, draw_weights
 
 
 def sample(dialogues: int = 40, seed: int = 1) -> tuple[Masks, Masks, NDArray[np.int64]]:
@@ -40,7 +40,7 @@ def test_a_draw_scores_like_scikit_learn_on_the_dialogues_that_were_drawn() -> N
     rows = count(gold, predicted, dialogue_of, 40).rows
     totals = np.concatenate(list(draw_blocks(rows, 25, 7)))
     drawn = scores(totals)
-    block = next(weights(40, 25, np.random.default_rng(7)))
+    block = draw_weights(np.random.default_rng(7), 25, 40)
     for draw, taken in enumerate(block.astype(int)):
         rows = np.concatenate(
             [np.flatnonzero(dialogue_of == d) for d in np.repeat(np.arange(40), taken)]

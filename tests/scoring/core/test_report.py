@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jsonschema
-import numpy as np
 import pytest
 from pydantic import BaseModel, ValidationError
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.journals.predictions import Predictions
-from cradle_lib.labels import BITS, LABELS
+from cradle_lib.labels import BITS
 from cradle_lib.scoring.core.conventions import LEVELS, Conventions
 from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.scoring.core.report import Report, SensitivityRow, report, report_schema
@@ -55,10 +54,10 @@ def test_its_tables_are_the_frames_of_each_analysis(run: Predictions) -> None:
             estimate = (row["value"], row["low"], row["high"])
             own_estimate = scored.estimate(row["score"])
             assert estimate == tuple(None if math.isnan(x) else x for x in own_estimate)
-    assert {"|p:" in row.signature for row in found.timing} == {True}
-    assert set(LABELS) < {row.scope for row in found.timing if row.view == "onset"}
+    assert {"|win:" in row.signature for row in found.timing} == {True}
+    assert {row.scope for row in found.timing} == {"any", "alert", "confirm"}
     assert {row.signature for row in found.alarms} == {found.scores[0].signature}
-    timed = timing(run, draws=40).to_frame()
+    timed = timing(run, draws=40)
     values = [row["value"] for row in rows(found.timing, view="delay", measure="detected")]
     expected = timed[timed["measure"] == "detected"]["value"]
     assert values == [None if math.isnan(value) else value for value in expected]
@@ -73,9 +72,9 @@ def test_endless_is_not_undefined(
     corpus = make_corpus([[("U", AO), ("U", 0)], [("U", 0), ("U", 0)]])
     made = report(make_predictions(corpus, [0, 0, SHO, 0]), draws=0)
     found = Report.model_validate_json(made.to_json())
-    # The alert is never tagged; there is no past alert to wait for.
+    # The alert is never tagged; there is no confirm to wait for.
     delays = {row.scope: row.value for row in found.timing if row.measure == "median_delay"}
-    assert (delays["alert_ongoing"], delays["alert_past"]) == ("inf", None)
+    assert (delays["alert"], delays["confirm"]) == ("inf", None)
     [needed] = rows(found.alarms, measure="needed_to_evaluate")
     assert needed["value"] == "inf"
     with pytest.raises(ValidationError):
@@ -112,21 +111,6 @@ def test_it_holds_no_text_of_a_dialogue(run: Predictions) -> None:
     for dialogue in run.corpus:
         for turn in dialogue.turns:
             assert turn.text not in written
-
-
-def test_where_nothing_can_be_late_only_the_speed_is_undefined(
-    make_corpus: Callable[..., Corpus], make_predictions: Callable[..., Predictions]
-) -> None:
-    corpus = make_corpus([[("U", AO)], [("U", 0)]])
-    made = report(make_predictions(corpus, np.array([AO, 0])), draws=0).to_json()
-    found = Report.model_validate_json(made)
-    values = {(row.measure, row.scope): row for row in found.timing}
-    latency = values["latency_f1", "any"]
-    assert "|p:none|" in latency.signature
-    assert latency.value is None
-    assert values["on_time", "any"].value == 1
-    # lc_2(1) = 1 - 1/(1 + e^-1), over two dialogues of which one is positive.
-    assert values["erde_2", "any"].value == pytest.approx(0.26894 / 2, abs=1e-5)
 
 
 def test_an_unknown_field_is_refused(run: Predictions) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -52,11 +53,27 @@ def test_every_variant_scores_what_evaluate_scores(runs: list[Predictions]) -> N
         for name, run in zip("abc", runs, strict=True):
             scored = evaluate(run, conventions=variant.conventions, draws=0)
             expected = {score: scored.estimate(score).value for score in OVERALL}
-            assert values(found, variant.name, name) == pytest.approx(expected, nan_ok=True)
+            expected |= {score: pytest.approx(value) for score, value in expected.items()}
+            told = values(found, "Default", name) | values(found, variant.name, name)
+            assert told == expected
     assert found.attrs["signature"] == str(evaluate(runs[0], draws=0).signature)
     # Each convention matters somewhere, or it would not be shown.
     changed = found[found["change"] != 0]["convention"].unique().tolist()
     assert changed == [variant.name for variant in VARIANTS[1:]]
+
+
+def test_a_convention_has_rows_for_the_scores_that_it_can_change(runs: list[Predictions]) -> None:
+    found = sensitivity(runs, names="abc").groupby("convention")["score"].unique().map(set)
+    of_units, of_labels = {"exact_match", "jaccard"}, set(OVERALL) - {"exact_match", "jaccard"}
+    assert found["Default"] == set(OVERALL)
+    assert found["Two empty sets score 0"] == {"jaccard"}
+    assert found["0/0 is 1"] <= of_labels
+    assert found["Unusable answers are none"] == of_units
+    assert found["Macro F1 of macro precision and recall"] == {"macro_f1"}
+    assert found["Macro over labels with 20 or more"] <= {s for s in of_labels if "macro" in s}
+    # Without unusable answers, what they count as changes nothing.
+    usable = [replace(run, outcomes=np.zeros_like(run.outcomes)) for run in runs]
+    assert not sensitivity(usable)["convention"].str.startswith("Unusable").any()
 
 
 def test_counting_a_label_once_per_dialogue_ignores_repeats(
@@ -87,7 +104,6 @@ def test_macro_over_frequent_labels_is_that_of_scikit_learn(
 
 def test_the_frame_is_what_evaluate_and_scipy_compute(runs: list[Predictions]) -> None:
     frame = sensitivity(runs, names="abc")
-    assert len(frame) == len(VARIANTS) * 3 * len(OVERALL)
     assert set(frame[["value", "change", "place", "tau"]].dtypes) == {np.dtype(float)}
     other = VARIANTS[4]
     of_default, of_other = (
@@ -100,6 +116,9 @@ def test_the_frame_is_what_evaluate_and_scipy_compute(runs: list[Predictions]) -
             for evaluations in (of_default, of_other)
         )
         rows = frame[(frame["convention"] == other.name) & (frame["score"] == score)]
+        if np.allclose(before, after, rtol=0, atol=1e-12):
+            assert rows.empty
+            continue
         assert rows["system"].tolist() == [*"abc"]
         assert rows["value"].tolist() == pytest.approx(after)
         assert rows["change"].tolist() == pytest.approx(np.subtract(after, before))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,13 +22,18 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from cradle_lib.corpus import Corpus, Dialogue, Turn
-from cradle_lib.detection import Predictions
+from cradle_lib.corpus import Corpus, Dialogue, Turn, load_corpus
+from cradle_lib.detection import Predictions, load_predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import ALERT_MASK, BITS, parse
+from cradle_lib.paths import SHIPPED_RUNS
 from cradle_lib.record import Record
-from cradle_lib.scoring.robustness.forks import chance, places
+from cradle_lib.scoring.robustness.label_probabilities import (
+    probability,
+    slot_probabilities,
+)
 from cradle_lib.scoring.robustness.thresholds import (
+    bias_effects,
     chosen_thresholds,
     reliability,
     threshold_scores,
@@ -96,8 +103,8 @@ def arrays(rows: Rows, wanted: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     """Whether each turn with forks is positive, is tagged, and its chance."""
     mask = SCOPES[wanted]
     kept = [(gold, each) for row in rows for gold, each in row if each is not None]
-    read = [places(*each) for _, each in kept]
-    chances = [chance(place, mask) for place in read if place is not None]
+    read = [slot_probabilities(*each) for _, each in kept]
+    chances = [probability(place, mask) for place in read if place is not None]
     assert len(chances) == len(kept)
     positive = [bool(gold & mask) for gold, _ in kept]
     tagged = [bool(parse(each[1]) & mask) for _, each in kept]
@@ -137,8 +144,13 @@ def test_every_point_of_a_curve_is_scikit_learns(rows: Rows) -> None:
 @settings(deadline=None, max_examples=30)
 @given(dialogues, st.sampled_from([*STAGES, "alert_ongoing", "confirm_SH_past"]))
 def test_areas_and_brier_scores_are_scikit_learns(rows: Rows, wanted: str) -> None:
+    # A label that occurs has at least 20 positive turns.
+    rows = rows * 20
     positive, _, chances = arrays(rows, wanted)
     frame = threshold_scores([made(rows)], draws=2)
+    if wanted not in STAGES and not positive.any():
+        assert wanted not in set(frame["wanted"])
+        return
     if not len(positive):
         assert frame.empty
         return
@@ -153,6 +165,93 @@ def test_areas_and_brier_scores_are_scikit_learns(rows: Rows, wanted: str) -> No
     if not both:
         expected["pr_area"] = np.nan
     assert found[[*expected]].to_dict() == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize(("times", "shown"), [(19, False), (20, True)])
+def test_a_label_needs_20_positive_turns_for_scores(times: int, shown: bool) -> None:
+    rows = [[(BITS["alert_past"], silent(0.5, 0.3, 0.2)), (0, silent(0.9, 0.05, 0.05))]] * times
+    found = set(threshold_scores([made(rows)], draws=0)["wanted"])
+    assert found == {*STAGES, *(["alert_past"] if shown else [])}
+
+
+def stage_probability(choices: list[dict[str, float]], answer: str, stage: str) -> float:
+    """The probability of a stage in an answer of the shipped model, whose tokens are known."""
+    if stage == "any":
+        odds = {branch: math.exp(p) for branch, p in choices[0].items()}
+        return 1 - odds["none"] / sum(odds.values())
+    labels = [] if answer == "none" else answer.split("; ")
+    missed, mass, used = 1.0, 1.0, 0
+    while used < len(choices):
+        odds = {branch.strip(): math.exp(p) for branch, p in choices[used].items()}
+        missed *= 1 - mass * odds[stage] / sum(odds.values())
+        # The other choices of this label, up to the one that may end the answer.
+        used += 1
+        while used < len(choices) and "<end>" not in choices[used]:
+            used += 1
+        if used == len(choices):
+            return 1 - missed
+        odds = {branch: math.exp(p) for branch, p in choices[used].items()}
+        mass = odds[";"] / sum(odds.values())
+        used += 1
+    # The answer ended: what would have followed is not stored, each label is as likely.
+    left = [label for label in BITS if label not in labels]
+    share = sum(label.startswith(stage) for label in left) / len(left)
+    return 1 - missed * (1 - mass * share)
+
+
+@pytest.mark.parametrize(
+    ("model", "stages"),
+    [("smollm2-135m-tuned-constrained", STAGES), ("smollm2-135m-constrained", ["any"])],
+)
+def test_the_highest_threshold_that_finds_enough_is_that_of_a_search_through_the_journal(
+    model: str, stages: Sequence[str]
+) -> None:
+    corpus = load_corpus("surrogate", "test")
+    path = SHIPPED_RUNS / corpus.name / f"{model}.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    # A run that was resumed has a second header.
+    lines = [line for line in lines if "record" not in line]
+    gold = {(d.id, turn.turn_id): turn.mask for d in corpus for turn in d.user_turns}
+    shares = (0.5, 0.8, 0.9, 1.0)
+    found = thresholds([load_predictions(path, corpus)], recalls=shares, draws=2)
+    for stage in stages:
+        turns = [
+            (
+                stage_probability(line["choices"], line["answer"], stage),
+                bool(gold[line["dialogue"], line["turn"]] & SCOPES[stage]),
+            )
+            for line in lines
+        ]
+        positives = sum(positive for _, positive in turns)
+        curve = found[found["wanted"] == stage].set_index(["threshold", "measure"])
+        for share in shares:
+            hits = flagged = 0
+            lowest = None
+            for probability_, positive in sorted(turns, reverse=True):
+                # Turns of equal probability are flagged together.
+                if hits >= share * positives and probability_ != lowest:
+                    break
+                hits, flagged, lowest = hits + positive, flagged + 1, probability_
+            values = curve["value"].xs("recall", level="measure")
+            highest = values.index[values >= share].max()
+            assert highest == pytest.approx(lowest, rel=1e-9)
+            point = curve.loc[highest]
+            assert point.loc["precision", "value"] == pytest.approx(hits / flagged)
+            assert point.loc["recall", "value"] == pytest.approx(hits / positives)
+            rest = (flagged - hits) / (len(turns) - positives)
+            assert point.loc["flagged", "value"] == pytest.approx(rest)
+            assert point.loc[["precision", "flagged"], "low"].notna().all()
+
+
+def test_the_turns_on_which_a_bias_changed_the_answer_are_counted() -> None:
+    # Without a bias a label is likelier on the first two turns.
+    forks = [silent(0.4, 0.5, 0.1), silent(0.3, 0.1, 0.6), silent(0.6, 0.3, 0.1)]
+    run = made([[(1, fork) for fork in forks] + [(1, None)]])
+    for bias, changed in ((0.2, 0), (0.5, 1), (1.4, 2), (-1.0, 1), (-1.9, 1)):
+        decoding = run.record.decoding | {"none_bias": bias}
+        biased = replace(run, record=run.record.model_copy(update={"decoding": decoding}))
+        frame = bias_effects([run, biased])
+        assert frame.to_numpy().tolist() == [["M", bias, changed, 3]]
 
 
 def sample(seed: int, size: int = 60, name: str = "tiny") -> tuple[Rows, Predictions]:
@@ -172,7 +271,7 @@ def test_a_draw_of_the_areas_is_that_of_the_dialogues_drawn() -> None:
     rows, run = sample(1)
     found = threshold_scores([run], draws=400, seed=3).set_index(["wanted", "measure"])
     picks = np.random.default_rng(8).integers(0, len(rows), size=(400, len(rows)))
-    for wanted in ("any", "alert_past"):
+    for wanted in ("any", "alert_ongoing"):
         drawn = []
         for pick in picks:
             positive, _, chances = arrays([rows[i] for i in pick], wanted)

@@ -133,6 +133,16 @@ def test_each_ratio_of_the_frame_is_that_of_its_counts(
     assert silent["low"].dtype == float
 
 
+def test_a_prevalence_below_one_percent_has_a_value_and_no_interval(
+    make_corpus: Callable[..., Corpus], make_predictions: MakePredictions
+) -> None:
+    corpus = make_corpus([[("U", AO), ("U", 0), ("U", 0)]] * 8)
+    run = make_predictions(corpus, [AO, 0, AO, 0, 0, 0] * 4)
+    frame = projected_precision(run, [0.01, 0.001], draws=50)
+    assert frame["value"].notna().all()
+    assert frame["low"].notna().tolist() == [True, True, False]
+
+
 def test_a_projected_precision_is_bayes_rule_on_the_counts(
     corpus: Corpus, make_predictions: MakePredictions
 ) -> None:

@@ -8,17 +8,15 @@ from hypothesis import given, settings
 from statsmodels.duration.survfunc import CumIncidenceRight
 
 from cradle_lib.labels import BITS
-from cradle_lib.scoring.timing.onset import (
+from cradle_lib.scoring.timing.timing import (
     detected,
-    lead_rows,
-    lead_values,
     longest_dialogue,
     median_delay,
     onset_outcomes,
     onset_rows,
 )
 
-from .test_windows import AO, SHO, dialogues, rows_of
+from .test_windows import AO, dialogues, rows_of
 
 Turns = list[list[tuple[int, int]]]
 
@@ -120,28 +118,3 @@ def test_a_median_that_is_never_reached_is_infinite() -> None:
     assert median_delay(np.array([1.0, 0, 1, 0])) == 0
     # Tagged too early is not detected.
     assert median_delay(np.array([1.0, 0, 0, 2])) == math.inf
-
-
-@settings(deadline=None, max_examples=100)
-@given(dialogues)
-def test_leads_are_those_of_a_loop(turns: Turns) -> None:
-    rows, n = rows_of(turns), len(turns)
-    longest = longest_dialogue(rows)
-    found = lead_rows(rows, n, longest)
-    values = lead_values(longest)
-    alerts = BITS["alert_ongoing"] | BITS["alert_past"]
-    for d, row in zip(turns, found, strict=True):
-        alert = [k for k, (gold, _) in enumerate(d) if gold & alerts]
-        confirm = [k for k, (gold, _) in enumerate(d) if gold & ~alerts]
-        tags = [k for k, (_, tag) in enumerate(d) if tag]
-        if not (alert and confirm):
-            assert not row.any()
-            continue
-        [place] = np.flatnonzero(row)
-        assert values[place] == (confirm[0] - tags[0] if tags else -math.inf)
-
-
-def test_a_warning_two_turns_before_the_disclosure() -> None:
-    rows = rows_of([[(AO, 0), (0, AO), (0, 0), (SHO, SHO)]])
-    [place] = np.flatnonzero(lead_rows(rows, 1, 4)[0])
-    assert lead_values(4)[place] == 2

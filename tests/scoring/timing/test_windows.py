@@ -127,7 +127,7 @@ def test_both_ends_equal_the_papers_tables_under_every_convention(
         ]
     )
     run = make_predictions(corpus, [0, AO, 0, 0, DVP, 0, 0], outcomes="ooouoor")
-    found = timing(run, conventions=conventions, draws=50).to_frame()
+    found = timing(run, conventions=conventions, draws=50)
     found = found[found["scope"] == "any"].set_index(["measure", "turns"])
     for level, name, width in (("turn", "either", 0.0), ("dialogue", "either_first", math.inf)):
         scored = evaluate(run, level=level, conventions=conventions, draws=50)

@@ -1,4 +1,4 @@
-"""Chances of labels from the forks of an answer, against a walk over the grammar itself."""
+"""Probabilities of labels from the choices of an answer, against a walk over the grammar itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from hypothesis import strategies as st
 
 from cradle_lib.detection.local.constrained import END, Grammar
 from cradle_lib.labels import ALERT_MASK, ALL_MASK, BITS, CONFIRM_MASK, LABELS, NONE
-from cradle_lib.scoring.robustness.forks import chance, on_branches, places
+from cradle_lib.scoring.robustness.label_probabilities import (
+    probability,
+    share_on_branches,
+    slot_probabilities,
+)
 
 
 class Words:
@@ -93,7 +97,7 @@ def test_chances_are_those_of_a_walk_over_the_grammar(name: str) -> None:
     longest = 0
     for _ in range(60):
         answer, forks = greedy(grammar, generator)
-        found = places(forks, answer)
+        found = slot_probabilities(forks, answer)
         assert found is not None, (answer, [list(fork) for fork in forks])
         assert found == pytest.approx(walked(grammar, answer, forks)), answer
         assert (found.sum(axis=1) <= 1 + 1e-12).all()
@@ -113,30 +117,30 @@ def test_a_confirm_after_an_alert_is_seen() -> None:
     crisis = {"CA": 0.0, "D": -9.0, "RA": -9.0, "S": -9.0, "SH": -9.0, "SI": -9.0}
     end = {";": math.log(0.1), END: math.log(0.9)}
     forks = [first, state, more, stage, crisis, state, end]
-    found = places(forks, "alert_ongoing; confirm_CA_ongoing")
+    found = slot_probabilities(forks, "alert_ongoing; confirm_CA_ongoing")
     assert found is not None
     # A confirm: 0.1 at the first place, 0.75 times 0.8 at the second; at the third 13 of the 14
     # labels that are left share a tenth.
     expected = 1 - (1 - 0.1) * (1 - 0.6) * (1 - 0.1 * 13 / 14)
-    assert chance(found, CONFIRM_MASK) == pytest.approx(expected)
-    assert chance(found, ALL_MASK) == pytest.approx(0.9)
+    assert probability(found, CONFIRM_MASK) == pytest.approx(expected)
+    assert probability(found, ALL_MASK) == pytest.approx(0.9)
     past = 1 - (1 - 0.8 * 0.1) * (1 - 0.75 * 0.2) * (1 - 0.1 / 14)
-    assert chance(found, BITS["alert_past"]) == pytest.approx(past)
-    assert chance(found, ALERT_MASK) == pytest.approx(1 - 0.2 * 0.85 * (1 - 0.1 / 14))
+    assert probability(found, BITS["alert_past"]) == pytest.approx(past)
+    assert probability(found, ALERT_MASK) == pytest.approx(1 - 0.2 * 0.85 * (1 - 0.1 / 14))
 
 
 def test_what_follows_a_branch_that_was_not_taken_is_shared_evenly() -> None:
-    found = places([logs(none=0.5, alert=0.2, confirm=0.3)], "none")
+    found = slot_probabilities([logs(none=0.5, alert=0.2, confirm=0.3)], "none")
     assert found is not None
     assert found[0] == pytest.approx([0.1, 0.1, *[0.3 / 14] * 14])
 
 
 def test_shares_are_among_the_branches_however_unlikely_they_are() -> None:
     fork = {"none": -2000.0, "alert": -2001.0, "confirm": -2001.0}
-    found = places([fork], "none")
+    found = slot_probabilities([fork], "none")
     assert found is not None
-    assert chance(found, ALL_MASK) == pytest.approx(2 / (2 + math.e))
-    assert on_branches(logs(none=0.5, alert=0.2)) == pytest.approx(0.7)
+    assert probability(found, ALL_MASK) == pytest.approx(2 / (2 + math.e))
+    assert share_on_branches(logs(none=0.5, alert=0.2)) == pytest.approx(0.7)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +156,7 @@ def test_shares_are_among_the_branches_however_unlikely_they_are() -> None:
 def test_forks_that_do_not_belong_to_an_answer_are_not_read(
     forks: list[dict[str, float]], answer: str
 ) -> None:
-    assert places(forks, answer) is None
+    assert slot_probabilities(forks, answer) is None
 
 
 @settings(deadline=None, max_examples=50)
@@ -160,6 +164,6 @@ def test_forks_that_do_not_belong_to_an_answer_are_not_read(
 def test_a_larger_kind_is_never_less_likely(rows: list[list[float]]) -> None:
     by_place = np.array(rows)
     by_place /= np.maximum(by_place.sum(axis=1, keepdims=True), 1)
-    chances = [chance(by_place, (1 << bit) - 2) for bit in range(2, 16)]
+    chances = [probability(by_place, (1 << bit) - 2) for bit in range(2, 16)]
     assert all(one <= other + 1e-12 for one, other in pairwise(chances))
     assert all(-1e-12 <= one <= 1 + 1e-12 for one in chances)

@@ -1,0 +1,38 @@
+"""The simulation behind the shipped table of interval coverage."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from cradle_lib import interval_coverage
+from tools.interval_coverage import FILE, simulate, write
+
+CASE = ["gold", "per_dialogue", "correlation", "method"]
+
+
+def test_a_smaller_simulation_agrees_with_the_shipped_table() -> None:
+    shipped = interval_coverage().set_index(CASE)
+    found = simulate(trials=300, draws=200, seed=5).set_index(CASE)
+    assert found.index.equals(shipped.index)
+    for case, share in shipped["value"].items():
+        noise = math.sqrt(share * (1 - share) / 300)
+        assert found.loc[case, "value"] == pytest.approx(share, abs=4 * noise + 0.01)
+
+
+def test_few_gold_labels_are_covered_by_wilson_and_not_by_percentiles() -> None:
+    table = interval_coverage()
+    alone = table[table["per_dialogue"] == 1].pivot(index="gold", columns="method", values="value")
+    assert alone["wilson"].between(0.93, 0.98).all()
+    assert alone.loc[4, "percentile"] < 0.85
+    # Clustered occurrences are covered less often than 95 %.
+    [clustered] = table.query("per_dialogue == 3 and method == 'wilson'")["value"]
+    assert 0.90 < clustered < 0.94
+
+
+@pytest.mark.shipped
+def test_the_shipped_table_is_made_by_the_program(tmp_path: Path) -> None:
+    write(tmp_path / FILE.name)
+    assert (tmp_path / FILE.name).read_bytes() == FILE.read_bytes()
