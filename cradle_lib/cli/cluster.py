@@ -22,7 +22,6 @@ from cradle_lib.detection import Outcome, Progress, load_predictions
 from cradle_lib.detection.asking import require_consent
 from cradle_lib.detection.journals.journal import last_record
 from cradle_lib.detection.journals.shards import divide, join
-from cradle_lib.detection.models.hosting import seen_gpus
 from cradle_lib.detection.models.model import Model
 from cradle_lib.errors import ClusterError, JournalError
 from cradle_lib.prompts import load_template
@@ -68,15 +67,21 @@ class Wanted:
         if not self.gpus:
             # The local executor hides the GPUs unless it is told otherwise.
             return {"CUDA_VISIBLE_DEVICES": before}
-        numbers = map(str, range(len(seen_gpus()))) if before is None else before.split(",")
+        numbers = map(str, range(gpu_count())) if before is None else before.split(",")
         seen = [name for name in numbers if name]
         if len(seen) < self.gpus:
-            raise ClusterError(
-                f"--gres gpu:{self.gpus}: this machine shows {len(seen)} GPUs. `cradle doctor` "
-                "says what it sees."
-            )
+            raise ClusterError(f"--gres gpu:{self.gpus}: this machine shows {len(seen)} GPUs.")
         own = [seen[(number * self.gpus + place) % len(seen)] for place in range(self.gpus)]
         return {"CUDA_VISIBLE_DEVICES": ",".join(own)}
+
+
+def gpu_count() -> int:
+    """Counts the GPUs that PyTorch sees on this machine; 0 without PyTorch."""
+    try:
+        import torch
+    except ImportError:
+        return 0
+    return torch.cuda.device_count()
 
 
 def wanted(

@@ -15,7 +15,6 @@ from cradle_lib.cli.commands import (
     compare,
     construct,
     data,
-    doctor,
     exchange,
     fork,
     models,
@@ -59,8 +58,6 @@ app.command("compare")(compare.compare)
 app.command("bundle")(exchange.bundle)
 app.command("verify")(exchange.verify)
 app.command("train")(train.train)
-app.command("doctor")(doctor.doctor)
-app.command("serve-command")(doctor.serving)
 app.command("fork")(fork.fork)
 
 
