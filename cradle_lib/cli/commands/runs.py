@@ -13,7 +13,7 @@ from rich.table import Table
 
 from cradle_lib import detection, paths
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.cluster import infer_shards, wanted
+from cradle_lib.cli.cluster import cluster_options, infer_shards
 from cradle_lib.cli.commands.exchange import show_scores
 from cradle_lib.cli.console import err, out, percent, print_json, right
 from cradle_lib.cli.money import show_usage, usage_json
@@ -93,7 +93,7 @@ def infer(
     The exit status is 0 if every question got an answer and at least one could be read, and 1
     if a question failed or no answer could be read.
     """
-    place = wanted(cluster, gres, partition, account, time, sbatch)
+    place = cluster_options(cluster, gres, partition, account, time, sbatch)
     if (place is None) != (shards is None) or (place and shard):
         raise ClusterError("--cluster goes with --shards, and without --shard.")
     entry = opt.choose_model(
