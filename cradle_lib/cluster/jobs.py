@@ -26,10 +26,11 @@ from cradle_lib.errors import ClusterError
 #: Words of a command after ``cradle``, by the number of its shard.
 Commands = Mapping[int, Sequence[str]]
 _PROGRAM: Final = (sys.executable, "-m", "cradle_lib.cli")
-# States of jobs that are over, and what is said of a job that SLURM no longer lists.
+# States of jobs that are over without a result, and what is said of a job that SLURM no longer
+# lists. The result of a job that is COMPLETED may be seen on this machine a minute later.
 _ENDED: Final = frozenset(
     {
-        *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "FORGOTTEN", "NODE_FAIL"),
+        *("BOOT_FAIL", "CANCELLED", "DEADLINE", "FAILED", "FORGOTTEN", "NODE_FAIL"),
         *("OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"),
     }
 )
