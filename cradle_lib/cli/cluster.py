@@ -120,7 +120,6 @@ def infer_shards(
     chosen: Sequence[Dialogue],
     journal: Path,
     bar: RunBar,
-    max_cost: float | None,
 ) -> None:
     """Runs a model as one job for each shard, and joins the shards into one journal.
 
@@ -153,6 +152,7 @@ def infer_shards(
     if journal.exists():
         _require_same(journal, entry, corpus, history)
         divide(journal, files, list(turns))
+    max_cost = context.params["max_cost"]
     commands = {
         index: words_of(
             context,

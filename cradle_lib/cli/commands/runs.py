@@ -109,16 +109,7 @@ def infer(
             if place is not None and shards is not None:
                 chosen = choose_dialogues(loaded, limit, sample)
                 infer_shards(
-                    context,
-                    place,
-                    shards,
-                    entry,
-                    loaded,
-                    chosen_history,
-                    chosen,
-                    journal,
-                    bar,
-                    max_cost,
+                    context, place, shards, entry, loaded, chosen_history, chosen, journal, bar
                 )
             else:
                 detection.run(
