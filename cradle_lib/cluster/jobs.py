@@ -236,7 +236,7 @@ def _end(status: int, log: Path) -> End:
         text = log.read_text(encoding="utf-8", errors="replace")
         lines = [line.strip() for line in text.splitlines() if any(map(str.isalnum, line))]
     told = [line for line in lines if line.startswith("error:")] or lines or [f"status {status}"]
-    return End(status, told[-1].removeprefix("error:").strip()[:1000])
+    return End(status, told[-1].removeprefix("error:").strip(" .")[:1000])
 
 
 def _result(job: Any) -> int:

@@ -298,6 +298,7 @@ def test_the_end_of_a_process_has_its_reason(tmp_path: Path) -> None:
     assert ended[0].status == 0
     assert ended[1].status == 2
     assert ended[1].reason.startswith("missing.jsonl: ")
+    assert not ended[1].reason.endswith(".")
     assert ended[2] == End(None, "killed by SIGKILL")
 
 
