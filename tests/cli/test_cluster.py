@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from filelock import FileLock
 from typer.testing import CliRunner
 
 from cradle_lib import paths
@@ -387,3 +388,12 @@ def test_shards_of_another_start_are_left_alone(tmp_path: Path) -> None:
         assert third.returncode == 2, out + err
         assert "another process is writing this journal" in err
         assert server.asked == 4
+        server.open()
+        # They end by themselves, and what they answered is not asked again.
+        for shard in sorted((tmp_path / "surrogate-test").glob("openai-m.shard-*.jsonl")):
+            FileLock(shard.with_name(f".{shard.name}.lock")).acquire(timeout=60).lock.release()
+        asked = server.asked
+        last = start(*served)
+        out, err = last.communicate(timeout=60)
+        assert last.returncode == 0, out + err
+        assert server.asked == asked
