@@ -88,7 +88,7 @@ lock:
 	printf 'hatchling>=1.27\neditables>=0.5\n' | $(COMPILE) --generate-hashes --constraint requirements.lock --extra book pyproject.toml - \
 	  | $(SIMPLER) > requirements/book.lock
 	$(COMPILE) --generate-hashes --constraint requirements.lock pyproject.toml \
-	  $(addprefix --extra ,book local api cluster annotation bundle inspect train dev) | $(SIMPLER) \
+	  $(addprefix --extra ,book local api cluster annotation inspect train dev) | $(SIMPLER) \
 	  | awk 'NR == FNR { if (/^[a-z]/) seen[$$0] } NR != FNR { \
 	    if (/^[a-z]/) kept = !($$0 in seen) && !/^(torch|triton|nvidia-|cuda-)/; if (kept) print }' \
 	    requirements/book.lock - > lock.part
@@ -108,5 +108,5 @@ lock:
 # All but torch is there when the second line asks for the rest.
 .venv/.dev: pyproject.toml requirements.lock requirements/book.lock requirements/dev.lock | .venv/bin/python
 	$(LOCKED) --requirement requirements/dev.lock
-	$(PIP) --constraint requirements.lock --no-build-isolation --editable '.[book,local,api,cluster,annotation,bundle,inspect,train,dev]'
+	$(PIP) --constraint requirements.lock --no-build-isolation --editable '.[book,local,api,cluster,annotation,inspect,train,dev]'
 	@touch $@ .venv/.book

@@ -10,6 +10,7 @@ from benchmarks import (
     bench_comparison,
     bench_construction,
     bench_explorer,
+    bench_gpu,
     bench_inference,
     bench_millions,
     bench_remote,
@@ -26,6 +27,7 @@ BENCHMARKS = (
     bench_inference,
     bench_capacity,
     bench_ablation,
+    bench_gpu,
     bench_training,
     # Last: some twenty minutes and eight gigabytes of disk.
     bench_millions,

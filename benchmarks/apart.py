@@ -31,7 +31,6 @@ def run_apart(
     mode: str | None = None,
     which: str = "sample",
     without: str | None = None,
-    roofline: bool = True,
     threads: int | None = None,
     processor: str = "as it is",
     model: str = MODEL,
@@ -45,7 +44,6 @@ def run_apart(
         mode: ``constrained`` or ``None``.
         which: Which dialogues.
         without: A mechanism of the wave engine to switch off.
-        roofline: Whether to measure bare matrix products in between.
         threads: Threads of PyTorch; ``None`` for every core.
         processor: One of :data:`PROCESSORS`.
         model: The weights.
@@ -57,7 +55,6 @@ def run_apart(
     told += ["--mode", mode] if mode else []
     told += ["--which", which] if which != "sample" else []
     told += ["--without", without] if without else []
-    told += [] if roofline else ["--no-roofline"]
     told += ["--model", model] if model != MODEL else []
     command = [sys.executable, "-m", "benchmarks.contestants", *told]
     # Also where another benchmark has asked for one thread.

@@ -38,7 +38,6 @@ def row(mechanism: str, processor: str, dialogues: int) -> Row:
             dialogues,
             mode=mode,
             without=without,
-            roofline=False,
             threads=1,
             processor=processor,
         )

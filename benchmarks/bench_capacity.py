@@ -12,7 +12,7 @@ import sys
 from functools import partial
 
 from benchmarks.apart import busy_neighbours, run_apart
-from benchmarks.bench_inference import MACHINE, against, roofline, same
+from benchmarks.bench_inference import MACHINE, against, same
 from benchmarks.contestants import LONG, SAMPLE, TUNED, BenchmarkRun
 from benchmarks.results import Row, keep
 
@@ -35,9 +35,9 @@ def measure() -> list[Row]:
     # those of most turns are in both, so that little but the number of dialogues differs.
     more, everyone = ask("wave", MORE, which="longest"), ask("wave", ALL)
     long = ask("wave", 1, which="joined")
-    quiet = ask("wave", SOME, roofline=False)
+    quiet = ask("wave", SOME)
     with busy_neighbours(NEIGHBOURS):
-        beside = ask("wave", SOME, roofline=False)
+        beside = ask("wave", SOME)
     some = f"{SOME} of the {MANY} dialogues"
     share = fair_share(NEIGHBOURS)
 
@@ -53,7 +53,6 @@ def measure() -> list[Row]:
             everyone,
             f"{everyone.turns:,} turns in {everyone.seconds / 60:.1f} minutes",
         ),
-        roofline("free", everyone),
         row(
             f"pace over {ALL} dialogues to pace over {MANY}",
             everyone.pace / wave.pace,
@@ -74,7 +73,7 @@ def measure() -> list[Row]:
             long.turns / LONG,
             1.0,
             long,
-            f"{long.computed:,} tokens computed",
+            f"{long.turns:,} turns",
         ),
         row(
             f"pace beside {NEIGHBOURS} busy processes to its share of the quiet pace",

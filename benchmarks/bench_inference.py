@@ -35,31 +35,6 @@ def against(name: str, wave: BenchmarkRun, other: BenchmarkRun, target: float, n
     return Row(name, wave.pace / other.pace, target, *measured, note, WAYS)
 
 
-def roofline(decoding: str, *runs: BenchmarkRun) -> Row:
-    """Compares a wave with what the machine sustains in matrix products alone.
-
-    Args:
-        decoding: How the answers were decoded.
-        *runs: The same run, once or several times: the shares are taken over their joint time,
-            and the note gives each.
-    """
-    seconds = sum(one.seconds for one in runs)
-    sustained = sum(one.seconds * one.rate for one in runs)
-    each = ", ".join(f"{one.operations / one.seconds / one.rate:.1%}" for one in runs)
-    return Row(
-        f"share of the machine's matrix products, {len(runs[0].answers):,} turns {decoding}",
-        sum(one.operations for one in runs) / sustained,
-        0.5,
-        sum(one.turns for one in runs) / seconds,
-        max(one.peak_mb for one in runs),
-        None,
-        f"{sustained / seconds / 1e9:.0f} billion operations a second sustained in between; "
-        f"{runs[0].computed:,} tokens computed"
-        + (f"; first and last run of the benchmark: {each}" if len(runs) > 1 else ""),
-        MACHINE,
-    )
-
-
 def measure() -> list[Row]:
     """Runs all contestants, the wave engine first and last, so that drift would show.
 
@@ -71,7 +46,6 @@ def measure() -> list[Row]:
     once = f"{few}; the wave ran once, near the beginning"
     rounding = f"{some}; it multiplies quantized weights with rounded inputs"
     wave, appended = run_apart("wave", MANY), run_apart("wave", MANY, layout="append")
-    constrained = run_apart("wave", MANY, mode="constrained")
     reference, plain = run_apart("reference", FEW), run_apart("reference", FEW, layout="append")
     stopped = run_apart("stopped", FEW)
     cached = run_apart("per-dialogue", SOME)
@@ -85,8 +59,6 @@ def measure() -> list[Row]:
         against("one generate per prompt, append-only layout", appended, plain, 20, once),
         against("a cache per dialogue, no shared prefix", slower, cached, 2.5, some),
         against("llama.cpp's server, the better of 1 and 2 threads", slower, llama, 2, rounding),
-        roofline("free", wave, again),
-        roofline("constrained", constrained),
         Row(
             f"the wave over {MANY} dialogues, last to first",
             again.pace / wave.pace,

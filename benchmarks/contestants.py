@@ -18,21 +18,18 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from datetime import date
 from itertools import islice
 from typing import Any, Final
 
 from benchmarks.memory import peak_memory
 from cradle_lib.corpus import Dialogue, load_corpus
 from cradle_lib.detection import Options, Prediction, Session, load_registry, sample_dialogues
-from cradle_lib.detection.cost.arithmetic import needed, workload
 from cradle_lib.detection.engine import Sequential
 from cradle_lib.detection.local.local_engine import Local, load_local, wait_passively
 from cradle_lib.detection.local.reference import Reference
 from cradle_lib.detection.local.serving import serving
 from cradle_lib.detection.local.wave.engine import Wave
 from cradle_lib.detection.local.wave.prefix import common
-from cradle_lib.detection.models.shape import Shape
 from cradle_lib.detection.parsing import is_cut
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.prompts import load_template
@@ -54,9 +51,6 @@ class BenchmarkRun:
         seconds: Time, loading of the weights excluded.
         processor_seconds: Time that processors worked for it meanwhile, added up over cores.
         peak_mb: Peak memory of the process in millions of bytes.
-        computed: New tokens, each once: what the wave engine computed; 0 for the others.
-        operations: Floating-point operations that these need; 0 likewise.
-        rate: Operations per second of float32 matrix products in between; 0 likewise.
         answers: First line of each turn's answer, by dialogue and turn.
     """
 
@@ -64,73 +58,12 @@ class BenchmarkRun:
     seconds: float
     processor_seconds: float
     peak_mb: float
-    computed: int
-    operations: float
-    rate: float
     answers: dict[str, str]
 
     @property
     def pace(self) -> float:
         """User turns per second."""
         return self.turns / self.seconds
-
-
-class Products:
-    """What the machine sustains in float32 matrix products, measured in between a run.
-
-    A machine that others share is faster at one moment than at another. So the products are not
-    measured before or after the run, but during it: a tenth of a second every two seconds, of
-    the two shapes that take most of the model's time in turn.
-
-    Attributes:
-        seconds: Time that was spent on measuring.
-    """
-
-    def __init__(self) -> None:
-        self._shapes = ((512, 576, 1536), (512, 1536, 576))
-        self._made = [[0.0, 0.0] for _ in self._shapes]
-        self._next, self._last, self.seconds = 0, 0.0, 0.0
-
-    def measure(self) -> None:
-        """Measures, if the last time was long enough ago."""
-        import torch
-
-        begin = time.perf_counter()
-        if begin - self._last < 2.0:
-            return
-        rows, inner, columns = self._shapes[self._next]
-        a, b = torch.randn(rows, inner), torch.randn(inner, columns)
-        torch.mm(a, b)
-        products, start = 0, time.perf_counter()
-        while (passed := time.perf_counter() - start) < 0.1:
-            torch.mm(a, b)
-            products += 1
-        self._made[self._next][0] += 2 * rows * inner * columns * products
-        self._made[self._next][1] += passed
-        self._next = (self._next + 1) % len(self._shapes)
-        self._last = time.perf_counter()
-        self.seconds += self._last - begin
-
-    @property
-    def rate(self) -> float:
-        """Operations per second: of the shape that is faster."""
-        return max(operations / seconds for operations, seconds in self._made if seconds)
-
-
-def shape(local: Local) -> Shape:
-    """The model's shape, for counting operations."""
-    config = local.lm.config
-    return Shape(
-        layers=config.num_hidden_layers,
-        hidden=config.hidden_size,
-        heads=config.num_attention_heads,
-        key_heads=config.num_key_value_heads,
-        head_size=config.hidden_size // config.num_attention_heads,
-        intermediate=config.intermediate_size,
-        vocabulary=config.vocab_size,
-        source=MODEL,
-        date=date.today(),
-    )
 
 
 def chosen(dialogues: int, which: str) -> list[Dialogue]:
@@ -295,7 +228,6 @@ def run_contestant(
     layout: str,
     mode: str | None,
     without: str | None = None,
-    roofline: bool = True,
     model: str = MODEL,
 ) -> BenchmarkRun:
     """Runs one contestant.
@@ -308,7 +240,6 @@ def run_contestant(
             tuned model learned with.
         mode: ``constrained`` or ``None``.
         without: A mechanism of the wave engine to switch off: see :func:`switch_off`.
-        roofline: Whether to measure bare matrix products in between.
         model: :data:`MODEL` or :data:`TUNED`.
     """
     wait_passively()
@@ -320,16 +251,6 @@ def run_contestant(
     template = load_template(layout)
     sessions = [Session(dialogue, template) for dialogue in dialogues]
     predictions: list[Prediction] = []
-    computed, operations, rate = 0, 0.0, 0.0
-    products = Products()
-    # In a comparison of two runs bare products in between would only disturb.
-    measured = without is None and roofline
-
-    def emit(prediction: Prediction) -> None:
-        predictions.append(prediction)
-        if name == "wave" and measured:
-            products.measure()
-
     with ExitStack() as stack:
         engine: Any
         local = None if name.startswith("llama-") else load_local(entry, options)
@@ -345,20 +266,14 @@ def run_contestant(
         else:
             engine = PerDialogue(local)
         start, worked = time.perf_counter(), time.process_time()
-        engine.answer_all(sessions, emit)
-        seconds = time.perf_counter() - start - products.seconds
+        engine.answer_all(sessions, predictions.append)
+        seconds = time.perf_counter() - start
         worked = time.process_time() - worked
-    if name == "wave" and measured and local is not None:
-        rate = products.rate
-        computed, operations = needed(workload(predictions), shape(local))
     return BenchmarkRun(
         turns=len(predictions),
         seconds=seconds,
         processor_seconds=worked,
         peak_mb=peak_memory(),
-        computed=computed,
-        operations=operations,
-        rate=rate,
         answers={f"{p.dialogue}:{p.turn}": p.answer.strip().split("\n")[0] for p in predictions},
     )
 
@@ -372,12 +287,11 @@ def main() -> None:
     parser.add_argument("--mode")
     parser.add_argument("--which", choices=["sample", "longest", "joined"], default="sample")
     parser.add_argument("--without", choices=["waves", "prefix", "history", "forcing"])
-    parser.add_argument("--no-roofline", action="store_true")
     parser.add_argument("--model", choices=[MODEL, TUNED], default=MODEL)
     told = parser.parse_args()
     joined = told.which == "joined"
     dialogues = [long_dialogue()] if joined else chosen(told.dialogues, told.which)
-    about = told.layout, told.mode, told.without, not told.no_roofline, told.model
+    about = told.layout, told.mode, told.without, told.model
     made = run_contestant(told.name, dialogues, *about)
     json.dump(asdict(made), sys.stdout)
 

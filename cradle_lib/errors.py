@@ -78,7 +78,7 @@ class EngineError(CradleError, RuntimeError):
 
 
 class ClusterError(CradleError, RuntimeError):
-    """A cluster that is not there, refuses tasks, or lost them."""
+    """A cluster that is missing or refuses tasks, or tasks that failed."""
 
 
 class TrainingError(CradleError, RuntimeError):

@@ -99,7 +99,7 @@ def test_the_two_commands_install_by_hash_and_nothing_but_torch_without() -> Non
 def test_the_extras_are_the_parts_of_the_project() -> None:
     run, share, show = (
         {"local", "api", "train", "cluster"},
-        {"annotation", "bundle", "inspect"},
+        {"annotation", "inspect"},
         {"book", "lab"},
     )
     assert set(EXTRAS) == run | share | show | {"dev"}

@@ -1,11 +1,15 @@
-"""A command as tasks elsewhere: where they run, what each is told, and a run in shards."""
+"""``cradle infer --cluster``: a run as one job for each shard, joined into one journal."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+import re
+import shutil
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,79 +18,55 @@ import typer
 from cradle_lib import paths
 from cradle_lib.cli.console import err
 from cradle_lib.cli.run_bar import RunBar
-from cradle_lib.cluster.places import Local, Place, Slurm
-from cradle_lib.cluster.task import Task
-from cradle_lib.cluster.watch import Standing, failures, lead
+from cradle_lib.cluster.jobs import End, Local, Slurm
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection import Outcome, Progress, load_predictions
 from cradle_lib.detection.asking import require_consent
 from cradle_lib.detection.journals.journal import last_record
 from cradle_lib.detection.journals.shards import divide, join
-from cradle_lib.detection.models.hosting import seen_gpus
 from cradle_lib.detection.models.model import Model
-from cradle_lib.errors import ClusterError, JournalError
+from cradle_lib.errors import ClusterError, CradleError, JournalError
 from cradle_lib.prompts import load_template
 from cradle_lib.record import History
 
-#: Options of the command that its tasks do not get.
+#: Options of the command that its jobs do not get.
 _OURS: Final = frozenset(
-    {
-        *("cluster", "shards", "gres", "partition", "account", "time", "sbatch"),
-        *("accelerate", "as_json", "yes"),
-    }
+    ("cluster", "shards", "gres", "partition", "account", "time", "sbatch", "as_json", "yes")
 )
+# Seconds between two looks at the jobs: few at first, so that short jobs end soon.
+_FIRST, _LONGEST = 0.2, 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What was asked of a cluster, ``slurm`` or ``local``, with the options of ``sbatch``."""
+class ClusterOptions:
+    """The options of a cluster: its kind, ``slurm`` or ``local``, and those of ``sbatch``."""
 
     kind: str
-    options: Mapping[str, str]
-
-    def place(self, folder: Path, name: str) -> Place:
-        """Makes the place where tasks run; a cluster that is not there is an error."""
-        if self.kind == "slurm":
-            return Slurm(folder / "logs", self.options, f"cradle-{name}")
-        return Local(folder / "logs")
+    sbatch: Mapping[str, str]
 
     @property
     def gpus(self) -> int:
-        """GPUs of a task, from ``gpu:2`` or ``gpu:a100:2``."""
-        kind, *rest = self.options.get("gres", "").split(":")
+        """GPUs of a job, from ``gpu:2`` or ``gpu:a100:2``."""
+        kind, *rest = self.sbatch.get("gres", "").split(":")
         return (int(rest[-1]) if rest and rest[-1].isdecimal() else 1) if kind == "gpu" else 0
 
-    def environment(self, number: int) -> dict[str, str | None]:
-        """Gives what a task finds set otherwise: on this machine, which GPUs it may see.
-
-        Raises:
-            ClusterError: If there are fewer than it needs.
-        """
-        if self.kind == "slurm":
-            return {}
-        before = os.environ.get("CUDA_VISIBLE_DEVICES")
-        if not self.gpus:
-            # The local executor hides the GPUs unless it is told otherwise.
-            return {"CUDA_VISIBLE_DEVICES": before}
-        numbers = map(str, range(len(seen_gpus()))) if before is None else before.split(",")
-        seen = [name for name in numbers if name]
-        if len(seen) < self.gpus:
-            raise ClusterError(
-                f"--gres gpu:{self.gpus}: this machine shows {len(seen)} GPUs. `cradle doctor` "
-                "says what it sees."
-            )
-        own = [seen[(number * self.gpus + place) % len(seen)] for place in range(self.gpus)]
-        return {"CUDA_VISIBLE_DEVICES": ",".join(own)}
+    def connect(self, folder: Path, journal: Path) -> Slurm | Local:
+        """Makes the cluster that runs the jobs of a journal; a missing one is an error."""
+        if self.kind == "local":
+            return Local(folder, self.gpus)
+        place = hashlib.sha256(str(journal.absolute()).encode()).hexdigest()[:8]
+        name = re.sub(r"[^\w.-]", "-", journal.stem)
+        return Slurm(folder, f"cradle-{name}-{place}", self.sbatch)
 
 
-def wanted(
+def cluster_options(
     cluster: str | None,
     gres: str | None,
     partition: str | None,
     account: str | None,
     time: str | None,
     sbatch: Sequence[str] | None,
-) -> Wanted | None:
+) -> ClusterOptions | None:
     """Reads the options of a cluster; ``None`` if none is asked for.
 
     Raises:
@@ -109,11 +89,11 @@ def wanted(
         raise ClusterError(
             f"--{min(odd)} is SLURM's: processes of this machine have no such thing."
         )
-    return Wanted(cluster, options)
+    return ClusterOptions(cluster, options)
 
 
-def words_of(context: typer.Context, **changed: Any) -> tuple[str, ...]:
-    """Gives the command that was typed, with some parameters changed, as a task gets it."""
+def words_of(context: typer.Context, **changed: Any) -> list[str]:
+    """Gives the command that was typed, with some parameters changed, as a job gets it."""
     # The program itself may be several words, such as `python -m cradle_lib.cli`.
     words = context.command_path.removeprefix(context.find_root().command_path).split()
     values = {**context.params, **changed}
@@ -127,33 +107,12 @@ def words_of(context: typer.Context, **changed: Any) -> tuple[str, ...]:
         elif value is not None and value is not False:
             for each in value if isinstance(value, list | tuple) else [value]:
                 words += [option, str(each)]
-    return tuple(words)
-
-
-def one_task(
-    context: typer.Context,
-    place: Wanted,
-    folder: Path,
-    further: Callable[[], int],
-    launchers: Sequence[tuple[str, ...]] = ((),),
-) -> None:
-    """Runs a command elsewhere as one task after the other, each until it has ended well.
-
-    Notes and logs go beside the ``folder`` that the command makes. ``further`` gives a count that
-    grows as it comes further; ``launchers`` for each task the words that start it (:class:`.Task`).
-    """
-    own = folder.absolute().parent / f".{folder.name}.cluster"
-    words = words_of(context, yes=context.params.get("yes"))
-    err.print(f"Logs, as long as it runs: {paths.shown(own)}-*", markup=False)
-    for number, launcher in enumerate(launchers):
-        task = Task(f"{context.command.name}", words, place.environment(0), launcher)
-        notes = own.with_name(f"{own.name}-{number}")
-        _carry_out([task], place.place(notes, folder.name), notes, lambda _: further())
+    return words
 
 
 def infer_shards(
     context: typer.Context,
-    place: Wanted,
+    options: ClusterOptions,
     shards: int,
     entry: Model,
     corpus: Corpus,
@@ -161,92 +120,127 @@ def infer_shards(
     chosen: Sequence[Dialogue],
     journal: Path,
     bar: RunBar,
-    max_cost: float | None,
 ) -> None:
-    """Runs a model as one task for each shard, and joins the shards into one journal.
+    """Runs a model as one job for each shard, and joins the shards into one journal.
 
-    A journal that is there is gone on with. If tasks fail, what was answered is kept.
+    An existing journal is continued: it is divided into shards first. If jobs fail or are
+    interrupted, the shards keep what was answered, and the next start continues them.
+
+    Raises:
+        ClusterError: If jobs can't be submitted, or one fails.
     """
     turns = {dialogue.id: len(dialogue.user_turns) for dialogue in chosen}
     total = sum(turns.values())
-    names = [f"{journal.stem}.shard-{index}-of-{shards}.jsonl" for index in range(shards)]
-    files = [journal.with_name(name) for name in names]
     if journal.exists() and _is_finished(journal, corpus, chosen):
         bar.show(Progress(total, total, total))
         return
-    # What can be refused is refused before a journal is taken to pieces.
+    # Whatever can be refused is refused before a journal is divided.
     folder = journal.absolute().with_name(f".{journal.stem}.cluster")
-    where = place.place(folder, journal.stem)
-    surroundings = [place.environment(index) for index in range(shards)]
+    folder.mkdir(parents=True, exist_ok=True)
+    cluster = options.connect(folder, journal)
     if entry.remote:
         require_consent(entry, f"{len(chosen)} dialogues of {corpus.name}", bar.agree)
+    names = [f"{journal.stem}.shard-{index}-of-{shards}.jsonl" for index in range(shards)]
+    files = [journal.with_name(name) for name in names]
+    others = sorted(set(journal.parent.glob(f"{escape(journal.stem)}.shard-*.jsonl")) - set(files))
+    if others:
+        count = others[0].stem.rpartition("-of-")[2]
+        raise ClusterError(
+            f"{paths.shown(others[0])}: is a shard of an earlier start, whose answers would be "
+            f"asked again. Finish it with --shards {count}, or move its shards away."
+        )
     if journal.exists():
         _require_same(journal, entry, corpus, history)
         divide(journal, files, list(turns))
-    tasks = [
-        Task(
-            f"shard {index}/{shards}",
-            words_of(
-                context,
-                shard=f"{index}/{shards}",
-                folder=file.absolute(),
-                yes=entry.remote,
-                max_cost=None if max_cost is None else max_cost / shards,
-            ),
-            surroundings[index],
+    max_cost = context.params["max_cost"]
+    commands = {
+        index: words_of(
+            context,
+            shard=f"{index}/{shards}",
+            folder=file.absolute(),
+            yes=entry.remote,
+            max_cost=None if max_cost is None else max_cost / shards,
         )
         for index, file in enumerate(files)
-    ]
-    tally = Tally(files)
-    stored = min(sum(map(tally, range(shards))), total)
+    }
+    stored = min(sum(map(count_answers, files)), total)
 
-    def show(standing: Standing) -> None:
-        done = min(sum(map(tally, range(shards))), total)
-        bar.show(Progress(done, total, stored), str(standing))
+    def show() -> None:
+        bar.show(Progress(min(sum(map(count_answers, files)), total), total, stored))
 
-    show(Standing(0, shards, 0, 0))
-    _carry_out(tasks, where, folder, tally, show)
+    failed = run_jobs(cluster, commands, show)
+    if failed:
+        raise ClusterError(
+            f"{'; '.join(failed)}. Logs: {paths.shown(folder)}. The answers so far are kept: "
+            "the same command goes on."
+        )
     join(files, journal, dialogues=len(corpus), turns=turns)
     for file in files:
         file.unlink()
         file.with_name(f".{file.name}.lock").unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
-class Tally:
-    """Counts the answers in journals that grow: what was counted is not read again."""
+def run_jobs(cluster: Slurm | Local, commands: Mapping[int, Sequence[str]], show: Any) -> list[str]:
+    """Runs jobs to their ends. A job that is ended from outside is submitted once more.
 
-    def __init__(self, files: Sequence[Path]) -> None:
-        self._files = files
-        self._read, self._counts = [0] * len(files), [0] * len(files)
+    If anything else happens, such as Ctrl-C, all jobs are ended; calls in flight are awaited.
 
-    def __call__(self, number: int) -> int:
-        """Counts the answers of one, those that failed left out."""
-        with suppress(OSError), self._files[number].open("rb") as file:
-            file.seek(self._read[number])
-            for line in file:
-                if not line.endswith(b"\n"):
-                    break
-                self._read[number] += len(line)
-                answer = not line.startswith(b'{"record"') and b'"outcome": "failed"' not in line
-                self._counts[number] += answer
-        return self._counts[number]
+    Returns:
+        A sentence about each job that failed, with its reason.
+    """
+    repeated: set[int] = set()
+    done: dict[int, End] = {}
+    try:
+        cluster.submit(commands)
+        seconds = _FIRST
+        while len(done) < len(commands):
+            show()
+            time.sleep(seconds)
+            seconds = min(1.3 * seconds, _LONGEST)
+            for index, end in cluster.ended().items():
+                if index in done:
+                    continue
+                if end.status is None and not end.cancelled and index not in repeated:
+                    repeated.add(index)
+                    err.print(f"Shard {index} died ({end.reason}), and is submitted again.")
+                    cluster.submit({index: commands[index]})
+                else:
+                    done[index] = end
+        show()
+    except BaseException:
+        _end_jobs(cluster)
+        raise
+    failed: dict[str, list[str]] = {}
+    for index, end in sorted(done.items()):
+        if end.status not in (0, 1):
+            reason = end.reason if end.status is not None else f"died ({end.reason})"
+            failed.setdefault(reason, []).append(f"{index}/{len(commands)}")
+    return [f"shard {', '.join(names)}: {reason}" for reason, names in failed.items()]
 
 
-def _carry_out(
-    tasks: Sequence[Task],
-    place: Place,
-    folder: Path,
-    further: Callable[[int], int],
-    report: Callable[[Standing], None] = lambda _: None,
-) -> None:
-    """Leads tasks to their end, with what there is to say on standard error."""
-    ends = lead(tasks, place, folder, further=further, report=report, notice=err.print)
-    if told := failures(tasks, ends, folder):
-        raise ClusterError(f"{'; '.join(told)}. What was made is kept: the same command goes on.")
+def _end_jobs(cluster: Slurm | Local) -> None:
+    if not cluster.jobs:
+        return
+    try:
+        cluster.interrupt()
+        err.print("Ending the shards, which wait for calls in flight. Another Ctrl-C kills them.")
+        while len(cluster.ended()) < len(cluster.jobs):
+            time.sleep(_FIRST)
+    except (KeyboardInterrupt, CradleError):
+        cluster.kill()
+
+
+def count_answers(journal: Path) -> int:
+    """Counts the complete lines of answers in a journal, without those that failed."""
+    if not journal.exists():
+        return 0
+    lines = journal.read_bytes().split(b"\n")[:-1]
+    return sum(b'"outcome": ' in line and b'"outcome": "failed"' not in line for line in lines)
 
 
 def _require_same(journal: Path, entry: Model, corpus: Corpus, history: History) -> None:
-    """Refuses to divide the journal of another run, which would be in pieces for nothing."""
+    """Refuses to divide the journal of another run."""
     before = last_record(journal)
     decoding = entry.decoding.settings if entry.decoding else {}
     if decoding.get("from_checkpoint"):

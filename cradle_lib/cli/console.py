@@ -49,6 +49,8 @@ def _keep_words(table: Table, console: Console, options: ConsoleOptions) -> None
         # Enough for all cells in one line each.
         table.show_edge = table.pad_edge = False
         return
+    if room < 0:
+        table.width = options.max_width - room
     # Those that lack least come first: most cells then stand in one line.
     order = sorted(range(len(needs)), key=lambda place: needs[place].span)
     for done, place in enumerate(order):

@@ -15,7 +15,6 @@ from cradle_lib.cli.commands import (
     compare,
     construct,
     data,
-    doctor,
     exchange,
     fork,
     models,
@@ -58,10 +57,7 @@ app.command("show")(runs.show)
 app.command("compare")(compare.compare)
 app.command("bundle")(exchange.bundle)
 app.command("verify")(exchange.verify)
-app.command("leaderboard")(exchange.leaderboard)
 app.command("train")(train.train)
-app.command("doctor")(doctor.doctor)
-app.command("serve-command")(doctor.serving)
 app.command("fork")(fork.fork)
 
 

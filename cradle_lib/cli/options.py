@@ -78,7 +78,7 @@ Partition = Annotated[str | None, typer.Option(help="With --cluster slurm: the p
 Account = Annotated[str | None, typer.Option(help="With --cluster slurm: who pays.")]
 Time = Annotated[
     str | None,
-    typer.Option(help="With --cluster slurm: the limit of a task, after which it is repeated."),
+    typer.Option(help="With --cluster slurm: the limit of a task, which is then submitted again."),
 ]
 Sbatch = Annotated[
     list[str] | None,

@@ -64,13 +64,13 @@ class RunBar(Bar):
         self._yes, self.begun = yes, False
         self._shown = self.add_task(title, total=None, unit=unit, told="")
 
-    def show(self, progress: Progress, more: str = "") -> None:
-        """Takes note of where the run stands, and of more that there is to say."""
+    def show(self, progress: Progress) -> None:
+        """Shows how far the run has come."""
         if not self.begun:
             # What earlier starts answered says nothing about the speed of this one.
             self.reset(self._shown, total=progress.total, completed=progress.stored)
         self.begun = True
-        told = [more] if more else []
+        told = []
         if progress.tokens_in:
             # Rounded down: not everything was reused until it was.
             told.append(f"{100 * progress.tokens_cached // progress.tokens_in} % reused")

@@ -1,1 +1,1 @@
-"""Commands as tasks of a cluster, or as processes of this machine: submitted, watched, repeated."""
+"""Runs commands as jobs of a SLURM cluster, or as processes of this machine."""

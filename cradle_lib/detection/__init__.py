@@ -2,7 +2,6 @@
 
 from cradle_lib.detection.api.faults import service_faults
 from cradle_lib.detection.asking import Progress, run
-from cradle_lib.detection.cost.arithmetic import large_model_assumptions, large_model_costs
 from cradle_lib.detection.cost.benchmark import benchmark_results
 from cradle_lib.detection.cost.estimate import estimate_cost, estimate_costs
 from cradle_lib.detection.cost.usage import run_usage
@@ -47,8 +46,6 @@ __all__ = [
     "find_model",
     "infer_command",
     "journal_path",
-    "large_model_assumptions",
-    "large_model_costs",
     "load_predictions",
     "load_registry",
     "load_run",

@@ -1,6 +1,1 @@
-"""Results leave for other people and other tools, and come back: bundles, and logs of Inspect."""
-
-from cradle_lib.exchange.leaderboard import leaderboard
-from cradle_lib.exchange.verify import verify_folder
-
-__all__ = ["leaderboard", "verify_folder"]
+"""Exports results for other people and tools, and reads them: bundles, and logs of Inspect."""

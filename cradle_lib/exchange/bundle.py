@@ -1,10 +1,8 @@
-"""One archive that holds a run and its scores, for others to check: an RO-Crate.
+"""One zip archive with a run and its scores, for others to check.
 
-``*.jsonl`` are the journals as they are, ``record.json`` is the run's record, ``scores.json`` holds
-the scores with everything they depend on, ``SHA256SUMS`` the checksums of all three, and
-``ro-crate-metadata.json`` describes them in the words of `RO-Crate
-<https://www.researchobject.org/ro-crate/>`_. The text of the dialogues is in none of them; a raw
-answer may quote one.
+``*.jsonl`` are the unchanged journals, ``record.json`` is the run's record, ``scores.json``
+contains the scores with everything they depend on, and ``SHA256SUMS`` the checksums of these files.
+None of them contains the text of the dialogues; a raw answer may quote one.
 """
 
 from __future__ import annotations
@@ -21,9 +19,9 @@ from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.journals.places import journal_files
 from cradle_lib.detection.journals.predictions import Predictions, load_predictions
-from cradle_lib.errors import ExchangeError
-from cradle_lib.exchange.archive import write_archive
-from cradle_lib.record import Record, library_version
+from cradle_lib.errors import CradleError, ExchangeError
+from cradle_lib.exchange.archive import read_archive, write_archive
+from cradle_lib.record import library_version
 from cradle_lib.scoring.core.conventions import LEVELS, Conventions
 from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.scoring.core.report import level_scores
@@ -32,7 +30,6 @@ from cradle_lib.statistics.bootstrap import DRAWS
 RECORD: Final = "record.json"
 SCORES: Final = "scores.json"
 SUMS: Final = "SHA256SUMS"
-METADATA: Final = "ro-crate-metadata.json"
 
 
 def bundle(
@@ -43,16 +40,14 @@ def bundle(
     conventions: Conventions | None = None,
     draws: int = DRAWS,
     seed: int = 0,
-    license: str | None = None,
 ) -> Predictions:
     """Writes a run and its scores, computed as by :func:`.evaluate`, to one archive.
 
-    If the journal does not exist, its name stands for its shards. ``license`` is the address of the
-    licence under which the bundle may be used; ``None`` states none.
+    If the journal does not exist, its name stands for its shards.
 
     Raises:
-        CradleError: If the run is not finished or does not fit the corpus, the package ``rocrate``
-            is missing, or the archive can't be written.
+        CradleError: If the run is not finished or does not fit the corpus, or the archive can't be
+            written.
     """
     files = journal_files(journal)
     run = load_predictions(files, corpus, partial=True)
@@ -67,13 +62,46 @@ def bundle(
     contents[SCORES] = _json(scores)
     sums = (f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in contents.items())
     contents[SUMS] = "".join(sums).encode()
-    contents[METADATA] = _metadata(contents, run.record, license)
     write_archive(contents, path)
     return run
 
 
+def load_bundle(path: Path, corpus: Corpus, *, partial: bool = False) -> Predictions:
+    """Loads the run in a bundle, as :func:`.load_predictions` loads it from its journals.
+
+    Nothing else in the bundle is read or checked; :func:`.verify` does that.
+
+    Raises:
+        CradleError: If the archive can't be read or contains no journal, or its run does not fit
+            the corpus.
+    """
+    files = read_archive(path)
+    with tempfile.TemporaryDirectory() as folder:
+        journals = unpack_journals(files, Path(folder), path)
+        try:
+            return load_predictions(journals, corpus, partial=partial)
+        except CradleError as error:
+            message = str(error).replace(f"{folder}/", "")
+            raise ExchangeError(f"{paths.shown(path)}: {message}") from None
+
+
+def unpack_journals(files: Mapping[str, bytes], folder: Path, path: Path) -> list[Path]:
+    """Writes the journals of the bundle ``path`` to a folder, and returns where, sorted by name.
+
+    Raises:
+        ExchangeError: If the bundle contains no journal.
+    """
+    names = sorted(name for name in files if name.endswith(".jsonl"))
+    if not names:
+        raise ExchangeError(f"{paths.shown(path)}: is no bundle, it holds no journal.")
+    journals = [folder / Path(name).name for name in names]
+    for journal, name in zip(journals, names, strict=True):
+        journal.write_bytes(files[name])
+    return journals
+
+
 def scored(run: Predictions, conventions: Conventions, draws: int, seed: int) -> dict[str, Any]:
-    """Scores a run at all levels, as it stands in a bundle: with all that the scores depend on."""
+    """Scores a run at all levels, with everything that the scores depend on."""
     results = {
         level: evaluate(run, level=level, conventions=conventions, draws=draws, seed=seed)
         for level in LEVELS
@@ -84,57 +112,3 @@ def scored(run: Predictions, conventions: Conventions, draws: int, seed: int) ->
 
 def _json(content: Any) -> bytes:
     return (json.dumps(content, indent=1, allow_nan=False) + "\n").encode()
-
-
-def _metadata(contents: Mapping[str, bytes], record: Record, license: str | None) -> bytes:
-    try:
-        from rocrate.model.contextentity import ContextEntity
-        from rocrate.rocrate import ROCrate
-    except ImportError:
-        raise ExchangeError(
-            "a bundle needs the package rocrate, which is not installed. Install it with "
-            f"`{paths.install_command('bundle')}`."
-        ) from None
-    crate = ROCrate()
-    crate.name = f"{record.name} over {record.corpus}"
-    crate.description = (
-        "A run of the CRADLE-Dialogue benchmark: its answers, its record and its scores. "
-        "`cradle verify` derives all of it anew."
-    )
-    if license is not None:
-        crate.license = license
-    program = ContextEntity(
-        crate,
-        "#cradle-lib",
-        properties={
-            "@type": "SoftwareApplication",
-            "name": "cradle-lib",
-            "softwareVersion": library_version(),
-        },
-    )
-    crate.add(program)
-    with tempfile.TemporaryDirectory() as folder:
-        for name, content in contents.items():
-            source = Path(folder) / name
-            source.write_bytes(content)
-            crate.add_file(source, name, properties=_about(name, content))
-        crate.mainEntity = crate.dereference(SCORES)
-        crate.write(Path(folder))
-        return (Path(folder) / METADATA).read_bytes()
-
-
-def _about(name: str, content: bytes) -> dict[str, Any]:
-    ending = Path(name).suffix
-    kinds = {".json": "application/json", ".jsonl": "application/jsonl"}
-    described = {
-        RECORD: "What was asked, of what, with what",
-        SCORES: "Scores with their intervals, signatures and settings",
-        SUMS: "Checksums of the other files",
-    }
-    return {
-        "name": described.get(name, "Journal: one line for each answer"),
-        "encodingFormat": kinds.get(ending, "text/plain"),
-        "contentSize": str(len(content)),
-        "sha256": hashlib.sha256(content).hexdigest(),
-        "creator": {"@id": "#cradle-lib"},
-    }

@@ -1,9 +1,9 @@
-"""What of a bundle can be derived anew, and what of it is not so.
+"""Checks a bundle: derives its questions and scores again, and lists what differs.
 
-Every question of the run is asked again of the corpus, and its key compared with the one beside the
-answer; a question shows the model's earlier tags, so that a changed answer changes the keys after
-it. Then the run is scored again. What no derivation can notice is an archive in which an answer
-was changed, with everything that follows from it: against that, publish the archive's checksum.
+Every question of the run is built again from the corpus, and its key is compared with the one
+stored with the answer. A question contains the model's earlier predictions, so a changed answer
+changes the keys after it. Then the run is scored again. An archive in which an answer was changed
+together with everything that depends on it cannot be detected: publish the archive's checksum.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from cradle_lib.detection.journals.predictions import load_predictions, template
 from cradle_lib.detection.session import Prediction, Session
 from cradle_lib.errors import CradleError, ExchangeError, JournalError
 from cradle_lib.exchange.archive import read_archive
-from cradle_lib.exchange.bundle import METADATA, RECORD, SCORES, SUMS, scored
-from cradle_lib.files import visible_files
+from cradle_lib.exchange.bundle import RECORD, SCORES, SUMS, scored, unpack_journals
 from cradle_lib.prompts import Template
 from cradle_lib.record import Record, library_version
 from cradle_lib.scoring.core.conventions import Conventions
@@ -42,6 +41,8 @@ Kind = Literal[
     "answer",
     "score",
 ]
+# Earlier versions wrote this file, and did not list it among the checksums.
+_OLD_DESCRIPTION: Final = "ro-crate-metadata.json"
 _MOST_DRAWS: Final = 100_000
 # Another machine may add up in another order.
 _NEAR: Final = 1e-9
@@ -64,7 +65,6 @@ class Verification:
         checksum: Its SHA-256.
         record: The run's record; ``None`` if no journal could be read.
         turns: Answers whose key was derived and is the one beside them.
-        scores: What the bundle says of its scores, by level, whether it is so or not.
         findings: What differs.
     """
 
@@ -72,42 +72,12 @@ class Verification:
     checksum: str
     record: Record | None
     turns: int
-    scores: Mapping[str, Any]
     findings: tuple[Finding, ...]
 
     @property
     def holds(self) -> bool:
         """Whether nothing differs but, at most, the library's version."""
         return all(finding.kind == "version" for finding in self.findings)
-
-
-def verify_folder(
-    folder: Path | str, corpus: Corpus | None = None
-) -> tuple[list[Verification], list[str]]:
-    """Derives every bundle of a folder anew.
-
-    Args:
-        folder: Its archives are ``*.zip``; others are left alone. A relative one that is not in
-            the working directory is looked for in the repository.
-        corpus: As in :func:`verify`, for all of them.
-
-    Returns:
-        What was found, by file name, and a sentence about each archive that can't be read.
-
-    Raises:
-        ExchangeError: If there is no archive.
-        CorpusError: If a corpus is not here.
-    """
-    folder = Path(folder) if Path(folder).is_dir() else paths.ROOT / folder
-    found, refused = [], []
-    for path in visible_files(folder, "*.zip"):
-        try:
-            found.append(verify(path, corpus))
-        except ExchangeError as error:
-            refused.append(str(error))
-    if not found and not refused:
-        raise ExchangeError(f"{paths.shown(folder)}: there is no bundle (*.zip) in this folder.")
-    return found, refused
 
 
 def verify(path: Path, corpus: Corpus | None = None) -> Verification:
@@ -120,21 +90,16 @@ def verify(path: Path, corpus: Corpus | None = None) -> Verification:
         CorpusError: If the corpus is not here.
     """
     files = read_archive(path)
-    names = sorted(name for name in files if name.endswith(".jsonl"))
     if lacking := [name for name in (RECORD, SCORES, SUMS) if name not in files]:
         raise ExchangeError(
             f"{paths.shown(path)}: is no bundle, it lacks {', '.join(lacking)}. "
             "A bundle is made with `cradle bundle`."
         )
-    if not names:
-        raise ExchangeError(f"{paths.shown(path)}: is no bundle, it holds no journal.")
     findings = [*_files(files)]
     told, stated = (_object(files[name], name, path) for name in (RECORD, SCORES))
     levels = _levels(stated.get("levels"))
     with tempfile.TemporaryDirectory() as folder:
-        journals = [Path(folder) / Path(name).name for name in names]
-        for journal, name in zip(journals, names, strict=True):
-            journal.write_bytes(files[name])
+        journals = unpack_journals(files, Path(folder), path)
         try:
             parts = [read_journal(journal) for journal in journals]
         except JournalError as error:
@@ -154,7 +119,6 @@ def verify(path: Path, corpus: Corpus | None = None) -> Verification:
         checksum=hashlib.sha256(path.read_bytes()).hexdigest(),
         record=record,
         turns=turns,
-        scores=levels,
         findings=tuple(findings),
     )
 
@@ -190,7 +154,7 @@ def _files(files: Mapping[str, bytes]) -> Iterator[Finding]:
         elif hashlib.sha256(files[name]).hexdigest() != digest:
             yield Finding("file", f"{name} was changed: its checksum is not the one in {SUMS}")
     for name in files:
-        if name not in sums and name not in (SUMS, METADATA):
+        if name not in sums and name not in (SUMS, _OLD_DESCRIPTION):
             yield Finding("file", f"{name} is not listed in {SUMS}")
 
 

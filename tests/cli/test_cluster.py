@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import signal
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 import typer
+from filelock import FileLock
 from typer.testing import CliRunner
 
-from cradle_lib.cli.cluster import Tally, Wanted, wanted, words_of
+from cradle_lib import paths
+from cradle_lib.cli.cluster import (
+    ClusterOptions,
+    cluster_options,
+    count_answers,
+    run_jobs,
+    words_of,
+)
+from cradle_lib.cluster.jobs import Commands, End, Local
 from cradle_lib.errors import ClusterError, CradleError
 
+from ..cluster.gated_server import GatedServer
 from .in_process import invoke
 
 MEASURED = re.compile(rb'"(?:seconds|started)": (?:"[^"]*"|[0-9.e-]+)')
@@ -131,7 +146,7 @@ def test_a_refused_account_is_said_in_slurms_words(
 
 
 def test_a_task_is_the_command_that_was_typed() -> None:
-    found: list[tuple[str, ...]] = []
+    found: list[list[str]] = []
     small = typer.Typer()
 
     @small.command()
@@ -157,7 +172,7 @@ def test_a_task_is_the_command_that_was_typed() -> None:
 
 @pytest.mark.parametrize("program", ["cradle", "python -m cradle_lib.cli"])
 def test_a_task_gets_the_command_whatever_the_program_is_called(program: str) -> None:
-    found: list[tuple[str, ...]] = []
+    found: list[list[str]] = []
     app, group = typer.Typer(), typer.Typer()
     app.add_typer(group, name="construct")
 
@@ -167,28 +182,218 @@ def test_a_task_gets_the_command_whatever_the_program_is_called(program: str) ->
 
     done = CliRunner().invoke(app, ["construct", "write"], prog_name=program)
     assert done.exit_code == 0, done.output
-    assert found == [("construct", "write")]
+    assert found == [["construct", "write"]]
 
 
-def test_each_process_has_gpus_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_process_has_gpus_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[dict[str, str]] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, env, **__: started.append(env))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
-    place = wanted("local", "gpu:2", None, None, None, None)
-    assert place == Wanted("local", {"gres": "gpu:2"})
-    seen = [place.environment(number)["CUDA_VISIBLE_DEVICES"] for number in range(3)]
-    assert seen == ["4,5", "6,7", "4,5"]
-    # Without --gres all see what their parent sees; SLURM sees to it itself.
-    assert Wanted("local", {}).environment(1) == {"CUDA_VISIBLE_DEVICES": "4,5,6,7"}
-    assert Wanted("slurm", {"gres": "gpu:2"}).environment(1) == {}
+    options = cluster_options("local", "gpu:2", None, None, None, None)
+    assert options == ClusterOptions("local", {"gres": "gpu:2"})
+    journal = tmp_path / "m.jsonl"
+    commands = {number: ["infer"] for number in range(3)}
+    options.connect(tmp_path, journal).submit(commands)
+    assert [env["CUDA_VISIBLE_DEVICES"] for env in started] == ["4,5", "6,7", "4,5"]
+    # Without --gres all see what their parent sees.
+    ClusterOptions("local", {}).connect(tmp_path, journal).submit({1: ["infer"]})
+    assert started[-1]["CUDA_VISIBLE_DEVICES"] == "4,5,6,7"
     with pytest.raises(ClusterError, match="shows 4 GPUs"):
-        Wanted("local", {"gres": "gpu:a100:8"}).environment(0)
+        ClusterOptions("local", {"gres": "gpu:a100:8"}).connect(tmp_path, journal)
 
 
 def test_answers_are_counted_as_they_come(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
-    tally = Tally([path])
-    assert tally(0) == 0
+    assert count_answers(path) == 0
     path.write_text('{"record": {}}\n{"outcome": "ok"}\n{"outcome": "failed"}\n{"outcome": "o')
-    assert tally(0) == 1
+    assert count_answers(path) == 1
     with path.open("a") as file:
         file.write('k"}\n{"outcome": "refused"}\n')
-    assert tally(0) == 3
+    assert count_answers(path) == 3
+
+
+class Scripted:
+    """A cluster whose jobs end as a list says, one end for each submission of a shard."""
+
+    def __init__(self, ends: dict[int, list[End | BaseException]]) -> None:
+        self.ends, self.jobs = ends, dict[int, End | BaseException]()
+        self.submitted: list[int] = []
+        self.told: list[str] = []
+
+    def submit(self, commands: Commands) -> None:
+        self.submitted += commands
+        self.jobs |= {index: self.ends[index].pop(0) for index in commands}
+
+    def ended(self) -> dict[int, End]:
+        for end in self.jobs.values():
+            if isinstance(end, BaseException):
+                raise end
+        return {index: end for index, end in self.jobs.items() if isinstance(end, End)}
+
+    def interrupt(self) -> None:
+        self.told.append("interrupt")
+        if self.ends.pop(9, None) is None:
+            self.jobs = dict.fromkeys(self.jobs, FINE)
+
+    def kill(self) -> None:
+        self.told.append("kill")
+
+
+KILLED, FINE = End(None, "timeout"), End(0, "Next: cradle score")
+
+
+@pytest.mark.parametrize(
+    ("ends", "submitted", "failed"),
+    [
+        ({0: [FINE], 1: [End(1)]}, [0, 1], []),
+        ({0: [FINE], 1: [KILLED, FINE]}, [0, 1, 1], []),
+        ({0: [KILLED, FINE], 1: [KILLED, FINE]}, [0, 1, 0, 1], []),
+        ({0: [FINE], 1: [KILLED, KILLED]}, [0, 1, 1], ["shard 1/2: died (timeout)"]),
+        # A reason that the command gave, or somebody who ended the job, would be the same again.
+        ({0: [End(2, "no key"), FINE], 1: [End(2, "no key")]}, [0, 1], ["shard 0/2, 1/2: no key"]),
+        (
+            {0: [FINE], 1: [End(None, "cancelled", cancelled=True)]},
+            [0, 1],
+            ["shard 1/2: died (cancelled)"],
+        ),
+    ],
+)
+def test_a_job_that_dies_is_submitted_once_more(
+    ends: dict[int, list[End | BaseException]],
+    submitted: list[int],
+    failed: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    cluster = Scripted(ends)
+    shown: list[None] = []
+    assert run_jobs(cluster, {0: [], 1: []}, lambda: shown.append(None)) == failed
+    assert cluster.submitted == submitted
+    assert shown
+    assert not cluster.told
+
+
+@pytest.mark.parametrize("problem", [KeyboardInterrupt(), OSError(28, "No space"), SystemExit(3)])
+def test_whatever_else_happens_ends_the_jobs(
+    problem: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    cluster = Scripted({0: [FINE], 1: [problem]})
+    with pytest.raises(type(problem)):
+        run_jobs(cluster, {0: [], 1: []}, lambda: None)
+    assert cluster.told == ["interrupt"]
+    # A second Ctrl-C while calls in flight are awaited.
+    cluster = Scripted({0: [FINE], 1: [KeyboardInterrupt()], 9: []})
+    with pytest.raises(KeyboardInterrupt):
+        run_jobs(cluster, {0: [], 1: []}, lambda: None)
+    assert cluster.told == ["interrupt", "kill"]
+
+
+def test_the_end_of_a_process_has_its_reason(tmp_path: Path) -> None:
+    cluster = Local(tmp_path, 0)
+    cluster.submit({0: ["--version"], 1: ["score", "missing.jsonl"], 2: ["models", "serve"]})
+    for index in (0, 1):
+        cluster.jobs[index].wait()
+    cluster.kill()
+    cluster.jobs[2].wait()
+    ended = cluster.ended()
+    assert ended[0].status == 0
+    assert ended[1].status == 2
+    assert ended[1].reason.startswith("missing.jsonl: ")
+    assert not ended[1].reason.endswith(".")
+    assert ended[2] == End(None, "killed by SIGKILL")
+
+
+def start(*words: str | Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "cradle_lib.cli", *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=paths.ROOT,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+
+
+def test_ctrl_c_keeps_what_was_answered_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    with GatedServer(3) as server:
+        served = ["infer", "--model", "openai:m", "--base-url", server.url, "--concurrency", "1"]
+        served += ["--limit", "6", "--out"]
+        options = ["--cluster", "local", "--shards", "2"]
+        first = start(*served, tmp_path, *options)
+        assert server.wait_for(2)
+        first.send_signal(signal.SIGINT)
+        logs = tmp_path / "surrogate-test" / ".openai-m.cluster"
+        waiting = threading.Event()
+        for _ in range(600):
+            told = [log.read_text() for log in logs.glob("shard-*.log")]
+            if sum("waiting for the calls in flight" in text for text in told) == 2:
+                break
+            waiting.wait(0.1)
+        server.open()
+        out, err = first.communicate(timeout=60)
+        assert first.returncode == 130, out + err
+        assert "wait for calls in flight" in err
+        assert "the same command resumes" in err
+        shards = sorted((tmp_path / "surrogate-test").glob("openai-m.shard-*"))
+        # The answers to the questions that were open came after Ctrl-C, and are kept.
+        assert [count_answers(shard) for shard in shards] == [4, 4]
+        assert server.asked == 8
+        second = start(*served, tmp_path, *options)
+        out, err = second.communicate(timeout=60)
+        assert second.returncode == 0, out + err
+        asked = server.asked
+        alone = start(*served, tmp_path / "one")
+        out, err = alone.communicate(timeout=60)
+        assert alone.returncode == 0, out + err
+    name = "surrogate-test/openai-m.jsonl"
+    one, many = (
+        MEASURED.sub(b"-", (at / name).read_bytes()) for at in (tmp_path / "one", tmp_path)
+    )
+    assert many == one
+    # No question was asked twice.
+    assert asked == count_answers(tmp_path / name)
+
+
+def test_another_number_of_shards_does_not_ask_again(tmp_path: Path) -> None:
+    assert invoke(*KEYWORD, tmp_path, "--shard", "0/2").exit_code == 0
+    [shard] = (tmp_path / "surrogate-test").glob("*.jsonl")
+    before = shard.read_bytes()
+    refused = invoke(*KEYWORD, tmp_path, "--cluster", "local", "--shards", "3")
+    assert isinstance(refused.exception, ClusterError)
+    assert "Finish it with --shards 2" in str(refused.exception)
+    assert invoke(*KEYWORD, tmp_path, "--cluster", "local", "--shards", "2").exit_code == 0
+    assert invoke(*KEYWORD, tmp_path / "one").exit_code == 0
+    assert normal(tmp_path) == normal(tmp_path / "one")
+    # The shard that was there was gone on with.
+    answered = MEASURED.sub(b"-", before).split(b"\n")[1:-1]
+    assert set(answered) <= set(normal(tmp_path).split(b"\n"))
+
+
+def test_shards_of_another_start_are_left_alone(tmp_path: Path) -> None:
+    with GatedServer(1) as server:
+        served = ["infer", "--model", "openai:m", "--base-url", server.url, "--concurrency", "1"]
+        served += ["--limit", "4", "--out", tmp_path, "--cluster", "local", "--shards", "2"]
+        first = start(*served)
+        assert server.wait_for(2)
+        second = start(*map(str, served))
+        out, err = second.communicate(timeout=60)
+        assert second.returncode == 2, out + err
+        assert "another process is writing this journal" in err
+        # Killed, it leaves its processes; the next start asks nothing beside them.
+        first.kill()
+        first.communicate()
+        third = start(*map(str, served))
+        out, err = third.communicate(timeout=60)
+        assert third.returncode == 2, out + err
+        assert "another process is writing this journal" in err
+        assert server.asked == 4
+        server.open()
+        # They end by themselves, and what they answered is not asked again.
+        for shard in sorted((tmp_path / "surrogate-test").glob("openai-m.shard-*.jsonl")):
+            FileLock(shard.with_name(f".{shard.name}.lock")).acquire(timeout=60).lock.release()
+        asked = server.asked
+        last = start(*served)
+        out, err = last.communicate(timeout=60)
+        assert last.returncode == 0, out + err
+        assert server.asked == asked

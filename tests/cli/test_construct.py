@@ -81,27 +81,6 @@ def test_what_is_not_accepted_is_kept_and_told(tmp_path: Path, posts: Path) -> N
     assert [attempt["text"] for attempt in json.loads(rejected)["attempts"]] == ["no", "no"]
 
 
-def test_what_failed_in_a_task_is_told_here_and_not_asked_again(
-    tmp_path: Path, posts: Path
-) -> None:
-    seen: list[dict[str, object]] = []
-
-    def reply(attempt: int) -> tuple[int, dict[str, str], bytes]:
-        prompt = str(seen[attempt]["messages"][0]["content"])  # type: ignore[index]
-        if "years ago" in prompt:
-            return 400, {}, b'{"error": {"message": "not this one"}}'
-        return chat(message={"content": good(prompt)})
-
-    out = tmp_path / "out"
-    with FaultServer({"ok": reply}, seen) as server:
-        written = construct("write", "--posts", posts, "--out", out, "--writer", "openai:stub",
-                            "--base-url", f"{server.url}/ok/v1", "--cluster", "local")  # fmt: skip
-    assert written.returncode == 1, written.stderr
-    assert "3 plans: 2 accepted, 0 rejected, 1 failed." in written.stdout
-    assert len(seen) == 3
-    assert len(load_corpus(out / "corpus.parquet")) == 2
-
-
 def test_errors_are_one_line_and_exit_2(tmp_path: Path, posts: Path) -> None:
     for arguments in (
         ("plan", "--posts", tmp_path / "none.csv", "--out", tmp_path / "p.csv"),

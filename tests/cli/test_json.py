@@ -114,7 +114,7 @@ def test_a_table_on_a_terminal_of_80_columns_breaks_no_word(
 def test_bash_completes_commands_and_their_options() -> None:
     script = """
         source <(_CRADLE_COMPLETE=source_bash cradle)
-        for words in "cradle lead" "cradle annotate ag" "cradle verify --js"; do
+        for words in "cradle ver" "cradle annotate ag" "cradle verify --js"; do
           COMP_WORDS=($words); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); COMPREPLY=()
           _cradle_completion cradle
           echo "${COMPREPLY[@]}"
@@ -124,4 +124,4 @@ def test_bash_completes_commands_and_their_options() -> None:
     done = subprocess.run(
         ["bash", "-c", script], capture_output=True, text=True, check=False, env=env, cwd=paths.ROOT
     )
-    assert done.stdout.split() == ["leaderboard", "agreement", "--json"], done.stderr
+    assert done.stdout.split() == ["verify", "agreement", "--json"], done.stderr

@@ -17,10 +17,13 @@ class GatedServer(Loopback):
 
     Args:
         free: Answers that each client gets before; ``None`` to hold nothing.
+
+    Attributes:
+        asked: Questions of all clients, those that are held included.
     """
 
     def __init__(self, free: int | None = None) -> None:
-        self._free, self._held = free, 0
+        self._free, self._held, self.asked = free, 0, 0
         self._changed = threading.Condition()
         outer = self
 
@@ -49,6 +52,7 @@ class GatedServer(Loopback):
 
     def _pass(self, asked: int) -> None:
         with self._changed:
+            self.asked += 1
             if self._free is not None and asked > self._free:
                 self._held += 1
                 self._changed.notify_all()

@@ -41,7 +41,7 @@ KillWait=5
 SlurmdTimeout=10
 MinJobAge=300
 {nodes}
-PartitionName=main Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
+PartitionName=main Nodes=n1,n2 Default=YES LLN=YES MaxTime=INFINITE State=UP
 """
 
 
@@ -94,11 +94,11 @@ class Cluster:
         options = [f"--{option}={place}/munge.{end}" for option, end in names.items()]
         munged = ["runuser", "-u", "munge", "--", shutil.which("munged") or "munged"]
         self._start("munged", [*munged, "--foreground", "--force", *options])
-        self._until(lambda: (place / "munge.socket").exists())
+        self.until(lambda: (place / "munge.socket").exists())
         self._start("slurmctld", ["slurmctld", "-D", "-i"])
         for node in NODES:
             self.start_node(node)
-        self._until(lambda: self.tool("sinfo", "-h", "-o", "%T %D").strip() == "idle 2")
+        self.until(lambda: self.tool("sinfo", "-h", "-o", "%T %D").strip() == "idle 2")
 
     def start_node(self, node: str) -> None:
         self._start(node, ["slurmd", "-D", "-N", node])
@@ -139,7 +139,7 @@ class Cluster:
                 command, env=self.environment, stdout=out, stderr=out, start_new_session=True
             )
 
-    def _until(self, holds: object) -> None:
+    def until(self, holds: object) -> None:
         assert callable(holds)
         waiting = threading.Event()
         for _ in range(200):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from cradle_lib import paths
+from cradle_lib.cli.cluster import count_answers
 from cradle_lib.detection import resolve
 
 from ..detection.local.tiny_models import make_weights
@@ -201,21 +203,53 @@ def test_what_slurm_refuses_is_said_in_one_line(slurm: Cluster, room: Path) -> N
     assert "Unable to contact slurm controller" in err
 
 
-def test_a_start_takes_up_the_tasks_of_one_that_was_killed(slurm: Cluster, room: Path) -> None:
+def test_a_start_beside_jobs_of_a_killed_one_is_refused(slurm: Cluster, room: Path) -> None:
     with GatedServer(5) as server:
         options = [*served(server), "--limit", "6", "--cluster", "slurm", "--shards", "2"]
         first = begin(slurm, "infer", *options, "--out", room)
         assert server.wait_for(2)
         first.kill()
         first.wait()
-        before = set(slurm.tool("squeue", "-h", "-r", "-t", "R", "-o", "%i").split())
-        second = begin(slurm, "infer", *options, "--out", room)
-        line = second.stderr.readline() if second.stderr else ""
-        assert "2 tasks of an earlier start are taken up." in line
-        assert set(slurm.tool("squeue", "-h", "-r", "-t", "R", "-o", "%i").split()) == before
+        status, _, err = infer(slurm, *options, "--out", room)
+        assert (status, err.strip().count("\n")) == (2, 0)
+        found = re.search(r"still in the queue: (\d+)\. Wait for them, or end them with", err)
+        assert found is not None, err
+        slurm.tool("scancel", found[1])
+        while slurm.tool("squeue", "-h", "-j", found[1], "-o", "%i").strip():
+            pass
+        # What the killed start's jobs answered is not asked again.
+        asked = server.asked
         server.open()
-        status, _, err = finish(second)
+        status, _, err = infer(slurm, *options, "--out", room)
         assert status == 0, err
+        assert server.asked - asked == answers(room) - 10
+
+
+def test_ctrl_c_ends_the_jobs_and_keeps_the_answers(slurm: Cluster, room: Path) -> None:
+    with GatedServer(5) as server:
+        options = [*served(server), "--limit", "6", "--cluster", "slurm", "--shards", "2"]
+        first = begin(slurm, "infer", *options, "--out", room)
+        assert server.wait_for(2)
+        first.send_signal(signal.SIGINT)
+        assert first.stderr is not None
+        assert any("wait for calls in flight" in line for line in first.stderr)
+        logs = room / "surrogate-test" / ".openai-m.cluster"
+        slurm.until(
+            lambda: sum("in flight" in log.read_text() for log in logs.glob("*_log.err")) == 2
+        )
+        server.open()
+        status, _, err = finish(first)
+        assert status == 130, err
+        assert "the same command resumes" in err
+        assert server.asked == 12
+        status, _, err = infer(slurm, *options, "--out", room)
+        assert status == 0, err
+        # No question was asked twice.
+        assert server.asked == answers(room)
+
+
+def answers(folder: Path) -> int:
+    return count_answers(folder / "surrogate-test" / "openai-m.jsonl")
 
 
 class _Other(Cluster):

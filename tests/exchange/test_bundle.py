@@ -13,17 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import Result
 from typer.testing import CliRunner
 
+from cradle_lib import paths
 from cradle_lib.cli.main import app
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.errors import ExchangeError
+from cradle_lib.detection import find_model, load_registry, run
+from cradle_lib.errors import CradleError, ExchangeError
 from cradle_lib.exchange.archive import read_archive, write_archive
 from cradle_lib.exchange.bundle import bundle
-from cradle_lib.exchange.leaderboard import leaderboard
-from cradle_lib.exchange.verify import verify, verify_folder
+from cradle_lib.exchange.verify import verify
 
-pytest.importorskip("rocrate")
 Lines = list[dict[str, Any]]
 
 
@@ -44,8 +45,11 @@ def changed(made: Path, change: Callable[[Lines], Lines], *, sums: bool = True) 
 
 def rewritten(made: Path, files: dict[str, bytes], *, sums: bool = True) -> Path:
     if sums:
-        names = [name for name in files if name not in ("SHA256SUMS", "ro-crate-metadata.json")]
-        lines = [f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in names]
+        lines = [
+            f"{hashlib.sha256(content).hexdigest()}  {name}\n"
+            for name, content in files.items()
+            if name != "SHA256SUMS"
+        ]
         files["SHA256SUMS"] = "".join(lines).encode()
     path = made.with_name("changed.zip")
     write_archive(files, path)
@@ -62,14 +66,11 @@ def test_what_was_not_changed_is_derived_in_full(made: Path, corpus: Corpus) -> 
     assert found.checksum == hashlib.sha256(made.read_bytes()).hexdigest()
 
 
-def test_other_tools_read_it(made: Path, tmp_path: Path) -> None:
-    from rocrate.rocrate import ROCrate
-
-    crate = ROCrate(made)
-    files = {entity.id: entity for entity in crate.get_by_type("File")}
-    assert set(files) == {"keyword.jsonl", "record.json", "scores.json", "SHA256SUMS"}
-    assert crate.mainEntity.id == "scores.json"
+def test_other_tools_read_it(made: Path, journal: Path, tmp_path: Path) -> None:
     shutil.unpack_archive(made, tmp_path / "unpacked")
+    names = sorted(path.name for path in (tmp_path / "unpacked").iterdir())
+    assert names == ["SHA256SUMS", "keyword.jsonl", "record.json", "scores.json"]
+    assert (tmp_path / "unpacked" / "keyword.jsonl").read_bytes() == journal.read_bytes()
     checked = subprocess.run(
         ["sha256sum", "--check", "--strict", "SHA256SUMS"],
         cwd=tmp_path / "unpacked",
@@ -132,9 +133,8 @@ def test_another_corpus_is_told_of_as_that(made: Path, corpus: Corpus, tmp_path:
 def test_another_version_alone_is_said_and_is_no_failure(made: Path, corpus: Corpus) -> None:
     files = read_archive(made)
     for name, content in files.items():
-        if name != "ro-crate-metadata.json":
-            later = content.replace(b'"version": "0.1.0"', b'"version": "9.9.9"')
-            files[name] = later.replace(b"|v0.1.0", b"|v9.9.9")
+        later = content.replace(b'"version": "0.1.0"', b'"version": "9.9.9"')
+        files[name] = later.replace(b"|v0.1.0", b"|v9.9.9")
     found = verify(rewritten(made, files), corpus)
     assert {finding.kind for finding in found.findings} == {"version"}
     assert found.holds
@@ -152,7 +152,7 @@ def test_other_scores_are_told_of_by_their_names(made: Path, corpus: Corpus) -> 
 
 
 @pytest.mark.parametrize("scores", [None, 5, [], ["x"]])
-def test_scores_of_another_form_have_no_place_on_a_leaderboard(
+def test_scores_of_another_form_are_told_of_as_scores(
     scores: Any, made: Path, corpus: Corpus
 ) -> None:
     files = read_archive(made)
@@ -161,7 +161,6 @@ def test_scores_of_another_form_have_no_place_on_a_leaderboard(
     files["scores.json"] = json.dumps(stated).encode()
     found = verify(rewritten(made, files), corpus)
     assert {finding.kind for finding in found.findings} == {"score"}
-    assert leaderboard([found])["turn_micro_f1"].isna().all()
 
 
 @pytest.mark.parametrize("draws", ["1000000000000", "1e999"])
@@ -238,16 +237,6 @@ def test_an_unfinished_run_is_not_bundled(journal: Path, corpus: Corpus, tmp_pat
         bundle(journal, corpus, tmp_path / "run.zip")
 
 
-def test_a_folder_becomes_a_leaderboard(made: Path, corpus: Corpus, tmp_path: Path) -> None:
-    best = changed(made, _tag)
-    frame = leaderboard([verify(best, corpus), verify(made, corpus)])
-    assert frame["holds"].tolist() == [False, True] or frame["holds"].tolist() == [True, False]
-    assert frame["conditions"].nunique() == 1
-    stated = json.loads(read_archive(made)["scores.json"])["levels"]["turn"]["scores"]
-    micro = next(r["value"] for r in stated if r["score"] == "micro_f1")
-    assert frame["turn_micro_f1"].tolist() == [micro, micro]
-
-
 def test_the_commands_end_with_the_status_that_they_promise(
     journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,31 +254,84 @@ def test_the_commands_end_with_the_status_that_they_promise(
     status, told = cradle("verify", "bundles/changed.zip", *corpus, "--json")
     assert status == 1
     assert json.loads(told)["holds"] is False
-    status, told = cradle("leaderboard", "bundles", *corpus, "--json")
-    assert status == 1
-    assert [row["holds"] for row in json.loads(told)["rows"]].count(True) == 1
     # A file of somebody's own has to be named.
     assert isinstance(CliRunner().invoke(app, ["verify", "bundles/a.zip"]).exception, ExchangeError)
 
 
-def test_a_folder_says_what_can_be_read_of_it(made: Path, corpus: Corpus, tmp_path: Path) -> None:
-    folder = tmp_path / "bundles"
-    folder.mkdir()
-    with pytest.raises(ExchangeError, match="no bundle"):
-        verify_folder(folder, corpus)
-    shutil.copy(made, folder / "b.zip")
-    (folder / "a.zip").write_text("no archive")
-    (folder / "notes.txt").write_text("mine")
-    found, refused = verify_folder(folder, corpus)
-    assert [one.path.name for one in found] == ["b.zip"]
-    assert len(refused) == 1
-    assert "a.zip" in refused[0]
+def test_several_bundles_are_scored_in_one_table(
+    made: Path, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    prior = run(find_model("always-none", load_registry()), corpus, out=tmp_path / "runs")
+    bundle(prior, corpus, tmp_path / "none.zip", draws=20)
+    options = ["--corpus", "tiny.csv", "--draws", "20"]
+
+    def cradle(*words: str) -> Result:
+        return CliRunner().invoke(app, ["score", *words, *options])
+
+    told = json.loads(cradle("keyword.zip", "none.zip", "--json").stdout)["bundles"]
+    assert [row["bundle"] for row in told] == ["keyword.zip", "none.zip"]
+    for row in told:
+        # A bundle states its scores; the same are computed from its journal.
+        assert (
+            row["levels"] == json.loads(read_archive(Path(row["bundle"]))["scores.json"])["levels"]
+        )
+    alone = json.loads(cradle(str(prior), "--json").stdout)
+    assert told[1]["levels"] == alone
+    shown = cradle("keyword.zip", "none.zip").stdout
+    assert "keyword.zip" in shown
+    assert "none.zip" in shown
+    assert shown.count("cradle|lvl:turn") == 1
+    long = "the-name-of-a-bundle-that-is-longer-than-a-terminal-of-eighty-columns-is-wide.zip"
+    shutil.copy("none.zip", long)
+    shown = cradle("keyword.zip", long).stdout
+    assert f" {long} " in shown
 
 
-def test_the_bundles_that_ship_are_derived_in_full() -> None:
-    found, refused = verify_folder("data/bundles")
-    assert refused == []
-    assert {one.path.stem: one.holds for one in found} == {
-        "keyword": True,
-        "smollm2-135m-tuned": True,
+def test_bundles_under_other_conditions_are_told_apart(
+    made: Path, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = find_model("keyword", load_registry())
+    gold = run(found, corpus, out=tmp_path / "gold.jsonl", history="gold")
+    bundle(gold, corpus, tmp_path / "gold.zip", draws=5)
+    words = ["score", "keyword.zip", "gold.zip", "--corpus", "tiny.csv", "--draws", "5"]
+    shown = CliRunner().invoke(app, words).stdout
+    assert "keyword.zip: cradle|lvl:turn|labels:16|hist:self" in shown
+    assert "gold.zip: cradle|lvl:turn|labels:16|hist:gold" in shown
+    assert "Compare only rows whose signatures agree" in shown
+
+
+def test_what_is_no_bundle_of_this_corpus_is_not_scored(
+    made: Path, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.zip").write_text("no archive")
+    _zip(tmp_path / "empty.zip", ("record.json", b"{}"))
+    cases = {
+        ("keyword.zip", str(journal)): "is not a bundle",
+        ("keyword.zip", "text.zip"): "text.zip: is no sound zip archive",
+        ("empty.zip",): "empty.zip: is no bundle, it holds no journal",
+        ("missing.zip",): "missing.zip: can't be read",
     }
+    for words, message in cases.items():
+        refused = CliRunner().invoke(app, ["score", *words, "--corpus", "tiny.csv"]).exception
+        assert isinstance(refused, CradleError)
+        assert message in str(refused)
+        assert "\n" not in str(refused)
+    # The surrogate is not its corpus, and no temporary folder is named.
+    refused = CliRunner().invoke(app, ["score", "keyword.zip"]).exception
+    assert str(refused).startswith("keyword.zip: keyword.jsonl: ")
+
+
+def test_a_bundle_of_an_earlier_version_is_still_derived(made: Path, corpus: Corpus) -> None:
+    files = read_archive(made) | {"ro-crate-metadata.json": b"{}"}
+    path = made.with_name("earlier.zip")
+    write_archive(files, path)
+    assert verify(path, corpus).findings == ()
+
+
+@pytest.mark.parametrize("name", ["keyword", "smollm2-135m-tuned"])
+def test_the_bundles_that_ship_are_derived_in_full(name: str) -> None:
+    found = verify(paths.DATA / "bundles" / f"{name}.zip")
+    assert found.holds, found.findings

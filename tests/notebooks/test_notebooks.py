@@ -84,7 +84,6 @@ def test_there_is_a_notebook_for_every_section() -> None:
         "explore",
         "implied",
         "inference",
-        "leaderboard",
         "per-label",
         "results",
         "run-to-run",

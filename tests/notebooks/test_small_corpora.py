@@ -30,7 +30,6 @@ OF_THE_SURROGATE = {
     "annotator-confusion",
     "engine-agreement",
     "explore-annotators",
-    "leaderboard",
     "speed",
 }
 PAGES = [path.stem for path in SOURCES if path.stem not in OF_THE_SURROGATE]

@@ -12,7 +12,6 @@ from rich.console import Console
 
 from cradle_lib import construction, paths
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.cluster import Tally, one_task, wanted
 from cradle_lib.cli.console import err, out, print_frame, print_json
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.construction import Construction, Kind, Posts
@@ -72,7 +71,6 @@ def plan(
 
 @app.command()
 def write(
-    context: typer.Context,
     folder: Annotated[Path, typer.Option("--out", help="Folder for everything that is made.")],
     posts: PostsOption = None,
     plans: PlansOption = None,
@@ -101,21 +99,13 @@ def write(
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Only say what it would cost; nothing is sent.")
     ] = False,
-    cluster: opt.Cluster = None,
-    gres: opt.Gres = None,
-    partition: opt.Partition = None,
-    account: opt.Account = None,
-    time: opt.Time = None,
-    sbatch: opt.Sbatch = None,
     yes: opt.Yes = False,
     as_json: opt.Json = False,
 ) -> None:
     """Have dialogues written, judged and repaired. Stopped or killed, the same command resumes.
 
     Every plan ends accepted, rejected or failed. The exit status is 0 if all are accepted, else 1.
-    With --cluster one task asks, and what it wrote is then judged here.
     """
-    place = wanted(cluster, gres, partition, account, time, sbatch)
     found = _posts(posts)
     planned = construction.read_plans(plans) if plans else None
     planned = planned or construction.plan_dialogues(found, _kind(kind), seed=seed)
@@ -134,31 +124,24 @@ def write(
     if estimate:
         return
     others = [load_corpus(name) for name in against or ()]
-    if place is not None:
-        tally = Tally([folder / "journal.jsonl"])
-        one_task(context, place, folder, lambda: tally(0))
-    if place is not None and model != construction.PHRASE_BANK:
-        # Nothing is asked from here: what failed there would be asked again without a GPU.
-        made = construction.load_construction(folder, found, others)
-    else:
-        with RunBar(writer, "dialogues", yes=yes) as bar:
-            made = construction.construct(
-                found,
-                writer=model,
-                plans=planned,
-                seed=seed,
-                attempts=attempts,
-                against=others,
-                out=folder,
-                options=Options(
-                    device=device,
-                    concurrency=concurrency,
-                    notice=err.print,
-                ),
-                progress=bar.show,
-                consent=bar.agree,
-                max_cost=max_cost,
-            )
+    with RunBar(writer, "dialogues", yes=yes) as bar:
+        made = construction.construct(
+            found,
+            writer=model,
+            plans=planned,
+            seed=seed,
+            attempts=attempts,
+            against=others,
+            out=folder,
+            options=Options(
+                device=device,
+                concurrency=concurrency,
+                notice=err.print,
+            ),
+            progress=bar.show,
+            consent=bar.agree,
+            max_cost=max_cost,
+        )
     if as_json:
         content = {
             "plans": len(made.outcomes),

@@ -1,8 +1,9 @@
-"""Results that others can check, ``cradle bundle``, ``verify`` and ``leaderboard``; and Inspect."""
+"""``cradle bundle`` and ``verify``, for results that others can check; and logs of Inspect."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -14,16 +15,18 @@ from cradle_lib import paths
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out, percent, print_json, right
 from cradle_lib.corpus import load_corpus
+from cradle_lib.detection import Predictions
 from cradle_lib.exchange.bundle import bundle as write_bundle
 from cradle_lib.exchange.inspect_log import export_log, import_log
-from cradle_lib.exchange.leaderboard import leaderboard as rank
-from cradle_lib.exchange.verify import Verification, verify_folder
+from cradle_lib.exchange.verify import Verification
 from cradle_lib.exchange.verify import verify as derive
-from cradle_lib.scoring.core.report import json_rows
+from cradle_lib.scoring.core.conventions import Level
+from cradle_lib.scoring.core.evaluate import Evaluation
+from cradle_lib.scoring.core.report import level_scores
+from cradle_lib.scoring.core.signature import conditions
 from cradle_lib.statistics.bootstrap import DRAWS
 
 _SHOWN = 20
-_FURTHER = ("turn_macro", "dialogue_micro", "confirm_micro")
 
 exports = typer.Typer(help="Write a run for another tool.", no_args_is_help=True)
 imports = typer.Typer(help="Read a run of another tool.", no_args_is_help=True)
@@ -40,12 +43,9 @@ def bundle(
     convention: opt.Convention = None,
     draws: opt.Draws = DRAWS,
     seed: opt.DrawsSeed = 0,
-    license: Annotated[
-        str | None, typer.Option(help="Address of the licence of the bundle.")
-    ] = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Make one archive of a run, its scores and checksums, for others to check: an RO-Crate."""
+    """Write a run, its scores and checksums to one zip archive, for others to check."""
     loaded = load_corpus(corpus, split)
     target = file if file is not None else Path(f"{journal.stem}.{loaded.name}.zip")
     run = write_bundle(
@@ -55,7 +55,6 @@ def bundle(
         conventions=opt.parse_conventions(convention),
         draws=draws,
         seed=seed,
-        license=license,
     )
     size = target.stat().st_size
     if as_json:
@@ -100,40 +99,39 @@ def verify(
         raise typer.Exit(1)
 
 
-def leaderboard(
-    folder: Annotated[Path, typer.Argument(help="Folder of bundles.")],
-    corpus: Annotated[
-        str | None, typer.Option(help="The corpus of all runs; default: as each record says.")
-    ] = None,
-    split: opt.Split = "test",
-    as_json: opt.Json = False,
+def show_scores(
+    bundles: Sequence[Path],
+    runs: Sequence[Predictions],
+    results: Sequence[Mapping[Level, Evaluation]],
+    *,
+    as_json: bool,
 ) -> None:
-    """Verify every bundle of a folder, and rank the runs whose scores may be compared.
-
-    The exit status is 1 if a bundle can't be read or something in it does not match.
-    """
-    loaded = load_corpus(corpus, split) if corpus is not None else None
-    bundles, refused = verify_folder(folder, loaded)
-    frame = rank(bundles)
+    """Prints the scores of several bundles in one table, a row for each."""
     if as_json:
-        print_json({"rows": json_rows(frame), "refused": refused})
-    else:
-        for conditions, rows in frame.groupby("conditions", sort=False):
-            scores = right("turn, micro", "turn, macro", "dialogue", "confirm")
-            title = f"{rows['corpus'].iloc[0]}, F1 in percent"
-            table = Table("run", *scores, "bundle", title=title, caption=str(conditions))
-            for row in rows.to_dict("records"):
-                table.add_row(
-                    row["run"],
-                    percent(row["turn_micro_f1"], row["low"], row["high"]),
-                    *(percent(row[f"{name}_f1"]) for name in _FURTHER),
-                    "derived" if row["holds"] else "does not hold",
-                )
-            out.print(table)
-    for sentence in refused:
-        err.print(sentence)
-    if refused or not frame["holds"].all():
-        raise typer.Exit(1)
+        rows = [
+            {"bundle": str(path), "run": run.record.name, "levels": level_scores(found)}
+            for path, run, found in zip(bundles, runs, results, strict=True)
+        ]
+        print_json({"bundles": rows})
+        return
+    columns = right("turn, micro", "turn, macro", "dialogue", "confirm")
+    table = Table("run", *columns, "bundle", title="F1 in percent")
+    names: dict[str, list[str]] = {}
+    for path, run, found in zip(bundles, runs, results, strict=True):
+        cells = [
+            percent(*map(float, found["turn"].estimate("micro_f1"))),
+            percent(float(found["turn"].estimate("macro_f1").value)),
+            percent(float(found["dialogue"].estimate("micro_f1").value)),
+            percent(float(found["confirm"].estimate("micro_f1").value)),
+        ]
+        table.add_row(run.record.name, *cells, path.name)
+        names.setdefault(str(found["turn"].signature), []).append(path.name)
+    out.print(table)
+    for signature, same in names.items():
+        out.print(signature if len(names) == 1 else f"{', '.join(same)}: {signature}")
+    if len({conditions(signature) for signature in names}) > 1:
+        out.print("Compare only rows whose signatures agree in everything but dec.")
+    out.print("`cradle verify` checks that a bundle's answers and scores belong together.")
 
 
 @exports.command("inspect")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -13,7 +13,8 @@ from rich.table import Table
 
 from cradle_lib import detection, paths
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.cluster import infer_shards, wanted
+from cradle_lib.cli.cluster import cluster_options, infer_shards
+from cradle_lib.cli.commands.exchange import show_scores
 from cradle_lib.cli.console import err, out, percent, print_json, right
 from cradle_lib.cli.money import show_usage, usage_json
 from cradle_lib.cli.run_bar import RunBar
@@ -22,6 +23,7 @@ from cradle_lib.detection import (
     OUTCOMES,
     Options,
     Outcome,
+    Predictions,
     Session,
     corpus_options,
     journal_path,
@@ -34,10 +36,11 @@ from cradle_lib.detection.journals.shards import join as join_shards
 from cradle_lib.detection.parsing import needs_cleaning
 from cradle_lib.detection.selection import choose_dialogues
 from cradle_lib.errors import ClusterError, CradleError, JournalError
+from cradle_lib.exchange.bundle import load_bundle
 from cradle_lib.labels import format_mask
 from cradle_lib.prompts import load_template
-from cradle_lib.scoring.core.conventions import LEVELS
-from cradle_lib.scoring.core.evaluate import evaluate
+from cradle_lib.scoring.core.conventions import LEVELS, Level
+from cradle_lib.scoring.core.evaluate import Evaluation, evaluate
 from cradle_lib.scoring.core.gaps import NEEDED, gap
 from cradle_lib.scoring.core.report import level_scores
 from cradle_lib.scoring.core.scores import OVERALL
@@ -90,7 +93,7 @@ def infer(
     The exit status is 0 if every question got an answer and at least one could be read, and 1
     if a question failed or no answer could be read.
     """
-    place = wanted(cluster, gres, partition, account, time, sbatch)
+    place = cluster_options(cluster, gres, partition, account, time, sbatch)
     if (place is None) != (shards is None) or (place and shard):
         raise ClusterError("--cluster goes with --shards, and without --shard.")
     entry = opt.choose_model(
@@ -106,16 +109,7 @@ def infer(
             if place is not None and shards is not None:
                 chosen = choose_dialogues(loaded, limit, sample)
                 infer_shards(
-                    context,
-                    place,
-                    shards,
-                    entry,
-                    loaded,
-                    chosen_history,
-                    chosen,
-                    journal,
-                    bar,
-                    max_cost,
+                    context, place, shards, entry, loaded, chosen_history, chosen, journal, bar
                 )
             else:
                 detection.run(
@@ -233,7 +227,10 @@ def _show_outcomes(journal: Path, to: Console) -> tuple[Counter[Outcome], int]:
 
 
 def score(
-    journals: Annotated[list[Path], typer.Argument(help="A run's journal, or all its shards.")],
+    journals: Annotated[
+        list[Path],
+        typer.Argument(help="A run's journal, or all its shards; or bundles, one run each."),
+    ],
     corpus: opt.Corpus = "surrogate",
     split: opt.Split = "test",
     partial: Annotated[
@@ -244,13 +241,27 @@ def score(
     seed: opt.DrawsSeed = 0,
     as_json: opt.Json = False,
 ) -> None:
-    """Score a run at turn and dialogue level, and with confirms only."""
-    predictions = load_predictions(journals, load_corpus(corpus, split), partial=partial)
+    """Score a run at turn and dialogue level, and with confirms only; or several bundles."""
+    bundles = [path for path in journals if path.suffix == ".zip"]
+    if bundles and len(bundles) < len(journals):
+        other = next(path for path in journals if path.suffix != ".zip")
+        raise CradleError(
+            f"{paths.shown(other)}: is not a bundle (*.zip), the others are. Score bundles in "
+            "one command, and the journals of a run in another."
+        )
+    loaded = load_corpus(corpus, split)
     conventions = opt.parse_conventions(convention)
-    results = {
-        level: evaluate(predictions, level=level, conventions=conventions, draws=draws, seed=seed)
-        for level in LEVELS
-    }
+
+    def score_levels(run: Predictions) -> dict[Level, Evaluation]:
+        options: dict[str, Any] = {"conventions": conventions, "draws": draws, "seed": seed}
+        return {level: evaluate(run, level=level, **options) for level in LEVELS}
+
+    if bundles:
+        runs = [load_bundle(path, loaded, partial=partial) for path in bundles]
+        show_scores(bundles, runs, [score_levels(run) for run in runs], as_json=as_json)
+        return
+    predictions = load_predictions(journals, loaded, partial=partial)
+    results = score_levels(predictions)
     if as_json:
         print_json(level_scores(results))
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -12,19 +11,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.cluster import Wanted, one_task, wanted
 from cradle_lib.cli.console import err, out, print_json
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.detection import resolve
-from cradle_lib.errors import ClusterError, CorpusError, TrainingError
+from cradle_lib.errors import CorpusError, TrainingError
 from cradle_lib.training import TrainingProgress, recipe_names, train_model
-from cradle_lib.training.checkpoints import step_of, trained_model, whole_checkpoints
-from cradle_lib.training.record import read_training
 from cradle_lib.training.train import Trained
 
 
 def train(
-    context: typer.Context,
     base: Annotated[
         str, typer.Option(help="What to begin with: an id in models.yml, or hf:ORG/NAME.")
     ],
@@ -43,34 +37,9 @@ def train(
     shared: Annotated[
         bool, typer.Option("--shared", help="Train although splits share dialogues.")
     ] = False,
-    cluster: opt.Cluster = None,
-    gres: opt.Gres = None,
-    partition: opt.Partition = None,
-    account: opt.Account = None,
-    time: opt.Time = None,
-    sbatch: opt.Sbatch = None,
-    accelerate: Annotated[
-        Path | None,
-        typer.Option(
-            help="With --cluster: a configuration of accelerate. Without one, as many processes "
-            "as --gres has GPUs share the batch."
-        ),
-    ] = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Train a model on a corpus. Stopped or killed, the same command goes on.
-
-    With --cluster it is a task of one node, with one process for each GPU.
-    """
-    place = wanted(cluster, gres, partition, account, time, sbatch)
-    if place is None and accelerate is not None:
-        raise ClusterError("--accelerate goes with --cluster; without, use `accelerate launch`.")
-    if place is not None:
-        _elsewhere(context, place, folder, accelerate)
-        record = read_training(folder)
-        model = trained_model(resolve(base, prompt=record.recipe.prompt), folder)
-        _show(Trained(folder, record, model), as_json)
-        return
+    """Train a model on a corpus. Stopped or killed, the same command goes on."""
     learned = load_corpus(corpus, "train")
     splits = [_split(corpus, name, path) for name, path in (("dev", dev), ("test", test))]
     columns = (
@@ -115,23 +84,6 @@ def _show(trained: Trained, as_json: bool) -> None:
     out.print(
         f"cradle infer --model hf:{trained.model.base}{adapter} --prompt {record.recipe.prompt}"
     )
-
-
-def _elsewhere(
-    context: typer.Context, place: Wanted, folder: Path, accelerate: Path | None
-) -> None:
-    """Trains as a task: with several processes first, then one that chooses a checkpoint."""
-    launchers: list[tuple[str, ...]] = [()]
-    if accelerate is not None or place.gpus > 1:
-        words = [sys.executable, "-m", "accelerate.commands.launch"]
-        words += [] if accelerate is None else ["--config_file", str(accelerate.absolute())]
-        words += ["--num_processes", str(place.gpus)] if place.gpus else []
-        launchers.insert(0, tuple(words))
-
-    def further() -> int:
-        return max(map(step_of, whole_checkpoints(folder)), default=0)
-
-    one_task(context, place, folder, further, launchers)
 
 
 def _split(corpus: str, name: str, path: Path | None) -> Corpus | None:

@@ -211,8 +211,8 @@ class Remote(Engine):
         if names and wanted not in names:
             raise EngineError(
                 f"{self.place} serves {', '.join(names[:5])}, and {self.model.id} asks for "
-                f"{wanted}. Start it with --served-model-name {wanted} (`cradle serve-command`), "
-                "or ask for the model that it serves."
+                f"{wanted}. Start it with --served-model-name {wanted}, or ask for the model that "
+                "it serves."
             )
 
     def _informed(self, sessions: Iterable[Questions]) -> Iterator[Questions]:

@@ -1,1 +1,1 @@
-"""What a run uses and costs: tokens, prices, arithmetic."""
+"""What a run uses and costs: tokens, prices, measured speed."""

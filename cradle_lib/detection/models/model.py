@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from cradle_lib.detection.engine import engine_names, find_engine
 from cradle_lib.detection.local.clock import Day
-from cradle_lib.detection.models.shape import Shape
 from cradle_lib.errors import EngineError
 
 # `own` is what a user brings without an entry: a function, or a model named by a spec.
@@ -175,7 +174,6 @@ class Model(_Strict):
         prices: What the provider charges.
         caching: How the provider's prompt cache counts.
         hardware: What it needs, in words.
-        shape: What its memory is computed from, if it is served on GPUs of one's own.
     """
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
@@ -196,7 +194,6 @@ class Model(_Strict):
     prices: Prices | None = None
     caching: Caching = Caching()
     hardware: str | None = None
-    shape: Shape | None = None
 
     @property
     def base(self) -> str:

@@ -15,7 +15,7 @@ from cradle_lib.errors import BookError
 ROWS = [
     {"name": "one <generate>", "ratio": 13.5, "target": 12, "turns_per_second": 5.25,
      "peak_mb": 1800.4, "same_answers": 1.0, "note": "60 turns", "unheard_of": 3},
-    {"name": "roofline", "ratio": 0.59, "target": 0.6},
+    {"name": "pace", "ratio": 0.59, "target": 0.6},
     {"name": "only a name"},
 ]  # fmt: skip
 
@@ -31,7 +31,7 @@ def test_each_comparison_is_a_row_with_its_verdict(tmp_path: Path) -> None:
     frame = benchmark_results(
         folder=written(tmp_path, {"machine": machine, "rows": ROWS, "caveat": "Once."})
     )
-    assert frame["name"].tolist() == ["one <generate>", "roofline", "only a name"]
+    assert frame["name"].tolist() == ["one <generate>", "pace", "only a name"]
     assert frame["ratio"].tolist()[:2] == [13.5, 0.59]
     assert frame["reached"].tolist()[:2] == [True, False]
     assert frame.loc[2, "ratio":].isna().all()

@@ -1,0 +1,102 @@
+"""The wave engine against the reference engine on a GPU, with the embedded model in float32.
+
+Run with ``python -m benchmarks.bench_gpu`` on a machine with a GPU that PyTorch sees; it takes a
+few minutes, and ``--model`` names another model of this machine. Results go to
+``benchmarks/results/gpu.json``. Without a GPU nothing is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from typing import Any
+
+from benchmarks.contestants import MODEL, chosen
+from benchmarks.results import Row, keep
+from cradle_lib.detection import Options, Prediction, Session, resolve
+from cradle_lib.detection.local.local_engine import load_local
+from cradle_lib.detection.local.reference import Reference
+from cradle_lib.detection.local.wave.engine import Wave
+from cradle_lib.prompts import load_template
+
+DIALOGUES = 12
+# In float32 every answer has to be the same. Rounding in fewer bits depends on the order of sums.
+SAME, SAME_ROUNDED = 1.0, 0.95
+
+
+def first_line(prediction: Prediction) -> list[str]:
+    """The line of an answer that counts: the reference engine writes on after it."""
+    return prediction.answer.strip().splitlines()[:1]
+
+
+def answers(engine: Any, prompt: str) -> tuple[dict[tuple[str, int], Prediction], float]:
+    """Asks an engine about the sample: its answers by dialogue and turn, and the seconds."""
+    template = load_template(prompt)
+    sessions = [Session(dialogue, template) for dialogue in chosen(DIALOGUES, "sample")]
+    predictions: list[Prediction] = []
+    begin = time.perf_counter()
+    engine.answer_all(sessions, predictions.append)
+    return {(p.dialogue, p.turn): p for p in predictions}, time.perf_counter() - begin
+
+
+def measure(model: str) -> list[Row]:
+    """Asks both engines on the GPU, and compares their pace and their answers."""
+    import torch
+
+    entry, options = resolve(model), Options(device="cuda")
+    local = load_local(entry, options)
+    slow, slow_seconds = answers(Reference(entry, options, local), entry.prompt)
+    torch.cuda.reset_peak_memory_stats()
+    fast, fast_seconds = answers(Wave(entry, options, local), entry.prompt)
+    peak = torch.cuda.max_memory_allocated() / 1e6
+    exact = local.lm.dtype is torch.float32
+    same_text = sum(first_line(fast[turn]) == first_line(slow[turn]) for turn in slow) / len(slow)
+    same_labels = sum(
+        (fast[turn].outcome, fast[turn].mask) == (slow[turn].outcome, slow[turn].mask)
+        for turn in slow
+    ) / len(slow)
+    versions = f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {local.lm.dtype}"
+    pace = len(fast) / fast_seconds
+    return [
+        Row(
+            f"{entry.id}: pace to one generate per prompt",
+            slow_seconds / fast_seconds,
+            1.0,
+            pace,
+            peak,
+            same_text,
+            f"{len(slow):,} turns; {versions}",
+        ),
+        Row(
+            f"{entry.id}: same {'answers' if exact else 'labels'} as one generate per prompt",
+            same_text if exact else same_labels,
+            SAME if exact else SAME_ROUNDED,
+            pace,
+            peak,
+            same_text,
+            versions,
+        ),
+    ]
+
+
+def main() -> bool:
+    """Measures, prints a table, and keeps it, if there is a GPU.
+
+    Returns:
+        Whether all targets were met, or there is no GPU.
+    """
+    import torch
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model", default=MODEL)
+    told, _ = parser.parse_known_args()
+    if not torch.cuda.is_available():
+        print("bench_gpu: PyTorch sees no GPU, nothing was measured.")
+        return True
+    return keep("gpu", measure(told.model), os.getloadavg()[0])
+
+
+if __name__ == "__main__":
+    sys.exit(0 if main() else 1)

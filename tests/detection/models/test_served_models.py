@@ -1,0 +1,63 @@
+"""Entries of models behind a server of one's own, and what the guide says about them."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import yaml
+
+from cradle_lib import paths
+from cradle_lib.detection import load_registry
+from cradle_lib.detection.models.model import Decoding
+from cradle_lib.detection.parsing import Outcome, read_answer
+from cradle_lib.labels import LABELS, NONE
+
+GUIDE = (paths.BOOK / "large-models.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", GUIDE, re.DOTALL)
+
+
+def test_every_open_model_of_the_paper_has_an_entry_for_a_server() -> None:
+    registry = load_registry()
+    open_models = [m for m in registry.sound if m.group == "open" and m.engine == "reference"]
+    assert len(open_models) == 8
+    for model in open_models:
+        served = registry[f"{model.id}-vllm"]
+        assert served.weights == model.weights
+        assert "never run" in str(served.hardware)
+        assert f"`{served.id}`" in GUIDE
+
+
+def test_the_commands_serve_what_the_entry_asks_for_where_it_asks() -> None:
+    model = load_registry()["qwen3-32b-vllm"]
+    commands = [
+        " ".join(block.replace("\\\n", " ").split())
+        for language, block in BLOCKS
+        if language == "bash" and f" {model.weights} " in block
+    ]
+    assert len(commands) == 2
+    for command in commands:
+        assert f"--served-model-name {model.weights} " in command
+        assert f"http://127.0.0.1:{command.partition('--port ')[2].split()[0]}/v1" == model.base_url
+        assert "--host 127.0.0.1 " in command
+
+
+def test_the_constraint_lets_only_answers_through_that_parse() -> None:
+    settings = [
+        Decoding.model_validate(yaml.safe_load(block)["decoding"]).extra
+        for language, block in BLOCKS
+        if language == "yaml" and "regex" in block
+    ]
+    (vllm, sglang) = settings
+    assert vllm["structured_outputs"] == sglang
+    pattern = re.compile(sglang["regex"])
+    for answer in (NONE, *LABELS, "; ".join(LABELS[:3])):
+        assert pattern.fullmatch(answer)
+        assert read_answer(answer)[0] is Outcome.OK
+    for answer in ("None.", "alert", "none; alert_past", "alert_past;", ""):
+        assert not pattern.fullmatch(answer)
+    # Every other combination of the labels' parts is no label.
+    parts = {part for label in LABELS for part in label.split("_")}
+    for words in itertools.chain.from_iterable(itertools.product(parts, repeat=n) for n in (2, 3)):
+        answer = "_".join(words)
+        assert bool(pattern.fullmatch(answer)) == (answer in LABELS), answer
