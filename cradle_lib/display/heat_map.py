@@ -38,11 +38,7 @@ def heat_map(frame: pd.DataFrame, *, rows: str, columns: str, value: str = "valu
         raise BookError(f"the frame has no column {', '.join(map(repr, sorted(absent)))}")
     if frame.duplicated([rows, columns]).any():
         raise BookError(f"a pair of {rows} and {columns} occurs twice: sum its counts before")
-    # A category that the frame does not contain has no row or column.
-    order = [
-        [name for name in in_order(frame[column]) if (frame[column] == name).any()]
-        for column in (rows, columns)
-    ]
+    order = [in_order(frame[name]) for name in (rows, columns)]
     counts = frame.pivot(index=rows, columns=columns, values=value)
     counts = counts.reindex(index=order[0], columns=order[1]).fillna(0.0)
     sums = counts.sum(axis=1)

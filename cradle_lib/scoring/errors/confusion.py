@@ -141,8 +141,8 @@ def confusion_frame(predictions: Predictions, *, pairing: Pairing = "one-to-one"
         labels counts once, and each turn without gold labels once as ``none``.
 
         - ``system`` (str): the model's name; ``over`` (str): over which dialogues, as a heading.
-        - ``gold`` (categorical): a name of :data:`CELLS`; ``tagged`` (categorical): one of these,
-          or ``unusable answer``.
+        - ``gold`` (categorical): a name of :data:`CELLS`; ``tagged`` (categorical, or text if the
+          run has unusable answers): one of these, or ``unusable answer``.
         - ``pairing`` (str): as given. ``outcome`` (str): ``ok`` or ``unusable``; missing if all
           answers of the run are usable.
         - ``count`` (int): how often the tag answers the gold label; ``support`` (int): the sum of
@@ -158,14 +158,13 @@ def confusion_frame(predictions: Predictions, *, pairing: Pairing = "one-to-one"
         unusable = _members(gold[~usable]).sum(axis=0)
         matrix, columns = np.column_stack([matrix, unusable]), (*CELLS, UNUSABLE)
     frame = _cells(matrix, "gold", "tagged", columns)
-    # Columns of the same categories can be compared with each other.
-    for name in ("gold", "tagged"):
-        frame[name] = frame[name].cat.set_categories([*CELLS, UNUSABLE])
     frame.insert(0, "system", predictions.record.name)
     frame.insert(1, "over", predictions.over)
     frame.insert(4, "pairing", pairing)
     frame.insert(5, "outcome", None)
     if not usable.all():
+        # Text, since columns of other categories than gold's can't be compared with it.
+        frame["tagged"] = frame["tagged"].astype(str)
         frame["outcome"] = np.where(frame["tagged"] == UNUSABLE, "unusable", "ok")
     support = frame.groupby("gold", observed=True)["count"].transform("sum")
     frame["support"] = support
