@@ -50,16 +50,16 @@ test-hostile: .venv/.dev
 	$(BIN)/python -m pytest -m hostile --numprocesses $(WORKERS) --dist loadfile
 
 test-slurm: .venv/.dev
-	$(BIN)/python -m pytest -m slurm tests/cluster
+	$(BIN)/python -m pytest -m slurm tests/extras/cluster
 
 test-labelstudio: .venv/.dev $(LABEL_STUDIO)/bin/label-studio
-	$(BIN)/python -m pytest -m labelstudio tests/annotation/test_label_studio.py
+	$(BIN)/python -m pytest -m labelstudio tests/extras/label_studio/test_label_studio.py
 
 # A server of its own, far too heavy to share an environment with.
-$(LABEL_STUDIO)/bin/label-studio: tests/annotation/label-studio.lock | .venv/bin/python
+$(LABEL_STUDIO)/bin/label-studio: tests/extras/label_studio/label-studio.lock | .venv/bin/python
 	$(PYTHON) -m venv $(LABEL_STUDIO)
 	$(LABEL_STUDIO)/bin/python -m pip install --quiet --disable-pip-version-check \
-	  --constraint tests/annotation/label-studio.lock label-studio==1.23.2
+	  --constraint tests/extras/label_studio/label-studio.lock label-studio==1.23.2
 	@touch $@
 
 lint: .venv/.dev

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# Not the adapter (4 MB), the runs that the book replays, and the surrogate's annotations: what
-# needs one of them says where it comes from.
+# Not the adapter (4 MB), and the runs that the book reads: what needs one of them says where it
+# comes from.
 _FILES: Final = (
     "models.yml",
     "benchmarks/results",
@@ -20,6 +20,7 @@ _FILES: Final = (
     "data/published",
     "data/simulations",
     "data/surrogate/README.md",
+    "data/surrogate/annotations/annotations.parquet",
     "data/surrogate/SHA256SUMS",
     "data/surrogate/croissant.json",
     "data/surrogate/dev.parquet",

@@ -38,8 +38,8 @@ def tree_way(lm: Any, local: Local, template: Template, dialogue: Dialogue) -> t
     """Runs one dialogue as one sequence; gives its tokens and the sum of its losses."""
     import torch
 
-    from cradle_lib.training.sequences import token_tree
-    from cradle_lib.training.trainer import batch
+    from cradle_extras.training.sequences import token_tree
+    from cradle_extras.training.trainer import batch
 
     tree = token_tree(dialogue, template, local)
     inputs = batch(tree, local.lm.config)
@@ -55,7 +55,7 @@ def plain_way(lm: Any, local: Local, template: Template, dialogue: Dialogue) -> 
     """Runs each turn of a dialogue as a sequence; gives all tokens and the sum of all losses."""
     import torch
 
-    from cradle_lib.training.sequences import questions
+    from cradle_extras.training.sequences import questions
 
     tokens, total = 0, 0.0
     for prompt, answer, _ in questions(dialogue, template, local):

@@ -1,76 +1,159 @@
-"""The house keeps its floors: a room imports only from lower ones, and files stay readable."""
+"""Folders import only from folders above them in DESIGN's order, and sizes beside their budgets."""
 
 from __future__ import annotations
 
 import ast
+import io
+import tokenize
+from collections import Counter
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 from cradle_lib import paths
 
-FLOORS = {
+# A folder imports only from folders of a lower level.
+LEVELS = {
     "errors": 0,
-    "labels": 1,
     "paths": 0,
+    "labels": 1,
     "files": 1,
     "strict_json": 1,
-    "bounded_yaml": 2,
     "published": 1,
     "record": 1,
+    "bounded_yaml": 2,
     "corpus": 2,
     "prompts": 2,
     "statistics": 2,
-    "cluster": 2,
     "annotation": 3,
     "detection": 3,
-    "construction": 4,
-    "training": 5,
     "scoring": 4,
     "display": 5,
-    "exchange": 5,
     "book": 6,
     "cli": 7,
 }
-LIBRARY = paths.ROOT / "cradle_lib"
-MODULES = sorted(LIBRARY.rglob("*.py"))
+# Budgets in lines of code, without blank lines, comments and docstrings.
+BUDGETS = {
+    "cradle_lib": {
+        "(top)": 400,
+        "corpus": 650,
+        "prompts": 100,
+        "statistics": 170,
+        "annotation": 550,
+        "detection": 3_200,
+        "scoring": 1_800,
+        "display": 1_150,
+        "book": 750,
+        "cli": 900,
+    },
+    "cradle_extras": {
+        "(top)": 50,
+        "construction": 1_700,
+        "training": 600,
+        "label_studio": 500,
+        "inspect": 225,
+        "bundle": 225,
+        "cluster": 220,
+    },
+}
+LIBRARY, EXTRAS = paths.ROOT / "cradle_lib", paths.ROOT / "cradle_extras"
+MODULES = sorted([*LIBRARY.rglob("*.py"), *EXTRAS.rglob("*.py")])
 
 
-def imported(path: Path) -> Iterator[str]:
-    """Yields the rooms of this library that a module imports, wherever the import stands."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            if node.module == "cradle_lib":
-                yield from (alias.name for alias in node.names)
-            elif node.module.startswith("cradle_lib."):
-                yield node.module.split(".")[1]
+def imports(path: Path, *, always: bool = False) -> Iterator[str]:
+    """Yields the modules of this project that a module imports, with dots.
+
+    ``always`` leaves out imports within functions and for type checkers.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in tree.body if always else ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import; write it out"
+            if str(node.module).split(".")[0] in ("cradle_lib", "cradle_extras"):
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name.startswith("cradle_lib."):
-                    yield alias.name.split(".")[1]
-        elif isinstance(node, ast.ImportFrom) and node.level:
-            pytest.fail(f"{path}: relative import; write it out, so that floors can be seen")
+            yield from (
+                a.name for a in node.names if a.name.startswith("cradle_") and "." in a.name
+            )
 
 
 def name(path: Path) -> str:
-    return str(path.relative_to(LIBRARY))
+    return str(path.relative_to(paths.ROOT))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name)
-def test_a_room_imports_only_from_lower_floors(path: Path) -> None:
-    room = path.relative_to(LIBRARY).parts[0].removesuffix(".py")
-    if room == "__init__":
+def folder(path: Path) -> str:
+    parts = path.relative_to(paths.ROOT).parts
+    return parts[1].removesuffix(".py")
+
+
+def code_lines(path: Path) -> int:
+    """Counts lines of code: no blank lines, comments or docstrings."""
+    text = path.read_text(encoding="utf-8")
+    lines: set[int] = set()
+    skipped = {
+        tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
+        tokenize.ENDMARKER,
+    }  # fmt: skip
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in skipped:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(text)):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
+            value = body[0].value
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                lines.difference_update(range(value.lineno, int(value.end_lineno or 0) + 1))
+    return len(lines)
+
+
+@pytest.mark.parametrize("path", sorted(LIBRARY.rglob("*.py")), ids=name)
+def test_a_folder_imports_only_from_lower_levels(path: Path) -> None:
+    own = folder(path)
+    if own == "__init__":
         return
-    for other in imported(path):
-        assert other == room or FLOORS[other] < FLOORS[room], f"{room} imports {other}"
+    for module in imports(path):
+        package, other, *_ = module.split(".")
+        assert package == "cradle_lib", f"the core imports {module}"
+        assert other == own or LEVELS[other] < LEVELS[own], f"{own} imports {module}"
+
+
+def test_every_folder_has_a_level() -> None:
+    folders = {folder(path) for path in LIBRARY.rglob("*.py")} - {"__init__"}
+    assert folders == set(LEVELS)
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    modules = {name(path).removesuffix(".py").replace("/", "."): path for path in MODULES}
+    graph: dict[str, set[str]] = {}
+    for module, path in modules.items():
+        found = set()
+        for imported in imports(path, always=True):
+            parent = imported.rpartition(".")[0]
+            found |= {imported, parent} & modules.keys()
+        graph[module] = found - {module}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name)
-def test_a_module_is_named_for_one_idea(path: Path) -> None:
+def test_a_module_is_named_after_its_idea(path: Path) -> None:
     assert path.stem not in {"utils", "util", "helpers", "misc", "common"}
 
 
-def test_every_room_is_on_a_floor() -> None:
-    rooms = {p.relative_to(LIBRARY).parts[0].removesuffix(".py") for p in MODULES} - {"__init__"}
-    assert rooms <= set(FLOORS)
+def test_the_size_of_each_folder_is_printed_beside_its_budget(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with capsys.disabled():
+        for package, budgets in BUDGETS.items():
+            sizes = Counter[str]()
+            for path in (paths.ROOT / package).rglob("*.py"):
+                inside = len(path.relative_to(paths.ROOT / package).parts) > 1
+                sizes[folder(path) if inside else "(top)"] += code_lines(path)
+            assert sizes.keys() == budgets.keys()
+            print(f"\n{package}: {sizes.total():,} of {sum(budgets.values()):,} lines of code")
+            for part, budget in budgets.items():
+                print(f"  {part:<14}{sizes[part]:>7,} of {budget:>6,}")

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from cradle_extras.construction import construct, form_grammar, load_posts, plan_dialogues
+from cradle_extras.construction.construct import SHIPPED
+from cradle_extras.construction.plan import Kind
+from cradle_extras.construction.validators.content import LEFT_OUT, forbidden_detail
 from cradle_lib import paths
 from cradle_lib.cli.console import out
-from cradle_lib.construction import construct, form_grammar, load_posts, plan_dialogues
-from cradle_lib.construction.construct import SHIPPED
-from cradle_lib.construction.plan import Kind
-from cradle_lib.construction.validators.content import LEFT_OUT, forbidden_detail
 from cradle_lib.detection import Options
 from cradle_lib.detection.local.serving import NAME, serving
 from cradle_lib.files import replacing

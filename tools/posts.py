@@ -7,11 +7,11 @@ import random
 from pathlib import Path
 from typing import Final
 
+from cradle_extras.construction.plan import Event
+from cradle_extras.construction.posts import SHIPPED
+from cradle_extras.construction.writers.bank import Bank, SurfaceForms
+from cradle_extras.construction.writers.voices import finish
 from cradle_lib import paths
-from cradle_lib.construction.plan import Event
-from cradle_lib.construction.posts import SHIPPED
-from cradle_lib.construction.writers.bank import Bank, SurfaceForms
-from cradle_lib.construction.writers.voices import finish
 from cradle_lib.files import replacing
 from cradle_lib.labels import BENCH_LABELS
 

@@ -105,12 +105,17 @@ class Ingredients:
 
     def _library(self) -> str:
         """Digests the library, files with their places, but the commands: no page can use them."""
-        folder = self.project.root / self.project.package
-        files = (file for file in visible_files(folder, "**/*") if file.is_file())
+        root = self.project.root
+        files = (
+            file
+            for package in self.project.packages
+            for file in visible_files(root / package, "**/*")
+            if file.is_file()
+        )
         lines = [
-            f"{file.relative_to(folder)} {self._digest(file)}"
+            f"{file.relative_to(root)} {self._digest(file)}"
             for file in sorted(files)
-            if not {"__pycache__", "cli"} & {*file.relative_to(folder).parts[:-1]}
+            if not {"__pycache__", "cli"} & {*file.relative_to(root).parts[:-1]}
         ]
         return digest("\n".join(lines).encode())
 

@@ -96,11 +96,11 @@ class Project:
 
     Attributes:
         root: Top of the repository.
-        package: Name of the library, which lies at the top.
+        packages: Names of the library's packages, which lie at the top.
     """
 
     root: Path
-    package: str = "cradle_lib"
+    packages: tuple[str, ...] = ("cradle_lib", "cradle_extras")
 
     @property
     def notebooks(self) -> Path:

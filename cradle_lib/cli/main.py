@@ -7,24 +7,9 @@ import sys
 from typing import Annotated, Final
 
 import typer
-from rich.text import Text
 
-from cradle_lib.cli import money
-from cradle_lib.cli.commands import (
-    annotate,
-    compare,
-    construct,
-    data,
-    exchange,
-    fork,
-    models,
-    prompts,
-    runs,
-    train,
-)
-from cradle_lib.cli.console import err, out
+from cradle_lib.cli.command_table import Command, CommandGroup
 from cradle_lib.errors import CradleError
-from cradle_lib.record import library_version
 
 INTERRUPTED: Final = 130
 _STATUSES: Final = (
@@ -32,8 +17,68 @@ _STATUSES: Final = (
     "answer that failed, a count that differs, a check that was not passed); 2 for anything that "
     "could not be done, with the reason in a line or two; 130 if interrupted."
 )
+_RUN, _SCORE, _BOOK = "Run a model", "Score and compare", "Data, prompts and pages"
+_HERE: Final = "cradle_lib.cli"
+CORE: Final = (
+    Command(
+        "infer",
+        f"{_HERE}.commands.runs:infer",
+        "Ask a model about every user turn. Stopped or killed, the same command resumes.",
+        _RUN,
+    ),
+    Command(
+        "estimate",
+        f"{_HERE}.money:estimate",
+        "Say what a run would use and cost. Nothing is sent, and no key is needed.",
+        _RUN,
+    ),
+    Command(
+        "join",
+        f"{_HERE}.commands.runs:join",
+        "Join the shards of a run into one journal. The shards stay as they are.",
+        _RUN,
+    ),
+    Command(
+        "models",
+        f"{_HERE}.commands.models:app",
+        "List the registry's models; prepare weights; serve the embedded one.",
+        _RUN,
+    ),
+    Command(
+        "score",
+        f"{_HERE}.commands.runs:score",
+        "Score a run at turn and dialogue level, and with confirms only; or several bundles.",
+        _SCORE,
+    ),
+    Command(
+        "show",
+        f"{_HERE}.commands.runs:show",
+        "Print the prompt of one turn, word for word, and what the model answered.",
+        _SCORE,
+    ),
+    Command(
+        "compare",
+        f"{_HERE}.commands.compare:compare",
+        "Test the differences of runs from the first one.",
+        _SCORE,
+    ),
+    Command("data", f"{_HERE}.commands.data:app", "Check and fetch corpora.", _BOOK),
+    Command("prompts", f"{_HERE}.commands.prompts:app", "List or show prompt templates.", _BOOK),
+    Command(
+        "fork",
+        f"{_HERE}.commands.fork:fork",
+        "Copy a notebook into a page of your own, and add it to the book.",
+        _BOOK,
+    ),
+)
+
+
+class _Group(CommandGroup):
+    core = CORE
+
 
 app = typer.Typer(
+    cls=_Group,
     help=(
         "Crisis detection, turn by turn: run models over dialogues and score them. "
         "For research; not triage, diagnosis or a medical device."
@@ -42,28 +87,13 @@ app = typer.Typer(
     epilog=_STATUSES,
     pretty_exceptions_enable=False,
 )
-app.add_typer(data.app, name="data")
-app.add_typer(prompts.app, name="prompts")
-app.add_typer(models.app, name="models")
-app.add_typer(construct.app, name="construct")
-app.add_typer(annotate.app, name="annotate")
-app.add_typer(exchange.exports, name="export")
-app.add_typer(exchange.imports, name="import")
-app.command("estimate")(money.estimate)
-app.command("infer")(runs.infer)
-app.command("join")(runs.join)
-app.command("score")(runs.score)
-app.command("show")(runs.show)
-app.command("compare")(compare.compare)
-app.command("bundle")(exchange.bundle)
-app.command("verify")(exchange.verify)
-app.command("train")(train.train)
-app.command("fork")(fork.fork)
 
 
 def _print_version(asked: bool) -> None:
     if asked:
-        out.print(f"cradle {library_version()}")
+        from cradle_lib.record import library_version
+
+        typer.echo(f"cradle {library_version()}")
         raise typer.Exit
 
 
@@ -97,8 +127,14 @@ def main() -> None:
         # Typer makes an exit of an interrupt.
         if isinstance(end, SystemExit) and end.code != INTERRUPTED:
             raise
+        from cradle_lib.cli.console import err
+
         command = shlex.join(["cradle", *sys.argv[1:]])
         err.print(f"interrupted; the same command resumes: {command}")
         sys.exit(INTERRUPTED)
+    from rich.text import Text
+
+    from cradle_lib.cli.console import err
+
     err.print(Text.assemble(("error:", "red"), " ", message))
     sys.exit(2)

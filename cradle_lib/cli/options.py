@@ -71,18 +71,12 @@ Cluster = Annotated[
 Shards = Annotated[
     int | None, typer.Option(min=1, help="With --cluster: into how many tasks the run is divided.")
 ]
-Gres = Annotated[
-    str | None, typer.Option(help="With --cluster: what each task needs, such as gpu:1.")
-]
-Partition = Annotated[str | None, typer.Option(help="With --cluster slurm: the partition.")]
-Account = Annotated[str | None, typer.Option(help="With --cluster slurm: who pays.")]
-Time = Annotated[
-    str | None,
-    typer.Option(help="With --cluster slurm: the limit of a task, which is then submitted again."),
-]
 Sbatch = Annotated[
     list[str] | None,
-    typer.Option(help="Any other option of sbatch, such as mem=64G; may be given several times."),
+    typer.Option(
+        help="With --cluster: what each task needs, as an option of sbatch such as gres=gpu:1, "
+        "partition=gpu, time=8:00:00 or mem=64G; may be given several times."
+    ),
 ]
 _Choice = TypeVar("_Choice", bound=str)
 

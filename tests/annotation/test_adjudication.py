@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cradle_extras.label_studio.study import next_assignments, plan_study
 from cradle_lib.annotation.adjudication import adjudicate
-from cradle_lib.annotation.study import next_assignments, plan_study
 from cradle_lib.annotation.table import Annotation, Annotations
 from cradle_lib.annotation.voting import Outcome, decide, left_open, outcome_of, vote
 from cradle_lib.corpus import Corpus, Dialogue, Turn, read_release

@@ -136,7 +136,7 @@ def make(root: Path) -> Project:
     write(root / "notebooks/words.ipynb", notebook(WORDS))
     write(root / "notebooks/run.ipynb", notebook(RUN))
     write(root / "notebooks/table.ipynb", notebook(TABLE, parameters=False))
-    return Project(root, PACKAGE)
+    return Project(root, (PACKAGE,))
 
 
 def text_of(path: Path) -> str:

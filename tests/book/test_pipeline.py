@@ -34,7 +34,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Project:
 def project(built: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     shutil.copytree(built.root, tmp_path / "réplique")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "réplique"))
-    return Project(tmp_path / "réplique", PACKAGE)
+    return Project(tmp_path / "réplique", (PACKAGE,))
 
 
 def bring(project: Project, models: dict[str, str] = MODELS) -> Update:

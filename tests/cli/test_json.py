@@ -34,7 +34,8 @@ WITHOUT = {
 
 
 def commands(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
-    for name, command in group.commands.items():
+    own = group.commands or {name: each.load() for name, each in group.table().items()}
+    for name, command in own.items():
         if hasattr(command, "commands"):
             yield from commands(command, (*before, name))
         else:

@@ -11,13 +11,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from cradle_extras.construction.plan_files import read_plans
+from cradle_extras.construction.posts import load_posts
+from cradle_extras.label_studio.exports import read_exports
+from cradle_extras.label_studio.study import Study, plan_study
+from cradle_extras.label_studio.tasks import write_tasks
 from cradle_lib import bounded_yaml, paths
-from cradle_lib.annotation.exports import read_exports
-from cradle_lib.annotation.study import Study, plan_study
 from cradle_lib.annotation.table import Annotation, Annotations, read_annotations, write_annotations
-from cradle_lib.annotation.tasks import write_tasks
-from cradle_lib.construction.plan_files import read_plans
-from cradle_lib.construction.posts import load_posts
 from cradle_lib.corpus import Corpus, load_corpus, read_release
 from cradle_lib.corpus.collect import write_release
 from cradle_lib.detection import Outcome, load_predictions, load_registry, read_journal, run

@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 import pandas as pd
 import pytest
 
-from cradle_lib.annotation import Annotations, labelling_config, write_annotations
+from cradle_extras.label_studio.interface import labelling_config
+from cradle_lib.annotation import Annotations, write_annotations
 from cradle_lib.display.notice import Notice
 from cradle_lib.display.table import Table
 from cradle_lib.display.theme import Picture

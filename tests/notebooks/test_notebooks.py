@@ -17,9 +17,9 @@ import pandas as pd
 import pytest
 
 import cradle_lib
+from cradle_extras.label_studio.study import next_assignments, plan_study
 from cradle_lib import paths
-from cradle_lib.annotation import Annotation, Annotations, plan_study, write_annotations
-from cradle_lib.annotation.study import next_assignments
+from cradle_lib.annotation import Annotation, Annotations, write_annotations
 from cradle_lib.book.notebooks.notebook import Notebook
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection.runs import run_model
@@ -172,7 +172,7 @@ def test_a_notebook_uses_the_librarys_list_and_well_known_libraries(path: Path) 
             if isinstance(node, ast.Import):
                 assert {alias.name for alias in node.names} <= LIBRARIES
             if isinstance(node, ast.ImportFrom):
-                ours = re.fullmatch(r"cradle_lib(\.[a-z]+)?", str(node.module))
+                ours = re.fullmatch(r"cradle_(lib|extras)(\.[a-z_]+)?", str(node.module))
                 known = {"IPython.display", *LIBRARIES}
                 # What models are made of is up to whoever makes one.
                 learner = path.stem == "your-model" and str(node.module).startswith("sklearn.")

@@ -7,9 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from cradle_extras.label_studio.exports import SHIPPED
 from cradle_lib.annotation.adjudication import Adjudication, adjudicate
 from cradle_lib.annotation.agreement import ALL_LABELS, agreement
-from cradle_lib.annotation.exports import SHIPPED, load_annotations
+from cradle_lib.annotation.load import load_annotations
 from cradle_lib.annotation.pairs import Units, pairs
 from cradle_lib.annotation.table import Annotations
 from cradle_lib.annotation.voting import OUTCOME_KEYS, Outcome

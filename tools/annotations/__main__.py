@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from cradle_lib.annotation.exports import SHIPPED
+from cradle_extras.label_studio.exports import SHIPPED
 from tools.annotations.build import build_annotations
 
 folder = Path(*sys.argv[1:2]) if sys.argv[1:] else SHIPPED

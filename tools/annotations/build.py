@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cradle_lib.annotation.exports import SHIPPED, read_exports
-from cradle_lib.annotation.interface import CONTROL, OBJECT
-from cradle_lib.annotation.study import Assignment, Study
-from cradle_lib.annotation.table import Annotation, Annotations
-from cradle_lib.annotation.tasks import export_name, task_data
+from cradle_extras.label_studio.exports import SHIPPED, read_exports
+from cradle_extras.label_studio.interface import CONTROL, OBJECT
+from cradle_extras.label_studio.study import Assignment, Study
+from cradle_extras.label_studio.tasks import export_name, task_data
+from cradle_lib.annotation.table import Annotation, Annotations, write_annotations
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.corpus.load import load_corpus
 from cradle_lib.files import replacing
@@ -51,7 +51,9 @@ def build_annotations(folder: Path = SHIPPED, seed: int = SEED) -> Annotations:
     study.save(folder / "study.json")
     for name, tasks in files.items():
         write_export(_exported(tasks, study, corpus), folder / name)
-    return read_exports(sorted(folder.glob("*.json.gz")), study, corpus)
+    made = read_exports(sorted(folder.glob("*.json.gz")), study, corpus)
+    write_annotations(made, folder / "annotations.parquet")
+    return made
 
 
 def _exported(

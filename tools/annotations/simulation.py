@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cradle_lib.annotation.study import Assignment, Study, next_assignments, plan_study
+from cradle_extras.label_studio.study import Assignment, Study, next_assignments, plan_study
 from cradle_lib.annotation.table import Annotation, Annotations
 from cradle_lib.annotation.voting import Masks, Outcome, decide, outcome_of
 from cradle_lib.corpus.dialogue import Corpus, Dialogue

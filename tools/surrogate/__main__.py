@@ -16,14 +16,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from cradle_extras.construction.assemble import Outcome, release_columns, save_table
+from cradle_extras.construction.plan import Plan
+from cradle_extras.construction.validators.checks import check_draft, rejecting
+from cradle_extras.construction.validators.draft import Draft
+from cradle_extras.construction.writers.bank import Bank
+from cradle_extras.construction.writers.phrase_bank import Ledger, PhraseBank
+from cradle_extras.construction.writers.script import Mix
 from cradle_lib import paths
-from cradle_lib.construction.assemble import Outcome, release_columns, save_table
-from cradle_lib.construction.plan import Plan
-from cradle_lib.construction.validators.checks import check_draft, rejecting
-from cradle_lib.construction.validators.draft import Draft
-from cradle_lib.construction.writers.bank import Bank
-from cradle_lib.construction.writers.phrase_bank import Ledger, PhraseBank
-from cradle_lib.construction.writers.script import Mix
 from cradle_lib.corpus.load import SUMS
 from cradle_lib.errors import CorpusError
 from cradle_lib.files import replacing

@@ -20,7 +20,7 @@ import random
 from collections import Counter
 from typing import Final, Literal
 
-from cradle_lib.construction.plan import VOICES, Event, Plan, Step, Timing
+from cradle_extras.construction.plan import VOICES, Event, Plan, Step, Timing
 from cradle_lib.errors import CorpusError
 from tools.surrogate.quotas import (
     SCENARIO_COUNTS,

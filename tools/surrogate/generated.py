@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from cradle_lib.construction.plan import VOICES, WINDOWS, Event, Plan, Step, Timing
+from cradle_extras.construction.plan import VOICES, WINDOWS, Event, Plan, Step, Timing
 from tools.surrogate.annotated import CONFIRMS
 from tools.surrogate.quotas import (
     SCENARIO_COUNTS,

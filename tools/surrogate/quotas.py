@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
-from cradle_lib.construction.plan import TIMINGS, Event, Step, Timing
-from cradle_lib.construction.scenarios import ACUTE, SCENARIOS, fitting_scenarios
+from cradle_extras.construction.plan import TIMINGS, Event, Step, Timing
+from cradle_extras.construction.scenarios import ACUTE, SCENARIOS, fitting_scenarios
 from cradle_lib.errors import CorpusError
 
 Item = TypeVar("Item")

@@ -40,8 +40,6 @@ _PRELOADED: Final = (
     "matplotlib_inline.backend_inline",
     "seaborn",
     "cradle_lib.annotation",
-    "cradle_lib.construction",
-    "cradle_lib.training",
 )
 
 

@@ -13,8 +13,7 @@ from rich.table import Table
 
 from cradle_lib import detection, paths
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.cluster import cluster_options, infer_shards
-from cradle_lib.cli.commands.exchange import show_scores
+from cradle_lib.cli.command_table import part
 from cradle_lib.cli.console import err, out, percent, print_json, right
 from cradle_lib.cli.money import show_usage, usage_json
 from cradle_lib.cli.run_bar import RunBar
@@ -36,7 +35,6 @@ from cradle_lib.detection.journals.shards import join as join_shards
 from cradle_lib.detection.parsing import needs_cleaning
 from cradle_lib.detection.selection import choose_dialogues
 from cradle_lib.errors import ClusterError, CradleError, JournalError
-from cradle_lib.exchange.bundle import load_bundle
 from cradle_lib.labels import format_mask
 from cradle_lib.prompts import load_template
 from cradle_lib.scoring.core.conventions import LEVELS, Level
@@ -80,10 +78,6 @@ def infer(
     max_cost: opt.MaxCost = None,
     cluster: opt.Cluster = None,
     shards: opt.Shards = None,
-    gres: opt.Gres = None,
-    partition: opt.Partition = None,
-    account: opt.Account = None,
-    time: opt.Time = None,
     sbatch: opt.Sbatch = None,
     yes: opt.Yes = False,
     as_json: opt.Json = False,
@@ -93,9 +87,11 @@ def infer(
     The exit status is 0 if every question got an answer and at least one could be read, and 1
     if a question failed or no answer could be read.
     """
-    place = cluster_options(cluster, gres, partition, account, time, sbatch)
-    if (place is None) != (shards is None) or (place and shard):
+    if (cluster is None) != (shards is None) or (cluster and shard):
         raise ClusterError("--cluster goes with --shards, and without --shard.")
+    if sbatch and not cluster:
+        raise ClusterError("--sbatch says what the tasks of a cluster need: give --cluster too.")
+    infer_shards = part("cluster") if cluster else None
     entry = opt.choose_model(
         model, engine, base_url, key, decoding, dtype=dtype, adapter=adapter, prompt=prompt
     )
@@ -106,11 +102,9 @@ def infer(
         journal = folder
     with RunBar(entry.name, "turns", yes=yes) as bar:
         try:
-            if place is not None and shards is not None:
+            if infer_shards is not None:
                 chosen = choose_dialogues(loaded, limit, sample)
-                infer_shards(
-                    context, place, shards, entry, loaded, chosen_history, chosen, journal, bar
-                )
+                infer_shards(context, entry, loaded, chosen_history, chosen, journal, bar)
             else:
                 detection.run(
                     entry,
@@ -257,8 +251,8 @@ def score(
         return {level: evaluate(run, level=level, **options) for level in LEVELS}
 
     if bundles:
-        runs = [load_bundle(path, loaded, partial=partial) for path in bundles]
-        show_scores(bundles, runs, [score_levels(run) for run in runs], as_json=as_json)
+        score_bundles = part("bundle")
+        score_bundles(bundles, loaded, score_levels, partial=partial, as_json=as_json)
         return
     predictions = load_predictions(journals, loaded, partial=partial)
     results = score_levels(predictions)

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cradle_lib.annotation.exports import load_annotations
+from cradle_lib.annotation.load import load_annotations
 from cradle_lib.annotation.pairs import pairs
 from cradle_lib.annotation.table import Annotations
 from cradle_lib.corpus.dialogue import Corpus

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from transformers.utils import chat_template_utils
 
+from cradle_extras.cluster.infer import _require_same as require_same
 from cradle_lib import paths
-from cradle_lib.cli.cluster import _require_same as require_same
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Session, read_journal, run
 from cradle_lib.detection.journals.journal import last_record

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from transformers import AutoTokenizer
 
+from cradle_extras.training.sequences import token_tree
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Outcome, Prediction, read_answer, read_journal, run
@@ -18,7 +19,6 @@ from cradle_lib.detection.local.local_engine import Local, load_local
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import BITS
 from cradle_lib.prompts import load_template
-from cradle_lib.training.sequences import token_tree
 
 from ..dialogues import make_corpus
 from .tiny_models import CHAT, make_model, make_weights, teach

@@ -1,0 +1,1 @@
+"""Bundles: a run, its scores and checksums as one archive, and their verification."""

@@ -1,0 +1,114 @@
+"""One zip archive with a run and its scores, for others to check.
+
+``*.jsonl`` are the unchanged journals, ``record.json`` is the run's record, ``scores.json``
+contains the scores with everything they depend on, and ``SHA256SUMS`` the checksums of these files.
+None of them contains the text of the dialogues; a raw answer may quote one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from cradle_extras.bundle.archive import read_archive, write_archive
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection.journals.places import journal_files
+from cradle_lib.detection.journals.predictions import Predictions, load_predictions
+from cradle_lib.errors import CradleError, ExchangeError
+from cradle_lib.record import library_version
+from cradle_lib.scoring.core.conventions import LEVELS, Conventions
+from cradle_lib.scoring.core.evaluate import evaluate
+from cradle_lib.scoring.core.report import level_scores
+from cradle_lib.statistics.bootstrap import DRAWS
+
+RECORD: Final = "record.json"
+SCORES: Final = "scores.json"
+SUMS: Final = "SHA256SUMS"
+
+
+def bundle(
+    journal: Path,
+    corpus: Corpus,
+    path: Path,
+    *,
+    conventions: Conventions | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Predictions:
+    """Writes a run and its scores, computed as by :func:`.evaluate`, to one archive.
+
+    If the journal does not exist, its name stands for its shards.
+
+    Raises:
+        CradleError: If the run is not finished or does not fit the corpus, or the archive can't be
+            written.
+    """
+    files = journal_files(journal)
+    run = load_predictions(files, corpus, partial=True)
+    if not run.is_finished:
+        raise ExchangeError(
+            f"{paths.shown(journal)}: {len(run.corpus):,} of the run's dialogues are complete. "
+            "Finish it with `cradle infer`, and bundle it then."
+        )
+    scores = scored(run, conventions or Conventions(), draws, seed)
+    contents = {file.name: file.read_bytes() for file in files}
+    contents[RECORD] = _json(run.record.model_dump())
+    contents[SCORES] = _json(scores)
+    sums = (f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in contents.items())
+    contents[SUMS] = "".join(sums).encode()
+    write_archive(contents, path)
+    return run
+
+
+def load_bundle(path: Path, corpus: Corpus, *, partial: bool = False) -> Predictions:
+    """Loads the run in a bundle, as :func:`.load_predictions` loads it from its journals.
+
+    Nothing else in the bundle is read or checked; :func:`.verify` does that.
+
+    Raises:
+        CradleError: If the archive can't be read or contains no journal, or its run does not fit
+            the corpus.
+    """
+    files = read_archive(path)
+    with tempfile.TemporaryDirectory() as folder:
+        journals = unpack_journals(files, Path(folder), path)
+        try:
+            return load_predictions(journals, corpus, partial=partial)
+        except CradleError as error:
+            message = str(error).replace(f"{folder}/", "")
+            raise ExchangeError(f"{paths.shown(path)}: {message}") from None
+
+
+def unpack_journals(files: Mapping[str, bytes], folder: Path, path: Path) -> list[Path]:
+    """Writes the journals of the bundle ``path`` to a folder, and returns where, sorted by name.
+
+    Raises:
+        ExchangeError: If the bundle contains no journal.
+    """
+    names = sorted(name for name in files if name.endswith(".jsonl"))
+    if not names:
+        raise ExchangeError(f"{paths.shown(path)}: is no bundle, it holds no journal.")
+    journals = [folder / Path(name).name for name in names]
+    for journal, name in zip(journals, names, strict=True):
+        journal.write_bytes(files[name])
+    return journals
+
+
+def scored(run: Predictions, conventions: Conventions, draws: int, seed: int) -> dict[str, Any]:
+    """Scores a run at all levels, with everything that the scores depend on."""
+    results = {
+        level: evaluate(run, level=level, conventions=conventions, draws=draws, seed=seed)
+        for level in LEVELS
+    }
+    settings = {"conventions": asdict(conventions), "draws": draws, "seed": seed}
+    return {"version": library_version(), **settings, "levels": level_scores(results)}
+
+
+def _json(content: Any) -> bytes:
+    return (json.dumps(content, indent=1, allow_nan=False) + "\n").encode()

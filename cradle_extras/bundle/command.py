@@ -1,0 +1,155 @@
+"""``cradle bundle``, ``verify`` and ``score BUNDLE``: results that others can check."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from cradle_extras.bundle.bundle import bundle as write_bundle
+from cradle_extras.bundle.bundle import load_bundle
+from cradle_extras.bundle.verify import Verification
+from cradle_extras.bundle.verify import verify as derive
+from cradle_lib import paths
+from cradle_lib.cli import options as opt
+from cradle_lib.cli.console import err, out, percent, print_json, right
+from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.detection import Predictions
+from cradle_lib.scoring.core.conventions import Level
+from cradle_lib.scoring.core.evaluate import Evaluation
+from cradle_lib.scoring.core.report import level_scores
+from cradle_lib.scoring.core.signature import conditions
+from cradle_lib.statistics.bootstrap import DRAWS
+
+_SHOWN = 20
+
+
+def bundle(
+    journal: Annotated[Path, typer.Argument(help="A finished run's journal.")],
+    corpus: opt.Corpus = "surrogate",
+    split: opt.Split = "test",
+    file: Annotated[
+        Path | None,
+        typer.Option("--out", help="Archive to write; default: MODEL.CORPUS.zip, here."),
+    ] = None,
+    convention: opt.Convention = None,
+    draws: opt.Draws = DRAWS,
+    seed: opt.DrawsSeed = 0,
+    as_json: opt.Json = False,
+) -> None:
+    """Write a run, its scores and checksums to one zip archive, for others to check."""
+    loaded = load_corpus(corpus, split)
+    target = file if file is not None else Path(f"{journal.stem}.{loaded.name}.zip")
+    run = write_bundle(
+        journal,
+        loaded,
+        target,
+        conventions=opt.parse_conventions(convention),
+        draws=draws,
+        seed=seed,
+    )
+    size = target.stat().st_size
+    if as_json:
+        counts = {"dialogues": len(run.corpus), "turns": len(run.masks), "bytes": size}
+        print_json({**counts, "bundle": str(target)})
+    else:
+        out.print(f"Bundle: {paths.shown(target)} ({size:,} bytes)")
+        out.print(f"{run.over}. Others check it with `cradle verify {target.name}`.")
+    if not loaded.synthetic:
+        err.print(
+            "No text of a dialogue is in it, but answers may quote some: read before sharing."
+        )
+
+
+def verify(
+    file: Annotated[Path, typer.Argument(help="A bundle that `cradle bundle` made.")],
+    corpus: Annotated[
+        str | None,
+        typer.Option(help="The corpus that the run was over; default: the one its record names."),
+    ] = None,
+    split: opt.Split = "test",
+    as_json: opt.Json = False,
+) -> None:
+    """Derive a bundle's questions and scores anew, and say what does not match.
+
+    The exit status is 0 if everything is as it was derived, and 1 if something is not. Another
+    version of this library alone is said, and is no failure.
+    """
+    found = derive(file, load_corpus(corpus, split) if corpus is not None else None)
+    if as_json:
+        content = {
+            "bundle": str(found.path),
+            "sha256": found.checksum,
+            "holds": found.holds,
+            "questions_derived": found.turns,
+            "findings": [asdict(finding) for finding in found.findings],
+        }
+        print_json(content)
+    else:
+        _show(found)
+    if not found.holds:
+        raise typer.Exit(1)
+
+
+def score_bundles(
+    bundles: Sequence[Path],
+    corpus: Corpus,
+    score_levels: Callable[[Predictions], Mapping[Level, Evaluation]],
+    *,
+    partial: bool,
+    as_json: bool,
+) -> None:
+    """Prints the scores of several bundles in one table, a row for each."""
+    runs = [load_bundle(path, corpus, partial=partial) for path in bundles]
+    results = [score_levels(run) for run in runs]
+    if as_json:
+        rows = [
+            {"bundle": str(path), "run": run.record.name, "levels": level_scores(found)}
+            for path, run, found in zip(bundles, runs, results, strict=True)
+        ]
+        print_json({"bundles": rows})
+        return
+    columns = right("turn, micro", "turn, macro", "dialogue", "confirm")
+    table = Table("run", *columns, "bundle", title="F1 in percent")
+    names: dict[str, list[str]] = {}
+    for path, run, found in zip(bundles, runs, results, strict=True):
+        cells = [
+            percent(*map(float, found["turn"].estimate("micro_f1"))),
+            percent(float(found["turn"].estimate("macro_f1").value)),
+            percent(float(found["dialogue"].estimate("micro_f1").value)),
+            percent(float(found["confirm"].estimate("micro_f1").value)),
+        ]
+        table.add_row(run.record.name, *cells, path.name)
+        names.setdefault(str(found["turn"].signature), []).append(path.name)
+    out.print(table)
+    for signature, same in names.items():
+        out.print(signature if len(names) == 1 else f"{', '.join(same)}: {signature}")
+    if len({conditions(signature) for signature in names}) > 1:
+        out.print("Compare only rows whose signatures agree in everything but dec.")
+    out.print("`cradle verify` checks that a bundle's answers and scores belong together.")
+
+
+def _show(found: Verification) -> None:
+    out.print(f"{paths.shown(found.path)}: sha256 {found.checksum}")
+    if found.record is not None:
+        out.print(
+            f"{found.record.name} over {found.record.corpus}, version {found.record.version}: "
+            f"{found.turns:,} questions derived."
+        )
+    counts = Counter(finding.kind for finding in found.findings)
+    for kind, number in counts.items():
+        told = [finding.about for finding in found.findings if finding.kind == kind]
+        for about in told[:_SHOWN]:
+            out.print(f"{kind}: {about}")
+        if number > _SHOWN:
+            out.print(f"{kind}: and {number - _SHOWN:,} more")
+    if found.holds:
+        out.print("Everything else matches." if counts else "Everything matches.")
+    else:
+        told = [f"{number:,} of kind {kind}" for kind, number in counts.items()]
+        out.print(f"Does not hold: {', '.join(told)}.")

@@ -1,0 +1,56 @@
+"""The commands of the optional parts, for the entry point ``cradle.commands``."""
+
+from typing import Final
+
+from cradle_lib.cli.command_table import Command
+
+_SHARE: Final = "Share and verify"
+_MAKE: Final = "Label, write and train"
+COMMANDS: Final = (
+    Command(
+        "bundle",
+        "cradle_extras.bundle.command:bundle",
+        "Write a run, its scores and checksums to one zip archive, for others to check.",
+        _SHARE,
+    ),
+    Command(
+        "verify",
+        "cradle_extras.bundle.command:verify",
+        "Derive a bundle's questions and scores again, and say what does not match.",
+        _SHARE,
+    ),
+    Command(
+        "export",
+        "cradle_extras.inspect.command:exports",
+        "Write a run for another tool.",
+        _SHARE,
+        "inspect",
+    ),
+    Command(
+        "import",
+        "cradle_extras.inspect.command:imports",
+        "Read a run of another tool.",
+        _SHARE,
+        "inspect",
+    ),
+    Command(
+        "annotate",
+        "cradle_extras.label_studio.command:app",
+        "Label dialogues: tasks, exports, agreement, gold.",
+        _MAKE,
+        "annotation",
+    ),
+    Command(
+        "construct",
+        "cradle_extras.construction.command:app",
+        "Make dialogues of posts: plan them, have them written, check them.",
+        _MAKE,
+    ),
+    Command(
+        "train",
+        "cradle_extras.training.command:train",
+        "Train a model on a corpus. Stopped or killed, the same command goes on.",
+        _MAKE,
+        "train",
+    ),
+)

@@ -1,0 +1,238 @@
+"""What came of each plan, and the files that it becomes: plans = accepted + rejected + failed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cradle_extras.construction.plan import Plan
+from cradle_extras.construction.plan_files import write_plans
+from cradle_extras.construction.validators.checks import Finding
+from cradle_extras.construction.validators.draft import Draft, read_draft
+from cradle_lib.corpus import Corpus
+from cradle_lib.corpus.release import build_corpus
+from cradle_lib.errors import CorpusError
+from cradle_lib.files import replacing
+from cradle_lib.labels import format_mask
+
+Status = Literal["accepted", "rejected", "failed"]
+PLANS: Final = "plans.csv"
+_SCHEMA: Final = {"turn_id": pa.int64(), "text": pa.string(), "labels": pa.string()}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one plan.
+
+    Attributes:
+        plan: The plan.
+        draft: The dialogue, if it is accepted.
+        attempts: Each attempt with what is wrong with it, first to last.
+        failed: Why the writer gave nothing to judge, if so.
+    """
+
+    plan: Plan
+    draft: Draft | None
+    attempts: Sequence[tuple[str, Sequence[Finding]]] = ()
+    failed: str | None = None
+
+    @property
+    def status(self) -> Status:
+        """Accepted, rejected by a validator, or failed: the writer gave nothing to judge."""
+        if self.draft is not None:
+            return "accepted"
+        return "failed" if self.failed is not None else "rejected"
+
+    @property
+    def reason(self) -> str:
+        """Why it is not accepted; empty if it is."""
+        if self.failed is not None:
+            return self.failed
+        last = self.attempts[-1][1] if self.draft is None and self.attempts else ()
+        return "; ".join(dict.fromkeys(f.validator for f in last if f.severity == "reject"))
+
+
+@dataclass(frozen=True)
+class Construction:
+    """Dialogues that were made, and what came of every plan.
+
+    Attributes:
+        name: What the corpus is called.
+        outcomes: One for each plan, in order.
+        record: Where they come from: writer, model, prompts, seed and fingerprints.
+    """
+
+    name: str
+    outcomes: tuple[Outcome, ...]
+    record: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """Says how many were accepted, rejected and failed; no text of a dialogue."""
+        counts = ", ".join(f"{n:,} {status}" for status, n in self.counts.items())
+        return f"<Construction {self.name}: {len(self.outcomes):,} plans, {counts}>"
+
+    @cached_property
+    def counts(self) -> dict[Status, int]:
+        """How many plans were accepted, rejected, and failed."""
+        found = [outcome.status for outcome in self.outcomes]
+        return {status: found.count(status) for status in get_args(Status)}
+
+    @property
+    def corpus(self) -> Corpus:
+        """The accepted dialogues.
+
+        Raises:
+            CorpusError: If there is none.
+        """
+        columns = _own_columns(self.outcomes)
+        if not columns["text"]:
+            raise CorpusError(
+                f"no dialogue of {self.name} was accepted",
+                hint="`rejected.jsonl` says why; another writer may do better.",
+            )
+        rows = zip(columns["turn_id"], columns["text"], columns["labels"], strict=True)
+        return build_corpus(rows, self.name, about=columns)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Gives what came of each plan.
+
+        Returns:
+            One row for each plan: ``dialogue``, ``post``, ``kind``, ``scenario``, ``timing``,
+            ``planned`` (labels), ``status`` (str), ``attempts`` (int), ``turns`` (Int64),
+            ``reason`` (str).
+        """
+        rows: list[dict[str, Any]] = [
+            {
+                "dialogue": o.plan.dialogue,
+                "post": o.plan.post,
+                "kind": o.plan.kind,
+                "scenario": o.plan.scenario,
+                "timing": o.plan.timing,
+                "planned": format_mask(o.plan.mask),
+                "status": o.status,
+                "attempts": len(o.attempts),
+                "turns": pd.NA if o.draft is None else len(o.draft.lines),
+                "reason": o.reason,
+            }
+            for o in self.outcomes
+        ]
+        return pd.DataFrame(rows).astype({"turns": "Int64"})
+
+    def findings(self) -> pd.DataFrame:
+        """Gives what the validators found in every attempt.
+
+        Returns:
+            One row for each finding: ``dialogue`` (str), ``attempt`` (int, from 1), ``validator``,
+            ``severity``, ``words`` (str).
+        """
+        rows = [
+            (o.plan.dialogue, number, f.validator, f.severity, f.words)
+            for o in self.outcomes
+            for number, (_, found) in enumerate(o.attempts, start=1)
+            for f in found
+        ]
+        return pd.DataFrame(rows, columns=["dialogue", "attempt", "validator", "severity", "words"])
+
+    def attempt_frame(self, dialogue: str) -> pd.DataFrame:
+        """Gives the lines of each attempt at a dialogue.
+
+        Args:
+            dialogue: Its id.
+
+        Returns:
+            One row for each line: ``attempt``, ``turn`` (int, from 1), ``speaker``, ``text``,
+            ``labels`` (str).
+        """
+        outcome = next(o for o in self.outcomes if o.plan.dialogue == dialogue)
+        rows = [
+            (number, turn, line.speaker, line.text, format_mask(line.mask))
+            for number, (text, _) in enumerate(outcome.attempts, start=1)
+            for turn, line in enumerate(read_draft(text).lines, start=1)
+        ]
+        return pd.DataFrame(rows, columns=["attempt", "turn", "speaker", "text", "labels"])
+
+    def save(self, folder: Path) -> None:
+        """Writes the corpus, what was not accepted with all its attempts, plans and record.
+
+        Args:
+            folder: Where to; made if it is missing. A corpus without dialogues is not written.
+        """
+        columns = _own_columns(self.outcomes)
+        if columns["text"]:
+            save_table(columns, folder / "corpus.parquet", self.name)
+        else:
+            (folder / "corpus.parquet").unlink(missing_ok=True)
+        rejected = (_rejected(outcome) for outcome in self.outcomes if outcome.draft is None)
+        with replacing(folder / "rejected.jsonl") as part:
+            part.write_text("".join(rejected), encoding="utf-8")
+        write_plans([outcome.plan for outcome in self.outcomes], folder / PLANS)
+        with replacing(folder / "record.json") as part:
+            content: dict[str, Any] = {"corpus": self.name} | self.record | dict(self.counts)
+            part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _rejected(outcome: Outcome) -> str:
+    line = {
+        "dialogue": outcome.plan.dialogue,
+        "post": outcome.plan.post,
+        "status": outcome.status,
+        "reason": outcome.reason,
+        "attempts": [
+            {"text": text, "found": [f"{f.validator}: {f.words}" for f in found]}
+            for text, found in outcome.attempts
+        ],
+    }
+    return json.dumps(line, ensure_ascii=False) + "\n"
+
+
+def release_columns(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
+    """Gives the rows of accepted dialogues, in the release's columns: a cell for each row."""
+    columns: dict[str, list[Any]] = {name: [] for name in _SCHEMA}
+    for outcome in outcomes:
+        for turn, line in enumerate(outcome.draft.lines if outcome.draft else ()):
+            columns["turn_id"].append(turn)
+            columns["text"].append(line.text if line.continues else f"{line.speaker}: {line.text}")
+            columns["labels"].append(format_mask(line.mask))
+    return columns
+
+
+def _own_columns(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
+    """The same, with the columns that a corpus of one's own may have."""
+    plans = [o.plan for o in outcomes for _ in (o.draft.lines if o.draft else ())]
+    return {
+        **release_columns(outcomes),
+        "dialogue_id": [plan.dialogue for plan in plans],
+        "scenario": [plan.scenario for plan in plans],
+        "timing": [plan.timing for plan in plans],
+    }
+
+
+def save_table(columns: dict[str, list[Any]], path: Path, notice: str) -> None:
+    """Writes cells by column to a parquet file: the same bytes for the same columns.
+
+    The ``notice`` stands in the file's metadata and says what it is.
+    """
+    fields = [
+        (name, _SCHEMA.get(name, pa.int64() if isinstance(cells[0], int) else pa.string()))
+        for name, cells in columns.items()
+    ]
+    schema = pa.schema(fields).with_metadata({"notice": notice})
+    with replacing(path) as part:
+        pq.write_table(
+            pa.Table.from_pydict(columns, schema=schema),
+            part,
+            version="2.6",
+            compression="zstd",
+            compression_level=19,
+            use_dictionary=["labels"] if "labels" in columns else False,
+            row_group_size=1 << 20,
+            data_page_version="1.0",
+        )

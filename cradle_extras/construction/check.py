@@ -1,0 +1,176 @@
+"""What the validators find in a corpus, or in what a writer wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import pandas as pd
+
+from cradle_extras.construction.assemble import Construction
+from cradle_extras.construction.plan import TIMINGS, Event, Kind, Plan, Step
+from cradle_extras.construction.posts import Posts
+from cradle_extras.construction.validators.checks import VALIDATORS, Finding, check_draft
+from cradle_extras.construction.validators.draft import draft_of, read_draft, texts_of
+from cradle_extras.construction.validators.duplicates import (
+    NAME,
+    THRESHOLD,
+    near_duplicates,
+    words_of,
+)
+from cradle_extras.construction.validators.rules import Case
+from cradle_lib.corpus import Corpus
+from cradle_lib.errors import CorpusError
+from cradle_lib.labels import labels_of, stage
+
+_COLUMNS: Final = ("validator", "section", "severity", "dialogues", "found", "share")
+# Words from which on a turn that was said before tells something.
+_TELLING: Final = 5
+_Judged = tuple[str, Case, Sequence[Finding]]
+
+
+def check_dialogues(
+    corpus: Corpus,
+    kind: Kind = "training",
+    *,
+    plans: Sequence[Plan] | None = None,
+    posts: Posts | None = None,
+    against: Iterable[Corpus] = (),
+) -> pd.DataFrame:
+    """Runs the validators over a corpus.
+
+    Args:
+        corpus: The corpus.
+        kind: What its dialogues are: ``annotated`` or ``training``.
+        plans: What they were to be. Without plans, a dialogue's own labels stand for the planned
+            ones, and its ``timing``, where the corpus knows it, for the planned phase.
+        posts: What they were made from.
+        against: Corpora whose dialogues none may nearly equal.
+
+    Returns:
+        One row for each validator.
+
+        - ``validator``, ``section`` (str): its name, and where the paper asks for it.
+        - ``severity`` (str): ``reject`` or ``flag``.
+        - ``dialogues`` (int): for how many dialogues it says anything.
+        - ``found`` (int): in how many of them it found something.
+        - ``share`` (float): the second of the first; NaN if there are none.
+
+        ``attrs["findings"]`` is a list with a record for each finding: ``dialogue``,
+        ``validator``, ``severity``, ``words`` (str).
+
+    Raises:
+        CorpusError: If a dialogue has no plan among those given.
+    """
+    known = {plan.dialogue: plan for plan in plans or ()}
+    judged: list[_Judged] = []
+    for place, dialogue in enumerate(corpus):
+        plan = known.get(dialogue.id) if plans else _own_plan(corpus, place, kind)
+        if plan is None and plans:
+            raise CorpusError(
+                f"no plan for dialogue {dialogue.id} of {corpus.name}",
+                hint="Give the plans that the corpus was made from.",
+            )
+        post = posts.by_id.get(plan.post) if posts is not None and plan is not None else None
+        case = Case(draft_of(dialogue), kind, plan, post)
+        judged.append((dialogue.id, case, check_draft(case.draft, kind, plan, post)))
+    texts = [(name, case.draft.text) for name, case, _ in judged]
+    return _summary(judged, near_duplicates([*texts_of(against), *texts]))
+
+
+def contamination(train: Corpus, test: Corpus, threshold: float = THRESHOLD) -> pd.DataFrame:
+    """Counts what a test split shares with the split that a model was trained on.
+
+    Args:
+        train: What was learned from.
+        test: What is tested on.
+        threshold: Jaccard index of word triples from which on two dialogues nearly equal.
+
+    Returns:
+        A row for the dialogues of the test split that nearly equal one of train, one for its user
+        turns whose words a user turn of train has in the same order, and one for those of them
+        that have a label. Turns of fewer than five words are left out: anyone says them.
+
+        - ``what`` (str): what is counted; ``number`` (int): how many there are.
+        - ``found`` (int): how many of them are in train too; ``value`` (float): their share, NaN
+          if there are none.
+    """
+    # Two files may have the same name.
+    sides = {"train": train, "test": test}
+    texts = [(f"{side} {d.id}", draft_of(d).text) for side, corpus in sides.items() for d in corpus]
+    pairs = ((name, earlier) for name, earlier, _ in near_duplicates(texts, threshold))
+    copies = sum(name.startswith("test") and earlier.startswith("train") for name, earlier in pairs)
+    known = {words for words, _ in _user_words(train)}
+    said = list(_user_words(test))
+    rows = [("dialogues", len(test), copies)]
+    for name, chosen in (
+        ("user turns", said),
+        ("user turns with a label", [turn for turn in said if turn[1]]),
+    ):
+        rows.append((name, len(chosen), sum(words in known for words, _ in chosen)))
+    frame = pd.DataFrame(rows, columns=["what", "number", "found"])
+    return frame.assign(value=frame["found"] / frame["number"].where(frame["number"] > 0))
+
+
+def _user_words(corpus: Corpus) -> Iterable[tuple[tuple[str, ...], int]]:
+    for dialogue in corpus:
+        for turn in dialogue.user_turns:
+            words = words_of(dialogue.utterance(turn))
+            if len(words) >= _TELLING:
+                yield tuple(words), turn.mask
+
+
+def check_attempts(made: Construction, posts: Posts) -> pd.DataFrame:
+    """Says what the validators found in every plan's first attempt: what its writer can do.
+
+    Args:
+        made: The outcome of a construction.
+        posts: The posts that it was made from.
+
+    Returns:
+        As :func:`check_dialogues`. Plans without an attempt are not in it.
+    """
+    judged: list[_Judged] = []
+    for outcome in made.outcomes:
+        if outcome.attempts:
+            text, found = outcome.attempts[0]
+            post = posts.by_id.get(outcome.plan.post)
+            case = Case(read_draft(text), outcome.plan.kind, outcome.plan, post)
+            judged.append((outcome.plan.dialogue, case, [f for f in found if f.validator != NAME]))
+    # Attempts without a line of a dialogue are all alike, and that is said of them already.
+    written = [(name, case.draft.text) for name, case, _ in judged if case.draft.lines]
+    return _summary(judged, near_duplicates(written))
+
+
+def _summary(
+    judged: Sequence[_Judged], duplicates: Iterable[tuple[str, str, float]]
+) -> pd.DataFrame:
+    mine = {name for name, _, _ in judged}
+    copies = [(name, earlier) for name, earlier, _ in duplicates if name in mine]
+    findings = [
+        (name, f.validator, f.severity, f.words) for name, _, found in judged for f in found
+    ]
+    findings += [(name, NAME, "reject", f"It nearly equals {earlier}.") for name, earlier in copies]
+    frame = pd.DataFrame(findings, columns=["dialogue", "validator", "severity", "words"])
+    found_in = frame.groupby("validator")["dialogue"].nunique()
+    applied = {v.name: sum(v.applies(case) for _, case, _ in judged) for v in VALIDATORS}
+    rows = [(v.name, v.section, v.severity, applied[v.name]) for v in VALIDATORS]
+    rows.append((NAME, "4.2", "reject", len(judged)))
+    table = pd.DataFrame(rows, columns=list(_COLUMNS[:4]))
+    table["found"] = table["validator"].map(found_in).fillna(0).astype(int)
+    table["share"] = table["found"] / table["dialogues"].where(table["dialogues"] > 0)
+    # Plain records: frames whose attributes hold frames can't be joined.
+    table.attrs["findings"] = frame.to_dict("records")
+    return table
+
+
+def _own_plan(corpus: Corpus, place: int, kind: Kind) -> Plan | None:
+    """Makes the plan that a dialogue follows if its own labels and timing are the planned ones."""
+    timings = corpus.meta.get("timing")
+    timing = next((t for t in TIMINGS if timings and timings[place] == t), None)
+    if timing is None:
+        return None
+    scenarios, dialogue = corpus.meta.get("scenario"), corpus.dialogues[place]
+    steps = tuple(Step(stage(label), (Event.of(label),)) for label in labels_of(dialogue.mask))
+    scenario = scenarios[place] if scenarios else ""
+    return Plan(dialogue.id, kind, scenario, timing, "", steps, tuple(range(len(steps))))

@@ -1,0 +1,233 @@
+"""``cradle construct``: plan dialogues, have them written, and check them."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated, get_args
+
+import pandas as pd
+import typer
+from rich.console import Console
+
+from cradle_extras import construction
+from cradle_extras.construction import Construction, Kind, Posts
+from cradle_lib import paths
+from cradle_lib.cli import options as opt
+from cradle_lib.cli.console import err, out, print_frame, print_json
+from cradle_lib.cli.run_bar import RunBar
+from cradle_lib.corpus import load_corpus
+from cradle_lib.detection import Model, Options
+from cradle_lib.detection.cost.money import dollars
+from cradle_lib.errors import EngineError
+from cradle_lib.scoring.core.report import json_rows
+
+app = typer.Typer(
+    help="Make dialogues of posts: plan them, have them written, check them.",
+    no_args_is_help=True,
+)
+
+PostsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--posts", help="CSV, JSON lines or parquet with id, title, text, labels; default: ours."
+    ),
+]
+PlansOption = Annotated[
+    Path | None, typer.Option("--plans", help="Plans, perhaps changed by hand; default: made anew.")
+]
+KindOption = Annotated[
+    str,
+    typer.Option(
+        help="annotated (10 to 13 turns, no tags) or training (15 turns, tags of the writer)."
+    ),
+]
+SeedOption = Annotated[int, typer.Option(help="Start of all draws.")]
+AgainstOption = Annotated[
+    list[str] | None,
+    typer.Option(help="A corpus that no dialogue may nearly equal; may be given several times."),
+]
+
+
+@app.command()
+def plan(
+    file: Annotated[Path, typer.Option("--out", help="CSV file to write.")],
+    posts: PostsOption = None,
+    kind: KindOption = "training",
+    seed: SeedOption = 0,
+    as_json: opt.Json = False,
+) -> None:
+    """Choose scenario, timing and turns for each post, before a word is written."""
+    plans = construction.plan_dialogues(_posts(posts), _kind(kind), seed=seed)
+    construction.write_plans(plans, file)
+    frame = construction.plan_frame(plans)
+    cells = pd.crosstab(frame["scenario"], frame["timing"]).reset_index()
+    if as_json:
+        content = {"plans": len(plans), "scenarios": json_rows(cells), "file": str(file)}
+        print_json(content)
+        return
+    print_frame(cells, f"{len(plans):,} plans")
+    out.print(f"Plans: {paths.shown(file)}")
+
+
+@app.command()
+def write(
+    folder: Annotated[Path, typer.Option("--out", help="Folder for everything that is made.")],
+    posts: PostsOption = None,
+    plans: PlansOption = None,
+    kind: KindOption = "training",
+    writer: Annotated[
+        str,
+        typer.Option(
+            help="phrase-bank, an id in models.yml, or openai:NAME, anthropic:NAME, hf:ORG/NAME."
+        ),
+    ] = construction.PHRASE_BANK,
+    seed: SeedOption = 0,
+    attempts: Annotated[
+        int, typer.Option(min=1, help="How often a dialogue is asked for, the first time included.")
+    ] = construction.ATTEMPTS,
+    against: AgainstOption = None,
+    engine: opt.Engine = None,
+    base_url: opt.BaseUrl = None,
+    key: opt.Key = None,
+    decoding: opt.Decoding = None,
+    grammar: Annotated[
+        bool, typer.Option("--grammar", help="Force the form by a grammar (llama.cpp servers).")
+    ] = False,
+    concurrency: Annotated[int, typer.Option(min=1, help="Calls at once, for a service.")] = 8,
+    device: opt.Device = None,
+    max_cost: opt.MaxCost = None,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Only say what it would cost; nothing is sent.")
+    ] = False,
+    yes: opt.Yes = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Have dialogues written, judged and repaired. Stopped or killed, the same command resumes.
+
+    Every plan ends accepted, rejected or failed. The exit status is 0 if all are accepted, else 1.
+    """
+    found = _posts(posts)
+    planned = construction.read_plans(plans) if plans else None
+    planned = planned or construction.plan_dialogues(found, _kind(kind), seed=seed)
+    model: str | Model = writer
+    if writer != construction.PHRASE_BANK:
+        settings = opt.decoding_settings(decoding)
+        if grammar:
+            forced = construction.form_grammar(planned[0].kind)
+            settings["extra"] = {**(settings.get("extra") or {}), **forced}
+        model = construction.writer_model(
+            writer, engine=engine, base_url=base_url, key=key, **settings
+        )
+        _show_estimate(model, planned, found, err if as_json else out)
+    elif estimate:
+        (err if as_json else out).print("The phrase bank costs nothing, and sends nothing.")
+    if estimate:
+        return
+    others = [load_corpus(name) for name in against or ()]
+    with RunBar(writer, "dialogues", yes=yes) as bar:
+        made = construction.construct(
+            found,
+            writer=model,
+            plans=planned,
+            seed=seed,
+            attempts=attempts,
+            against=others,
+            out=folder,
+            options=Options(
+                device=device,
+                concurrency=concurrency,
+                notice=err.print,
+            ),
+            progress=bar.show,
+            consent=bar.agree,
+            max_cost=max_cost,
+        )
+    if as_json:
+        content = {
+            "plans": len(made.outcomes),
+            "counts": dict(made.counts),
+            "findings": json_rows(made.findings()),
+        }
+        print_json(content)
+    else:
+        _show_outcomes(made, folder)
+    if made.counts["accepted"] < len(made.outcomes):
+        raise typer.Exit(1)
+
+
+@app.command()
+def check(
+    corpus: Annotated[str, typer.Argument(help="A file in the release's format, or a name.")],
+    posts: PostsOption = None,
+    plans: PlansOption = None,
+    kind: KindOption = "training",
+    against: AgainstOption = None,
+    words: Annotated[
+        bool, typer.Option("--words", help="List every finding, with the validator's words.")
+    ] = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Run the validators over a corpus. The exit status is 1 if one of them rejects a dialogue."""
+    loaded = load_corpus(corpus)
+    table = construction.check_dialogues(
+        loaded,
+        _kind(kind),
+        plans=construction.read_plans(plans) if plans else None,
+        posts=_posts(posts) if posts or plans else None,
+        against=[load_corpus(name) for name in against or ()],
+    )
+    if as_json:
+        content = {"corpus": loaded.name, "dialogues": len(loaded), "validators": json_rows(table)}
+        print_json(content | {"findings": table.attrs["findings"]})
+    else:
+        print_frame(table.drop(columns="share"), f"{loaded.name}: {len(loaded):,} dialogues")
+    if words and not as_json:
+        print_frame(pd.DataFrame(table.attrs["findings"]), "Findings")
+    if table.loc[table["severity"] == "reject", "found"].sum():
+        raise typer.Exit(1)
+
+
+def _posts(path: Path | None) -> Posts:
+    return construction.load_posts() if path is None else construction.load_posts(path)
+
+
+def _kind(name: str) -> Kind:
+    return opt.one_of(name, get_args(Kind), "kind")
+
+
+def _show_estimate(model: Model, plans: list[construction.Plan], posts: Posts, to: Console) -> None:
+    if not model.is_service:
+        return
+    try:
+        found = construction.estimate_writing(model, plans, posts)
+    except EngineError as trouble:
+        err.print(f"No estimate: {trouble}")
+        return
+    usage = found.usage
+    line = f"First attempts: {usage.prompt:,} tokens in prompts, about {usage.output:,} written"
+    if found.cost is not None and found.highest_cost is not None:
+        line += (
+            f"; about {dollars(found.cost)}, at most {dollars(found.highest_cost)} "
+            "if every answer runs to its limit. Repairs cost extra"
+        )
+    to.print(f"{line}.")
+
+
+def _show_outcomes(made: Construction, folder: Path) -> None:
+    told = ", ".join(f"{number:,} {status}" for status, number in made.counts.items())
+    out.print(f"{len(made.outcomes):,} plans: {told}.")
+    findings = made.findings()
+    if len(findings):
+        columns = ["validator", "severity"]
+        counts = findings.groupby(columns)["dialogue"].nunique().rename("dialogues")
+        print_frame(counts.sort_values(ascending=False).reset_index(), "Found in any attempt")
+    if made.counts["accepted"] < len(made.outcomes):
+        out.print(f"Not accepted, with all attempts: {paths.shown(folder / 'rejected.jsonl')}")
+    if made.counts["accepted"]:
+        corpus = folder / "corpus.parquet"
+        out.print(f"Corpus: {paths.shown(corpus)}")
+        words = ["cradle", "annotate", "export", "--corpus", paths.shown(corpus)]
+        if made.outcomes[0].plan.kind == "training":
+            words = ["cradle", "data", "check", paths.shown(corpus)]
+        out.print(f"Next: {shlex.join(words)}")

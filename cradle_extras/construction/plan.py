@@ -1,0 +1,218 @@
+"""What a dialogue will be, before a word of it is written.
+
+A plan fixes everything that can be counted: scenario, timing, who speaks on which row, and
+which labels stand where. A writer then only finds words for it. A plan is data: it is written to
+a file that people read and change.
+
+References:
+    CRADLE-Dialogue (arXiv 2606.10380), Sec 3.1, 3.3 and Appendix D.1, Figures 11 and 12.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from cradle_extras.construction.posts import Post
+from cradle_extras.construction.scenarios import SCENARIOS, Scenario, fitting_scenarios
+from cradle_lib.errors import CorpusError
+from cradle_lib.labels import BITS, crisis_type, labels_of, temporal
+
+Timing = Literal["early", "mid", "late"]
+Kind = Literal["annotated", "training"]
+
+TIMINGS: Final[tuple[Timing, ...]] = ("early", "mid", "late")
+KINDS: Final[tuple[Kind, ...]] = ("annotated", "training")
+VOICES: Final = ("terse", "rambling", "slang", "hedging", "formal")
+#: Fewest and most turns of each kind.
+TURNS: Final[Mapping[Kind, tuple[int, int]]] = {"annotated": (10, 13), "training": (15, 15)}
+#: User turns, counted from 1, on which a crisis may become explicit.
+WINDOWS: Final[Mapping[Kind, Mapping[Timing, tuple[int, ...]]]] = {
+    "annotated": {"early": (1, 3), "mid": (5,), "late": (7, 9)},
+    "training": {"early": (3, 5, 7), "mid": (7, 9, 11), "late": (11, 13, 15)},
+}
+# Share of the crises that the phrase bank announces with an alert; other writers choose freely.
+_ANNOUNCED: Final = 0.7
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Event:
+    """Something that happened to the user.
+
+    Attributes:
+        type: Crisis type, such as ``SH``; ``any`` for a hint that is never resolved.
+        state: ``ongoing`` or ``past``.
+    """
+
+    type: str
+    state: str
+
+    @classmethod
+    def of(cls, label: str) -> Event:
+        """Gives the event that a confirm label names."""
+        return cls(crisis_type(label) or "any", temporal(label))
+
+    @property
+    def key(self) -> str:
+        """The event in one word, such as ``SH.past``."""
+        return f"{self.type}.{self.state}"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One labelled utterance.
+
+    Attributes:
+        stage: ``alert`` or ``confirm``.
+        events: The event hinted at, or the events disclosed.
+    """
+
+    stage: Literal["alert", "confirm"]
+    events: tuple[Event, ...]
+
+    @property
+    def mask(self) -> int:
+        """The labels of the step."""
+        if self.stage == "alert":
+            return sum({BITS[f"alert_{event.state}"] for event in self.events})
+        return sum(BITS[f"confirm_{event.type}_{event.state}"] for event in self.events)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One dialogue, ready to be written.
+
+    Attributes:
+        dialogue: The dialogue's id.
+        kind: ``annotated`` (for people to label) or ``training`` (tagged by its writer).
+        scenario: ``S1`` to ``S7``.
+        timing: When the crisis is revealed.
+        rows: One letter per row: ``U`` and ``L`` start an utterance, ``u`` and ``l``
+            continue it.
+        steps: Labelled utterances, first to last.
+        places: For each step, the row (from 0) that carries its labels.
+        voice: How the user talks.
+        post: Id of the post that it is made from; empty for none.
+    """
+
+    dialogue: str
+    kind: Kind
+    scenario: str
+    timing: Timing
+    rows: str
+    steps: tuple[Step, ...] = ()
+    places: tuple[int, ...] = ()
+    voice: str = VOICES[0]
+    post: str = ""
+
+    @property
+    def events(self) -> frozenset[Event]:
+        """All events, hinted at or disclosed."""
+        return frozenset(event for step in self.steps for event in step.events)
+
+    @property
+    def mask(self) -> int:
+        """The confirms that the dialogue is to have."""
+        mask = 0
+        for step in self.steps:
+            mask |= step.mask if step.stage == "confirm" else 0
+        return mask
+
+    @property
+    def hint_only(self) -> bool:
+        """Whether a crisis is hinted at and never disclosed."""
+        return bool(self.steps) and all(step.stage == "alert" for step in self.steps)
+
+    @property
+    def odd_row(self) -> str:
+        """``L``, ``u`` or ``l`` if labels stand on a row that no model is asked about."""
+        return next((self.rows[place] for place in self.places if self.rows[place] != "U"), "")
+
+    def masks(self) -> list[int]:
+        """Gives the labels of every row."""
+        masks = [0] * len(self.rows)
+        for place, step in zip(self.places, self.steps, strict=True):
+            masks[place] |= step.mask
+        return masks
+
+
+def plan_dialogues(
+    posts: Iterable[Post],
+    kind: Kind = "training",
+    *,
+    seed: int = 0,
+    scenarios: Mapping[str, Scenario] = SCENARIOS,
+) -> list[Plan]:
+    """Plans one dialogue for each post.
+
+    The scenario is the least frequent so far among those that fit all of the post's labels or,
+    where none does, among those that fit at least one; the draw breaks ties. For the timing a
+    number in [0, 1) is drawn for each post: the lowest third is early, the highest late.
+
+    Args:
+        posts: The posts.
+        kind: ``annotated`` or ``training``.
+        seed: Start of all draws.
+        scenarios: The scenarios, if not the project's own.
+
+    Returns:
+        The plans, in the order of the posts.
+
+    Raises:
+        CorpusError: If the kind is unknown, or no scenario fits a post's labels.
+    """
+    if kind not in KINDS:
+        raise CorpusError(f"no kind {kind!r}", hint=f"Kinds are {' and '.join(KINDS)}.")
+    items = list(posts)
+    rng = random.Random(f"{seed} {kind} plan")
+    draws = [rng.random() for _ in items]
+    timings: dict[int, Timing] = {}
+    for rank, place in enumerate(sorted(range(len(items)), key=lambda i: (draws[i], i))):
+        timings[place] = TIMINGS[rank * len(TIMINGS) // len(items)]
+    used = dict.fromkeys(scenarios, 0)
+    fits: dict[int, tuple[str, ...]] = {}
+    plans = []
+    for place, post in enumerate(items):
+        if post.mask not in fits:
+            try:
+                found = fitting_scenarios(labels_of(post.mask), scenarios)
+            except CorpusError as error:
+                raise CorpusError(f"post {post.id}: {error.problem}", hint=error.hint) from None
+            fits[post.mask] = tuple(name for name in scenarios if name in found)
+        fewest = min(used[name] for name in fits[post.mask])
+        rare = [name for name in fits[post.mask] if used[name] == fewest]
+        scenario = rare[int(rng.random() * len(rare))]
+        used[scenario] += 1
+        plans.append(_plan(post, kind, scenario, timings[place], rng))
+    return plans
+
+
+def _plan(post: Post, kind: Kind, scenario: str, timing: Timing, rng: random.Random) -> Plan:
+    low, high = TURNS[kind]
+    turns = low + int(rng.random() * (high - low + 1))
+    window = WINDOWS[kind][timing]
+    at = window[int(rng.random() * len(window))] - 1
+    events = tuple(Event.of(label) for label in labels_of(post.mask))
+    steps: list[Step] = []
+    places: list[int] = []
+    announced, row = rng.random() < _ANNOUNCED, int(rng.random() * (at // 2)) * 2
+    voice = VOICES[int(rng.random() * len(VOICES))]
+    if events:
+        if announced and at:
+            steps.append(Step("alert", events[:1]))
+            places.append(row)
+        steps.append(Step("confirm", events))
+        places.append(at)
+    return Plan(
+        dialogue=post.id,
+        kind=kind,
+        scenario=scenario,
+        timing=timing,
+        rows="".join("UL"[turn % 2] for turn in range(turns)),
+        steps=tuple(steps),
+        places=tuple(places),
+        voice=voice,
+        post=post.id,
+    )

@@ -1,0 +1,172 @@
+"""One dialogue and a language model: a first attempt, and repairs with the validators' words.
+
+To the engines a dialogue that is written is a session like any other: its first question asks for
+the dialogue, each further one for a repair. So journal, resume, retries and outcomes are those of
+detection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import pandas as pd
+
+from cradle_extras.construction.assemble import Outcome as Result
+from cradle_extras.construction.plan import KINDS, Kind, Plan
+from cradle_extras.construction.posts import Post
+from cradle_extras.construction.scenarios import SCENARIOS
+from cradle_extras.construction.validators.checks import Finding, check_draft, rejecting
+from cradle_extras.construction.validators.draft import Draft, read_draft
+from cradle_lib.detection import Answer, Outcome, Prediction, Prompt
+from cradle_lib.detection.harmless import harmless
+from cradle_lib.detection.session import bounded
+from cradle_lib.labels import labels_of
+from cradle_lib.prompts import Template, load_template
+from cradle_lib.prompts.template import text_hash
+
+# Most UTF-8 bytes of an attempt, and of the validators' words, that a repair quotes.
+QUOTED: Final = 6_000
+_WORDS: Final = 2_000
+_SPENT: Final = frozenset({Outcome.REFUSED, Outcome.FAILED})
+
+
+def write_template(kind: Kind) -> Template:
+    """Loads the prompt that asks for a dialogue of a kind."""
+    return load_template(f"write-{kind}", frozenset({"scenario", "labels", "phase", "post"}))
+
+
+def repair_template() -> Template:
+    """Loads the prompt that asks for a repair."""
+    return load_template("repair", frozenset({"request", "attempt", "problems"}))
+
+
+def writing_prompts() -> pd.DataFrame:
+    """Gives the prompts whole, part by part.
+
+    Returns:
+        One row for each line: ``prompt`` (its name), ``part`` (its heading), ``line`` (str). What
+        stands in braces is filled in.
+    """
+    rows = []
+    for template in (*map(write_template, KINDS), repair_template()):
+        part = ""
+        for line in filter(None, template.text.splitlines()):
+            if line.startswith("# "):
+                part = line.removeprefix("# ")
+            else:
+                rows.append((template.name, part, line))
+    return pd.DataFrame(rows, columns=["prompt", "part", "line"])
+
+
+def prompts_hash(kind: Kind) -> str:
+    """Sixteen hexadecimal digits over both prompts of a kind and the scenarios' definitions."""
+    definitions = "\n".join(scenario.definition for scenario in SCENARIOS.values())
+    return text_hash("\x1f".join((write_template(kind).text, repair_template().text, definitions)))
+
+
+def request(plan: Plan, post: Post) -> str:
+    """Gives the prompt for a plan's first attempt."""
+    title = f"{harmless(post.title)}\n" if post.title else ""
+    return write_template(plan.kind).fill(
+        scenario=SCENARIOS[plan.scenario].definition,
+        labels="; ".join(labels_of(plan.mask)) or "no crisis",
+        phase=plan.timing,
+        post=f"{title}{harmless(post.text)}",
+    )
+
+
+class Writing:
+    """Leads a model through one dialogue, until it is valid or the attempts are used up.
+
+    Of the predictions of earlier starts, ``stored``, those that answer the same prompts are
+    ``taken``. ``prompt`` is the next question; ``None`` when the dialogue is accepted or given up.
+    """
+
+    def __init__(
+        self, plan: Plan, post: Post, attempts: int, stored: Iterable[Prediction] = ()
+    ) -> None:
+        self.plan, self.post = plan, post
+        self.taken: list[Prediction] = []
+        self.draft: Draft | None = None
+        self._attempts: list[tuple[str, list[Finding]]] = []
+        self._failed: str | None = None
+        self._most = attempts
+        self._request = request(plan, post)
+        self.prompt: Prompt | None = self._ask(self._request)
+        known = {prediction.key: prediction for prediction in stored}
+        while self.remaining and self.prompt.key in known:
+            found = known[self.prompt.key]
+            self.taken.append(found)
+            self.judge(found.answer, found.outcome, found.reason)
+
+    @property
+    def remaining(self) -> int:
+        """1 until the dialogue is accepted or given up, then 0."""
+        return int(self.prompt is not None)
+
+    @property
+    def result(self) -> Result:
+        """What came of the plan so far."""
+        failed = self._failed or ("not asked to the end" if self.remaining else None)
+        return Result(self.plan, self.draft, tuple(self._attempts), failed)
+
+    def answer(self, answer: Answer) -> Prediction:
+        """Takes an attempt, judges it, and asks for a repair where that is left.
+
+        Raises:
+            RuntimeError: If nothing was asked.
+        """
+        asked, answer = self.prompt, bounded(answer)
+        if asked is None:
+            raise RuntimeError(f"dialogue {self.plan.dialogue} is finished: nothing was asked")
+        problems = self.judge(answer.text, answer.outcome, answer.reason)
+        outcome, reason = answer.outcome, answer.reason
+        if outcome is None or outcome not in _SPENT:
+            outcome = Outcome.UNPARSED if problems else Outcome.OK
+            reason = "; ".join(dict.fromkeys(f.validator for f in problems)) or reason
+        return Prediction.of(asked, answer, outcome, mask=0, reason=reason)
+
+    def judge(self, text: str, outcome: Outcome | None, reason: str | None) -> list[Finding]:
+        """Takes an attempt, decides what is asked next, and gives what it is rejected for."""
+        if outcome in _SPENT:
+            self._failed, self.prompt = f"{outcome}: {reason or 'no reason given'}", None
+            return []
+        draft = read_draft(text)
+        findings = check_draft(draft, self.plan.kind, self.plan, self.post)
+        self._attempts.append((text, findings))
+        problems = rejecting(findings)
+        if not problems:
+            self.draft, self.prompt = draft, None
+        elif len(self._attempts) >= self._most:
+            self.prompt = None
+        else:
+            words = "\n".join(f"- {finding.words}" for finding in problems)
+            repair = repair_template().fill(
+                request=self._request,
+                attempt=_cut(text.strip() or "(nothing)", QUOTED),
+                problems=_cut(words, _WORDS),
+            )
+            self.prompt = self._ask(repair)
+        return problems
+
+    def _ask(self, text: str) -> Prompt:
+        return Prompt(
+            dialogue=self.plan.dialogue,
+            turn=len(self._attempts),
+            text=text,
+            static=write_template(self.plan.kind).static,
+            current=self.post.text,
+            tagged=0,
+        )
+
+
+def longest_request(plan: Plan, post: Post, attempts: int) -> dict[tuple[str, int], int]:
+    """Gives the most UTF-8 bytes that each prompt of a dialogue can have."""
+    first = len(request(plan, post).encode())
+    more = len(repair_template().text.encode()) + QUOTED + _WORDS
+    return {(plan.dialogue, turn): first + more * (turn > 0) for turn in range(attempts)}
+
+
+def _cut(text: str, most: int) -> str:
+    return text.encode()[:most].decode(errors="ignore")

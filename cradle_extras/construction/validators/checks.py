@@ -1,0 +1,105 @@
+"""What a validator is, and the ones that ship.
+
+A validator looks at one dialogue and says in words what is wrong, so that the words can be given
+back to its writer. ``reject`` keeps a dialogue out of the corpus; ``flag`` counts it only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from cradle_extras.construction.plan import KINDS, Kind, Plan
+from cradle_extras.construction.posts import Post
+from cradle_extras.construction.validators import content, rules
+from cradle_extras.construction.validators.draft import Draft
+from cradle_extras.construction.validators.rules import Case
+
+Severity = Literal["reject", "flag"]
+
+
+@dataclass(frozen=True, slots=True)
+class Validator:
+    """One check, for some kinds of dialogue: what is wrong, and what follows from it.
+
+    The section says where the paper asks for it. ``needs`` is what there must be to compare with: a
+    ``plan``, a ``post``, or a plan ``alone``.
+    """
+
+    name: str
+    section: str
+    severity: Severity
+    check: Callable[[Case], Iterator[str]]
+    kinds: tuple[Kind, ...] = KINDS
+    needs: Literal["", "plan", "post", "alone"] = ""
+
+    def applies(self, case: Case) -> bool:
+        """Whether the check says anything about a dialogue."""
+        planned, posted = case.plan is not None, case.post is not None
+        present = {"": True, "plan": planned, "post": posted, "alone": planned and not posted}
+        return case.kind in self.kinds and present[self.needs]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is wrong with a dialogue, in words for people and for the writer."""
+
+    validator: str
+    severity: Severity
+    words: str
+
+
+_TRAINING: Final[tuple[Kind, ...]] = ("training",)
+
+VALIDATORS: Final[tuple[Validator, ...]] = (
+    Validator("nothing written", "3.1", "reject", rules.nothing_written),
+    Validator("text around the dialogue", "Fig. 11, A", "reject", rules.text_around),
+    Validator("other speakers", "Fig. 11, A", "reject", rules.other_speakers),
+    Validator("too few turns", "App. A.1; Fig. 11, A", "reject", rules.too_few_turns),
+    Validator("too many turns", "4.2", "flag", rules.too_many_turns),
+    Validator("turns do not alternate", "Fig. 11, A", "reject", rules.not_alternating),
+    Validator("tag syntax", "Fig. 11, C", "reject", rules.tag_syntax),
+    Validator("unknown labels", "Fig. 11, C", "reject", rules.unknown_labels),
+    Validator("tags in the text", "3.2", "reject", rules.tags_in_text, ("annotated",)),
+    Validator("tags of the Listener", "Fig. 11, C", "reject", rules.listener_tags, _TRAINING),
+    Validator("confirm without a crisis", "Fig. 12", "reject", rules.no_crisis, _TRAINING, "plan"),
+    Validator("other confirms", "Fig. 11, C", "reject", rules.other_confirms, _TRAINING, "plan"),
+    Validator("confirms on several turns", "Fig. 12", "reject", rules.scattered, _TRAINING),
+    Validator(
+        "confirm outside its window", "Fig. 11, C", "reject", rules.window, _TRAINING, "plan"
+    ),
+    Validator("alert rules", "Fig. 12", "reject", rules.alerts, _TRAINING),
+    Validator("alert without a crisis", "4.2", "flag", rules.lone_alert, _TRAINING, "plan"),
+    Validator("new crisis content", "Fig. 11, B", "reject", content.new_crisis, needs="post"),
+    Validator(
+        "crisis words beyond the plan", "Fig. 11, B", "flag", content.unplanned, needs="alone"
+    ),
+    Validator("copied post", "3.1", "reject", content.copied, needs="post"),
+    Validator("repeated lines", "4.2", "reject", content.repeated),
+    Validator("identifying detail", "Ethics", "reject", content.identifying),
+    Validator("forbidden detail", "Ethics", "reject", content.forbidden),
+)
+
+
+def check_draft(draft: Draft, kind: Kind, plan: Plan | None, post: Post | None) -> list[Finding]:
+    """Says what is wrong with a dialogue, in the order of the validators.
+
+    If nothing was written, only that.
+    """
+    case = Case(draft, kind, plan, post)
+    found: list[Finding] = []
+    for validator in VALIDATORS:
+        if validator.applies(case):
+            found += (
+                Finding(validator.name, validator.severity, words)
+                for words in validator.check(case)
+            )
+        if found and not draft.lines:
+            break
+    return found
+
+
+def rejecting(findings: Iterable[Finding]) -> list[Finding]:
+    """Keeps the findings for which a dialogue is rejected."""
+    return [finding for finding in findings if finding.severity == "reject"]

@@ -1,0 +1,151 @@
+"""The rules of content: no crisis that is not in the post, nothing copied, nobody named, mild.
+
+The detector of crisis types is the keyword baseline with its lexicon: it is fast and anybody can
+read it. It takes some harmless turns for a crisis and misses what is said in other words; so a
+dialogue that it accepts is not proven to hold no new crisis.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from cradle_extras.construction.validators.duplicates import words_of
+from cradle_extras.construction.validators.rules import Case
+from cradle_lib.detection.baselines.keyword import Keyword
+from cradle_lib.labels import CONFIRM_MASK, crisis_type, labels_of
+
+#: What stands in shipped answers in the place of a forbidden detail; it is found as one.
+LEFT_OUT: Final = "[left out]"
+FORBIDDEN: Final = Path(__file__).with_name("forbidden.txt")
+# Words in a row that are a quotation, and the share of a dialogue's that may be quoted.
+RUN: Final = 6
+MOST_COPIED: Final = 0.5
+# Words from which on a line is more than a thank-you.
+SENTENCE: Final = 5
+
+_IDENTIFYING: Final = {
+    "an e-mail address": re.compile(r"[\w.+-]+@\w[\w-]*\.\w+"),
+    "a web address": re.compile(r"https?://|www\.\w", re.IGNORECASE),
+    "a user name": re.compile(r"(?<![\w@])(?:@\w{2,}|/?u/\w{2,})"),
+    "a long number": re.compile(r"\+?\d(?:[\s().-]?\d){5,}"),
+    "a street address": re.compile(
+        r"\b\d{1,5} (?:[A-Z]\w+ ){1,3}(?:Street|St|Road|Rd|Avenue|Ave|Lane|Drive|Square|Way)\b"
+    ),
+}
+_NO_NAME: Final = (
+    r"(?:I|I'm|I've|I'd|I'll|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|January|February|March"
+    r"|April|May|June|July|August|September|October|November|December|Christmas|Easter|New|Year"
+    r"|Eve|Day|French|German|Spanish|English|Mum|Mom|Dad|Gran|Mother|Father|HR|TV|OK|PE|CV|ER|GP"
+    r"|T|B|God|Internet|User|Listener|Dr|Mr|Mrs|Ms)"
+)
+# A capital within a sentence. Dogs have names.
+_NAME: Final = re.compile(rf"(?<=[a-z,;] )(?<!called )(?!{_NO_NAME}\b)[A-Z][a-z]+")
+
+
+@cache
+def detector() -> Keyword:
+    """The detector of crisis types."""
+    return Keyword()
+
+
+def new_crisis(case: Case) -> Iterator[str]:
+    """The user speaks of a crisis type that the post does not have."""
+    if case.post is not None:
+        known = _types(case.post.mask) | _found(f"{case.post.title}. {case.post.text}")
+        yield from _new(case, known, "in the post")
+
+
+def unplanned(case: Case) -> Iterator[str]:
+    """Without a post: the user speaks of a crisis type that is not planned."""
+    if case.plan is not None:
+        yield from _new(case, {event.type for event in case.plan.events}, "planned")
+
+
+def _new(case: Case, known: set[str], where: str) -> Iterator[str]:
+    for number, line in enumerate(case.draft.lines, start=1):
+        if line.speaker != "User" or not detector().may_confirm(line.text):
+            continue
+        if more := _found(line.text) - known:
+            yield f"Turn {number} tells of {', '.join(sorted(more))}, which is not {where}."
+            return
+
+
+def _found(text: str) -> set[str]:
+    return _types(detector().find(text))
+
+
+def _types(mask: int) -> set[str]:
+    return {crisis_type(label) or "" for label in labels_of(mask & CONFIRM_MASK)}
+
+
+def copied(case: Case) -> Iterator[str]:
+    """The user's lines are the post, cut into pieces."""
+    if case.post is None:
+        return
+    said = case.draft.user_text.splitlines()
+    runs = {run for line in said for run in _runs(line)}
+    share = len(runs & _runs(case.post.text)) / len(runs) if runs else 0.0
+    if share > MOST_COPIED:
+        yield (
+            f"{share:.0%} of what the User says is copied from the post. Tell it in a "
+            "conversation, in other words."
+        )
+
+
+def _runs(text: str) -> set[tuple[str, ...]]:
+    words = words_of(text)
+    return {tuple(words[at : at + RUN]) for at in range(len(words) - RUN + 1)}
+
+
+def repeated(case: Case) -> Iterator[str]:
+    """A line says what an earlier line says, word by word."""
+    seen: dict[tuple[str, ...], int] = {}
+    again = []
+    for number, line in enumerate(case.draft.lines, start=1):
+        words = tuple(words_of(line.text))
+        if len(words) >= SENTENCE and words in seen:
+            again.append(number)
+        seen.setdefault(words, number)
+    if again:
+        yield f"Turns {', '.join(map(str, again))} repeat an earlier turn. Go on with the story."
+
+
+def identifying(case: Case) -> Iterator[str]:
+    """Something could tell who a person is."""
+    # One search over the whole text: nearly all dialogues pass it.
+    whole = case.draft.text
+    if not any(pattern.search(whole) for pattern in (*_IDENTIFYING.values(), _NAME)):
+        return
+    for number, line in enumerate(case.draft.lines, start=1):
+        for what, pattern in _IDENTIFYING.items():
+            if pattern.search(line.text):
+                yield f"Turn {number} holds {what}. Leave it out."
+                return
+        if _NAME.search(line.text):
+            yield f"Turn {number} holds what looks like a name. Name nobody and no place."
+            return
+
+
+@cache
+def forbidden_detail() -> re.Pattern[str]:
+    """The list of methods, graphic detail, places and brands, as one expression in lower case."""
+    lines = (line.strip() for line in FORBIDDEN.read_text(encoding="utf-8").splitlines())
+    entries = [line for line in lines if line and not line.startswith("#")]
+    return re.compile(rf"{re.escape(LEFT_OUT)}|\b(?:{'|'.join(entries)})\b")
+
+
+def forbidden(case: Case) -> Iterator[str]:
+    """A method, graphic detail, a place or a brand is named."""
+    # One search over the whole text: nearly all dialogues pass it.
+    if not forbidden_detail().search(case.draft.text.lower()):
+        return
+    for number, line in enumerate(case.draft.lines, start=1):
+        if forbidden_detail().search(line.text.lower()):
+            yield f"Turn {number} holds a detail that is left out here. Say it in milder words."
+            return
+    # An entry that spans two lines.
+    yield "A detail that is left out here is told. Say it in milder words."

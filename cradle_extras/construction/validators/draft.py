@@ -1,0 +1,121 @@
+"""A dialogue as its writer left it, whatever that is.
+
+A writer's text is read line by line. What is no line of a dialogue is kept as such, and so is
+what is wrong with a tag: the validators decide.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Literal
+
+from cradle_extras.construction.posts import post_mask
+from cradle_lib.corpus import Corpus, Dialogue
+from cradle_lib.errors import LabelError
+from cradle_lib.labels import BITS, format_mask
+
+_LINE: Final = re.compile(r"(User|Listener):[ \t]*(.*)")
+_OTHER_NAME: Final = re.compile(r"\W*([A-Z][\w .-]{0,24}|user|listener)\W{0,3}:\s")
+_TAG: Final = re.compile(r"\btag\s*:", re.IGNORECASE)
+_GOOD_TAG: Final = re.compile(r" TAG: (\S+(?:; \S+)*)$")
+_ITEM: Final = re.compile(r"[-•*] ")
+
+Stray = Literal["speaker", "prose"]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row of a draft: what is said, without the tag, whose labels are the mask.
+
+    A row that continues the utterance above has its speaker. ``unknown`` are labels of the tag that
+    there are not.
+    """
+
+    speaker: str
+    text: str
+    mask: int = 0
+    continues: bool = False
+    badly_tagged: bool = False
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A dialogue that is to be judged: its rows, as turns counted from 1.
+
+    ``stray`` is what stands around or between them, and after how many rows: a speaker that is
+    none, or prose.
+    """
+
+    lines: tuple[Line, ...]
+    stray: tuple[tuple[Stray, int], ...] = ()
+
+    @cached_property
+    def utterances(self) -> list[str]:
+        """Who speaks, utterance by utterance."""
+        return [line.speaker for line in self.lines if not line.continues]
+
+    @cached_property
+    def user_text(self) -> str:
+        """All that the user says, a row a line."""
+        return "\n".join(line.text for line in self.lines if line.speaker == "User")
+
+    @cached_property
+    def text(self) -> str:
+        """All that is said, a row a line."""
+        return "\n".join(line.text for line in self.lines)
+
+
+def read_draft(text: str) -> Draft:
+    """Reads a writer's whole answer; labels may be named as in CRADLE Bench."""
+    lines: list[Line] = []
+    stray: list[tuple[Stray, int]] = []
+    for raw in text.splitlines():
+        said = raw.strip()
+        if not said:
+            continue
+        if match := _LINE.fullmatch(said):
+            lines.append(_line(match[1], match[2]))
+        elif _ITEM.match(said) and lines:
+            lines.append(_line(lines[-1].speaker, said, continues=True))
+        else:
+            stray.append(("speaker" if _OTHER_NAME.match(said) else "prose", len(lines)))
+    return Draft(tuple(lines), tuple(stray))
+
+
+def draft_of(dialogue: Dialogue) -> Draft:
+    """Makes a draft of a dialogue of a corpus."""
+    return Draft(tuple(Line(t.speaker, t.text, t.mask, t.continues) for t in dialogue.turns))
+
+
+def texts_of(corpora: Iterable[Corpus]) -> list[tuple[str, str]]:
+    """Gives what is said in each dialogue of some corpora, by the names of corpus and dialogue."""
+    return [(f"{corpus.name} {d.id}", draft_of(d).text) for corpus in corpora for d in corpus]
+
+
+def _line(speaker: str, said: str, *, continues: bool = False) -> Line:
+    good = _GOOD_TAG.search(f" {said}")
+    text = said[: max(good.start() - 1, 0)].rstrip() if good else said
+    if _TAG.search(text):
+        return Line(speaker, text, continues=continues, badly_tagged=True)
+    mask, unknown = 0, []
+    for name in good[1].split("; ") if good else ():
+        if name in BITS:
+            mask |= BITS[name]
+            continue
+        try:
+            found = post_mask(name) if name.startswith("confirm_") else 0
+        except LabelError:
+            found = 0
+        mask |= found
+        unknown += [] if found else [name]
+    return Line(speaker, text, mask, continues, unknown=tuple(unknown))
+
+
+def write_line(line: Line) -> str:
+    """Writes a row as a writer would, with its tag."""
+    start = "" if line.continues else f"{line.speaker}: "
+    return f"{start}{line.text}{f' TAG: {format_mask(line.mask)}' if line.mask else ''}"

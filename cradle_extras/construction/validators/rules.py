@@ -1,0 +1,172 @@
+"""The rules of form: lines, speakers, tags.
+
+References:
+    CRADLE-Dialogue (arXiv 2606.10380), Sec 4.2, Appendix A.1, and Appendix D.1 with the training
+    prompt, Figures 11 (parts A to C) and 12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cradle_extras.construction.plan import TURNS, WINDOWS, Kind, Plan
+from cradle_extras.construction.posts import Post
+from cradle_extras.construction.validators.draft import Draft
+from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK, format_mask
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A draft with what it is judged by: what it was to be, and made from, where that is known."""
+
+    draft: Draft
+    kind: Kind
+    plan: Plan | None
+    post: Post | None
+
+    def turns(self, labels: int) -> list[int]:
+        """The turns, from 1, that carry one of some labels."""
+        return [n for n, line in enumerate(self.draft.lines, start=1) if line.mask & labels]
+
+    @property
+    def confirmed(self) -> int:
+        """All confirms of the dialogue."""
+        mask = 0
+        for line in self.draft.lines:
+            mask |= line.mask & CONFIRM_MASK
+        return mask
+
+
+def nothing_written(case: Case) -> Iterator[str]:
+    """There is no line of a dialogue at all."""
+    if not case.draft.lines:
+        yield "Nothing was written that begins with 'User:' or 'Listener:'."
+
+
+def text_around(case: Case) -> Iterator[str]:
+    """Prose, a title or a Markdown fence stands beside the dialogue."""
+    places = [after for kind, after in case.draft.stray if kind == "prose"]
+    if places:
+        yield (
+            f"{len(places)} lines are no line of the dialogue, the first after turn {places[0]}. "
+            "Write nothing but the dialogue: no title, no comment, no code fence."
+        )
+
+
+def other_speakers(case: Case) -> Iterator[str]:
+    """Somebody other than the User and the Listener speaks."""
+    places = [after for kind, after in case.draft.stray if kind == "speaker"]
+    if places:
+        yield (
+            f"{len(places)} lines begin with another name, the first after turn {places[0]}. "
+            "The speakers are called 'User:' and 'Listener:'."
+        )
+
+
+def too_few_turns(case: Case) -> Iterator[str]:
+    """The dialogue is shorter than its kind asks for."""
+    low, high = TURNS[case.kind]
+    if len(case.draft.lines) < low:
+        wanted = f"exactly {low}" if low == high else f"{low} to {high}"
+        yield f"There are {len(case.draft.lines)} turns. Write {wanted}."
+
+
+def too_many_turns(case: Case) -> Iterator[str]:
+    """The dialogue is longer than its kind asks for: the first pattern that the paper flags."""
+    if len(case.draft.lines) > TURNS[case.kind][1]:
+        yield f"There are {len(case.draft.lines)} turns, more than {TURNS[case.kind][1]}."
+
+
+def not_alternating(case: Case) -> Iterator[str]:
+    """One speaker speaks twice in a row; or the Listener opens a training dialogue."""
+    said = case.draft.utterances
+    if case.kind == "training" and said[0] != "User":
+        yield "Turn 1 is the Listener's. The User begins."
+    twice = next((n for n in range(1, len(said)) if said[n] == said[n - 1]), None)
+    if twice is not None:
+        yield f"The {said[twice]} speaks twice in a row, at utterance {twice + 1}. Take turns."
+
+
+def tag_syntax(case: Case) -> Iterator[str]:
+    """A tag does not stand at the end of its line, or is spelt in another way."""
+    bad = [n for n, line in enumerate(case.draft.lines, start=1) if line.badly_tagged]
+    if bad:
+        yield (
+            f"Turn {bad[0]}: a tag is not written as it should be. It ends the line, as "
+            "' TAG: label' or ' TAG: label; label'."
+        )
+
+
+def unknown_labels(case: Case) -> Iterator[str]:
+    """A tag names a label that there is not."""
+    for number, line in enumerate(case.draft.lines, start=1):
+        if line.unknown:
+            yield f"Turn {number}: there is no label {line.unknown[0][:40]!r}."
+            return
+
+
+def tags_in_text(case: Case) -> Iterator[str]:
+    """A dialogue that people are to label holds tags of its writer."""
+    # A dialogue of a corpus is labelled by people already, and has no plan to be made from.
+    tagged = case.turns(ALERT_MASK | CONFIRM_MASK)
+    if tagged and case.post is not None:
+        yield f"Turn {tagged[0]} has a tag. Write no tags."
+
+
+def listener_tags(case: Case) -> Iterator[str]:
+    """The Listener's line carries a tag."""
+    for number, line in enumerate(case.draft.lines, start=1):
+        if line.mask and line.speaker != "User":
+            yield f"Turn {number}: the Listener's line has a tag. Only the User's lines have."
+            return
+
+
+def no_crisis(case: Case) -> Iterator[str]:
+    """A crisis is confirmed where the post has none."""
+    if case.plan is not None and not case.plan.mask and case.confirmed:
+        yield f"{format_mask(case.confirmed)} is tagged, and there is no crisis. Tag no confirm."
+
+
+def other_confirms(case: Case) -> Iterator[str]:
+    """The confirms are not exactly those of the post."""
+    plan = case.plan
+    if plan is not None and plan.mask and case.confirmed != plan.mask:
+        yield (
+            f"The confirm tags are {format_mask(case.confirmed)}. They must be "
+            f"{format_mask(plan.mask)}, all of them and no other."
+        )
+
+
+def scattered(case: Case) -> Iterator[str]:
+    """Confirms stand on more than one turn."""
+    turns = case.turns(CONFIRM_MASK)
+    if len(turns) > 1:
+        yield f"Turns {', '.join(map(str, turns))} have confirm tags. Put all on one turn, once."
+
+
+def window(case: Case) -> Iterator[str]:
+    """The first confirm stands outside the window of its phase."""
+    turns = case.turns(CONFIRM_MASK)
+    if case.plan is not None and turns:
+        allowed = WINDOWS[case.kind][case.plan.timing]
+        if turns[0] not in allowed:
+            yield (
+                f"The confirm tag stands on turn {turns[0]}. The phase {case.plan.timing} allows "
+                f"turn {', '.join(map(str, allowed))}."
+            )
+
+
+def alerts(case: Case) -> Iterator[str]:
+    """There is more than one alert, or it does not stand before the confirm."""
+    turns, confirms = case.turns(ALERT_MASK), case.turns(CONFIRM_MASK)
+    if len(turns) > 1:
+        yield f"Turns {', '.join(map(str, turns))} have alert tags. Write at most one."
+    elif turns and confirms and turns[0] >= confirms[0]:
+        yield f"The alert tag on turn {turns[0]} must stand before the confirm tag."
+
+
+def lone_alert(case: Case) -> Iterator[str]:
+    """An alert where the post has no crisis: the second pattern that the paper flags."""
+    if case.plan is not None and not case.plan.mask and case.turns(ALERT_MASK):
+        yield "There is an alert tag, and the post has no crisis."

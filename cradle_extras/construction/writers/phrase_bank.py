@@ -1,0 +1,249 @@
+"""The writer that ships: it finds words for a plan in the phrase bank, within limits on repetition.
+
+A *ledger* counts every sentence and refuses a text that would make one occur a fourth time. It
+also keeps corpora apart: no labelled sentence of one occurs in the other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final
+
+from cradle_extras.construction.plan import Plan
+from cradle_extras.construction.validators.draft import Draft, Line, write_line
+from cradle_extras.construction.writers.bank import Bank, Phrase, SurfaceForms
+from cradle_extras.construction.writers.script import LABELLED, PLAIN, Mix, Move, Script
+from cradle_extras.construction.writers.voices import Voices, finish, lower_start
+from cradle_lib import paths
+from cradle_lib.errors import CorpusError
+
+LIMIT: Final = 3
+TRIES: Final = 60
+_TIRED: Final = 15
+_SENTENCE_END: Final = re.compile(r"[.!?\n]+")
+_EDGE: Final = re.compile(r"^[\W_]+|[\W_]+$")
+_ABOUT_OTHERS: Final = re.compile(r"(alert|confirm2?|after|support|ask)\.")
+
+
+def sentences(text: str) -> list[str]:
+    """Splits a text, without the speaker's name, into sentences for counting.
+
+    They stand between ``.``, ``!``, ``?`` and line ends, in lower case and without punctuation or
+    blanks at the edges; empty ones are left out.
+    """
+    parts = (_EDGE.sub("", part) for part in _SENTENCE_END.split(text.lower()))
+    return [" ".join(part.split()) for part in parts if part]
+
+
+@dataclass
+class Ledger:
+    """How often each sentence of a split occurs so far, and which stand on labelled rows.
+
+    ``elsewhere`` are all sentences of the splits that this one is kept apart from.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    labelled: set[str] = field(default_factory=set)
+    elsewhere: frozenset[str] = frozenset()
+    elsewhere_labelled: frozenset[str] = frozenset()
+
+    def admits(self, found: list[str], *, labels: bool) -> bool:
+        """Says whether a text with these sentences may be added."""
+        banned = self.elsewhere if labels else self.elsewhere_labelled
+        return (
+            bool(found)
+            and len(set(found)) == len(found)
+            and all(self.counts[s] < LIMIT and s not in banned for s in found)
+        )
+
+    def add(self, found: list[str], *, labels: bool) -> None:
+        """Counts a text's sentences."""
+        self.counts.update(found)
+        if labels:
+            self.labelled.update(found)
+
+
+class Decks:
+    """Draws phrases of a section in shuffled rounds, so that all are used evenly.
+
+    A phrase that has been refused often in a row leaves its deck. Every second phrase of a labelled
+    section, the odd ones counted from 0, is kept for the test split.
+    """
+
+    def __init__(self, bank: Bank, *, test: bool, mix: Mix, seed: str) -> None:
+        self._bank, self._test, self._mix = bank, test, mix
+        self._rng = random.Random(f"{seed} decks")
+        self._whole: dict[tuple[str, bool], list[Phrase]] = {}
+        self._rest: dict[tuple[str, bool], list[Phrase]] = {}
+        self._refused: Counter[str] = Counter()
+
+    def draw(self, section: str) -> Phrase | None:
+        """Gives the next phrase of a section, or ``None`` when all are used up."""
+        own = (
+            self._test
+            and re.fullmatch(LABELLED, section) is not None
+            and self._rng.random() >= self._mix.familiar
+        )
+        return self._next(section, own) or (self._next(section, not own) if self._test else None)
+
+    def judge(self, phrase: Phrase, *, taken: bool) -> None:
+        """Notes whether a surface form of the phrase was admitted."""
+        self._refused[phrase.where] = 0 if taken else self._refused[phrase.where] + 1
+
+    def _next(self, section: str, own: bool) -> Phrase | None:
+        key = (section, own)
+        if key not in self._whole:
+            phrases = self._bank.sections.get(section, ())
+            if re.fullmatch(LABELLED, section):
+                phrases = phrases[1::2] if own else phrases[::2]
+            self._whole[key] = list(phrases)
+        if not self._rest.get(key):
+            alive = [p for p in self._whole[key] if self._refused[p.where] < _TIRED]
+            self._whole[key] = alive
+            drawn = sorted((self._rng.random(), i) for i in range(len(alive)))
+            self._rest[key] = [alive[i] for _, i in drawn]
+        return self._rest[key].pop() if self._rest[key] else None
+
+
+class PhraseBank:
+    """Writes dialogues from the phrase bank, as hard as the mix says; the seed starts all choices.
+
+    The labelled turns of a test split use phrases of their own. The ledger holds what has been said
+    so far, and grows with every dialogue.
+    """
+
+    def __init__(
+        self,
+        bank: Bank,
+        mix: Mix,
+        *,
+        seed: str,
+        test: bool = False,
+        ledger: Ledger | None = None,
+    ) -> None:
+        self.bank = bank.parted(LABELLED, test=test)
+        self.mix, self.seed = mix, seed
+        self.ledger = ledger or Ledger()
+        self.decks = Decks(self.bank, test=test, mix=mix, seed=seed)
+        self.voices = Voices(self.bank)
+
+    @classmethod
+    def load(cls, *, seed: str) -> PhraseBank:
+        """Loads the bank that ships, to write what is asked for plainly."""
+        return cls(Bank.load(paths.PHRASES), PLAIN, seed=seed)
+
+    def draft(self, plan: Plan, attempt: int = 0) -> tuple[Draft, str]:
+        """Writes one dialogue, without labels if people are to label it, after so many attempts.
+
+        Gives the draft, and the text that a language model would have written.
+        """
+        again = f" {attempt}" if attempt else ""
+        lines, _ = self.write(plan, self.dialogue_seed(f"{plan.dialogue}{again}"))
+        if plan.kind == "annotated":
+            lines = [replace(line, mask=0) for line in lines]
+        return Draft(tuple(lines)), "\n".join(map(write_line, lines))
+
+    def dialogue_seed(self, dialogue: str) -> int:
+        """Gives the seed of one dialogue: a positive 63-bit number."""
+        digest = hashlib.blake2b(f"{self.seed} {dialogue}".encode(), digest_size=8).digest()
+        return int.from_bytes(digest, "big") >> 1
+
+    def write(self, plan: Plan, seed: int) -> tuple[list[Line], list[str]]:
+        """Finds the words for one dialogue; the seed starts all choices within it.
+
+        Gives its rows with their labels, and the hard cases that it holds. A bank without a
+        sentence left that may be used is a :class:`.CorpusError`.
+        """
+        return _Dialogue(self, plan, random.Random(str(seed))).write()
+
+
+class _Dialogue:
+    """One dialogue that is being written: what it has said, and its random numbers."""
+
+    def __init__(self, writer: PhraseBank, plan: Plan, rng: random.Random) -> None:
+        self._writer, self._plan, self._rng = writer, plan, rng
+        self._moves = Script(writer.bank, plan, writer.mix, rng).moves()
+        self._forms = SurfaceForms(writer.bank, lambda n: int(rng.random() * n))
+        self._flip = rng.random() < 0.25
+        self._lower = plan.scenario in ("S6", "S7") and rng.random() < 0.5
+        self._said: set[str] = set()
+        self._used: set[str] = set()
+
+    def write(self) -> tuple[list[Line], list[str]]:
+        masks = self._plan.masks()
+        lines = []
+        for row, who in enumerate(self._plan.rows):
+            speaker = "User" if who in "Uu" else "Listener"
+            labels = bool(masks[row])
+            if who in "ul":
+                text = "- " + self._find(self._item(row, speaker, labels), speaker, labels)
+            else:
+                text = self._find(self._moves[row], speaker, labels)
+            lines.append(Line(speaker, text, masks[row], continues=who in "ul"))
+        return lines, sorted({move.case for move in self._moves.values() if move.case})
+
+    def _item(self, row: int, speaker: str, labels: bool) -> Move:
+        section = f"{'' if speaker == 'User' else 'listener.'}bullets.{self._plan.scenario}"
+        if labels:
+            step = self._plan.steps[self._plan.places.index(row)]
+            section = f"confirm.{step.events[0].key}"
+        return Move("item", ((section,),))
+
+    def _find(self, move: Move, speaker: str, labels: bool) -> str:
+        """Draws surface forms until the ledger admits one."""
+        longest = max(len(chain) for chain in move.parts)
+        for level in range(longest):
+            sections = [chain[min(level, len(chain) - 1)] for chain in move.parts]
+            for _ in range(TRIES):
+                phrases = [self._writer.decks.draw(section) for section in sections]
+                drawn = [phrase for phrase in phrases if phrase is not None]
+                if len(drawn) < len(phrases):
+                    break
+                if any(p.where in self._used for p in drawn) and self._rng.random() < 0.9:
+                    continue
+                text = self._word(move, sections, drawn, speaker)
+                found = sentences(text)
+                taken = self._writer.ledger.admits(found, labels=labels) and not (
+                    self._said & set(found)
+                )
+                for phrase in drawn:
+                    self._writer.decks.judge(phrase, taken=taken)
+                if taken:
+                    self._writer.ledger.add(found, labels=labels)
+                    self._said.update(found)
+                    self._used.update(p.where for p in drawn)
+                    return text
+        raise CorpusError(
+            f"the phrase bank is too small for {self._writer.seed}: every sentence of "
+            f"{' or '.join(sorted({s for chain in move.parts for s in chain}))} "
+            f"occurs {LIMIT} times already",
+            hint="Add phrases, alternatives or slots to one of these sections",
+        )
+
+    def _word(self, move: Move, sections: list[str], phrases: list[Phrase], speaker: str) -> str:
+        listener = speaker == "Listener"
+        texts = []
+        for section, phrase in zip(sections, phrases, strict=True):
+            text = self._forms.say(phrase, listener=listener)
+            if self._flip and _ABOUT_OTHERS.match(section):
+                text = self._writer.voices.flip(text)
+            texts.append(text)
+        text = " ".join(texts)
+        lower = self._lower if listener else self._plan.voice == "slang"
+        if move.kind == "item":
+            return lower_start(finish(text, lower=lower, stop=False).rstrip("."))
+        if listener or move.kind == "list":
+            return finish(text, lower=lower, stop=move.kind != "list")
+        return self._writer.voices.style(
+            finish(text),
+            self._plan.voice,
+            partial(self._forms.say, listener=False),
+            self._rng,
+            grave=move.kind in ("alert", "confirm", "after", "before"),
+            light=move.kind in ("open", "topic", "chat", "close"),
+        )

@@ -1,0 +1,233 @@
+"""What each utterance of a planned dialogue is for, and where its words come from.
+
+A *move* names the sections of the phrase bank that fit an utterance, best first. The
+order of moves makes a dialogue read like one: a greeting, a topic, what leads up to a
+disclosure, a question that invites it, the disclosure, support, what comes after, a
+goodbye; and a Listener always answers what the user has just said.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from cradle_extras.construction.plan import Event, Plan, Step
+from cradle_extras.construction.writers import topics
+from cradle_extras.construction.writers.bank import Bank
+from cradle_lib.labels import CRISIS_TYPES
+
+LABELLED: Final = r"(alert|confirm2?)\..+"
+_HARM: Final = frozenset({"SI_passive", "SI_active", "SH"})
+_RECOVERY: Final = frozenset({"any.past", "SH.past"})
+_RECOVERED: Final = "recovery milestone"
+_INDIRECT: Final = "indirect alert"
+_ORDER: Final = tuple(CRISIS_TYPES)
+_HARD_CASES: Final = {"DV.ongoing": "ongoing told as past", "SH.past": "surface complaint"}
+_SEXUAL: Final = frozenset({"RA", "SHA", "CA"})
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """How hard a split is: the one place to tune it.
+
+    Attributes:
+        familiar: Share of the test split's labelled turns whose phrase train and dev
+            use too, though never the same sentence. Lower is harder.
+        hard: Share of disclosures taken from the ``hard`` sections: understated, told as
+            past though ongoing, or hidden in another complaint.
+        vague: Share of alerts that could announce anything, not just what follows.
+        distract: Share of free user turns that sound like a crisis and are none: idioms,
+            jokes, song lines, other people, hypotheticals, negations, venting.
+        alike: Share of these that speak of a crisis in so many words: other people,
+            hypotheticals, negations.
+        after: How readily the user goes on about what is already disclosed.
+        hint: Share of those turns that would be an alert, were it not disclosed yet.
+        retell: Share of those turns that would be the confirm, were it not disclosed yet.
+            Only the history tells these apart from labelled turns.
+    """
+
+    familiar: float
+    hard: float
+    vague: float
+    distract: float
+    alike: float
+    after: float
+    hint: float
+    retell: float
+
+
+#: People say plainly what is the matter, about nothing but what is planned.
+PLAIN: Final = Mix(
+    familiar=1.0, hard=0.15, vague=0.1, distract=0.0, alike=0.0, after=0.45, hint=0.0, retell=0.0
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One utterance's purpose, its kind, such as ``confirm``, ``topic`` or ``reply``.
+
+    Its parts are texts to be joined; each is a chain of sections, best first. ``case`` is the hard
+    case that it holds, if any.
+    """
+
+    kind: str
+    parts: tuple[tuple[str, ...], ...]
+    case: str = ""
+
+
+class Script:
+    """Turns a plan into moves, with a topic that fits; the random numbers make all choices."""
+
+    def __init__(self, bank: Bank, plan: Plan, mix: Mix, rng: random.Random) -> None:
+        self._bank, self._plan, self._mix, self._rng = bank, plan, mix, rng
+        self._steps = dict(zip(plan.places, plan.steps, strict=True))
+        self._starts = [row for row, who in enumerate(plan.rows) if who in "UL"]
+        self._user_rows = [row for row in self._starts if plan.rows[row] == "U"]
+        self._topic = self._one(topics.fitting(bank, plan))
+        self._types = [event.type for event in sorted(plan.events) if event.type != "any"]
+        self._shade = self._one(self._types or _ORDER)
+        self._told: list[Event] = []
+        self._opened = False
+
+    def moves(self) -> dict[int, Move]:
+        """Gives the move of every row that starts an utterance."""
+        found: dict[int, Move] = {}
+        last: Move | None = None
+        for row in self._starts:
+            user = self._plan.rows[row] == "U"
+            last = self._user(row, last) if user else self._listener(row, last)
+            if self._plan.rows[row + 1 : row + 2] in ("u", "l") and row not in self._steps:
+                lead = "bullets.lead" if user else "listener.bullets.lead"
+                last = self._move("list", f"{lead}.{{scenario}}")
+                if self._plan.odd_row == "u":
+                    self._told.extend(self._plan.events)
+            found[row] = last
+        return found
+
+    def _user(self, row: int, last: Move | None) -> Move:
+        step = self._steps.get(row)
+        if step is not None:
+            return self._labelled(step)
+        if self._plan.odd_row == "L" and row + 1 in self._steps:
+            return Move("alert", (("alert.any.ongoing",),), _INDIRECT)
+        if row == self._user_rows[0]:
+            if self._rng.random() < 0.6:
+                return self._move("open", "open.{scenario}")
+            return self._topical()
+        if row == self._user_rows[-1] and row > max(self._steps, default=0):
+            return self._move("close", "close.{scenario}")
+        coming = self._coming(row)
+        following = self._user_rows[self._user_rows.index(row) + 1]
+        if coming and following in self._steps and self._rng.random() < 0.65:
+            return self._move("before", f"before.{coming.type}", "topic.{topic}.user")
+        if self._told:
+            fresh = last is not None and last.kind == "support"
+            if self._rng.random() < self._mix.after * (1.4 if fresh else 0.8):
+                key = self._told[-1].key
+                chance = self._rng.random()
+                if chance < self._mix.hint:
+                    return self._move("after", f"alert.{key}", f"after.{key}")
+                if chance < self._mix.hint + self._mix.retell:
+                    return self._move("after", f"confirm.{key}", f"after.{key}")
+                return self._move("after", f"after.{key}", "user.{scenario}")
+        return self._free()
+
+    def _labelled(self, step: Step) -> Move:
+        if step.stage == "alert":
+            event = step.events[0]
+            milestone = f"alert.any.{event.state}.milestone"
+            if event.key in _RECOVERY and self._rng.random() < 0.4:
+                return Move("alert", ((milestone, f"alert.any.{event.state}"),), _RECOVERED)
+            chain = (f"alert.{event.key}", f"alert.any.{event.state}")
+            if self._rng.random() < self._mix.vague:
+                chain = chain[::-1]
+            return Move("alert", (chain,), "unresolved alert" if event.type == "any" else _INDIRECT)
+        self._told.extend(step.events)
+        both = "_".join(sorted((event.type for event in step.events), key=_ORDER.index))
+        joint = f"confirm2.{both}.{step.events[0].state}"
+        if joint in self._bank.sections and len({event.state for event in step.events}) == 1:
+            return Move("confirm", ((joint,),))
+        parts, case = [], ""
+        for event in step.events:
+            plain, hard = f"confirm.{event.key}", f"confirm.{event.key}.hard"
+            if hard in self._bank.sections and self._rng.random() < self._mix.hard:
+                parts.append((hard, plain))
+                case = case or _HARD_CASES.get(event.key, "understated")
+            else:
+                parts.append((plain, hard))
+        return Move("confirm", tuple(parts), case)
+
+    def _free(self) -> Move:
+        chance = self._rng.random()
+        if chance < self._mix.distract:
+            return self._distract()
+        chance = self._rng.random()
+        if not self._types and chance < 0.12:
+            return self._move("before", f"before.{self._shade}", "user.{scenario}")
+        if chance < (0.5 if self._told else 0.25):
+            return self._move("chat", "user.{scenario}", "topic.{topic}.user")
+        return self._topical()
+
+    def _topical(self) -> Move:
+        if self._opened:
+            return self._move("topic", "topic.{topic}.user", "user.{scenario}")
+        self._opened = True
+        return self._move("topic", "topic.{topic}.open", "topic.{topic}.user")
+
+    def _distract(self) -> Move:
+        other = [t for t in CRISIS_TYPES if t not in self._types]
+        # Nobody denies what they tell elsewhere in the same dialogue, or nearly that.
+        near = set(self._types)
+        near |= _HARM if near & _HARM else set()
+        near |= _SEXUAL if near & _SEXUAL else set()
+        denied = [t for t in CRISIS_TYPES if t not in near]
+        if self._rng.random() < self._mix.alike:
+            kinds = {
+                "third_person": f"distract.third_person.{self._one(other)}",
+                "hypothetical": f"distract.hypothetical.{self._one(other)}",
+            }
+            if not self._plan.hint_only:
+                kinds["negation"] = f"distract.negation.{self._one(denied)}"
+        else:
+            kinds = {kind: f"distract.{kind}" for kind in ("idiom", "joke", "lyric", "venting")}
+        present = [kind for kind, section in kinds.items() if section in self._bank.sections]
+        if not present:
+            return self._topical()
+        kind = self._one(present)
+        return Move("distract", ((kinds[kind], "distract.venting"),), kind.replace("_", " "))
+
+    def _listener(self, row: int, last: Move | None) -> Move:
+        coming = self._coming(row)
+        expects = row + 1 in self._steps and self._plan.rows[row] == "L"
+        if last is None:
+            return self._move("greet", "greet.{scenario}")
+        if last.kind == "close":
+            return self._move("bye", "bye.{scenario}")
+        fresh = last.kind == "confirm" or (last.kind == "list" and self._told)
+        if fresh or (last.kind == "after" and self._rng.random() < 0.45):
+            return self._move("support", f"support.{self._told[-1].key}", "listener.{scenario}")
+        if coming and (last.kind == "alert" or (expects and self._rng.random() < 0.8)):
+            return self._move("ask", f"ask.{coming.type}", "question.{scenario}")
+        if last.kind == "distract":
+            kind = last.case.replace(" ", "_")
+            return self._move("reply", f"reply.{kind}", "reply.distract", "listener.{scenario}")
+        if last.kind == "topic" and self._rng.random() < 0.75:
+            return self._move("reply", "topic.{topic}.listener", "listener.{scenario}")
+        asks = {"open": 0.7, "alert": 0.5, "before": 0.4, "chat": 0.35}.get(last.kind, 0.3)
+        if self._rng.random() < asks:
+            return self._move("question", "question.{scenario}", "listener.{scenario}")
+        return self._move("reply", "listener.{scenario}", "question.{scenario}")
+
+    def _coming(self, row: int) -> Event | None:
+        """Gives the event disclosed next, if one is still to come."""
+        steps = (self._steps[place] for place in sorted(self._steps) if place > row)
+        return next((step.events[0] for step in steps if step.stage == "confirm"), None)
+
+    def _move(self, kind: str, *sections: str) -> Move:
+        names = {"scenario": self._plan.scenario, "topic": self._topic}
+        return Move(kind, (tuple(section.format(**names) for section in sections),))
+
+    def _one(self, items: Sequence[str]) -> str:
+        return items[int(self._rng.random() * len(items))]

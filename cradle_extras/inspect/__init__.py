@@ -1,0 +1,1 @@
+"""The benchmark as a task of Inspect, and runs as its logs."""

@@ -1,0 +1,67 @@
+"""``cradle export inspect`` and ``cradle import inspect``: logs of Inspect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cradle_extras.inspect.log import export_log, import_log
+from cradle_lib import paths
+from cradle_lib.cli import options as opt
+from cradle_lib.cli.console import out, print_json
+from cradle_lib.corpus import load_corpus
+
+exports = typer.Typer(help="Write a run for another tool.", no_args_is_help=True)
+imports = typer.Typer(help="Read a run of another tool.", no_args_is_help=True)
+
+
+@exports.callback()
+def _exports() -> None:
+    """Write a run for another tool."""
+
+
+@imports.callback()
+def _imports() -> None:
+    """Read a run of another tool."""
+
+
+@exports.command("inspect")
+def to_log(
+    journal: Annotated[Path, typer.Argument(help="A run's journal.")],
+    corpus: opt.Corpus = "surrogate",
+    split: opt.Split = "test",
+    log: Annotated[
+        Path | None, typer.Option("--out", help="Log to write; default: MODEL.eval in logs/.")
+    ] = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Write a run as a log that `inspect view` opens, with one sample for each dialogue."""
+    target = log or Path("logs") / f"{journal.stem}.eval"
+    number = export_log(journal, load_corpus(corpus, split), target)
+    if as_json:
+        print_json({"dialogues": number, "log": str(target)})
+        return
+    out.print(f"{number:,} dialogues: {paths.shown(target)}. It holds their text.")
+    out.print(f"Open it with `inspect view --log-dir {target.parent}`.")
+
+
+@imports.command("inspect")
+def from_log(
+    log: Annotated[Path, typer.Argument(help="A log of cradle_lib/cradle_dialogue.")],
+    corpus: opt.Corpus = "surrogate",
+    split: opt.Split = "test",
+    journal: Annotated[
+        Path | None,
+        typer.Option("--out", help="Journal to write; default: runs/CORPUS/MODEL.jsonl."),
+    ] = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Turn a log of Inspect into a journal, which is scored as any other."""
+    target, number = import_log(log, load_corpus(corpus, split), journal)
+    if as_json:
+        print_json({"answers": number, "journal": str(target)})
+        return
+    out.print(f"{number:,} answers: {paths.shown(target)}")
+    out.print(f"Next: cradle score {paths.shown(target)}")

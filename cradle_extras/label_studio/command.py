@@ -1,0 +1,238 @@
+"""``cradle annotate``: from a folder of dialogues to gold labels, by the paper's procedure."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+import typer
+from rich.table import Table
+
+from cradle_extras.label_studio.exports import read_exports
+from cradle_extras.label_studio.interface import labelling_config
+from cradle_extras.label_studio.study import Study, next_assignments, plan_study
+from cradle_extras.label_studio.tasks import write_tasks
+from cradle_lib import paths
+from cradle_lib.annotation.adjudication import adjudicate as adjudicate_all
+from cradle_lib.annotation.agreement import ALL_LABELS, agreement_frame
+from cradle_lib.annotation.pairs import UNIT_NAMES, UNITS, Units
+from cradle_lib.annotation.protocol_warnings import find_warnings
+from cradle_lib.annotation.table import read_annotations, write_annotations
+from cradle_lib.cli import options as opt
+from cradle_lib.cli.console import err, out, print_frame, print_json
+from cradle_lib.corpus import load_corpus
+from cradle_lib.corpus.collect import check_ending, read_folder, save_table, write_release
+from cradle_lib.errors import AnnotationError
+from cradle_lib.files import write_text
+from cradle_lib.scoring.core.report import json_rows
+from cradle_lib.statistics.bootstrap import DRAWS
+
+app = typer.Typer(help="Label dialogues: tasks, exports, agreement, gold.", no_args_is_help=True)
+
+StudyOption = Annotated[Path, typer.Option("--study", help="Folder of the study.")]
+TableArgument = Annotated[
+    Path, typer.Argument(help="The table that `cradle annotate import` wrote.")
+]
+_STUDY = Path("study")
+_TABLE = _STUDY / "annotations.parquet"
+_SHOWN_WARNINGS = 20
+
+
+@app.command()
+def collect(
+    folder: Annotated[Path, typer.Argument(help="Folder with a text file for each dialogue.")],
+    file: Annotated[Path, typer.Option("--out", help="Corpus to write: .parquet or .csv.")],
+    as_json: opt.Json = False,
+) -> None:
+    """Turn a folder of text files into a corpus without labels."""
+    corpus = read_folder(folder)
+    write_release(corpus, file)
+    if as_json:
+        counts = {"dialogues": len(corpus), "turns": len(corpus.turns)}
+        print_json({**counts, "corpus": str(file)})
+        return
+    out.print(f"{len(corpus):,} dialogues, {len(corpus.turns):,} turns: {paths.shown(file)}")
+
+
+@app.command()
+def export(
+    corpus: opt.Corpus = "surrogate",
+    split: opt.Split = "test",
+    study: StudyOption = _STUDY,
+    team: Annotated[
+        list[str] | None, typer.Option(help="Two names, such as A,B. Once for each team.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Number of rounds.")] = 2,
+    senior: Annotated[str, typer.Option(help="Who decides what the vote leaves open.")] = "S",
+    seed: Annotated[int, typer.Option(help="Of the division into teams and rounds.")] = 0,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="One project for a team instead of one a person.")
+    ] = False,
+    after: Annotated[
+        Path | None, typer.Option(help="Write what comes next, after this table of annotations.")
+    ] = None,
+) -> None:
+    """Write the interface and the tasks of a study, or those of its next stage."""
+    loaded = load_corpus(corpus, split)
+    plan_file, tasks = study / "study.json", study / "tasks"
+    if after is None:
+        if plan_file.exists():
+            raise AnnotationError(
+                f"{paths.shown(plan_file)} exists: a study is planned once. Give "
+                "`--after TABLE` for its next stage, or another `--study`."
+            )
+        names = {
+            str(i): [name.strip() for name in one.split(",")]
+            for i, one in enumerate(team or ["A,B", "C,D"], 1)
+        }
+        plan = plan_study(loaded, names, rounds=rounds, senior=senior.strip(), seed=seed)
+        new = plan.assignments
+    else:
+        plan = Study.load(plan_file)
+        plan.check(loaded)
+        new = next_assignments(plan, read_annotations(after, loaded))
+        plan = plan.with_more(new)
+        if not new:
+            out.print("Nothing is left to be labelled. Go on with `cradle annotate adjudicate`.")
+            return
+    written = write_tasks(plan, loaded, tasks, new, shared=shared)
+    write_text(study / "interface.xml", labelling_config())
+    plan.save(plan_file)
+    out.print(f"Labelling configuration: {paths.shown(study / 'interface.xml')}")
+    for path in written:
+        out.print(f"Tasks for one project: {paths.shown(path)}")
+
+
+@app.command("import")
+def import_(
+    exports: Annotated[
+        list[Path], typer.Argument(help="JSON or JSON-MIN exports of all projects.")
+    ],
+    corpus: opt.Corpus = "surrogate",
+    split: opt.Split = "test",
+    study: StudyOption = _STUDY,
+    user: Annotated[
+        list[str] | None, typer.Option(help="For shared projects: Label Studio user=name.")
+    ] = None,
+    until: Annotated[
+        int | None, typer.Option("--until-round", min=1, help="Expect only the first rounds.")
+    ] = None,
+    table: Annotated[
+        Path | None, typer.Option("--out", help="Table to write; default: in the study's folder.")
+    ] = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Read Label Studio's exports into one table, or refuse them."""
+    target = table if table is not None else study / "annotations.parquet"
+    check_ending(target)
+    loaded = load_corpus(corpus, split)
+    if any("=" not in pair for pair in user or []):
+        raise AnnotationError(f"--user {' '.join(user or [])}: expected ID=NAME, such as 3=A.")
+    users = dict(pair.split("=", 1) for pair in user or [])
+    plan = Study.load(study / "study.json")
+    expected = plan if until is None else plan.until(until)
+    ignored: Counter[str] = Counter()
+    annotations = read_exports(exports, expected, loaded, users, ignored)
+    write_annotations(annotations, target)
+    found = find_warnings(annotations)
+    if as_json:
+        told = {"annotations": len(annotations.entries), "table": str(target)}
+        print_json({**told, "ignored": +ignored, "warnings": list(map(str, found))})
+        return
+    for warning in found[:_SHOWN_WARNINGS]:
+        err.print(f"warning: {warning}")
+    if len(found) > _SHOWN_WARNINGS:
+        err.print(f"warning: and {len(found) - _SHOWN_WARNINGS} more departures from the protocol")
+    for what, count in (+ignored).items():
+        err.print(f"ignored: {count:,} {what}")
+    out.print(f"{len(annotations.entries):,} annotations: {paths.shown(target)}")
+
+
+@app.command()
+def agreement(
+    table: TableArgument = _TABLE,
+    corpus: opt.Corpus = "surrogate",
+    split: opt.Split = "test",
+    units: Annotated[str, typer.Option(help=f"{', '.join(UNITS)}.")] = "labelled",
+    draws: opt.Draws = DRAWS,
+    seed: opt.DrawsSeed = 0,
+    as_json: opt.Json = False,
+) -> None:
+    """Measure how far the two annotators of each team agree."""
+    chosen = opt.one_of(units, UNITS, "unit set")
+    annotations = read_annotations(table, load_corpus(corpus, split))
+    found = agreement_frame(annotations, units=[chosen], draws=draws, seed=seed)
+    if as_json:
+        print_json(json_rows(found))
+        return
+    found["group"] = [
+        f"team {t}, round {r}" for t, r in zip(found["team"], found["round"], strict=True)
+    ]
+    out.print(_overall(found, chosen))
+    out.print(_labels(found))
+
+
+def _overall(found: pd.DataFrame, units: Units) -> Table:
+    table = Table("measure", title=f"Agreement on {UNIT_NAMES[units]}, with 95 % intervals")
+    whole = found[found["label"] == ALL_LABELS]
+    groups = whole.drop_duplicates("group")
+    for name in groups["group"]:
+        table.add_column(name, justify="right", overflow="fold")
+    table.add_row("annotators", *groups["annotators"])
+    table.add_row("dialogues", *(f"{n:,}" for n in groups["dialogues"]))
+    table.add_row("turns", *(f"{n:,}" for n in groups["turns"]), end_section=True)
+    for name, rows in whole.groupby("measure", sort=False):
+        cells = []
+        for row in rows.to_dict("records"):
+            value, low, high = (row[name] for name in ("value", "low", "high"))
+            bounds = "" if math.isnan(low) else f" [{low:.2f}, {high:.2f}]"
+            shown = row["reason"] if math.isnan(value) else f"{value:.3f}"
+            cells.append(f"{shown}{bounds}")
+        table.add_row(str(name).replace("_", " "), *cells)
+    return table
+
+
+def _labels(found: pd.DataFrame) -> Table:
+    table = Table(title="F1 between the two, and how often both, the first and the second gave it")
+    table.add_column("label", no_wrap=True)
+    for name in found["group"].unique():
+        table.add_column(name, justify="right", overflow="fold")
+    f1 = found[(found["measure"] == "f1") & (found["label"] != ALL_LABELS)]
+    for label, rows in f1.groupby("label", observed=True):
+        values = ["-" if math.isnan(value) else f"{value:.2f}" for value in rows["value"]]
+        counts = rows[["both", "one", "other"]].to_numpy()
+        cells = [f"{v} ({a}/{b}/{c})" for v, (a, b, c) in zip(values, counts, strict=True)]
+        table.add_row(str(label), *cells)
+    return table
+
+
+@app.command()
+def adjudicate(
+    gold: Annotated[Path, typer.Option("--out", help="Gold corpus to write: .parquet or .csv.")],
+    table: TableArgument = _TABLE,
+    corpus: opt.Corpus = "surrogate",
+    split: opt.Split = "test",
+    audit: Annotated[
+        Path | None, typer.Option(help="Audit trail to write: .csv or .parquet.")
+    ] = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Decide every label and write the gold corpus in the release's format."""
+    for written in (gold, audit):
+        if written is not None:
+            check_ending(written)
+    result = adjudicate_all(read_annotations(table, load_corpus(corpus, split)))
+    write_release(result.corpus(), gold)
+    if audit is not None:
+        save_table(result.audit(), audit)
+    if as_json:
+        print_json({"outcomes": result.counts, "gold": str(gold)})
+        return
+    counts = pd.DataFrame(result.counts.items(), columns=["outcome", "dialogues"])
+    print_frame(counts, "What became of the dialogues")
+    if audit is not None:
+        out.print(f"Who voted for what: {paths.shown(audit)}")
+    out.print(f"Gold: {paths.shown(gold)}")

@@ -1,0 +1,95 @@
+"""Tasks for Label Studio: what the people of a study are shown.
+
+A task holds one dialogue and says for whom it is. Neither gold labels nor anybody's annotation
+is in it, so that the adjudicator and the senior label without sight of the originals.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from cradle_extras.label_studio.study import Assignment, Study, file_name
+from cradle_lib.corpus.dialogue import Corpus, Dialogue
+from cradle_lib.files import write_text
+
+
+class TaskData(BaseModel):
+    """What a task shows, and for whom it is: neither gold labels nor anybody's annotation.
+
+    JSON-MIN, which flattens, overwrites none of these fields.
+    """
+
+    dialogue_id: str
+    turns: list[dict[str, Any]]
+    note: str
+    corpus: str
+    texts: str
+    annotators: list[str] = Field(min_length=1)
+
+
+def authored(dialogue: Dialogue) -> list[dict[str, Any]]:
+    """Writes a dialogue the way a task holds it: one object for each turn, rows kept apart."""
+    return [
+        {
+            "author": f"{turn.speaker}, continued" if turn.continues else turn.speaker,
+            "text": turn.text,
+        }
+        for turn in dialogue.turns
+    ]
+
+
+def task_data(
+    assignment: Assignment, annotators: Sequence[str], study: Study, dialogue: Dialogue
+) -> dict[str, Any]:
+    """Writes the ``data`` of one task; the assignment says why the dialogue is shown."""
+    return TaskData(
+        dialogue_id=dialogue.id,
+        turns=authored(dialogue),
+        note=_note(assignment),
+        corpus=study.corpus,
+        texts=study.texts,
+        annotators=list(annotators),
+    ).model_dump()
+
+
+def _note(assignment: Assignment) -> str:
+    if assignment.role == "annotator":
+        return f"Dialogue {assignment.dialogue}, round {assignment.round}"
+    turns = ", ".join(map(str, assignment.turns))
+    before = "two" if assignment.role == "adjudicator" else "three"
+    return (
+        f"Dialogue {assignment.dialogue}: {before} people differ about turns {turns} (counted "
+        "from 0). Label the whole dialogue as you see it."
+    )
+
+
+def write_tasks(
+    study: Study, corpus: Corpus, folder: Path, assignments: Sequence[Assignment], *, shared: bool
+) -> list[Path]:
+    """Writes tasks to files such as ``round1-A.json``, ``round1-A-B.json`` or ``senior-S.json``.
+
+    Each is one project. By default each person has a project, because the open edition of Label
+    Studio shows everybody in a project what the others did; shared ones are of the two members of a
+    team.
+    """
+    files: dict[str, dict[str, Any]] = {}
+    for item in assignments:
+        team = shared and item.role == "annotator"
+        people = study.teams[item.team] if team else (item.annotator,)
+        data = task_data(item, people, study, corpus.by_id[item.dialogue])
+        files.setdefault(export_name(item, people), {})[item.dialogue] = {"data": data}
+    written = {folder / f"{name}.json": [*tasks.values()] for name, tasks in files.items()}
+    for path, content in written.items():
+        write_text(path, json.dumps(content, ensure_ascii=False, indent=1))
+    return list(written)
+
+
+def export_name(assignment: Assignment, people: Sequence[str]) -> str:
+    """Names the project of an assignment, such as ``round1-A``: a file name without ending."""
+    stage = f"round{assignment.round}" if assignment.role == "annotator" else assignment.role
+    return "-".join((stage, *map(file_name, people)))

@@ -1,0 +1,162 @@
+"""The model card: what a trained model is for and not for, in Hugging Face's format."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from cradle_extras.training.record import TrainingRecord
+from cradle_lib.detection.journals.predictions import Predictions
+from cradle_lib.detection.local.weights import PREFIX
+from cradle_lib.files import replacing
+from cradle_lib.scoring.core.evaluate import evaluate
+
+FILE: Final = "README.md"
+# Where the embedded weights come from, as the Hub knows it.
+_ORIGINS: Final = {"SmolLM2-135M-Instruct": "HuggingFaceTB/SmolLM2-135M-Instruct"}
+_SCORES: Final = ("micro_f1", "micro_precision", "micro_recall", "macro_f1", "exact_match")
+
+
+def write_card(
+    folder: Path, record: TrainingRecord, runs: Sequence[Predictions] = (), name: str | None = None
+) -> None:
+    """Writes the card of a trained model beside it, with the scores of runs and their intervals.
+
+    It calls the model by name, by default the folder's.
+    """
+    name = name or folder.resolve().name
+    origin = _ORIGINS.get(record.base.removeprefix(PREFIX), record.base)
+    head: dict[str, Any] = {
+        "base_model": origin,
+        "library_name": "transformers" if record.recipe.adapter is None else "peft",
+        "pipeline_tag": "text-generation",
+        "language": "en",
+        "tags": ["crisis-detection", "mental-health", "lora", "trl", "sft"],
+    }
+    if runs:
+        head["model-index"] = [{"name": name, "results": [_result(run) for run in runs]}]
+    if origin in _ORIGINS.values():
+        head["license"] = "apache-2.0"
+    text = f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n\n{_body(name, origin, record, runs)}"
+    with replacing(folder / FILE) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def _body(name: str, origin: str, record: TrainingRecord, runs: Sequence[Predictions]) -> str:
+    recipe = record.recipe
+    what = "All weights were trained."
+    if recipe.adapter is not None:
+        upper = recipe.adapter.layers
+        what = (
+            f"An adapter (LoRA, rank {recipe.adapter.rank}, alpha {recipe.adapter.alpha}) in "
+            f"{'all layers' if upper is None else f'the upper {upper} layers'}; the base is frozen."
+        )
+    surrogate = (
+        " The dialogues are synthetic: written by a program, about nobody. **A score on them "
+        "says nothing about how well the model recognizes what people really write.**"
+        if "surrogate" in record.corpus
+        else ""
+    )
+    held_out = ", ".join(f"`{split}`" for split in record.held_out) or "any other that was compared"
+    left_out = f", {record.dropped:,} left out as too long" if record.dropped else ""
+    losses = [row["loss"] for row in record.losses]
+    some = max(1, len(losses) // 10)
+    ends = [sum(part) / some for part in (losses[:some], losses[-some:])]
+    curve = (
+        f"Mean loss of the first and last tenth: {ends[0]:.3f}, {ends[1]:.3f}." if losses else ""
+    )
+    return f"""# {name}
+
+It reads a conversation one user turn at a time and tags the turn in which a mental-health crisis
+is first hinted at (`alert`) or said plainly (`confirm`), with its type and whether it is ongoing
+or past; else `none`.
+
+## For what it is
+
+Research on turn-by-turn detection: comparing methods, studying errors, teaching how such systems
+are measured.
+
+## For what it is not
+
+It is no triage, no diagnosis and no medical device. It must not decide who gets help, watch over
+people without their knowledge, or stand in for somebody who listens. It misses crises and flags
+talk that is none. Nobody should be judged by its tags.
+
+## Training
+
+- Base: `{origin}`, {record.base_revision or "revision not pinned"}
+- Data: `{record.corpus}` (fingerprint {record.fingerprint}), {record.dialogues:,} dialogues with
+  {record.turns:,} user turns{left_out}; it shares no dialogue with
+  {held_out}.{surrogate}
+- {what}
+- {recipe.epochs} epoch{"s" * (recipe.epochs != 1)}, {recipe.accumulation} dialogues a step,
+  learning rate {recipe.learning_rate:g}, labelled turns counted {recipe.label_weight:g} times,
+  seed {recipe.seed}, prompt `{recipe.prompt}`
+- {len(record.losses):,} steps in {record.hours:.2f} hours on {record.machine}. {curve}
+- Kept: the checkpoint after step {record.chosen}, {_choice(record)}
+
+## Scores
+
+{_table(runs)}
+
+## Limits
+
+It was trained on one kind of English dialogue and tested on the same kind. Tags that it gave
+before are part of what it reads, so that an early mistake can cause later ones. Rare labels have
+few examples, and their scores wide intervals. Crises are far more common in such a corpus than
+where people talk, and there it flags too much unless it is told to be surer: the decoding setting
+`none_bias` does that.
+"""
+
+
+def _choice(record: TrainingRecord) -> str:
+    if not record.dev:
+        return "the last; no other was compared."
+    scores = ", ".join(f"{row['micro_f1'] * 100:.1f} after {row['step']:.0f}" for row in record.dev)
+    number = int(record.dev[0]["dialogues"])
+    return f"chosen by micro F1 over {number:,} dialogues of the dev split ({scores})."
+
+
+def _table(runs: Sequence[Predictions]) -> str:
+    if not runs:
+        return "Not measured yet."
+    settings = runs[0].record.decoding.items()
+    asked = ", ".join(f"`{field}: {value}`" for field, value in settings if field != "mode")
+    lines = [
+        "Turn level, in percent, with 95 % intervals over dialogues. "
+        f"Decoding: {asked or 'the defaults'}.",
+        "",
+        "| run | " + " | ".join(name.replace("_", " ") for name in _SCORES) + " | unread |",
+        "| --- |" + " --- |" * (len(_SCORES) + 1),
+    ]
+    for run in runs:
+        evaluation = evaluate(run)
+        cells = [f"{run.corpus.name}, {_mode(run)}, {len(run.corpus):,} dialogues"]
+        for name in _SCORES:
+            value, low, high = (100 * float(part) for part in evaluation.estimate(name))
+            interval = "" if math.isnan(low + high) else f" [{low:.1f}, {high:.1f}]"
+            cells.append(f"{value:.1f}{interval}")
+        cells.append(f"{(1 - run.ok.mean()) * 100:.2f}")
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _result(run: Predictions) -> dict[str, Any]:
+    evaluation = evaluate(run, draws=0)
+    values = {name: round(float(evaluation.estimate(name).value) * 100, 2) for name in _SCORES}
+    return {
+        "task": {"type": "text-generation", "name": f"turn-level crisis detection, {_mode(run)}"},
+        "dataset": {"type": run.corpus.name, "name": run.corpus.name},
+        "metrics": [
+            {"type": name, "name": f"turn-level {name}", "value": value}
+            for name, value in values.items()
+        ],
+    }
+
+
+def _mode(run: Predictions) -> str:
+    return str(run.record.decoding.get("mode") or "free")

@@ -1,0 +1,98 @@
+"""``cradle train``: a corpus becomes a model."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from cradle_extras.training import TrainingProgress, recipe_names, train_model
+from cradle_extras.training.train import Trained
+from cradle_lib import paths
+from cradle_lib.cli import options as opt
+from cradle_lib.cli.console import err, out, print_json
+from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.errors import CorpusError, TrainingError
+
+
+def train(
+    base: Annotated[
+        str, typer.Option(help="What to begin with: an id in models.yml, or hf:ORG/NAME.")
+    ],
+    folder: Annotated[Path, typer.Option("--out", help="Folder for checkpoints and the result.")],
+    corpus: opt.Corpus = "surrogate",
+    dev: Annotated[
+        Path | None, typer.Option(help="The dev split, for a corpus that is a file.")
+    ] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(help="The test split of such a corpus: only to see that none is shared."),
+    ] = None,
+    recipe: Annotated[
+        str, typer.Option(help=f"{', '.join(recipe_names())}, or a YAML file.")
+    ] = "lora",
+    shared: Annotated[
+        bool, typer.Option("--shared", help="Train although splits share dialogues.")
+    ] = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Train a model on a corpus. Stopped or killed, the same command goes on."""
+    learned = load_corpus(corpus, "train")
+    splits = [_split(corpus, name, path) for name, path in (("dev", dev), ("test", test))]
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[pace]}"),
+    )
+    with Progress(*columns, console=err) as bar:
+        task = bar.add_task("training", total=None, pace="")
+
+        def show(now: TrainingProgress) -> None:
+            left = (
+                "" if math.isnan(now.seconds_left) else f", {now.seconds_left / 60:,.0f} min left"
+            )
+            pace = f"loss {now.loss:.3f}, {now.tokens_per_second:,.0f} tokens/s{left}"
+            bar.update(task, completed=now.step, total=now.steps, pace=pace)
+
+        trained = train_model(
+            base,
+            learned,
+            folder,
+            recipe=recipe,
+            dev=splits[0],
+            test=splits[1],
+            shared=shared,
+            progress=show,
+            notice=err.print,
+        )
+    _show(trained, as_json)
+
+
+def _show(trained: Trained, as_json: bool) -> None:
+    record = trained.record
+    if as_json:
+        print_json({"folder": str(trained.folder), **record.model_dump()})
+        return
+    if not record.dev:
+        err.print("No dev split: the last checkpoint is kept.")
+    out.print(f"{paths.shown(trained.folder)}: step {record.chosen}, {record.hours:.2f} hours")
+    adapter = f" --adapter {trained.model.adapter}" if trained.model.adapter else ""
+    out.print(
+        f"cradle infer --model hf:{trained.model.base}{adapter} --prompt {record.recipe.prompt}"
+    )
+
+
+def _split(corpus: str, name: str, path: Path | None) -> Corpus | None:
+    """Loads a held-out split; a corpus that is a file has only those that are named."""
+    if path is not None:
+        return load_corpus(path)
+    if Path(corpus).suffix:
+        return None
+    try:
+        return load_corpus(corpus, name)
+    except CorpusError as error:
+        raise TrainingError(f"{corpus} has no {name} split to compare with: {error}") from error

@@ -1,0 +1,247 @@
+"""Trains a model on a corpus: recipe, sequences, trainer, choice and record joined together.
+
+What was trained on is no test of a model: the splits must share no dialogue.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cradle_extras.training.card import write_card
+from cradle_extras.training.checkpoints import (
+    STATE,
+    is_epoch_end,
+    is_finished,
+    keep,
+    score_checkpoint,
+    step_of,
+    trained_model,
+    whole_checkpoints,
+)
+from cradle_extras.training.recipe import Recipe, load_recipe
+from cradle_extras.training.record import FILE, TrainingProgress, TrainingRecord, read_training
+from cradle_extras.training.sequences import TokenTree, token_tree
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus, Dialogue
+from cradle_lib.detection.engine import Options
+from cradle_lib.detection.harmless import harmless
+from cradle_lib.detection.local.local_engine import load_local, require_packages, wait_passively
+from cradle_lib.detection.local.quiet import quiet
+from cradle_lib.detection.local.snapshot import base_pin
+from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.models.registry import resolve
+from cradle_lib.errors import TrainingError
+from cradle_lib.prompts import load_template
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What a training leaves.
+
+    Attributes:
+        folder: The adapter, or the whole model if the recipe has none, with record and card.
+        record: Its record.
+        model: The model, ready for :func:`~cradle_lib.detection.asking.run`.
+    """
+
+    folder: Path
+    record: TrainingRecord
+    model: Model
+
+
+def train_model(
+    base: str | Model,
+    train: Corpus,
+    out: Path | str,
+    *,
+    recipe: str | Path | Recipe = "lora",
+    dev: Corpus | None = None,
+    test: Corpus | None = None,
+    shared: bool = False,
+    options: Options | None = None,
+    progress: Callable[[TrainingProgress], None] = lambda _: None,
+    notice: Callable[[str], None] = lambda _: None,
+) -> Trained:
+    """Trains a model, or goes on from the last whole checkpoint, and keeps the best on dev.
+
+    Args:
+        base: An id in the registry, a spec such as ``hf:ORG/NAME``, or an entry.
+        train: What is learned; it needs gold labels.
+        out: Folder for checkpoints and for what is kept.
+        recipe: A recipe, the name of one that ships, or a YAML file.
+        dev: Every epoch's checkpoint answers it, and the best is kept; without it the last.
+        test: Only compared with the train split, which must not share a dialogue with it.
+        shared: Whether the splits may share dialogues.
+        options: How this machine asks the checkpoints.
+        progress: Called after every step.
+        notice: Takes sentences that the user should know.
+
+    Returns:
+        Where it is, its record, and the model. Of several processes that ``accelerate`` started
+        none chooses: the same call in one process does.
+
+    Raises:
+        TrainingError: If there is nothing to learn, splits share dialogues, the folder holds
+            another training, the loss is no number, or the disk is full.
+        CradleError: If the base can't be loaded.
+    """
+    recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+    folder = Path(out)
+    model = _base(base, recipe)
+    require_packages("torch", "transformers", extra="local", model=model)
+    require_packages("trl", "peft", "datasets", extra="train", model=model)
+    _require_labels(train)
+    held_out = [split for split in (dev, test) if split is not None]
+    if not shared:
+        for split in held_out:
+            _require_separate(train, split)
+    wait_passively()
+    # Every start, and every checkpoint that answers, shows the date of the first start.
+    learner = resolve(model, dtype=recipe.dtype, date=_recorded_date(model, folder))
+    # Whoever trains moves it to where it belongs, which for several processes are several GPUs.
+    local = load_local(learner, Options(device="cpu"))
+    model = resolve(model, date=local.decoding.date)
+    if not local.tokenizer.chat_template:
+        raise TrainingError(
+            f"{model.name} has no chat template, so nothing says where an answer begins and ends. "
+            "Train its instruction-tuned version."
+        )
+    chosen, template = _chosen(train, recipe), load_template(recipe.prompt)
+    trees = [token_tree(dialogue, template, local, recipe.max_length) for dialogue in chosen]
+    trees = [tree for tree in trees if len(tree.targets)]
+    record = _record(model, train, held_out, recipe, trees, len(chosen))
+    _require_same(folder, record)
+    if record.dropped:
+        notice(
+            f"{record.dropped:,} user turns are beyond {recipe.max_length:,} tokens and left out"
+        )
+    if os.environ.get("RANK", "0") == "0":
+        record.write(folder)
+    if not is_finished(folder, recipe.epochs):
+        from cradle_extras.training.trainer import TreeTrainer
+
+        with quiet():
+            TreeTrainer(local.lm, local.tokenizer, trees, recipe, folder, progress).go()
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        notice("Trained. The same command in one process, without accelerate, chooses and keeps.")
+        return Trained(folder, record, trained_model(model, folder))
+    candidates = whole_checkpoints(folder)
+    losses, scores = _loss_curve(candidates[-1]), []
+    for checkpoint in candidates:
+        if dev is not None and is_epoch_end(checkpoint):
+            notice(f"{checkpoint.name} answers {dev.name}")
+            scores.append(score_checkpoint(checkpoint, model, dev, recipe.dev_dialogues, options))
+    # Of equals the earliest.
+    best = max(scores, key=lambda row: (row["micro_f1"], -row["step"]), default=None)
+    step = step_of(candidates[-1]) if best is None else int(best["step"])
+    keep(folder / f"checkpoint-{step}", folder, model)
+    hours = max((row["hours"] for row in losses), default=0.0)
+    found = {"losses": losses, "dev": scores, "chosen": step, "hours": hours}
+    record = record.model_copy(update=found)
+    record.write(folder)
+    write_card(folder, record)
+    return Trained(folder, record, trained_model(model, folder))
+
+
+def _recorded_date(model: Model, folder: Path) -> str | None:
+    """Gives the date that prompts show: the entry's own, or that of an earlier start, if any."""
+    if model.decoding is not None and model.decoding.date is not None:
+        return model.decoding.date
+    return read_training(folder).date if (folder / FILE).is_file() else None
+
+
+def _base(base: str | Model, recipe: Recipe) -> Model:
+    model = resolve(base, prompt=recipe.prompt)
+    if not model.computes_here or model.adapter:
+        raise TrainingError(
+            f"{model.name} is not weights that this machine can train. Name a registry entry or a "
+            "spec of weights without an adapter, such as hf:ORG/NAME."
+        )
+    return model
+
+
+def _require_labels(corpus: Corpus) -> None:
+    if not any(turn.mask for dialogue in corpus for turn in dialogue.user_turns):
+        raise TrainingError(
+            f"{corpus.name}: no user turn has a label, so there is nothing to learn. Train on a "
+            "split with gold labels."
+        )
+
+
+def _require_separate(train: Corpus, held_out: Corpus) -> None:
+    """Refuses splits in which two dialogues say the same, whatever their case and spacing."""
+    known = {_said(dialogue): dialogue.id for dialogue in held_out}
+    pairs = ((dialogue.id, known.get(_said(dialogue))) for dialogue in train)
+    shared = [(here, there) for here, there in pairs if there is not None]
+    if shared:
+        here, there = shared[0]
+        raise TrainingError(
+            f"{train.name} shares {len(shared):,} dialogues with {held_out.name} (the first is "
+            f"{here} here and {there} there): a score on them would mean nothing. Remove them, "
+            "or agree with --shared."
+        )
+
+
+def _said(dialogue: Dialogue) -> str:
+    return "\n".join(
+        " ".join(harmless(dialogue.utterance(turn)).lower().split()) for turn in dialogue.user_turns
+    )
+
+
+def _chosen(train: Corpus, recipe: Recipe) -> Sequence[Dialogue]:
+    dialogues = list(train)
+    if recipe.dialogues is None:
+        return dialogues
+    order = np.random.default_rng(recipe.seed).permutation(len(dialogues))
+    return [dialogues[index] for index in order[: recipe.dialogues]]
+
+
+def _record(
+    model: Model,
+    train: Corpus,
+    held_out: Sequence[Corpus],
+    recipe: Recipe,
+    trees: Sequence[TokenTree],
+    dialogues: int,
+) -> TrainingRecord:
+    return TrainingRecord.create(
+        base=model.base,
+        base_revision=base_pin(model),
+        corpus=train.name,
+        fingerprint=train.fingerprint,
+        held_out={split.name: split.fingerprint for split in held_out},
+        recipe=recipe,
+        prompt_hash=load_template(recipe.prompt).hash,
+        date=model.decoding.date if model.decoding else None,
+        dialogues=dialogues,
+        turns=sum(tree.turns for tree in trees),
+        dropped=sum(tree.dropped for tree in trees),
+        tokens=sum(len(tree.ids) for tree in trees),
+        plain_tokens=sum(tree.plain for tree in trees),
+        answer_tokens=sum(len(tree.targets) for tree in trees),
+    )
+
+
+def _require_same(folder: Path, record: TrainingRecord) -> None:
+    if not (folder / FILE).is_file():
+        return
+    before, now = read_training(folder).about, record.about
+    changed = [name for name in now if now[name] != before[name]]
+    if changed:
+        raise TrainingError(
+            f"{paths.shown(folder)}: holds a training with another {', '.join(changed)}. "
+            "Name another folder, or remove this one."
+        )
+
+
+def _loss_curve(checkpoint: Path) -> list[dict[str, float]]:
+    state = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
+    names = ("step", "epoch", "loss", "learning_rate", "hours")
+    logged = (entry for entry in state["log_history"] if "loss" in entry)
+    return [{name: float(entry[name]) for name in names if name in entry} for entry in logged]

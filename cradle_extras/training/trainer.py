@@ -1,0 +1,203 @@
+"""TRL's trainer for token trees: one dialogue in a row, the loss on its answers only.
+
+Imported only where a training starts: TRL takes seconds to import.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from peft import LoraConfig
+from transformers import PrinterCallback, TrainerCallback, TrainerState
+from trl.trainer.sft_config import SFTConfig
+from trl.trainer.sft_trainer import SFTTrainer
+
+from cradle_extras.training.checkpoints import STATE, whole_checkpoints
+from cradle_extras.training.recipe import Recipe
+from cradle_extras.training.record import TrainingProgress
+from cradle_extras.training.sequences import TokenTree
+from cradle_lib.errors import TrainingError
+
+
+class TreeTrainer(SFTTrainer):
+    """Trains on one tree at a time, with checkpoints in a folder, and reports after every step."""
+
+    def __init__(
+        self,
+        lm: Any,
+        tokenizer: Any,
+        trees: Sequence[TokenTree],
+        recipe: Recipe,
+        out: Path,
+        progress: Callable[[TrainingProgress], None],
+    ) -> None:
+        self._weight = recipe.label_weight
+        self._out, self._progress = out, progress
+        self._tokens, self._first_step, self._before = 0, 0, 0.0
+        settings = SFTConfig(
+            str(out),
+            num_train_epochs=recipe.epochs,
+            per_device_train_batch_size=1,
+            gradient_accumulation_steps=recipe.accumulation,
+            learning_rate=recipe.learning_rate,
+            lr_scheduler_type="linear",
+            warmup_steps=recipe.warmup,
+            weight_decay=recipe.weight_decay,
+            logging_steps=1,
+            save_strategy="steps" if recipe.save_steps else "epoch",
+            save_steps=recipe.save_steps or 500,
+            seed=recipe.seed,
+            data_seed=recipe.seed,
+            bf16=recipe.dtype == "bfloat16",
+            use_cpu=not torch.cuda.is_available(),
+            activation_checkpointing=False,
+            dataset_kwargs={"skip_prepare_dataset": True},
+            remove_unused_columns=False,
+            dataloader_pin_memory=torch.cuda.is_available(),
+            disable_tqdm=True,
+            report_to=[],
+        )
+        super().__init__(
+            model=lm,
+            args=settings,
+            train_dataset=Dataset.from_dict({"tree": list(range(len(trees)))}),
+            data_collator=lambda rows: batch(trees[rows[0]["tree"]], lm.config),
+            processing_class=tokenizer,
+            peft_config=_lora(lm, recipe),
+            callbacks=[_AfterEachEpoch()],
+        )
+        # It prints each step; the progress bar says it.
+        self.remove_callback(PrinterCallback)
+
+    def compute_loss(
+        self,
+        model: Any,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Any = None,
+    ) -> Any:
+        """Sums the loss over the tokens of answers, divided by their number in the whole step.
+
+        Raises:
+            TrainingError: If it is no finite number.
+        """
+        targets, weights = inputs.pop("labels")[0], inputs.pop("weights")
+        self._tokens += inputs["input_ids"].shape[1]
+        # The logits of other places are never computed.
+        logits = model(**inputs, use_cache=False).logits[0].float()
+        each = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
+        each = each * torch.where(weights, self._weight, 1.0)
+        number = len(targets) if num_items_in_batch is None else num_items_in_batch
+        loss = each.sum() / number
+        if not torch.isfinite(loss):
+            raise TrainingError(
+                f"the loss became {float(loss.detach())} at step {self.state.global_step + 1}. The "
+                "last good checkpoint is kept; try a lower learning_rate, or dtype: float32."
+            )
+        spread = self.args.average_tokens_across_devices and num_items_in_batch is not None
+        return loss * self.accelerator.num_processes if spread else loss
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Adds the hours to each entry of the curve, and reports."""
+        if "loss" in logs:
+            seconds = time.monotonic() - self._began
+            logs["hours"] = self._before + seconds / 3600
+            step, steps = self.state.global_step, self.state.max_steps
+            self._progress(
+                TrainingProgress(
+                    step=step,
+                    steps=steps,
+                    loss=float(logs["loss"]),
+                    tokens_per_second=self._tokens / seconds,
+                    seconds_left=seconds / (step - self._first_step) * (steps - step),
+                )
+            )
+        super().log(logs, start_time)
+
+    def create_model_card(self, *args: Any, **more: Any) -> None:
+        """Leaves the card to :mod:`~cradle_extras.training.card`."""
+
+    def go(self) -> None:
+        """Trains from the start, or from the last whole checkpoint.
+
+        Raises:
+            TrainingError: If a file can't be written or read, or the loss is no number.
+        """
+        whole = whole_checkpoints(self._out)
+        if whole:
+            state = TrainerState.load_from_json(str(whole[-1] / STATE))
+            self._first_step = state.global_step
+            self._before = max((entry.get("hours", 0.0) for entry in state.log_history), default=0)
+        self._began = time.monotonic()
+        try:
+            self.train(resume_from_checkpoint=str(whole[-1]) if whole else None)
+        except OSError as error:
+            whole_checkpoints(self._out)
+            raise TrainingError(
+                f"{self._out}: a file can't be written or read ({error}). The last "
+                "good checkpoint is kept; if the disk is full make room, and the same command "
+                "goes on from it."
+            ) from error
+
+
+class _AfterEachEpoch(TrainerCallback):
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        control.should_save = True
+
+
+def batch(tree: TokenTree, config: Any) -> dict[str, Any]:
+    """Turns a tree of T tokens, n of answers, into the arguments of a pass and what the loss needs.
+
+    These are ``input_ids`` and ``position_ids`` (1, T), ``attention_mask`` (1, 1, T, T; one for
+    each kind of layer where some see no further than a window), ``logits_to_keep`` (n,; the token
+    before each target), ``labels`` (1, n; the targets), ``weights`` (n,; whether each belongs to a
+    turn with a label).
+    """
+    return {
+        "input_ids": torch.from_numpy(tree.ids)[None],
+        "position_ids": torch.from_numpy(tree.depths)[None],
+        "attention_mask": _masks(tree, config),
+        "logits_to_keep": torch.from_numpy(tree.parents[tree.targets]),
+        "labels": torch.from_numpy(tree.ids[tree.targets])[None],
+        "weights": torch.from_numpy(tree.labelled),
+    }
+
+
+def _masks(tree: TokenTree, config: Any) -> torch.Tensor | dict[str, torch.Tensor]:
+    sees = torch.from_numpy(tree.sees)
+    text = config.get_text_config()
+
+    def shaped(seen: torch.Tensor) -> torch.Tensor:
+        if config._attn_implementation != "sdpa":
+            # Transformers' own attention adds the mask to the scores.
+            seen = torch.where(seen, 0.0, torch.finfo(torch.float32).min)
+        return seen[None, None]
+
+    if "sliding_attention" not in (getattr(text, "layer_types", None) or ()):
+        return shaped(sees)
+    depths = torch.from_numpy(tree.depths)
+    near = depths[:, None] - depths[None, :] < text.sliding_window
+    return {"full_attention": shaped(sees), "sliding_attention": shaped(sees & near)}
+
+
+def _lora(lm: Any, recipe: Recipe) -> LoraConfig | None:
+    settings = recipe.adapter
+    if settings is None:
+        return None
+    total = lm.config.get_text_config().num_hidden_layers
+    upper = None
+    if settings.layers is not None:
+        upper = list(range(max(0, total - settings.layers), total))
+    return LoraConfig(
+        r=settings.rank,
+        lora_alpha=settings.alpha,
+        target_modules=list(settings.targets),
+        layers_to_transform=upper,
+        layers_pattern=None if upper is None else "layers",
+        task_type="CAUSAL_LM",
+    )

@@ -1,0 +1,30 @@
+"""Loads annotations: those that ship with the surrogate, or a table of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from cradle_lib import paths
+from cradle_lib.annotation.table import Annotations, read_annotations
+from cradle_lib.corpus.dialogue import Corpus
+
+#: The surrogate's annotations as a table; the exports of Label Studio beside it agree with it.
+SHIPPED: Final = paths.SURROGATE / "annotations" / "annotations.parquet"
+
+
+def load_annotations(corpus: Corpus, annotations: str | Path = "surrogate") -> Annotations:
+    """Loads annotations of a corpus.
+
+    Args:
+        corpus: The dialogues that were labelled.
+        annotations: ``surrogate`` for those that ship, or a table that ``cradle annotate
+            import`` wrote.
+
+    Returns:
+        The annotations.
+
+    Raises:
+        AnnotationError: If they can't be read, or were made on other dialogues.
+    """
+    return read_annotations(SHIPPED if annotations == "surrogate" else Path(annotations), corpus)

@@ -1,1 +1,0 @@
-"""Exports results for other people and tools, and reads them: bundles, and logs of Inspect."""

@@ -1,0 +1,337 @@
+"""A bundle says what of it is not so; what differs for different reasons is told apart."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from cradle_extras.bundle.archive import read_archive, write_archive
+from cradle_extras.bundle.bundle import bundle
+from cradle_extras.bundle.verify import verify
+from cradle_lib import paths
+from cradle_lib.cli.main import app
+from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.detection import find_model, load_registry, run
+from cradle_lib.errors import CradleError, ExchangeError
+
+Lines = list[dict[str, Any]]
+
+
+@pytest.fixture
+def made(journal: Path, corpus: Corpus, tmp_path: Path) -> Path:
+    path = tmp_path / "keyword.zip"
+    bundle(journal, corpus, path, draws=20)
+    return path
+
+
+def changed(made: Path, change: Callable[[Lines], Lines], *, sums: bool = True) -> Path:
+    """Changes a bundle's journal, and the checksums so that they fit again."""
+    files = read_archive(made)
+    lines = [json.loads(line) for line in files["keyword.jsonl"].splitlines()]
+    files["keyword.jsonl"] = "".join(json.dumps(line) + "\n" for line in change(lines)).encode()
+    return rewritten(made, files, sums=sums)
+
+
+def rewritten(made: Path, files: dict[str, bytes], *, sums: bool = True) -> Path:
+    if sums:
+        lines = [
+            f"{hashlib.sha256(content).hexdigest()}  {name}\n"
+            for name, content in files.items()
+            if name != "SHA256SUMS"
+        ]
+        files["SHA256SUMS"] = "".join(lines).encode()
+    path = made.with_name("changed.zip")
+    write_archive(files, path)
+    return path
+
+
+def kinds(path: Path, corpus: Corpus) -> set[str]:
+    return {finding.kind for finding in verify(path, corpus).findings}
+
+
+def test_what_was_not_changed_is_derived_in_full(made: Path, corpus: Corpus) -> None:
+    found = verify(made, corpus)
+    assert (found.holds, found.findings, found.turns) == (True, (), 5)
+    assert found.checksum == hashlib.sha256(made.read_bytes()).hexdigest()
+
+
+def test_other_tools_read_it(made: Path, journal: Path, tmp_path: Path) -> None:
+    shutil.unpack_archive(made, tmp_path / "unpacked")
+    names = sorted(path.name for path in (tmp_path / "unpacked").iterdir())
+    assert names == ["SHA256SUMS", "keyword.jsonl", "record.json", "scores.json"]
+    assert (tmp_path / "unpacked" / "keyword.jsonl").read_bytes() == journal.read_bytes()
+    checked = subprocess.run(
+        ["sha256sum", "--check", "--strict", "SHA256SUMS"],
+        cwd=tmp_path / "unpacked",
+        capture_output=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stderr
+
+
+def _tag(lines: Lines) -> Lines:
+    # A tag that the model never wrote, with the answer to fit.
+    line = next(line for line in lines if line.get("turn") == 0)
+    return [
+        {**x, "answer": "alert_ongoing", "labels": "alert_ongoing"} if x is line else x
+        for x in lines
+    ]
+
+
+def _edit_label(lines: Lines) -> Lines:
+    return [{**x, "labels": "alert_ongoing"} if x.get("turn") == 0 else x for x in lines]
+
+
+def _swap_key(lines: Lines) -> Lines:
+    return [{**x, "key": "0" * 16} if x.get("turn") == 0 else x for x in lines]
+
+
+def _drop(lines: Lines) -> Lines:
+    return [x for x in lines if x.get("turn") != 3]
+
+
+def _add(lines: Lines) -> Lines:
+    return [*lines, {**lines[-1], "dialogue": "d9999"}]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (_tag, {"answer", "score"}),
+        (_edit_label, {"journal"}),
+        (_swap_key, {"question", "score"}),
+        (_drop, {"missing turn", "score", "record"}),
+        (_add, {"question"}),
+    ],
+)
+def test_a_changed_journal_is_told_of_by_what_was_changed(
+    change: Callable[[Lines], Lines], expected: set[str], made: Path, corpus: Corpus
+) -> None:
+    assert kinds(changed(made, change), corpus) <= expected
+    assert kinds(changed(made, change), corpus) & (expected - {"score", "record"})
+    assert kinds(changed(made, change, sums=False), corpus) >= {"file"}
+
+
+def test_another_corpus_is_told_of_as_that(made: Path, corpus: Corpus, tmp_path: Path) -> None:
+    text = (tmp_path / "tiny.csv").read_text(encoding="utf-8")
+    other = tmp_path / "other.csv"
+    other.write_text(text.replace("exam", "test"), encoding="utf-8")
+    assert kinds(made, load_corpus(other)) == {"corpus"}
+
+
+def test_another_version_alone_is_said_and_is_no_failure(made: Path, corpus: Corpus) -> None:
+    files = read_archive(made)
+    for name, content in files.items():
+        later = content.replace(b'"version": "0.1.0"', b'"version": "9.9.9"')
+        files[name] = later.replace(b"|v0.1.0", b"|v9.9.9")
+    found = verify(rewritten(made, files), corpus)
+    assert {finding.kind for finding in found.findings} == {"version"}
+    assert found.holds
+
+
+def test_other_scores_are_told_of_by_their_names(made: Path, corpus: Corpus) -> None:
+    files = read_archive(made)
+    scores = json.loads(files["scores.json"])
+    row = scores["levels"]["turn"]["scores"][0]
+    row["value"] += 0.01
+    files["scores.json"] = json.dumps(scores).encode()
+    (finding,) = verify(rewritten(made, files), corpus).findings
+    assert finding.kind == "score"
+    assert finding.about.startswith(f"turn, {row['score']}, value: ")
+
+
+@pytest.mark.parametrize("scores", [None, 5, [], ["x"]])
+def test_scores_of_another_form_are_told_of_as_scores(
+    scores: Any, made: Path, corpus: Corpus
+) -> None:
+    files = read_archive(made)
+    stated = json.loads(files["scores.json"])
+    stated["levels"]["turn"]["scores"] = scores
+    files["scores.json"] = json.dumps(stated).encode()
+    found = verify(rewritten(made, files), corpus)
+    assert {finding.kind for finding in found.findings} == {"score"}
+
+
+@pytest.mark.parametrize("draws", ["1000000000000", "1e999"])
+def test_a_score_that_would_take_for_ever_is_not_computed(
+    draws: str, made: Path, corpus: Corpus
+) -> None:
+    files = read_archive(made)
+    files["scores.json"] = files["scores.json"].replace(
+        b'"draws": 20', f'"draws": {draws}'.encode()
+    )
+    assert kinds(rewritten(made, files), corpus) == {"score"}
+
+
+@pytest.mark.parametrize("name", ["record.json", "scores.json"])
+def test_what_is_no_json_is_refused_in_one_line(name: str, made: Path, corpus: Corpus) -> None:
+    path = rewritten(made, read_archive(made) | {name: b"{"})
+    with pytest.raises(ExchangeError, match=f"its {name} is not JSON") as refused:
+        verify(path, corpus)
+    assert "\n" not in str(refused.value)
+
+
+def _zip(path: Path, *entries: tuple[str | zipfile.ZipInfo, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in entries:
+            archive.writestr(name, content)
+    return path
+
+
+def _link() -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo("record.json")
+    entry.external_attr = 0o120777 << 16
+    return entry
+
+
+@pytest.mark.parametrize(
+    ("entries", "told"),
+    [
+        ([("../../outside.jsonl", b"{}")], "a path outside itself"),
+        ([("/etc/outside.jsonl", b"{}")], "a path outside itself"),
+        ([("..\\outside.jsonl", b"{}")], "a path outside itself"),
+        ([("C:outside.jsonl", b"{}")], "a path outside itself"),
+        ([(_link(), b"/etc/passwd")], "a link"),
+        ([("bomb.jsonl", bytes(50_000_000))], "unpacks from"),
+        ([(f"{n}.jsonl", b"") for n in range(1_001)], "1,001 files"),
+        ([("a.jsonl", b"{}")], "is no bundle, it lacks record.json"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_could_do_harm_is_refused_in_one_line(
+    entries: list[tuple[Any, bytes]], told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ExchangeError, match=told) as refused:
+        verify(_zip(tmp_path / "bad.zip", *entries))
+    assert "\n" not in str(refused.value)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.zip"]
+
+
+def test_what_is_no_archive_is_refused(tmp_path: Path, made: Path) -> None:
+    (tmp_path / "text.zip").write_text("no archive")
+    torn = tmp_path / "torn.zip"
+    torn.write_bytes(made.read_bytes()[:-40])
+    os.mkfifo(tmp_path / "pipe.zip")
+    for name in ("text.zip", "torn.zip", "missing.zip"):
+        with pytest.raises(ExchangeError):
+            verify(tmp_path / name)
+    with pytest.raises(ExchangeError, match="a device or a pipe"):
+        read_archive(tmp_path / "pipe.zip")
+
+
+def test_an_unfinished_run_is_not_bundled(journal: Path, corpus: Corpus, tmp_path: Path) -> None:
+    lines = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join(lines[:-1]))
+    with pytest.raises(ExchangeError, match="Finish it"):
+        bundle(journal, corpus, tmp_path / "run.zip")
+
+
+def test_the_commands_end_with_the_status_that_they_promise(
+    journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bundles").mkdir()
+    corpus = ["--corpus", "tiny.csv"]
+
+    def cradle(*words: str) -> tuple[int, str]:
+        done = CliRunner().invoke(app, list(words))
+        return done.exit_code, done.stdout
+
+    assert cradle("bundle", str(journal), *corpus, "--draws", "5", "--out", "bundles/a.zip")[0] == 0
+    assert cradle("verify", "bundles/a.zip", *corpus)[0] == 0
+    changed(tmp_path / "bundles" / "a.zip", _tag)
+    status, told = cradle("verify", "bundles/changed.zip", *corpus, "--json")
+    assert status == 1
+    assert json.loads(told)["holds"] is False
+    # A file of somebody's own has to be named.
+    assert isinstance(CliRunner().invoke(app, ["verify", "bundles/a.zip"]).exception, ExchangeError)
+
+
+def test_several_bundles_are_scored_in_one_table(
+    made: Path, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    prior = run(find_model("always-none", load_registry()), corpus, out=tmp_path / "runs")
+    bundle(prior, corpus, tmp_path / "none.zip", draws=20)
+    options = ["--corpus", "tiny.csv", "--draws", "20"]
+
+    def cradle(*words: str) -> Result:
+        return CliRunner().invoke(app, ["score", *words, *options])
+
+    told = json.loads(cradle("keyword.zip", "none.zip", "--json").stdout)["bundles"]
+    assert [row["bundle"] for row in told] == ["keyword.zip", "none.zip"]
+    for row in told:
+        # A bundle states its scores; the same are computed from its journal.
+        assert (
+            row["levels"] == json.loads(read_archive(Path(row["bundle"]))["scores.json"])["levels"]
+        )
+    alone = json.loads(cradle(str(prior), "--json").stdout)
+    assert told[1]["levels"] == alone
+    shown = cradle("keyword.zip", "none.zip").stdout
+    assert "keyword.zip" in shown
+    assert "none.zip" in shown
+    assert shown.count("cradle|lvl:turn") == 1
+    long = "the-name-of-a-bundle-that-is-longer-than-a-terminal-of-eighty-columns-is-wide.zip"
+    shutil.copy("none.zip", long)
+    shown = cradle("keyword.zip", long).stdout
+    assert f" {long} " in shown
+
+
+def test_bundles_under_other_conditions_are_told_apart(
+    made: Path, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = find_model("keyword", load_registry())
+    gold = run(found, corpus, out=tmp_path / "gold.jsonl", history="gold")
+    bundle(gold, corpus, tmp_path / "gold.zip", draws=5)
+    words = ["score", "keyword.zip", "gold.zip", "--corpus", "tiny.csv", "--draws", "5"]
+    shown = CliRunner().invoke(app, words).stdout
+    assert "keyword.zip: cradle|lvl:turn|labels:16|hist:self" in shown
+    assert "gold.zip: cradle|lvl:turn|labels:16|hist:gold" in shown
+    assert "Compare only rows whose signatures agree" in shown
+
+
+def test_what_is_no_bundle_of_this_corpus_is_not_scored(
+    made: Path, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.zip").write_text("no archive")
+    _zip(tmp_path / "empty.zip", ("record.json", b"{}"))
+    cases = {
+        ("keyword.zip", str(journal)): "is not a bundle",
+        ("keyword.zip", "text.zip"): "text.zip: is no sound zip archive",
+        ("empty.zip",): "empty.zip: is no bundle, it holds no journal",
+        ("missing.zip",): "missing.zip: can't be read",
+    }
+    for words, message in cases.items():
+        refused = CliRunner().invoke(app, ["score", *words, "--corpus", "tiny.csv"]).exception
+        assert isinstance(refused, CradleError)
+        assert message in str(refused)
+        assert "\n" not in str(refused)
+    # The surrogate is not its corpus, and no temporary folder is named.
+    refused = CliRunner().invoke(app, ["score", "keyword.zip"]).exception
+    assert str(refused).startswith("keyword.zip: keyword.jsonl: ")
+
+
+def test_a_bundle_of_an_earlier_version_is_still_derived(made: Path, corpus: Corpus) -> None:
+    files = read_archive(made) | {"ro-crate-metadata.json": b"{}"}
+    path = made.with_name("earlier.zip")
+    write_archive(files, path)
+    assert verify(path, corpus).findings == ()
+
+
+@pytest.mark.parametrize("name", ["keyword", "smollm2-135m-tuned"])
+def test_the_bundles_that_ship_are_derived_in_full(name: str) -> None:
+    found = verify(paths.DATA / "bundles" / f"{name}.zip")
+    assert found.holds, found.findings

@@ -1,0 +1,74 @@
+"""An OpenAI-compatible server on loopback: answers follow from prompts, and can be held back."""
+
+from __future__ import annotations
+
+import json
+import threading
+import zlib
+
+from ...loopback import Handler, Loopback
+
+ANSWERS = ("none", "none", "alert_ongoing", "confirm_SH_past; alert_ongoing")
+MODEL = "m"
+
+
+class GatedServer(Loopback):
+    """Answers, and holds the further questions of a client until it is opened.
+
+    Args:
+        free: Answers that each client gets before; ``None`` to hold nothing.
+
+    Attributes:
+        asked: Questions of all clients, those that are held included.
+    """
+
+    def __init__(self, free: int | None = None) -> None:
+        self._free, self._held, self.asked = free, 0, 0
+        self._changed = threading.Condition()
+        outer = self
+
+        class Asked(Handler):
+            # A connection has a handler of its own, and a client that asks one question at a time
+            # has one connection.
+            asked = 0
+
+            def do_GET(self) -> None:
+                self.send_json({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
+
+            def do_POST(self) -> None:
+                body = json.loads(self.body())
+                self.asked += 1
+                outer._pass(self.asked)
+                text = body["messages"][-1]["content"]
+                answer = ANSWERS[zlib.crc32(text.encode()) % len(ANSWERS)]
+                choice = {"index": 0, "finish_reason": "stop"}
+                choice["message"] = {"role": "assistant", "content": answer}
+                usage = {"prompt_tokens": len(text), "completion_tokens": 2}
+                usage["total_tokens"] = len(text) + 2
+                self.send_json({"id": "c", "model": MODEL, "choices": [choice], "usage": usage})
+
+        super().__init__(Asked)
+        self.url += "/v1"
+
+    def _pass(self, asked: int) -> None:
+        with self._changed:
+            self.asked += 1
+            if self._free is not None and asked > self._free:
+                self._held += 1
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._free is None)
+
+    def wait_for(self, held: int) -> bool:
+        """Waits until so many questions have been held back; whether they have."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._held >= held, 150)
+
+    def open(self) -> None:
+        """Opens the gate for good."""
+        with self._changed:
+            self._free = None
+            self._changed.notify_all()
+
+    def __exit__(self, *error: object) -> None:
+        self.open()
+        super().__exit__(*error)

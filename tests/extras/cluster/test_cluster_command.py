@@ -1,0 +1,402 @@
+"""``--cluster`` and ``cradle join`` as a user meets them; SLURM itself is in ``test_slurm``."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import typer
+from filelock import FileLock
+from typer.testing import CliRunner
+
+from cradle_extras.cluster.infer import (
+    ClusterOptions,
+    cluster_options,
+    count_answers,
+    run_jobs,
+    words_of,
+)
+from cradle_extras.cluster.jobs import Commands, End, Local
+from cradle_lib import paths
+from cradle_lib.errors import ClusterError, CradleError
+
+from ...cli.in_process import invoke
+from .gated_server import GatedServer
+
+MEASURED = re.compile(rb'"(?:seconds|started)": (?:"[^"]*"|[0-9.e-]+)')
+KEYWORD = ["infer", "--model", "keyword", "--limit", "4", "--out"]
+
+
+def normal(folder: Path) -> bytes:
+    return MEASURED.sub(b"-", (folder / "surrogate-test" / "keyword.jsonl").read_bytes())
+
+
+def test_processes_leave_the_journal_of_one_and_are_gone_on_with(tmp_path: Path) -> None:
+    assert invoke(*KEYWORD, tmp_path / "one").exit_code == 0
+    # Begun in one process, over fewer dialogues: the shards take over what it answered.
+    assert invoke("infer", "--model", "keyword", "--limit", "2", "--out", tmp_path).exit_code == 0
+    done = invoke(*KEYWORD, tmp_path, "--cluster", "local", "--shards", "2", "--json")
+    assert done.exit_code == 0, done.output
+    content = json.loads(done.stdout)
+    assert content["turns"] == content["outcomes"]["ok"] > 0
+    assert normal(tmp_path) == normal(tmp_path / "one")
+    before = (tmp_path / "surrogate-test" / "keyword.jsonl").read_bytes()
+    # Finished: nothing is started, and nothing changes.
+    assert invoke(*KEYWORD, tmp_path, "--cluster", "local", "--shards", "2").exit_code == 0
+    assert (tmp_path / "surrogate-test" / "keyword.jsonl").read_bytes() == before
+
+
+def test_the_journal_of_another_run_is_not_taken_to_pieces(tmp_path: Path) -> None:
+    assert invoke(*KEYWORD, tmp_path, "--history", "gold").exit_code == 0
+    [journal] = (tmp_path / "surrogate-test").glob("*.jsonl")
+    before = journal.read_bytes()
+    options = ["--limit", "5", "--cluster", "local", "--shards", "2"]
+    refused = invoke("infer", "--model", "keyword", "--out", journal, *options)
+    assert isinstance(refused.exception, CradleError)
+    assert "belongs to another run, with another history" in str(refused.exception)
+    assert journal.read_bytes() == before
+
+
+def test_shards_made_by_hand_are_joined(tmp_path: Path) -> None:
+    assert invoke(*KEYWORD, tmp_path / "one").exit_code == 0
+    for shard in ("0/2", "1/2"):
+        assert invoke(*KEYWORD, tmp_path, "--shard", shard).exit_code == 0
+    journal = tmp_path / "surrogate-test" / "keyword.jsonl"
+    other = invoke("join", journal, "--split", "dev")
+    assert isinstance(other.exception, CradleError)
+    assert "Name its corpus with --corpus" in str(other.exception)
+    done = invoke("join", journal, "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout) == {"journal": str(journal), "shards": 2}
+    assert normal(tmp_path) == normal(tmp_path / "one")
+    # The shards are still there; a shard that is not is named.
+    [first, second] = sorted(journal.parent.glob("keyword.shard-*"))
+    journal.unlink()
+    second.unlink()
+    for words in ([journal], [first]):
+        refused = invoke("join", *words)
+        assert isinstance(refused.exception, CradleError)
+        assert "1/2" in str(refused.exception)
+        assert "\n" not in str(refused.exception)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--cluster", "local"], "--cluster goes with --shards"),
+        (["--shards", "2"], "--cluster goes with --shards"),
+        (["--cluster", "local", "--shards", "2", "--shard", "0/2"], "without --shard"),
+        (["--cluster", "cloud", "--shards", "2"], "no cluster 'cloud'. Choose slurm or local"),
+        (
+            ["--cluster", "local", "--shards", "2", "--sbatch", "account=us"],
+            "--sbatch account is SLURM's",
+        ),
+        (["--sbatch", "gres=gpu:1"], "--sbatch says what the tasks"),
+        (["--cluster", "slurm", "--shards", "2", "--sbatch", "mem"], "expected name=value"),
+    ],
+)
+def test_options_that_do_not_go_together_are_said(
+    tmp_path: Path, options: list[str], message: str
+) -> None:
+    refused = invoke(*KEYWORD, tmp_path, *options)
+    assert isinstance(refused.exception, ClusterError)
+    assert message in str(refused.exception)
+
+
+def test_a_cluster_that_is_not_there_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert invoke("infer", "--model", "keyword", "--limit", "1", "--out", tmp_path).exit_code == 0
+    journal = tmp_path / "surrogate-test" / "keyword.jsonl"
+    before = journal.read_bytes()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    refused = invoke(*KEYWORD, tmp_path, "--cluster", "slurm", "--shards", "2")
+    # What was answered before is where it was.
+    assert journal.read_bytes() == before
+    assert "there is no SLURM here: sbatch, squeue, scancel not found" in str(refused.exception)
+
+
+def test_a_refused_account_is_said_in_slurms_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What sbatch of a cluster with accounts says.
+    sbatch = tmp_path / "sbatch"
+    sbatch.write_text(
+        "#!/bin/sh\necho 'sbatch: error: Batch job submission failed: Invalid account or "
+        "account/partition combination specified' >&2\nexit 1\n"
+    )
+    for name in ("squeue", "scancel", "srun"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+    for name in ("sbatch", "squeue", "scancel", "srun"):
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    options = ["--cluster", "slurm", "--shards", "2", "--sbatch", "account=theirs"]
+    refused = invoke(*KEYWORD, tmp_path / "runs", *options)
+    assert isinstance(refused.exception, ClusterError)
+    told = str(refused.exception)
+    assert told == (
+        "SLURM refuses the tasks: Batch job submission failed: Invalid account or "
+        "account/partition combination specified."
+    )
+
+
+def test_a_task_is_the_command_that_was_typed() -> None:
+    found: list[list[str]] = []
+    small = typer.Typer()
+
+    @small.command()
+    def infer(
+        context: typer.Context,
+        model: str = typer.Option(...),
+        folder: Path = typer.Option(Path("runs"), "--out"),  # noqa: B008
+        decoding: list[str] = typer.Option(None),  # noqa: B008
+        limit: int = 0,
+        yes: bool = typer.Option(False, "--yes"),
+        shard: str = "",
+        cluster: str = "",
+    ) -> None:
+        found.append(words_of(context, shard="1/2", yes=True))
+
+    typed = "--model openai:m --decoding seed=3 --decoding temperature=0.5 --cluster slurm"
+    done = CliRunner().invoke(small, shlex.split(typed))
+    assert done.exit_code == 0, done.output
+    assert shlex.join(found[0]) == (
+        "--model openai:m --decoding seed=3 --decoding temperature=0.5 --yes --shard 1/2"
+    )
+
+
+@pytest.mark.parametrize("program", ["cradle", "python -m cradle_lib.cli"])
+def test_a_task_gets_the_command_whatever_the_program_is_called(program: str) -> None:
+    found: list[list[str]] = []
+    app, group = typer.Typer(), typer.Typer()
+    app.add_typer(group, name="construct")
+
+    @group.command()
+    def write(context: typer.Context) -> None:
+        found.append(words_of(context))
+
+    done = CliRunner().invoke(app, ["construct", "write"], prog_name=program)
+    assert done.exit_code == 0, done.output
+    assert found == [["construct", "write"]]
+
+
+def test_each_process_has_gpus_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[dict[str, str]] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, env, **__: started.append(env))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
+    options = cluster_options("local", ["gres=gpu:2"])
+    assert options == ClusterOptions("local", {"gres": "gpu:2"})
+    journal = tmp_path / "m.jsonl"
+    commands = {number: ["infer"] for number in range(3)}
+    options.connect(tmp_path, journal).submit(commands)
+    assert [env["CUDA_VISIBLE_DEVICES"] for env in started] == ["4,5", "6,7", "4,5"]
+    # Without gres all see what their parent sees.
+    ClusterOptions("local", {}).connect(tmp_path, journal).submit({1: ["infer"]})
+    assert started[-1]["CUDA_VISIBLE_DEVICES"] == "4,5,6,7"
+    with pytest.raises(ClusterError, match="shows 4 GPUs"):
+        ClusterOptions("local", {"gres": "gpu:a100:8"}).connect(tmp_path, journal)
+
+
+def test_answers_are_counted_as_they_come(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    assert count_answers(path) == 0
+    path.write_text('{"record": {}}\n{"outcome": "ok"}\n{"outcome": "failed"}\n{"outcome": "o')
+    assert count_answers(path) == 1
+    with path.open("a") as file:
+        file.write('k"}\n{"outcome": "refused"}\n')
+    assert count_answers(path) == 3
+
+
+class Scripted:
+    """A cluster whose jobs end as a list says, one end for each submission of a shard."""
+
+    def __init__(self, ends: dict[int, list[End | BaseException]]) -> None:
+        self.ends, self.jobs = ends, dict[int, End | BaseException]()
+        self.submitted: list[int] = []
+        self.told: list[str] = []
+
+    def submit(self, commands: Commands) -> None:
+        self.submitted += commands
+        self.jobs |= {index: self.ends[index].pop(0) for index in commands}
+
+    def ended(self) -> dict[int, End]:
+        for end in self.jobs.values():
+            if isinstance(end, BaseException):
+                raise end
+        return {index: end for index, end in self.jobs.items() if isinstance(end, End)}
+
+    def interrupt(self) -> None:
+        self.told.append("interrupt")
+        if self.ends.pop(9, None) is None:
+            self.jobs = dict.fromkeys(self.jobs, FINE)
+
+    def kill(self) -> None:
+        self.told.append("kill")
+
+
+KILLED, FINE = End(None, "timeout"), End(0, "Next: cradle score")
+
+
+@pytest.mark.parametrize(
+    ("ends", "submitted", "failed"),
+    [
+        ({0: [FINE], 1: [End(1)]}, [0, 1], []),
+        ({0: [FINE], 1: [KILLED, FINE]}, [0, 1, 1], []),
+        ({0: [KILLED, FINE], 1: [KILLED, FINE]}, [0, 1, 0, 1], []),
+        ({0: [FINE], 1: [KILLED, KILLED]}, [0, 1, 1], ["shard 1/2: died (timeout)"]),
+        # A reason that the command gave, or somebody who ended the job, would be the same again.
+        ({0: [End(2, "no key"), FINE], 1: [End(2, "no key")]}, [0, 1], ["shard 0/2, 1/2: no key"]),
+        (
+            {0: [FINE], 1: [End(None, "cancelled", cancelled=True)]},
+            [0, 1],
+            ["shard 1/2: died (cancelled)"],
+        ),
+    ],
+)
+def test_a_job_that_dies_is_submitted_once_more(
+    ends: dict[int, list[End | BaseException]],
+    submitted: list[int],
+    failed: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    cluster = Scripted(ends)
+    shown: list[None] = []
+    assert run_jobs(cluster, {0: [], 1: []}, lambda: shown.append(None)) == failed
+    assert cluster.submitted == submitted
+    assert shown
+    assert not cluster.told
+
+
+@pytest.mark.parametrize("problem", [KeyboardInterrupt(), OSError(28, "No space"), SystemExit(3)])
+def test_whatever_else_happens_ends_the_jobs(
+    problem: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    cluster = Scripted({0: [FINE], 1: [problem]})
+    with pytest.raises(type(problem)):
+        run_jobs(cluster, {0: [], 1: []}, lambda: None)
+    assert cluster.told == ["interrupt"]
+    # A second Ctrl-C while calls in flight are awaited.
+    cluster = Scripted({0: [FINE], 1: [KeyboardInterrupt()], 9: []})
+    with pytest.raises(KeyboardInterrupt):
+        run_jobs(cluster, {0: [], 1: []}, lambda: None)
+    assert cluster.told == ["interrupt", "kill"]
+
+
+def test_the_end_of_a_process_has_its_reason(tmp_path: Path) -> None:
+    cluster = Local(tmp_path, 0)
+    cluster.submit({0: ["--version"], 1: ["score", "missing.jsonl"], 2: ["models", "serve"]})
+    for index in (0, 1):
+        cluster.jobs[index].wait()
+    cluster.kill()
+    cluster.jobs[2].wait()
+    ended = cluster.ended()
+    assert ended[0].status == 0
+    assert ended[1].status == 2
+    assert ended[1].reason.startswith("missing.jsonl: ")
+    assert not ended[1].reason.endswith(".")
+    assert ended[2] == End(None, "killed by SIGKILL")
+
+
+def start(*words: str | Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "cradle_lib.cli", *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=paths.ROOT,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+
+
+def test_ctrl_c_keeps_what_was_answered_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    with GatedServer(3) as server:
+        served = ["infer", "--model", "openai:m", "--base-url", server.url, "--concurrency", "1"]
+        served += ["--limit", "6", "--out"]
+        options = ["--cluster", "local", "--shards", "2"]
+        first = start(*served, tmp_path, *options)
+        assert server.wait_for(2)
+        first.send_signal(signal.SIGINT)
+        logs = tmp_path / "surrogate-test" / ".openai-m.cluster"
+        waiting = threading.Event()
+        for _ in range(600):
+            told = [log.read_text() for log in logs.glob("shard-*.log")]
+            if sum("waiting for the calls in flight" in text for text in told) == 2:
+                break
+            waiting.wait(0.1)
+        server.open()
+        out, err = first.communicate(timeout=60)
+        assert first.returncode == 130, out + err
+        assert "wait for calls in flight" in err
+        assert "the same command resumes" in err
+        shards = sorted((tmp_path / "surrogate-test").glob("openai-m.shard-*"))
+        # The answers to the questions that were open came after Ctrl-C, and are kept.
+        assert [count_answers(shard) for shard in shards] == [4, 4]
+        assert server.asked == 8
+        second = start(*served, tmp_path, *options)
+        out, err = second.communicate(timeout=60)
+        assert second.returncode == 0, out + err
+        asked = server.asked
+        alone = start(*served, tmp_path / "one")
+        out, err = alone.communicate(timeout=60)
+        assert alone.returncode == 0, out + err
+    name = "surrogate-test/openai-m.jsonl"
+    one, many = (
+        MEASURED.sub(b"-", (at / name).read_bytes()) for at in (tmp_path / "one", tmp_path)
+    )
+    assert many == one
+    # No question was asked twice.
+    assert asked == count_answers(tmp_path / name)
+
+
+def test_another_number_of_shards_does_not_ask_again(tmp_path: Path) -> None:
+    assert invoke(*KEYWORD, tmp_path, "--shard", "0/2").exit_code == 0
+    [shard] = (tmp_path / "surrogate-test").glob("*.jsonl")
+    before = shard.read_bytes()
+    refused = invoke(*KEYWORD, tmp_path, "--cluster", "local", "--shards", "3")
+    assert isinstance(refused.exception, ClusterError)
+    assert "Finish it with --shards 2" in str(refused.exception)
+    assert invoke(*KEYWORD, tmp_path, "--cluster", "local", "--shards", "2").exit_code == 0
+    assert invoke(*KEYWORD, tmp_path / "one").exit_code == 0
+    assert normal(tmp_path) == normal(tmp_path / "one")
+    # The shard that was there was gone on with.
+    answered = MEASURED.sub(b"-", before).split(b"\n")[1:-1]
+    assert set(answered) <= set(normal(tmp_path).split(b"\n"))
+
+
+def test_shards_of_another_start_are_left_alone(tmp_path: Path) -> None:
+    with GatedServer(1) as server:
+        served = ["infer", "--model", "openai:m", "--base-url", server.url, "--concurrency", "1"]
+        served += ["--limit", "4", "--out", tmp_path, "--cluster", "local", "--shards", "2"]
+        first = start(*served)
+        assert server.wait_for(2)
+        second = start(*map(str, served))
+        out, err = second.communicate(timeout=60)
+        assert second.returncode == 2, out + err
+        assert "another process is writing this journal" in err
+        # Killed, it leaves its processes; the next start asks nothing beside them.
+        first.kill()
+        first.communicate()
+        third = start(*map(str, served))
+        out, err = third.communicate(timeout=60)
+        assert third.returncode == 2, out + err
+        assert "another process is writing this journal" in err
+        assert server.asked == 4
+        server.open()
+        # They end by themselves, and what they answered is not asked again.
+        for shard in sorted((tmp_path / "surrogate-test").glob("openai-m.shard-*.jsonl")):
+            FileLock(shard.with_name(f".{shard.name}.lock")).acquire(timeout=60).lock.release()
+        asked = server.asked
+        last = start(*served)
+        out, err = last.communicate(timeout=60)
+        assert last.returncode == 0, out + err
+        assert server.asked == asked

@@ -1,0 +1,259 @@
+"""Runs on a real SLURM of two nodes on this machine. `make test-slurm` runs them.
+
+Each is compared with the run of a single process: the same bytes but for what is measured.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cradle_extras.cluster.infer import count_answers
+from cradle_lib import paths
+from cradle_lib.detection import resolve
+
+from ...detection.local.tiny_models import make_weights
+from .gated_server import GatedServer
+from .slurm import Cluster, cluster, missing
+
+pytestmark = pytest.mark.slurm
+
+START = "from cradle_lib.cli import main; main()"
+# What is measured and no property of the answers.
+MEASURED = re.compile(rb'"(?:seconds|started)": (?:"[^"]*"|[0-9.e-]+)')
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[Cluster]:
+    if why := missing():
+        if os.environ.get("CI"):
+            pytest.fail(why)
+        pytest.skip(why)
+    with cluster() as made:
+        yield made
+
+
+@pytest.fixture
+def room() -> Iterator[Path]:
+    """A folder that every user may enter, and all nodes see."""
+    with tempfile.TemporaryDirectory(prefix="run-") as folder:
+        yield Path(folder)
+
+
+BEGUN: list[subprocess.Popen[str]] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_is_left() -> Iterator[None]:
+    yield
+    for process in BEGUN:
+        process.kill()
+        process.communicate()
+
+
+def begin(slurm: Cluster | None, *arguments: str | Path) -> subprocess.Popen[str]:
+    environment = os.environ if slurm is None else slurm.environment
+    process = subprocess.Popen(
+        [sys.executable, "-c", START, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=paths.ROOT,
+        env={**environment, "COLUMNS": "200", "PYTHONPATH": str(paths.ROOT)},
+    )
+    BEGUN.append(process)
+    return process
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=170)
+    return process.returncode, out, err
+
+
+def infer(slurm: Cluster | None, *arguments: str | Path) -> tuple[int, str, str]:
+    return finish(begin(slurm, "infer", *arguments))
+
+
+def normal(journal: Path) -> bytes:
+    return MEASURED.sub(b"-", journal.read_bytes())
+
+
+def served(server: GatedServer) -> list[str]:
+    return ["--model", "openai:m", "--base-url", server.url, "--concurrency", "1"]
+
+
+@pytest.fixture(scope="module")
+def out_of_time(slurm: Cluster) -> Iterator[tuple[Path, GatedServer, subprocess.Popen[str]]]:
+    """A task that has a minute and needs longer; the others are tested meanwhile."""
+    with tempfile.TemporaryDirectory(prefix="run-") as name, GatedServer(5) as server:
+        # Not on the node that another test takes the power from.
+        options = ["--cluster", "slurm", "--shards", "2", "--sbatch", "time=1"]
+        options += ["--sbatch", "nodelist=n1", "--limit", "6", "--out", name]
+        process = begin(slurm, "infer", *served(server), *options)
+        yield Path(name), server, process
+
+
+@pytest.mark.parametrize("small", ["keyword", "tiny"])
+def test_eight_shards_leave_the_journal_of_one_process(
+    slurm: Cluster, room: Path, out_of_time: object, small: str
+) -> None:
+    limit, model, expected = ["--model", "keyword", "--limit", "24"], "keyword", 0
+    if small == "tiny":
+        # A language model with random weights, none of whose answers can be read.
+        weights = f"hf:{make_weights(room / 'tiny', context=8192)}"
+        limit = ["--model", weights, "--engine", "reference", "--prompt", "brief"]
+        limit += ["--decoding", "max_new_tokens=12", "--limit", "8"]
+        model, expected = resolve(weights).id, 1
+    assert infer(None, *limit, "--out", room / "one")[0] == expected
+    options = ["--cluster", "slurm", "--shards", "8", "--sbatch", "partition=main"]
+    status, out, err = infer(slurm, *limit, *options, "--out", room / "many")
+    assert status == expected, err
+    journals = [room / name / "surrogate-test" / f"{model}.jsonl" for name in ("one", "many")]
+    assert normal(journals[0]) == normal(journals[1])
+    assert ("Next: cradle score" in out) == (expected == 0)
+    # One journal is left, and nothing beside it but its lock.
+    left = {path.name for path in journals[1].parent.iterdir()}
+    assert left == {f"{model}.jsonl", f".{model}.jsonl.lock"}
+
+
+def test_a_node_without_power_loses_no_answer(
+    slurm: Cluster, room: Path, out_of_time: object
+) -> None:
+    with GatedServer(7) as server:
+        limit = [*served(server), "--limit", "24"]
+        options = ["--cluster", "slurm", "--shards", "8"]
+        process = begin(slurm, "infer", *limit, *options, "--out", room / "many")
+        # Every shard is in the middle, and waits for an answer.
+        assert server.wait_for(8)
+        on_n2 = slurm.tool("squeue", "-h", "-w", "n2", "-t", "R", "-o", "%i").split()
+        assert slurm.kill_node("n2") >= len(on_n2) > 0
+        server.open()
+        status, _, err = finish(process)
+        assert status == 0, err
+        assert err.count("died (node fail), and is submitted again.") == len(on_n2)
+        assert infer(None, *limit, "--out", room / "one")[0] == 0
+    one, many = (room / name / "surrogate-test" / "openai-m.jsonl" for name in ("one", "many"))
+    assert normal(one) == normal(many)
+    slurm.start_node("n2")
+
+
+def test_a_task_out_of_time_goes_on_where_it_was(
+    slurm: Cluster,
+    room: Path,
+    out_of_time: tuple[Path, GatedServer, subprocess.Popen[str]],
+) -> None:
+    folder, server, process = out_of_time
+    # Two tasks hold a question each until SLURM ends them, and ask it again.
+    assert server.wait_for(4)
+    server.open()
+    status, _, err = finish(process)
+    assert status == 0, err
+    assert "died (timeout), and is submitted again." in err
+    assert infer(None, *served(server), "--limit", "6", "--out", room)[0] == 0
+    one, many = (base / "surrogate-test" / "openai-m.jsonl" for base in (room, folder))
+    assert normal(one) == normal(many)
+
+
+def test_a_full_scratch_folder_is_said_and_loses_nothing(slurm: Cluster, room: Path) -> None:
+    scratch = room / "scratch"
+    scratch.mkdir()
+    limit = ["--model", "keyword", "--limit", "60"]
+    options = ["--cluster", "slurm", "--shards", "4", "--out", scratch]
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=160k", "none", scratch], check=True)
+    try:
+        status, _, err = infer(slurm, *limit, *options)
+        assert status == 2
+        assert "no room is left" in err or "No space left" in err or "make room" in err
+        assert "Traceback" not in err
+        subprocess.run(["mount", "-o", "remount,size=4m", scratch], check=True)
+        status, _, err = infer(slurm, *limit, *options)
+        assert status == 0, err
+        assert infer(None, *limit, "--out", room / "one")[0] == 0
+        one, many = (base / "surrogate-test" / "keyword.jsonl" for base in (room / "one", scratch))
+        assert normal(one) == normal(many)
+    finally:
+        subprocess.run(["umount", "-l", scratch], check=True)
+
+
+def test_what_slurm_refuses_is_said_in_one_line(slurm: Cluster, room: Path) -> None:
+    options = ["--model", "keyword", "--limit", "2", "--cluster", "slurm", "--shards", "2"]
+    for wrong, reason in (
+        (["--sbatch", "partition=nowhere"], "invalid partition"),
+        (["--sbatch", "gres=gpu:1"], "Invalid generic resource"),
+    ):
+        status, _, err = infer(slurm, *options, *wrong, "--out", room)
+        assert status == 2
+        assert "SLURM refuses the tasks" in err
+        assert reason in err
+        assert err.strip().count("\n") == 0
+    # A controller that does not answer: nobody listens at that port.
+    text = (slurm.folder / "slurm.conf").read_text()
+    (room / "gone.conf").write_text(re.sub("SlurmctldPort=.*", "SlurmctldPort=9", text))
+    gone = {**slurm.environment, "SLURM_CONF": str(room / "gone.conf")}
+    status, _, err = infer(_Other(gone), *options, "--out", room)
+    assert (status, err.strip().count("\n")) == (2, 0)
+    assert "Unable to contact slurm controller" in err
+
+
+def test_a_start_beside_jobs_of_a_killed_one_is_refused(slurm: Cluster, room: Path) -> None:
+    with GatedServer(5) as server:
+        options = [*served(server), "--limit", "6", "--cluster", "slurm", "--shards", "2"]
+        first = begin(slurm, "infer", *options, "--out", room)
+        assert server.wait_for(2)
+        first.kill()
+        first.wait()
+        status, _, err = infer(slurm, *options, "--out", room)
+        assert (status, err.strip().count("\n")) == (2, 0)
+        found = re.search(r"still in the queue: (\d+)\. Wait for them, or end them with", err)
+        assert found is not None, err
+        slurm.tool("scancel", found[1])
+        while slurm.tool("squeue", "-h", "-j", found[1], "-o", "%i").strip():
+            pass
+        # What the killed start's jobs answered is not asked again.
+        asked = server.asked
+        server.open()
+        status, _, err = infer(slurm, *options, "--out", room)
+        assert status == 0, err
+        assert server.asked - asked == answers(room) - 10
+
+
+def test_ctrl_c_ends_the_jobs_and_keeps_the_answers(slurm: Cluster, room: Path) -> None:
+    with GatedServer(5) as server:
+        options = [*served(server), "--limit", "6", "--cluster", "slurm", "--shards", "2"]
+        first = begin(slurm, "infer", *options, "--out", room)
+        assert server.wait_for(2)
+        first.send_signal(signal.SIGINT)
+        assert first.stderr is not None
+        assert any("wait for calls in flight" in line for line in first.stderr)
+        logs = room / "surrogate-test" / ".openai-m.cluster"
+        slurm.until(
+            lambda: sum("in flight" in log.read_text() for log in logs.glob("*_log.err")) == 2
+        )
+        server.open()
+        status, _, err = finish(first)
+        assert status == 130, err
+        assert "the same command resumes" in err
+        assert server.asked == 12
+        status, _, err = infer(slurm, *options, "--out", room)
+        assert status == 0, err
+        # No question was asked twice.
+        assert server.asked == answers(room)
+
+
+def answers(folder: Path) -> int:
+    return count_answers(folder / "surrogate-test" / "openai-m.jsonl")
+
+
+class _Other(Cluster):
+    """A cluster that is not there."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self.environment = environment

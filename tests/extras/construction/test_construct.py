@@ -1,0 +1,254 @@
+"""Posts to corpus: every plan ends somewhere, through real SDKs and a service that fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cradle_extras.construction import Posts, construct, load_posts, plan_dialogues
+from cradle_extras.construction.posts import Post
+from cradle_extras.construction.repair import Writing, longest_request, request
+from cradle_extras.construction.writers.language_model import writer_model
+from cradle_lib import labels, load_corpus
+from cradle_lib.cli.main import app
+from cradle_lib.detection import Answer, Outcome, read_journal
+from cradle_lib.detection.api.patience import Patience
+from cradle_lib.errors import CorpusError, EngineError, RegistryError
+
+from ...detection.api.fault_server import FaultServer, Reply, chat, error, message
+from ...detection.local.tiny_models import make_weights
+from .stub_writer import good, is_repair, mixed
+
+FEW = replace(load_posts(), items=load_posts().items[:6] + load_posts().items[-2:])
+SDKS: dict[str, Callable[[str], Reply]] = {
+    "openai": lambda text: chat(message={"content": text}),
+    "anthropic": message,
+}
+
+
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    hurry = Patience(attempts=4, base=0.0, connect=0.0)
+    monkeypatch.setattr(Patience, "of", classmethod(lambda *_: hurry))
+
+
+def serve(sdk: str, write: Callable[[str, int], str | Reply | bytes]) -> FaultServer:
+    seen: list[dict[str, Any]] = []
+
+    def reply(attempt: int) -> Reply | bytes:
+        written = write(seen[attempt]["messages"][0]["content"], attempt)
+        return SDKS[sdk](written) if isinstance(written, str) else written
+
+    return FaultServer({"ok": reply}, seen)
+
+
+def url(sdk: str, server: FaultServer) -> str:
+    return f"{server.url}/ok" + ("/v1" if sdk == "openai" else "")
+
+
+def test_an_estimate_of_the_phrase_bank_says_that_it_is_free(tmp_path: Path) -> None:
+    done = CliRunner().invoke(
+        app, ["construct", "write", "--out", str(tmp_path / "made"), "--estimate"]
+    )
+    assert (done.exit_code, done.output.strip()) == (
+        0,
+        "The phrase bank costs nothing, and sends nothing.",
+    )
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("kind", ["training", "annotated"])
+def test_the_phrase_bank_writes_all_posts_and_the_corpus_is_read_as_it_is(
+    tmp_path: Path, kind: Any
+) -> None:
+    made = construct(kind=kind, out=tmp_path)
+    assert made.counts == {"accepted": 60, "rejected": 0, "failed": 0}
+    corpus = load_corpus(tmp_path / "corpus.parquet")
+    assert corpus.fingerprint == made.corpus.fingerprint
+    posts = load_posts().by_id
+    for dialogue in corpus:
+        mask = dialogue.mask & labels.CONFIRM_MASK
+        assert mask == (posts[dialogue.id].mask if kind == "training" else 0)
+    assert corpus.meta["timing"] == made.to_frame()["timing"].tolist()
+    again = construct(kind=kind)
+    assert again.corpus.fingerprint == corpus.fingerprint
+    record = json.loads((tmp_path / "record.json").read_text())
+    assert record["writer"] == "phrase-bank"
+    assert record["accepted"] == 60
+
+
+@pytest.mark.parametrize("sdk", SDKS)
+def test_a_service_that_fails_in_every_way_loses_no_plan(tmp_path: Path, sdk: str) -> None:
+    trouble: list[Reply | bytes] = [error(429), error(500), b"", error(529)]
+    texts = [post.text[:40] for post in FEW]
+
+    def write(prompt: str, attempt: int) -> str | Reply | bytes:
+        if attempt < len(trouble):
+            return trouble[attempt]
+        if texts[0] in prompt:
+            refused = {"openai": chat(message={"content": None, "refusal": "No."}),
+                       "anthropic": message(None, stop_reason="refusal")}  # fmt: skip
+            return refused[sdk]
+        if texts[1] in prompt:
+            return error(400)
+        if texts[2] in prompt:
+            return ""
+        if texts[3] in prompt and not is_repair(prompt):
+            return good(prompt)[:300]
+        return good(prompt)
+
+    with serve(sdk, write) as server:
+        made = construct(FEW, writer=f"{sdk}:stub", base_url=url(sdk, server), out=tmp_path)
+    frame = made.to_frame().set_index("dialogue")
+    assert frame["status"].tolist() == ["failed", "failed", "rejected", *["accepted"] * 5]
+    assert frame["reason"].tolist()[:3] == [
+        frame["reason"].iloc[0], frame["reason"].iloc[1], "nothing written",
+    ]  # fmt: skip
+    assert frame["attempts"].tolist() == [0, 0, 3, 2, 1, 1, 1, 1]
+    assert sum(made.counts.values()) == len(FEW)
+    kept = [json.loads(line) for line in (tmp_path / "rejected.jsonl").read_text().splitlines()]
+    assert [(line["dialogue"], len(line["attempts"])) for line in kept] == [
+        (FEW.items[0].id, 0), (FEW.items[1].id, 0), (FEW.items[2].id, 3),
+    ]  # fmt: skip
+
+
+def test_a_repair_holds_the_attempt_and_the_validator_s_words(tmp_path: Path) -> None:
+    prompts: list[str] = []
+
+    def write(prompt: str, _: int) -> str:
+        prompts.append(prompt)
+        return mixed(prompt) if is_repair(prompt) else f"Sure:\n{good(prompt)}"
+
+    with serve("openai", write) as server:
+        made = construct(
+            FEW, writer="openai:stub", base_url=url("openai", server), out=tmp_path, attempts=4
+        )
+    first = next(prompt for prompt in prompts if is_repair(prompt))
+    assert "Sure:\nUser: " in first
+    assert "Write nothing but the dialogue" in first
+    # Three repairs are as often as it is asked.
+    assert made.to_frame()["attempts"].max() <= 4
+    sizes = {}
+    for plan in plan_dialogues(FEW):
+        sizes |= longest_request(plan, FEW.by_id[plan.post], 4)
+    assert max(len(prompt.encode()) for prompt in prompts) <= max(sizes.values())
+
+
+def test_weights_on_this_machine_write_what_generate_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    folder = make_weights(tmp_path / "tiny", context=8192)
+    model = writer_model(f"hf:{folder}", max_new_tokens=30, dtype="float32")
+    posts = replace(FEW, items=FEW.items[:2])
+    made = construct(posts, writer=model, out=tmp_path / "out", attempts=2)
+    # Random weights write no dialogue; each plan ends somewhere all the same.
+    assert made.to_frame()["status"].tolist() == ["rejected", "rejected"]
+    assert made.to_frame()["attempts"].tolist() == [2, 2]
+    record, [first, *_] = read_journal(tmp_path / "out" / "journal.jsonl")
+    assert record.decoding["max_new_tokens"] == 30
+    assert record.engine == "reference"
+    lm, tokenizer = (kind.from_pretrained(folder) for kind in (AutoModelForCausalLM, AutoTokenizer))
+    plan = made.outcomes[0].plan
+    ids = tokenizer.apply_chat_template(
+        [{"role": "user", "content": request(plan, posts.by_id[plan.post])}],
+        add_generation_prompt=True,
+        return_tensors="pt",
+        return_dict=False,
+    )
+    expected = lm.generate(ids, max_new_tokens=30, do_sample=False)[0, ids.shape[1] :]
+    assert first.answer == tokenizer.decode(expected, skip_special_tokens=True)
+    # What is finished needs no weights.
+    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", None)
+    again = construct(posts, writer=model, out=tmp_path / "out", attempts=2)
+    assert again.to_frame().equals(made.to_frame())
+
+
+def test_an_entry_made_for_labels_may_write_a_whole_dialogue() -> None:
+    decoding = writer_model("smollm2-135m-openai").decoding
+    assert decoding is not None
+    assert decoding.max_new_tokens == 1500
+
+
+def test_a_copy_of_an_accepted_dialogue_is_rejected(tmp_path: Path) -> None:
+    calm = [Post(f"c{i}", "", f"A long day at work, number {i}.", 0) for i in range(3)]
+    posts = Posts("calm", tuple(calm))
+    said: list[str] = []
+
+    def write(prompt: str, _: int) -> str:
+        said.append(good(prompt))
+        return said[0]
+
+    with serve("openai", write) as server:
+        made = construct(
+            posts, writer="openai:stub", base_url=url("openai", server), out=tmp_path, attempts=1
+        )
+        assert made.to_frame()["status"].tolist() == ["accepted", "rejected", "rejected"]
+        assert set(made.to_frame()["reason"].iloc[1:]) == {"near-duplicate"}
+        against = construct(
+            posts,
+            writer="openai:stub",
+            base_url=url("openai", server),
+            out=tmp_path / "again",
+            attempts=1,
+            against=[made.corpus],
+        )
+    assert against.counts["rejected"] == 3
+    assert not (tmp_path / "again" / "corpus.parquet").exists()
+    with pytest.raises(CorpusError, match="was accepted"):
+        _ = against.corpus
+
+
+def test_text_leaves_the_machine_only_with_a_yes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
+    asked: list[str] = []
+
+    def no(question: str) -> bool:
+        asked.append(question)
+        return False
+
+    with pytest.raises(EngineError, match="was not agreed to"):
+        construct(FEW, writer="openai:gpt-x", out=tmp_path, consent=no)
+    assert "8 posts of posts will be sent to api.openai.com" in asked[0]
+
+
+def test_what_can_t_write_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RegistryError, match="writes no dialogues"):
+        construct(FEW, writer="keyword", out=tmp_path)
+    with pytest.raises(CorpusError, match="need a place"):
+        construct(FEW, writer="openai:x", base_url="http://127.0.0.1:9/v1")
+    with pytest.raises(CorpusError, match="which is not in"):
+        construct(FEW, plans=plan_dialogues([Post("other", "", "Text.", 0)]))
+    with pytest.raises(CorpusError, match="no plan"):
+        construct(FEW, plans=[])
+
+
+def test_a_writing_goes_on_where_it_was_and_ends_after_its_attempts() -> None:
+    post = FEW.items[0]
+    [plan] = plan_dialogues([post])
+    writing = Writing(plan, post, attempts=2)
+    assert writing.remaining == 1
+    made = [writing.answer(Answer("nothing of the kind"))]
+    assert made[0].outcome is Outcome.UNPARSED
+    assert made[0].reason == "nothing written"
+    again = Writing(plan, post, attempts=2, stored=made)
+    assert again.taken == made
+    assert again.prompt is not None
+    assert writing.prompt is not None
+    assert again.prompt.key == writing.prompt.key
+    made.append(again.answer(Answer(good(again.prompt.text))))
+    assert made[1].outcome is Outcome.OK
+    whole = Writing(plan, post, attempts=2, stored=made)
+    assert whole.prompt is None
+    assert whole.draft == again.draft
+    with pytest.raises(RuntimeError, match="finished"):
+        whole.answer(Answer(""))

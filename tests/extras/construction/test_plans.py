@@ -1,0 +1,141 @@
+"""Plans: what is drawn, what the mapping allows, and the file that people change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from cradle_extras.construction.plan import KINDS, TURNS, WINDOWS, Kind, plan_dialogues
+from cradle_extras.construction.plan_files import plan_text, read_plans, write_plans
+from cradle_extras.construction.posts import Post, load_posts
+from cradle_extras.construction.scenarios import ACUTE, SCENARIOS, Scenario, fitting_scenarios
+from cradle_lib import labels
+from cradle_lib.errors import CorpusError
+
+CONFIRMS = sorted(labels.BENCH_LABELS.values())
+MASKS = st.sets(st.sampled_from(CONFIRMS), max_size=3).map(labels.mask_of)
+
+
+def posts_of(masks: list[int]) -> list[Post]:
+    return [Post(f"p{i}", "", "text", mask) for i, mask in enumerate(masks)]
+
+
+@given(st.lists(MASKS, min_size=1, max_size=40), st.sampled_from(KINDS), st.integers(0, 9))
+def test_a_plan_has_the_post_s_labels_in_the_window_of_its_phase(
+    masks: list[int], kind: Kind, seed: int
+) -> None:
+    plans = plan_dialogues(posts_of(masks), kind, seed=seed)
+    assert [plan.mask for plan in plans] == masks
+    for plan in plans:
+        low, high = TURNS[kind]
+        assert low <= len(plan.rows) <= high
+        assert plan.rows == ("UL" * 8)[: len(plan.rows)]
+        for place, step in zip(plan.places, plan.steps, strict=True):
+            if step.stage == "confirm":
+                assert place + 1 in WINDOWS[kind][plan.timing]
+            assert plan.rows[place] == "U"
+        if any(event.state == "past" for event in plan.events):
+            assert plan.scenario not in ACUTE
+        for event in plan.events:
+            assert event.type in SCENARIOS[plan.scenario].types
+    counts = Counter(plan.timing for plan in plans)
+    assert max(counts.values()) - min(counts[t] for t in ("early", "mid", "late")) <= 1
+    assert plans == plan_dialogues(posts_of(masks), kind, seed=seed)
+
+
+@given(st.lists(MASKS, min_size=1, max_size=20), st.sampled_from(KINDS))
+def test_plans_come_back_from_their_file(masks: list[int], kind: Kind) -> None:
+    import tempfile
+
+    plans = plan_dialogues(posts_of(masks), kind)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "plans.csv"
+        write_plans(plans, path)
+        assert read_plans(path) == plans
+
+
+def test_scenarios_and_timings_are_uniform_where_everything_fits() -> None:
+    plans = plan_dialogues(posts_of([0] * 2100), "training")
+    assert set(Counter(plan.scenario for plan in plans).values()) == {300}
+    pairs = Counter((plan.scenario, plan.timing) for plan in plans)
+    assert len(pairs) == 21
+    # Scenario and timing are drawn independently of each other.
+    assert chisquare(list(pairs.values())).pvalue > 1e-4
+
+
+def test_another_seed_draws_anew_and_an_order_by_chance() -> None:
+    posts = load_posts()
+    first, other = (plan_dialogues(posts, seed=seed) for seed in (0, 1))
+    assert sum(a.timing != b.timing for a, b in zip(first, other, strict=True)) > 20
+
+
+def test_labels_without_a_common_scenario_take_the_least_frequent_of_all() -> None:
+    two = {
+        "A": Scenario("a", "a", frozenset({"SH"})),
+        "B": Scenario("b", "b", frozenset({"DV"})),
+        "C": Scenario("c", "c", frozenset({"DV"})),
+    }
+    both = labels.mask_of(["confirm_SH_past", "confirm_DV_past"])
+    only_dv = labels.mask_of(["confirm_DV_past"])
+    assert fitting_scenarios(labels.labels_of(both), two) == {"A", "B", "C"}
+    plans = plan_dialogues(posts_of([only_dv, only_dv, both]), scenarios=two)
+    assert sorted(plan.scenario for plan in plans[:2]) == ["B", "C"]
+    assert plans[2].scenario == "A"
+
+
+def test_labels_that_no_scenario_fits_are_one_clear_error() -> None:
+    acute = {"S4": Scenario("x", "x", frozenset({"SH"}))}
+    past = labels.mask_of(["confirm_SH_past"])
+    with pytest.raises(CorpusError, match="post p0: no scenario fits confirm_SH_past"):
+        plan_dialogues(posts_of([past]), scenarios=acute)
+    with pytest.raises(CorpusError, match="no kind 'other'"):
+        plan_dialogues(posts_of([0]), "other")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (",training,", ",other,", "row 0: kind is 'other'"),
+        (",S", ",T", "scenario is 'T"),
+        ("ULULULULULULULU", "ULX", "rows is 'ULX'"),
+        ("confirm SI_passive.ongoing", "confirm SI_passive.soon", "no event"),
+        ("confirm SI_passive.ongoing", "confirms SI_passive.ongoing", "expected such as"),
+        ("confirm SI_passive.ongoing", "confirm SH.ongoing", "the tags confirm"),
+        ("p01,p01", ",p01", "no dialogue id"),
+        ("p01,p01", f"{'p' * 200_000},p01", "not a readable CSV"),
+        ("\np02,", "\np01,", "row 1: dialogue 'p01' stands twice"),
+        ("dialogue,", "dialog,", "column dialogue is missing"),
+    ],
+)
+def test_a_plan_changed_wrongly_is_refused_with_its_row(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    path = tmp_path / "plans.csv"
+    plans = plan_dialogues(load_posts())
+    plans[0] = replace(plans[0], scenario="S1")
+    path.write_text(plan_text(plans).replace(old, new, 1))
+    with pytest.raises(CorpusError, match=message):
+        read_plans(path)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_plan_file_needs_no_last_line_break_and_shows_a_cut(tmp_path: Path, end: str) -> None:
+    path = tmp_path / "plans.csv"
+    plans = plan_dialogues(posts_of([0, 0]))
+    content = plan_text(plans).rstrip("\n").replace("\n", end)
+    path.write_bytes(content.encode())
+    assert read_plans(path) == plans
+    # The last field, the tags, is empty; without its comma it is missing.
+    assert content.endswith(",")
+    path.write_bytes(content[:-1].encode())
+    with pytest.raises(CorpusError, match="row 1: line 3 has 8 fields, expected 9"):
+        read_plans(path)
+    path.write_bytes(content[:-1].encode() + b',"1 alert')
+    with pytest.raises(CorpusError, match="row 1: not a readable CSV file"):
+        read_plans(path)

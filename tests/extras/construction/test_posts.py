@@ -1,0 +1,98 @@
+"""Posts: what is read, and what is refused with one clear sentence."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cradle_extras.construction.posts import load_posts, post_mask
+from cradle_lib import labels
+from cradle_lib.errors import CorpusError, LabelError
+
+GOOD = {"id": "a", "title": "T", "text": "Some text.", "labels": "selfharm_past"}
+
+
+def write(path: Path, *rows: dict[str, object]) -> Path:
+    frame = pd.DataFrame(list(rows))
+    if path.suffix == ".csv":
+        frame.to_csv(path, index=False)
+    elif path.suffix == ".parquet":
+        frame.to_parquet(path)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet"])
+def test_the_same_posts_are_read_from_each_format(tmp_path: Path, ending: str) -> None:
+    path = write(tmp_path / f"p{ending}", GOOD, GOOD | {"id": "007", "labels": "no_crisis"})
+    posts = load_posts(path)
+    assert [post.id for post in posts] == ["a", "007"]
+    assert [post.mask for post in posts] == [labels.BITS["confirm_SH_past"], 0]
+    assert (
+        posts.fingerprint
+        == load_posts(
+            write(tmp_path / "q.csv", *(GOOD, GOOD | {"id": "007", "labels": "no_crisis"}))
+        ).fingerprint
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([GOOD | {"text": "  "}], "row 0: post a has no text"),
+        ([GOOD | {"labels": "selfharm_pst"}], "row 0: post a: unknown.*selfharm_past"),
+        ([GOOD | {"labels": "alert_past"}], "label of a turn"),
+        ([GOOD, GOOD], "row 1: the id 'a' is that of row 0 too"),
+        ([GOOD | {"text": "x" * 100_000}], "100,000 characters, expected at most 40,000"),
+        ([{"id": "a", "text": "b"}], "column labels is missing"),
+        ([GOOD | {"id": ""}], "row 0: the post has no id"),
+    ],
+)
+def test_what_is_no_post_is_refused_with_its_row(
+    tmp_path: Path, rows: list[dict[str, object]], message: str
+) -> None:
+    with pytest.raises(CorpusError, match=message):
+        load_posts(write(tmp_path / "p.csv", *rows))
+
+
+def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
+    for name, content in (("p.txt", "x"), ("p.csv", ""), ("p.jsonl", "{"), ("p.parquet", "x")):
+        (tmp_path / name).write_text(content)
+        with pytest.raises(CorpusError):
+            load_posts(tmp_path / name)
+    with pytest.raises(CorpusError, match="no such file"):
+        load_posts(tmp_path / "none.csv")
+
+
+@given(st.sets(st.sampled_from(sorted(labels.BENCH_LABELS))), st.sampled_from(["; ", ",", " | "]))
+def test_labels_are_read_under_all_their_names(names: set[str], separator: str) -> None:
+    confirms = [labels.BENCH_LABELS[name] for name in sorted(names)]
+    expected = labels.mask_of(confirms)
+    assert post_mask(separator.join(sorted(names))) == expected
+    assert post_mask(confirms) == expected
+    assert post_mask(separator.join(labels.short(name) for name in confirms)) == expected
+
+
+@given(st.text(max_size=30))
+def test_any_other_text_is_a_label_error_or_labels(text: str) -> None:
+    with contextlib.suppress(LabelError):
+        assert 0 <= post_mask(text) <= labels.ALL_MASK
+
+
+def test_our_own_posts_ship(tmp_path: Path) -> None:
+    from tools.posts import make_posts
+
+    posts = load_posts()
+    assert len(posts) == 60
+    assert sum(post.mask == 0 for post in posts) == 12
+    assert {label for p in posts for label in labels.labels_of(p.mask)} == set(
+        labels.BENCH_LABELS.values()
+    )
+    assert [post.text for post in posts] == [made["text"] for made in make_posts()]

@@ -1,0 +1,233 @@
+"""Each validator on a dialogue that is right but for one thing, and on anything at all."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cradle_extras.construction.assemble import Construction, Outcome
+from cradle_extras.construction.check import check_attempts, check_dialogues, contamination
+from cradle_extras.construction.plan import Event, Kind, Plan, Step, plan_dialogues
+from cradle_extras.construction.posts import Post, Posts
+from cradle_extras.construction.validators.checks import VALIDATORS, check_draft
+from cradle_extras.construction.validators.draft import draft_of, read_draft, write_line
+from cradle_extras.construction.validators.duplicates import near_duplicates, similarity
+from cradle_lib import labels, load_corpus
+
+SH = labels.mask_of(["confirm_SH_ongoing"])
+POST = Post("p", "", "I have been hurting myself for weeks, and nobody at home knows.", SH)
+CALM = Post("q", "", "The week was long and the bus was late on every single morning.", 0)
+SAID = [
+    "Hello there.", "Hi, what brings you here today?", "School is a lot right now.",
+    "What is the hardest part of it?", "It's the evenings.", "Tell me more, if you like.",
+    "I have been hurting myself.", "Thank you for telling me.", "It's hard to say aloud.",
+    "You said it, and I heard it.", "What happens next?", "We find somebody to help.",
+    "I think I could try that.", "We can do it together.", "Okay, thank you so much.",
+]  # fmt: skip
+
+
+def text(kind: Kind = "training", tags: dict[int, str] | None = None, crisis: bool = True) -> str:
+    """A dialogue that is right; ``tags`` (by turn) replace its own."""
+    own = {3: "alert_ongoing", 7: "confirm_SH_ongoing"} if crisis else {}
+    tags = (own if kind == "training" else {}) if tags is None else tags
+    said = [line if crisis or n != 6 else "I am so tired of it." for n, line in enumerate(SAID)]
+    return "\n".join(
+        f"{('User', 'Listener')[n % 2]}: {line}" + (f" TAG: {tags[n + 1]}" if n + 1 in tags else "")
+        for n, line in enumerate(said[: 15 if kind == "training" else 13])
+    )
+
+
+def found(written: str, kind: Kind = "training", post: Post | None = POST) -> set[str]:
+    steps = (Step("confirm", (Event("SH", "ongoing"),)),) if post is None or post.mask else ()
+    plan = Plan("p", kind, "S1", "early", "", steps, (0,) * len(steps), post="p")
+    return {f.validator for f in check_draft(read_draft(written), kind, plan, post)}
+
+
+def test_a_dialogue_that_is_right_passes_all() -> None:
+    assert found(text()) == set()
+    assert found(text("annotated"), "annotated") == set()
+    assert found(text(crisis=False), post=CALM) == set()
+
+
+@pytest.mark.parametrize(
+    ("written", "names"),
+    [
+        ("", {"nothing written"}),
+        ("I can't write this.", {"nothing written"}),
+        (f"Here is the dialogue:\n\n{text()}", {"text around the dialogue"}),
+        (f"```\n{text()}\n```", {"text around the dialogue"}),
+        (f"{text()}\nTherapist: Goodbye.", {"other speakers"}),
+        (
+            text().replace("Listener:", "Therapist:"),
+            {
+                "other speakers",
+                "too few turns",
+                "turns do not alternate",
+                "confirm outside its window",
+            },
+        ),
+        (text().rsplit("\n", 1)[0], {"too few turns"}),
+        (f"{text()}\nListener: Take care.", {"too many turns"}),
+        (
+            "Listener: Hello.\n" + text(),
+            {"too many turns", "turns do not alternate", "confirm outside its window"},
+        ),
+        (text(tags={7: "confirm_SH_ongoing "}), set()),
+        (text().replace(" TAG: alert", " tag: alert"), {"tag syntax"}),
+        (
+            text().replace("a lot right now. TAG: alert_ongoing", "TAG: alert_ongoing right now."),
+            {"tag syntax"},
+        ),
+        (text(tags={7: "confirm_SH_ongoing; confirm_sadness"}), {"unknown labels"}),
+        (text(tags={7: "confirm_SH_soon"}), {"unknown labels", "other confirms"}),
+        (text(tags={6: "alert_ongoing", 7: "confirm_SH_ongoing"}), {"tags of the Listener"}),
+        (text(tags={7: "confirm_DV_ongoing"}), {"other confirms"}),
+        (text(tags={}), {"other confirms"}),
+        (
+            text(tags={5: "confirm_SH_ongoing", 7: "confirm_SH_ongoing"}),
+            {"confirms on several turns"},
+        ),
+        (text(tags={9: "confirm_SH_ongoing"}), {"confirm outside its window"}),
+        (text(tags={7: "confirm_SH_ongoing", 9: "alert_ongoing"}), {"alert rules"}),
+        (text(tags={1: "alert_past", 3: "alert_past", 7: "confirm_SH_ongoing"}), {"alert rules"}),
+        (text().replace("It's the evenings.", "My boyfriend hits me."), {"new crisis content"}),
+        (
+            text()
+            .replace("Okay, thank you so much.", "What happens next?")
+            .replace("What happens next?", "What will happen to me next?"),
+            {"repeated lines"},
+        ),
+        (text().replace("Hello there.", "I'm at x@y.org."), {"identifying detail"}),
+        (text().replace("Hello there.", "I live at 12 Long Oak Street."), {"identifying detail"}),
+        (text().replace("Hello there.", "Call 555 123 4567."), {"identifying detail"}),
+        (text().replace("Hello there.", "I am u/somebody1."), {"identifying detail"}),
+        (text().replace("Hello there.", "My brother is called by Robert."), {"identifying detail"}),
+        (text().replace("Hello there.", "I saw it on reddit."), {"forbidden detail"}),
+    ],
+)
+def test_one_thing_wrong_is_found_and_named(written: str, names: set[str]) -> None:
+    assert found(written) == names
+
+
+def test_rules_of_posts_without_a_crisis() -> None:
+    one = text(tags={7: "confirm_SH_ongoing"}, crisis=False)
+    assert found(one, post=CALM) == {"confirm without a crisis"}
+    hint = text(tags={3: "alert_ongoing"}, crisis=False)
+    assert found(hint, post=CALM) == {"alert without a crisis"}
+    assert found(text("annotated", {3: "alert_ongoing"}), "annotated") == {"tags in the text"}
+
+
+def test_a_post_that_is_cut_into_lines_is_a_copy() -> None:
+    long = "I went to the lake with my sister and we sat there for hours until it grew dark"
+    lines = text(crisis=False).split("\n")
+    words = long.split()
+    for n in range(0, 15, 2):
+        lines[n] = f"User: {' '.join(words[n : n + 8])}"
+    assert "copied post" in found("\n".join(lines), post=Post("q", "", long, 0))
+    assert "copied post" not in found(text(crisis=False), post=Post("q", "", long, 0))
+
+
+@given(st.text(alphabet=st.sampled_from("UserListn:TAG; confirm_SH_ongoing\n-`*1"), max_size=200))
+def test_any_text_is_read_and_judged(written: str) -> None:
+    draft = read_draft(written)
+    for kind in ("training", "annotated"):
+        check_draft(draft, kind, None, None)
+    # What was read and is written again reads the same.
+    again = read_draft("\n".join(map(write_line, draft.lines)))
+    if not any(line.badly_tagged or line.unknown for line in draft.lines):
+        assert [line.mask for line in again.lines] == [line.mask for line in draft.lines]
+
+
+@pytest.mark.parametrize(("split", "kind"), [("dev", "training"), ("test", "annotated")])
+def test_the_surrogate_is_rejected_by_none_and_flagged_as_counted_apart(
+    split: str, kind: Kind
+) -> None:
+    corpus = load_corpus("surrogate", split)
+    table = check_dialogues(corpus, kind).set_index("validator")
+    assert table.loc[table["severity"] == "reject", "found"].sum() == 0
+    limit = {"training": 15, "annotated": 13}[kind]
+    long = sum(len(dialogue.turns) > limit for dialogue in corpus)
+    assert table.loc["too many turns", "found"] == long
+    # An alert and no confirm: nothing was confirmed that a post could have been labelled with.
+    lone = sum(
+        bool(d.mask & labels.ALERT_MASK) and not d.mask & labels.CONFIRM_MASK for d in corpus
+    )
+    assert table.loc["alert without a crisis", "found"] == (lone if kind == "training" else 0)
+    assert len(table) == len(VALIDATORS) + 1
+
+
+def brute(texts: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """All pairs: each text against every earlier one that is no duplicate itself."""
+    kept: list[tuple[str, str]] = []
+    pairs = []
+    for name, said in texts:
+        shares = [(similarity(said, other), n) for n, (_, other) in enumerate(kept)]
+        best, place = max(shares, default=(0.0, -1))
+        if best >= 0.8:
+            pairs.append((name, kept[place][0]))
+        else:
+            kept.append((name, said))
+    return pairs
+
+
+def test_near_duplicates_are_those_of_comparing_all_pairs() -> None:
+    texts = [draft_of(d).text for d in load_corpus("surrogate", "dev").dialogues[:150]]
+    # Copies with more and more words changed: similar and less similar ones.
+    for base, change in itertools.product(range(10), range(1, 30, 4)):
+        words = texts[base].split()
+        words[:: max(len(words) // change, 1)] = ["otherwise"] * len(
+            words[:: max(len(words) // change, 1)]
+        )
+        texts.append(" ".join(words))
+    named = [(str(n), said) for n, said in enumerate(texts)]
+    expected = brute(named)
+    assert 20 < len(expected) < 80
+    assert [(name, earlier) for name, earlier, _ in near_duplicates(named)] == expected
+
+
+def test_a_corpus_against_itself_is_all_duplicates() -> None:
+    corpus = load_corpus("surrogate", "dev").subset(range(20), "part")
+    table = check_dialogues(corpus, against=[corpus]).set_index("validator")
+    assert table.loc["near-duplicate", "found"] == 20
+
+
+def test_attempts_without_a_line_are_no_duplicates_of_each_other() -> None:
+    posts = Posts("calm", tuple(Post(f"c{n}", "", f"Number {n}.", 0) for n in range(3)))
+    nothing = check_draft(read_draft("No."), "training", None, None)
+    made = Construction(
+        "none", tuple(Outcome(plan, None, [("No.", nothing)]) for plan in plan_dialogues(posts))
+    )
+    table = check_attempts(made, posts).set_index("validator")
+    assert table.loc["nothing written", "found"] == 3
+    assert table.loc["near-duplicate", "found"] == 0
+
+
+def test_what_two_splits_share_is_counted_by_dialogue_and_by_turn() -> None:
+    test, train = load_corpus("surrogate"), load_corpus("surrogate", "train")
+    some = test.subset(range(20), "some")
+    rows = contamination(some, some).set_index("what")
+    assert (rows["found"] == rows["number"]).all()
+    assert rows["number"]["dialogues"] == 20
+
+    # The twin compares all pairs, word by word.
+    few = train.subset(range(300), "few")
+    said = [
+        (re.findall(r"[\w']+", dialogue.utterance(turn).lower()), turn.mask)
+        for dialogue in test
+        for turn in dialogue.user_turns
+    ]
+    known = [
+        re.findall(r"[\w']+", dialogue.utterance(turn).lower())
+        for dialogue in few
+        for turn in dialogue.user_turns
+    ]
+    told = [words for words, _ in said if len(words) > 4]
+    rows = contamination(few, test).set_index("what")
+    assert rows["found"]["user turns"] == sum(words in known for words in told)
+    assert rows["number"]["user turns"] == len(told)
+    labelled = [words for words, mask in said if mask and len(words) > 4]
+    assert rows["found"]["user turns with a label"] == sum(words in known for words in labelled)

@@ -1,0 +1,245 @@
+"""``cradle annotate``: the commands of the page *Label your own dialogues*, as they are printed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cradle_lib import paths
+from cradle_lib.corpus import load_corpus
+from cradle_lib.corpus.collect import read_folder, write_release
+from cradle_lib.errors import CorpusError
+from cradle_lib.labels import BITS
+from tools.annotations.build import region
+
+from ...annotation.finished_study import Run
+from .page import SEEN, lines, printed, serving, votes
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with twelve dialogues, one in each file."""
+    dialogues = tmp_path / "my-dialogues"
+    dialogues.mkdir()
+    for number in range(12):
+        (dialogues / f"talk-{number:02d}.txt").write_text(
+            f"Listener: How has week {number} been?\n\nUser: Loud.\n- very\n"
+            "User: My partner keeps my money.\nListener: Thank you.\n",
+            encoding="utf-8",
+        )
+    return tmp_path
+
+
+def label(folder: Path) -> list[str]:
+    """Does what people do in Label Studio: labels all tasks that have not been exported yet."""
+    (folder / "exports").mkdir(exist_ok=True)
+    done = []
+    for path in sorted((folder / "study" / "tasks").glob("*.json")):
+        target = folder / "exports" / path.name
+        if target.exists():
+            continue
+        tasks: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+        for number, task in enumerate(tasks, start=1):
+            masks = votes(path.stem, task["data"]["dialogue_id"])
+            turns = task["data"]["turns"]
+            result = [region(turn, mask, turns[turn]["text"]) for turn, mask in masks.items()]
+            annotation = {"id": number, "completed_by": 1, "result": result, "was_cancelled": False}
+            task.update(id=number, annotations=[annotation])
+        target.write_text(json.dumps(tasks), encoding="utf-8")
+        done.append(path.stem)
+    return done
+
+
+def test_the_page_leads_from_a_folder_to_gold(
+    folder: Path, run: Run, ran: Callable[[str, Path], str]
+) -> None:
+    collect, export, read_first, agreement, read, by_user_turns, after, adjudicate, infer, *_ = (
+        printed()
+    )
+    assert "12 dialogues, 60 turns" in ran(collect, folder)
+    ran(export, folder)
+    again = run(export, folder)
+    assert again.code == 2
+    assert "study/study.json exists: a study is planned once" in again.err
+    assert label(folder) == [f"round{n}-{name}" for n in (1, 2) for name in "ABCD"]
+    assert "12 annotations: study/annotations.parquet" in ran(read_first, folder)
+    shown = ran(agreement, folder)
+    assert "team 2, round" in shown
+    assert "labelled" in shown
+    assert "24 annotations: study/annotations.parquet" in ran(read, folder)
+    shown = ran(by_user_turns, folder)
+    assert "all user turns" in shown
+    assert "confirm_DV_ongoing" in shown
+    found = json.loads(ran(f"{by_user_turns} --json --draws 20", folder))
+    # JSON has no NaN: a null, and the reason.
+    wanted = {"team": "1", "round": 1, "label": "confirm_RA_past", "measure": "kappa"}
+    [row] = [row for row in found if wanted.items() <= row.items()]
+    assert [row[name] for name in ("value", "low", "high")] == [None] * 3
+    assert row["reason"] == "neither annotator gave it"
+
+    refused = run(adjudicate, folder)
+    assert refused.code == 2
+    assert "nobody has adjudicated" in refused.err
+    assert "Traceback" not in refused.err
+    assert not (folder / "gold.parquet").exists()
+
+    ran(after, folder)
+    assert {name.split("-")[0] for name in label(folder)} == {"adjudicator"}
+    ran(read, folder)
+    ran(after, folder)
+    assert label(folder) == ["senior-S"]
+    ran(read, folder)
+    assert "Nothing is left" in ran(after, folder)
+
+    ended = ran(adjudicate, folder)
+    assert "exact agreement" in ended
+    assert "audit.csv" in ended
+    gold = load_corpus(folder / "gold.parquet")
+    assert [[t.mask for t in d.turns] for d in gold] == [
+        [0, SEEN[1], 0, SEEN[3], 0] for _ in range(12)
+    ]
+    audit = (folder / "audit.csv").read_text(encoding="utf-8").splitlines()
+    assert audit[0] == "dialogue,turn_id,label,result,by,voters,outcome"
+    assert any(",gold,senior,A S," in line or ",gold,senior,C S," in line for line in audit)
+    assert "Journal:" in ran(f"{infer} --out runs", folder)
+
+
+def test_the_page_installs_and_starts_the_label_studio_that_is_tested() -> None:
+    makefile = (paths.ROOT / "Makefile").read_text(encoding="utf-8")
+    (install,) = (line for line in lines() if "pip install" in line)
+    version = install.rpartition("==")[2]
+    lock = (paths.ROOT / "tests/extras/label_studio/label-studio.lock").read_text(encoding="utf-8")
+    assert f"-c tests/extras/label_studio/label-studio.lock label-studio=={version}" in install
+    assert f"label-studio.lock label-studio=={version}\n" in makefile
+    assert f"\nlabel-studio=={version}\n" in lock
+    environment, arguments = serving()
+    # Its reports of errors go to its makers unless both addresses are empty.
+    assert environment == {
+        "COLLECT_ANALYTICS": "false",
+        "LATEST_VERSION_CHECK": "false",
+        "SENTRY_DSN": "",
+        "FRONTEND_SENTRY_DSN": "",
+    }
+    assert arguments[arguments.index("--internal-host") + 1] == "127.0.0.1"
+
+
+def test_git_ignores_what_the_page_writes() -> None:
+    ignored = (paths.ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert {"/my-dialogues*", "/study/", "/exports/", "/gold.parquet", "/audit.csv"} <= {*ignored}
+    written = set(re.findall(r"(?:--out|--audit|--study|--data-dir) (\S+)", "\n".join(lines())))
+    outside = {name for name in written if not name.startswith(("runs/", "data/surrogate/"))}
+    assert outside == {
+        "my-dialogues.parquet", "study", "study/label-studio", "gold.parquet", "audit.csv",
+    }  # fmt: skip
+
+
+def test_agreement_is_measured_where_a_team_has_no_dialogue_in_a_round(
+    tmp_path: Path, ran: Callable[[str, Path], str]
+) -> None:
+    talks = tmp_path / "my-dialogues"
+    talks.mkdir()
+    for number in range(3):
+        (talks / f"{number}.txt").write_text("User: Hm.\nUser: No.\nUser: So.\nUser: Yes.\n")
+    collect, export, _, _, read, by_user_turns, *_ = printed()
+    for command in (collect, export):
+        ran(command, tmp_path)
+    label(tmp_path)
+    ran(read, tmp_path)
+    found = json.loads(ran(f"{by_user_turns} --json --draws 0", tmp_path))
+    # Three dialogues go to the first three of four groups.
+    groups = dict.fromkeys((row["team"], row["round"]) for row in found)
+    assert list(groups) == [("1", 1), ("1", 2), ("2", 1)]
+
+
+def test_the_surrogates_study_ends_in_its_own_gold(tmp_path: Path, run: Run) -> None:
+    read, agreement, adjudicate, check = printed()[-4:]
+    for command in (read, agreement, adjudicate, check):
+        here = command.replace("runs/", f"{tmp_path}/")
+        done = run(here, paths.ROOT)
+        assert done.code == 0, done.err
+        if command == read:
+            assert "1,622 annotations" in done.out
+            assert "more departures from the protocol" in done.err
+    assert "All counts are those of the published test split." in done.out
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("export --corpus c.csv --team A", "two teams or more"),
+        ("import e.json --corpus c.csv", "no such file. `cradle annotate export` writes the plan"),
+        ("agreement --corpus c.csv", "no such file"),
+        ("agreement t.csv --corpus c.csv --units turns", "no unit set 'turns'"),
+        ("adjudicate t.csv --corpus c.csv --out gold.parquet", "the file is empty"),
+        ("collect . --out c.csv", "no text files found"),
+        # The endings come first: a table that is missing too is not what is told.
+        ("adjudicate none.csv --corpus c.csv --out gold.txt", "gold.txt: unknown ending"),
+        ("adjudicate none.csv --corpus c.csv --out g.csv --audit a.txt", "a.txt: unknown ending"),
+        ("import none.json --corpus c.csv --out t.txt", "t.txt: unknown ending"),
+        ("import e.json --corpus c.csv --study c.csv", "c.csv/study.json: can't be read"),
+        ("import e.json --corpus c.csv --study odd", "odd/study.json: can't be read"),
+        ("export --corpus c.csv --study c.csv", "can't be written"),
+        ("collect talks --out c.csv/a.csv", "c.csv/a.csv: can't be written"),
+        ("collect talks --out talks/d.csv", "talks/d.csv: can't be written"),
+        ("collect odd --out b.csv", "odd/folder.txt: can't be read (Is a directory)"),
+        ("export --corpus c.csv --team A,B --team 'A ,C'", "A can't have two parts"),
+        ("export --corpus half.json", r"can't be written: '\ud800' is half a character"),
+    ],
+)
+def test_mistakes_are_told_in_a_line_and_exit_2(
+    command: str, message: str, tmp_path: Path, run: Run
+) -> None:
+    (tmp_path / "c.csv").write_text("turn_id,text,labels\n0,User: Hm.,none\n", encoding="utf-8")
+    (tmp_path / "t.csv").write_text("", encoding="utf-8")
+    half = [{"turn_id": 0, "text": "User: \ud800", "labels": "none"}]
+    (tmp_path / "half.json").write_text(json.dumps(half), encoding="utf-8")
+    (tmp_path / "talks").mkdir()
+    (tmp_path / "talks" / "a.txt").write_text("User: Hm.\n", encoding="utf-8")
+    (tmp_path / "talks" / "d.csv").mkdir()
+    (tmp_path / "odd" / "study.json").mkdir(parents=True)
+    (tmp_path / "odd" / "folder.txt").mkdir()
+    done = run(f".venv/bin/cradle annotate {command}", tmp_path)
+    assert done.code == 2
+    assert message in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_folder_is_read_and_written_in_the_releases_format(folder: Path) -> None:
+    corpus = read_folder(folder / "my-dialogues")
+    assert [d.id for d in corpus][:2] == ["d0000", "d0001"]
+    assert [(t.speaker, t.continues) for t in corpus.dialogues[0].turns] == [
+        ("Listener", False), ("User", False), ("User", True), ("User", False), ("Listener", False),
+    ]  # fmt: skip
+    for ending in (".parquet", ".csv"):
+        path = folder / f"corpus{ending}"
+        write_release(corpus, path)
+        assert load_corpus(path).fingerprint == corpus.fingerprint
+    with pytest.raises(CorpusError, match="unknown ending"):
+        write_release(corpus, folder / "corpus.txt")
+    bad = folder / "my-dialogues" / "talk-03.txt"
+    bad.write_text("Hello there\n", encoding="utf-8")
+    with pytest.raises(CorpusError, match=r"talk-03\.txt, row 0: .*names no speaker"):
+        read_folder(folder / "my-dialogues")
+    for line in ("user: No.", "  LISTENER: No.", "User : No."):
+        bad.write_text(f"User: Hm.\n\n{line}\n", encoding="utf-8")
+        with pytest.raises(CorpusError, match=r"talk-03\.txt:3: found .*expected 'User:'"):
+            read_folder(folder / "my-dialogues")
+    bad.write_bytes(b"User: caf\xe9\n")
+    with pytest.raises(CorpusError, match=r"talk-03\.txt: byte 9 is not UTF-8"):
+        read_folder(folder / "my-dialogues")
+    bad.write_text("\n", encoding="utf-8")
+    with pytest.raises(CorpusError, match=r"talk-03\.txt: there are no rows"):
+        read_folder(folder / "my-dialogues")
+
+
+def test_the_surrogate_round_trips_through_the_writer(tmp_path: Path) -> None:
+    corpus = load_corpus("surrogate", "test")
+    write_release(corpus, tmp_path / "again.parquet")
+    again = load_corpus(tmp_path / "again.parquet")
+    assert again.fingerprint == corpus.fingerprint
+    assert sum(bool(t.mask & BITS["alert_ongoing"]) for t in again.turns) > 0

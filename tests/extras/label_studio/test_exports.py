@@ -1,0 +1,486 @@
+"""Exports: what was written is read back, and whatever is wrong is refused with its place."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cradle_extras.label_studio.exports import read_exports
+from cradle_extras.label_studio.interface import labelling_config
+from cradle_extras.label_studio.study import Study
+from cradle_extras.label_studio.tasks import write_tasks
+from cradle_lib.annotation.table import (
+    Annotations,
+    read_annotations,
+    write_annotations,
+)
+from cradle_lib.corpus import Corpus, Dialogue
+from cradle_lib.errors import AnnotationError
+from tools.annotations.build import region
+
+Files = dict[str, list[dict[str, Any]]]
+Make = Callable[[], Files]
+Write = Callable[[dict[str, Any]], list[Path]]
+
+
+def test_json_is_read_back_as_it_was_annotated(
+    exports: Make, written: Write, study: Study, corpus: Corpus, annotations: Annotations
+) -> None:
+    assert read_exports(written(exports()), study, corpus).entries == annotations.entries
+
+
+def test_gzipped_json_is_read_too(
+    exports: Make, study: Study, corpus: Corpus, annotations: Annotations, tmp_path: Path
+) -> None:
+    files = []
+    for name, tasks in exports().items():
+        files.append(tmp_path / f"{name}.json.gz")
+        files[-1].write_bytes(gzip.compress(json.dumps(tasks).encode()))
+    assert read_exports(files, study, corpus).entries == annotations.entries
+    files[0].write_bytes(files[0].read_bytes()[:-40])
+    with pytest.raises(AnnotationError, match=r"round\d-\w\.json\.gz: can't be read"):
+        read_exports(files, study, corpus)
+
+
+def test_json_min_of_label_studios_own_converter_says_the_same(
+    exports: Make,
+    written: Write,
+    study: Study,
+    corpus: Corpus,
+    annotations: Annotations,
+    tmp_path: Path,
+) -> None:
+    converter = pytest.importorskip("label_studio_sdk.converter").Converter
+    files = []
+    for path in written(exports()):
+        out = tmp_path / f"{path.stem}-min"
+        converter(labelling_config(), str(tmp_path)).convert_to_json_min(
+            str(path), str(out), is_dir=False
+        )
+        files.append(out / "result.json")
+    assert "annotations" not in json.loads(files[0].read_text())[0]
+    assert read_exports(files, study, corpus).entries == annotations.entries
+
+
+def test_an_untouched_task_in_json_min_is_not_taken_for_one_without_labels(
+    exports: Make, written: Write, study: Study, corpus: Corpus, tmp_path: Path
+) -> None:
+    converter = pytest.importorskip("label_studio_sdk.converter").Converter
+    files = exports()
+    name = next(iter(files))
+    files[name][2]["annotations"] = []
+    dialogue = files[name][2]["data"]["dialogue_id"]
+    paths = written(files)
+    converter(labelling_config(), str(tmp_path)).convert_to_json_min(
+        str(paths[0]), str(tmp_path), is_dir=False
+    )
+    with pytest.raises(AnnotationError, match=rf"dialogue {dialogue}: not annotated by \w"):
+        read_exports([tmp_path / "result.json", *paths[1:]], study, corpus)
+
+
+Change = Callable[[dict[str, Any]], Any]
+
+
+def _labelled(files: Files) -> dict[str, Any]:
+    return next(t for tasks in files.values() for t in tasks if t["annotations"][0]["result"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t["annotations"].clear(), r"dialogue d\d+: not annotated by \w; 1 of \d+"),
+        (
+            lambda t: t["annotations"].append(t["annotations"][0]),
+            r"task \d+ \(dialogue d\d+\), annotator (\w): \1 has annotated dialogue d\d+ already",
+        ),
+        (
+            lambda t: t["annotations"][0].update(was_cancelled=True),
+            r"task \d+ \(dialogue d\d+\), annotator \w: skipped",
+        ),
+        (
+            lambda t: t["data"].update(texts="0" * 12),
+            r"task \d+, annotator \w: made for corpus 'small' with",
+        ),
+        (
+            lambda t: t["data"]["turns"][3].update(text="milder"),
+            r"task \d+ \(dialogue d\d+\), annotator \w, turn 3: the text was edited",
+        ),
+        (lambda t: t["data"]["turns"].pop(), r"annotator \w, turn 8: the text was edited"),
+        (
+            lambda t: t["data"].update(dialogue_id="d0999"),
+            r"task \d+, annotator \w: dialogue 'd0999' is not in small",
+        ),
+        (lambda t: t["data"].update(annotators=["Z"]), "annotator Z: not assigned to Z"),
+        (
+            lambda t: t["data"].update(annotators=["A", "B"]),
+            r"user someone@example.com.*any of A, B.*--user someone@example.com=NAME",
+        ),
+        (lambda t: t["data"].pop("annotators"), r"task \d+: data\.annotators: Field required"),
+        (
+            lambda t: t["annotations"][0]["result"][0]["value"].update(paragraphlabels=["angry"]),
+            r"annotator \w, turn \d: 'angry' is not one of the interface's labels",
+        ),
+        (
+            lambda t: t["annotations"][0]["result"][0]["value"].update(paragraphlabels=[]),
+            r"turn \d: a region without a label",
+        ),
+        (
+            lambda t: t["annotations"][0]["result"][0]["value"].update(end="8"),
+            r"annotator \w: a region runs over several turns",
+        ),
+        (
+            lambda t: t["annotations"][0]["result"][0]["value"].update(start="9", end="9"),
+            "a region on turn 9, the dialogue has 9 turns",
+        ),
+        (
+            lambda t: t["annotations"][0]["result"][0]["value"].update(text="Somebody else."),
+            r"turn \d: a region with a text that the turn does not have.*another task",
+        ),
+        (
+            lambda t: t["annotations"][0]["result"][0]["value"].update(text=""),
+            r"turn \d: a region with a text that the turn does not have",
+        ),
+        (
+            lambda t: t["annotations"][0].update(task=999),
+            r"annotator \w: the annotation is of task 999\. Export again",
+        ),
+        (
+            lambda t: t["annotations"][0]["result"][0].update(type="choices"),
+            r"task \d+: annotations\.0\.result\.0\.type: Input should be 'paragraphlabels', "
+            "found 'choices'",
+        ),
+    ],
+)
+def test_what_is_wrong_is_refused_and_named(
+    change: Change, message: str, exports: Make, written: Write, study: Study, corpus: Corpus
+) -> None:
+    files = exports()
+    change(_labelled(files))
+    with pytest.raises(AnnotationError, match=message):
+        read_exports(written(files), study, corpus)
+
+
+# As Label Studio 1.23.2 exports them from a configuration with these controls; the last one is on a
+# turn, and shares its id with the turn's labels.
+BESIDE = [
+    {"from_id": "turn1", "to_id": "turn3", "type": "relation", "direction": "right"},
+    {"from_id": "turn1", "to_id": "turn3", "type": "relation", "labels": ["leads to"]},
+    *(
+        {"id": kind, "from_name": kind, "to_name": "dialogue", "type": kind, "value": {kind: value}}
+        for kind, value in (("rating", 3), ("number", 2), ("datetime", "2026-01-01"))
+    ),
+    {"from_name": "n", "to_name": "dialogue", "type": "textarea", "value": {"text": ["unsure"]}},
+    {
+        "id": "turn1",
+        "from_name": "on_turn",
+        "to_name": "dialogue",
+        "type": "textarea",
+        "value": {"start": "1", "end": "1", "startOffset": 0, "endOffset": 3, "text": ["unsure"]},
+    },
+]
+
+
+def by_converter(files: list[Path], folder: Path) -> list[Path]:
+    """Converts exports to JSON-MIN with Label Studio's own converter."""
+    converter = pytest.importorskip("label_studio_sdk.converter").Converter
+    for path in files:
+        converter(labelling_config(), str(folder)).convert_to_json_min(
+            str(path), str(folder / path.stem), is_dir=False
+        )
+    return [folder / path.stem / "result.json" for path in files]
+
+
+@pytest.mark.parametrize("extra", [BESIDE, *([one] for one in BESIDE)])
+def test_results_without_a_label_are_ignored_and_counted(
+    extra: list[dict[str, Any]],
+    exports: Make,
+    written: Write,
+    study: Study,
+    corpus: Corpus,
+    annotations: Annotations,
+) -> None:
+    files = exports()
+    task = _labelled(files)
+    task["annotations"][0]["result"] = [*extra, *task["annotations"][0]["result"], *extra]
+    ignored: Counter[str] = Counter()
+    found = read_exports(written(files), study, corpus, ignored=ignored)
+    assert found.entries == annotations.entries
+    assert +ignored == {"results without a label": 2 * len(extra)}
+
+
+@pytest.mark.parametrize(
+    "kind", ["labels", "choices", "taxonomy", "textarea", "new-kind", [], None]
+)
+def test_a_result_that_may_carry_a_label_is_never_ignored(
+    kind: Any, exports: Make, written: Write, study: Study, corpus: Corpus
+) -> None:
+    files = exports()
+    _labelled(files)["annotations"][0]["result"][0]["type"] = kind
+    with pytest.raises(
+        AnnotationError, match=r"result\.0\.type: Input should be 'paragraphlabels'"
+    ):
+        read_exports(written(files), study, corpus)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_task_that_was_skipped_and_submitted_was_submitted(
+    place: int,
+    exports: Make,
+    written: Write,
+    study: Study,
+    corpus: Corpus,
+    annotations: Annotations,
+    tmp_path: Path,
+) -> None:
+    files = exports()
+    for task in (task for tasks in files.values() for task in tasks):
+        cancelled = {"id": 5, "completed_by": {"id": 7}, "was_cancelled": True, "result": []}
+        task["annotations"].insert(place, cancelled)
+    ignored: Counter[str] = Counter()
+    paths = written(files)
+    found = read_exports(paths, study, corpus, ignored=ignored)
+    assert found.entries == annotations.entries
+    assert +ignored == {"skipped annotations": len(study.assignments)}
+    again = read_exports(by_converter(paths, tmp_path), study, corpus)
+    assert again.entries == annotations.entries
+
+
+def test_drafts_and_predictions_do_not_count_and_ground_truth_does(
+    exports: Make, written: Write, study: Study, corpus: Corpus, annotations: Annotations
+) -> None:
+    files = exports()
+    task = _labelled(files)
+    wrong = {"result": [region(0, 1, "")]}
+    task |= {"drafts": [wrong], "predictions": [wrong]}
+    task["annotations"][0]["ground_truth"] = True
+    assert read_exports(written(files), study, corpus).entries == annotations.entries
+    task["annotations"] = []
+    with pytest.raises(AnnotationError, match=r"not annotated by \w"):
+        read_exports(written(files), study, corpus)
+
+
+def test_a_region_without_line_breaks_or_of_a_part_of_a_turn_is_taken(
+    exports: Make, written: Write, study: Study, corpus: Corpus, annotations: Annotations
+) -> None:
+    files = exports()
+    for task in (task for tasks in files.values() for task in tasks):
+        for result in task["annotations"][0]["result"]:
+            text = result["value"]["text"]
+            result["value"]["text"] = text[: len(text) // 2 + 1].replace(" ", "\n")
+        task["annotations"][0]["task"] = task["id"]
+    assert read_exports(written(files), study, corpus).entries == annotations.entries
+
+
+def test_annotations_of_two_tasks_can_not_change_places(
+    exports: Make, written: Write, study: Study, corpus: Corpus
+) -> None:
+    files = exports()
+    tasks = max(files.values(), key=len)
+    one, other = (task["annotations"][0] for task in tasks[:2])
+    assert one["result"] or other["result"]
+    one["result"], other["result"] = other["result"], one["result"]
+    with pytest.raises(AnnotationError, match="a region"):
+        read_exports(written(files), study, corpus)
+
+
+def test_a_field_that_stands_twice_is_refused(
+    exports: Make, written: Write, study: Study, corpus: Corpus
+) -> None:
+    first, *rest = written(exports())
+    first.write_text(first.read_text().replace('"start": ', '"start": "0", "start": ', 1))
+    with pytest.raises(AnnotationError, match=r"not JSON .*'start' stands twice"):
+        read_exports([first, *rest], study, corpus)
+
+
+def test_a_doubled_task_is_refused(
+    exports: Make, written: Write, study: Study, corpus: Corpus
+) -> None:
+    files = exports()
+    tasks = next(iter(files.values()))
+    tasks.append(copy.deepcopy(tasks[0]))
+    with pytest.raises(
+        AnnotationError,
+        match=r"task 1 \(dialogue (d\d+)\), annotator \w: .* annotated .*\1 already",
+    ):
+        read_exports(written(files), study, corpus)
+
+
+def test_a_missing_project_is_incomplete(
+    exports: Make, written: Write, study: Study, corpus: Corpus
+) -> None:
+    files = written(exports())
+    with pytest.raises(AnnotationError, match=r"dialogue d\d+: not annotated by \w; \d+ of \d+"):
+        read_exports(files[1:], study, corpus)
+    with pytest.raises(AnnotationError, match="has annotated dialogue d"):
+        read_exports([*files, files[0]], study, corpus)
+
+
+def test_another_corpus_is_refused_whatever_its_labels(
+    exports: Make, written: Write, study: Study, corpus: Corpus
+) -> None:
+    turns = corpus.dialogues[0].turns
+    relabelled = Dialogue(0, tuple(_with(turn, mask=0) for turn in turns))
+    same = Corpus("other labels", (relabelled, *corpus.dialogues[1:]))
+    assert same.texts_fingerprint == corpus.texts_fingerprint
+    read_exports(written(exports()), study, same)
+    reworded = Dialogue(0, (_with(turns[0], text="Hello."), *turns[1:]))
+    other = Corpus("other words", (reworded, *corpus.dialogues[1:]))
+    with pytest.raises(AnnotationError, match="the study was made on small"):
+        read_exports(written(exports()), study, other)
+
+
+def _with(turn: Any, **changes: Any) -> Any:
+    from dataclasses import replace
+
+    return replace(turn, **changes)
+
+
+def test_two_people_may_share_a_project(
+    exports: Make, written: Write, study: Study, corpus: Corpus, annotations: Annotations
+) -> None:
+    files = exports()
+    one, other = files["round1-A"], files.pop("round1-B")
+    for task, theirs in zip(one, other, strict=True):
+        task["annotations"][0]["completed_by"] = 1
+        task["annotations"] += theirs["annotations"]
+        task["annotations"][1]["completed_by"] = 2
+        task["data"]["annotators"] = ["A", "B"]
+    users = {"1": "A", "2": "B"}
+    assert read_exports(written(files), study, corpus, users).entries == annotations.entries
+    with pytest.raises(AnnotationError, match=r"by user 2.*--user 2=NAME"):
+        read_exports(written(files), study, corpus, {"1": "A"})
+
+
+def test_tasks_hold_no_labels_and_are_one_file_for_each_person_and_round(
+    study: Study, corpus: Corpus, tmp_path: Path
+) -> None:
+    first = [item for item in study.assignments if item.role == "annotator"]
+    files = write_tasks(study, corpus, tmp_path, first, shared=False)
+    assert sorted(path.stem for path in files) == [
+        f"round{number}-{name}" for number in (1, 2) for name in "ABCD"
+    ]
+    text = files[0].read_text(encoding="utf-8")
+    assert "alert_" not in text
+    assert "confirm_" not in text
+    shared = write_tasks(study, corpus, tmp_path / "shared", first, shared=True)
+    assert sorted(path.stem for path in shared) == [
+        f"round{number}-{names}" for number in (1, 2) for names in ("A-B", "C-D")
+    ]
+
+
+def test_a_table_is_read_back_from_parquet_and_csv(
+    annotations: Annotations, corpus: Corpus, tmp_path: Path
+) -> None:
+    for ending in (".parquet", ".csv"):
+        path = tmp_path / f"table{ending}"
+        write_annotations(annotations, path)
+        assert read_annotations(path, corpus).entries == annotations.entries
+    text = path.read_text(encoding="utf-8")
+    for old, new, message in (
+        (corpus.texts_fingerprint, "0" * 12, "made on texts 000000000000"),
+        (",annotator,none", ",boss,none", "role is 'boss'"),
+        ("d0003,4,", "d0003,5,", "turn_id is 5, expected 4"),
+        ("texts", "words", "column texts is missing"),
+        ("alert_ongoing", "alert_soon", "unknown label 'alert_soon'"),
+        ("d0003,4,", f"d0003,{'9' * 5000},", "found '9999.*', expected a whole number"),
+        ("d0003,4,", "d0003,inf,", "found 'inf', expected a whole number"),
+        ("round,", "labels,", "column labels stands twice|round is missing"),
+    ):
+        path.write_text(text.replace(old, new), encoding="utf-8")
+        with pytest.raises(AnnotationError, match=message):
+            read_annotations(path, corpus)
+    (tmp_path / "table.parquet").write_bytes(b"PAR1 but not really")
+    for name in ("table.parquet", "gone.csv"):
+        with pytest.raises(AnnotationError, match=name):
+            read_annotations(tmp_path / name, corpus)
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    found = [path] if path else []
+    if isinstance(value, dict | list):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            found += _places(item, (*path, key))
+    return found
+
+
+JUNK = [
+    None, True, -1, 0, 1, 7, 2.5, float("nan"), 10**30, "", "none", "1", "alert_ongoing", "\ud800",
+    [], {}, [[]], [None], {"id": 1}, "x" * 3000,
+]  # fmt: skip
+
+
+def _mutate(content: Any, chance: random.Random) -> Any:
+    """Changes, removes, doubles or swaps one thing, somewhere."""
+    places = _places(content)
+    path = chance.choice(places)
+    parent = content
+    for key in path[:-1]:
+        parent = parent[key]
+    key, kind = path[-1], chance.randrange(4)
+    if kind == 0:
+        parent[key] = copy.deepcopy(chance.choice(JUNK))
+    elif kind == 1:
+        del parent[key]
+    elif kind == 2 and isinstance(parent, list):
+        parent.append(copy.deepcopy(parent[key]))
+    else:
+        other = chance.choice([p for p in places if p[: len(path)] != path])
+        value = content
+        for step in other:
+            value = value[step]
+        parent[key] = copy.deepcopy(value)
+    return content
+
+
+@pytest.mark.hostile
+def test_two_thousand_mutated_exports_load_whole_or_are_refused(
+    exports: Make, written: Write, study: Study, corpus: Corpus, tmp_path: Path
+) -> None:
+    chance = random.Random(11)
+    paths = written(exports())
+    texts = {path: path.read_text(encoding="utf-8") for path in paths}
+    wanted = {(item.dialogue, item.annotator) for item in study.assignments}
+    loaded, refusals = 0, []
+    for _ in range(2000):
+        path = chance.choice(paths)
+        if chance.random() < 0.1:
+            raw = bytearray(texts[path].encode())
+            for _ in range(chance.randint(1, 3)):
+                raw[chance.randrange(len(raw))] = chance.randrange(256)
+            path.write_bytes(bytes(raw[: chance.choice([len(raw), chance.randrange(len(raw))])]))
+        else:
+            content = json.loads(texts[path])
+            for _ in range(chance.randint(1, 2)):
+                content = _mutate(content, chance) if content else content
+            path.write_text(json.dumps(content), encoding="utf-8")
+        try:
+            found = read_exports(paths, study, corpus)
+        except AnnotationError as error:
+            refusals.append(str(error))
+        else:
+            loaded += 1
+            assert {(e.dialogue, e.annotator) for e in found.entries} == wanted
+            assert all(
+                len(e.masks) == len(found.corpus.by_id[e.dialogue].turns) for e in found.entries
+            )
+        path.write_text(texts[path], encoding="utf-8")
+    assert loaded > 100
+    assert len(refusals) > 500
+    assert all(0 < len(message) < 1500 and "\n" not in message for message in refusals)
+
+
+def test_nesting_without_end_is_refused(study: Study, corpus: Corpus, tmp_path: Path) -> None:
+    path = tmp_path / "deep.json"
+    path.write_text("[" * 200_000, encoding="utf-8")
+    with pytest.raises(AnnotationError, match="not JSON"):
+        read_exports([path], study, corpus)
+    with pytest.raises(AnnotationError, match="no such file"):
+        read_exports([tmp_path / "gone.json"], study, corpus)

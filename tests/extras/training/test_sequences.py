@@ -1,0 +1,142 @@
+"""A tree of tokens is, path by path, what the engines show the model: ids, places, and losses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import Tokenizer
+from transformers import AutoModelForCausalLM
+
+from cradle_extras.training.sequences import TokenTree, token_tree
+from cradle_extras.training.trainer import batch
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Options
+from cradle_lib.detection.local.local_engine import Local, load_local
+from cradle_lib.detection.local.reference import Reference
+from cradle_lib.detection.session import Answer, Prompt, Session
+from cradle_lib.labels import format_mask
+from cradle_lib.prompts import load_template
+
+from ...detection.local.tiny_models import CHAT, FAMILIES, make_model, make_weights
+
+# Chat templates of the families in the registry, reduced to what one user message needs.
+TEMPLATES = {
+    "plain": CHAT,
+    "llama3": "<|begin|>{% for m in messages %}<|start|>{{ m['role'] }}<|stop|>\n\n"
+    "{{ m['content'] | trim }}<|end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|start|>assistant<|stop|>\n\n{% endif %}",
+    "qwen3": "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n"
+    "{% if loud is defined and loud is false %}<think>\n\n</think>\n\n{% endif %}{% endif %}",
+    "gemma": "<bos>{% for m in messages %}<start_of_turn>user\n{{ m['content'] | trim }}"
+    "<end_of_turn>\n{% endfor %}{% if add_generation_prompt %}<start_of_turn>model\n{% endif %}",
+    "smollm2": "{% for m in messages %}{% if loop.first %}<|im_start|>system\nHelp.<|end|>\n"
+    "{% endif %}<|im_start|>user\n{{ m['content'] }}<|end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+}
+
+
+class Told(Reference):
+    """The reference engine, whose model writes the gold labels; it notes the ids it was shown."""
+
+    def __init__(self, local: Local, corpus: Corpus) -> None:
+        super().__init__(make_model(Path()), Options(), local)
+        self.gold = {(d.id, t.turn_id): format_mask(t.mask) for d in corpus for t in d.user_turns}
+        self.shown: dict[str, list[list[int]]] = {}
+
+    def reply(self, prompt: Prompt) -> Answer:
+        ids = self._local.encode(prompt)[0].tolist()
+        self.shown.setdefault(prompt.dialogue, []).append(ids)
+        return Answer(self.gold[prompt.dialogue, prompt.turn])
+
+
+def paths_of(tree: TokenTree) -> list[list[int]]:
+    """The ids from the root to each leaf; what each token sees is compared on the way."""
+    found = []
+    for leaf in sorted(set(range(len(tree.ids))) - set(tree.parents.tolist())):
+        path = [leaf]
+        while tree.parents[path[0]] >= 0:
+            path.insert(0, int(tree.parents[path[0]]))
+        assert tree.depths[path].tolist() == list(range(len(path)))
+        assert np.flatnonzero(tree.sees[leaf]).tolist() == sorted(path)
+        found.append(tree.ids[path].tolist())
+    return found
+
+
+# All layouts in one chat, and in every chat a layout that goes on and one that begins anew.
+SHOWN = [("plain", prompt) for prompt in ("short", "split", "brief")] + [
+    (chat, prompt) for chat in TEMPLATES for prompt in ("turn", "append")
+]
+
+
+@pytest.mark.parametrize(("chat", "prompt"), SHOWN)
+def test_training_shows_the_ids_that_inference_shows(
+    corpus: Corpus, tmp_path: Path, chat: str, prompt: str
+) -> None:
+    folder = make_weights(tmp_path / "weights", chat=TEMPLATES[chat], context=100_000)
+    local = load_local(make_model(folder, chat={"loud": False}), Options())
+    template = load_template(prompt)
+    engine = Told(local, corpus)
+    engine.answer_all((Session(d, template) for d in corpus), lambda _: None)
+    alone = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    for dialogue in corpus:
+        tree = token_tree(dialogue, template, local)
+        answers = [[*alone.encode(format_mask(t.mask)).ids, 0] for t in dialogue.user_turns]
+        shown = engine.shown[dialogue.id]
+        expected = [[*ids, *answer] for ids, answer in zip(shown, answers, strict=True)]
+        assert sorted(paths_of(tree)) == sorted(expected)
+        assert tree.plain == sum(map(len, expected))
+        assert tree.turns == len(dialogue.user_turns)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_tree_has_the_losses_of_its_turns_one_by_one(
+    corpus: Corpus, tmp_path: Path, family: str
+) -> None:
+    folder = make_weights(tmp_path / "weights", family=family)
+    local = load_local(make_model(folder), Options())
+    lm = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    for dialogue in corpus.dialogues[1:3]:
+        tree = token_tree(dialogue, load_template("short"), local)
+        inputs = batch(tree, local.lm.config)
+        targets = inputs.pop("labels")[0]
+        del inputs["weights"]
+        with torch.no_grad():
+            logits = local.lm(**inputs).logits[0]
+            together = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
+            alone = []
+            for path in paths_of(tree):
+                scores = lm(torch.tensor([path])).logits[0, :-1]
+                each = torch.nn.functional.cross_entropy(
+                    scores, torch.tensor(path[1:]), reduction="none"
+                )
+                start = max(i for i, token in enumerate(path) if token == 2) + 1
+                alone += each[start - 1 :].tolist()
+        assert sorted(together.tolist()) == pytest.approx(sorted(alone), abs=2e-4)
+
+
+def test_a_dialogue_beyond_the_limit_is_cut_at_a_turn_and_counted(
+    corpus: Corpus, weights: Path
+) -> None:
+    local = load_local(make_model(weights), Options())
+    dialogue = corpus.dialogues[2]
+    whole = token_tree(dialogue, load_template("short"), local)
+    lengths = [len(path) for path in paths_of(whole)]
+    assert len(lengths) == 4
+    cut = token_tree(dialogue, load_template("short"), local, limit=sorted(lengths)[2] - 1)
+    assert (cut.turns, cut.dropped) == (2, 2)
+    assert {tuple(path) for path in paths_of(cut)} <= {tuple(path) for path in paths_of(whole)}
+    assert token_tree(dialogue, load_template("short"), local, limit=16).turns == 0
+
+
+def test_answers_with_labels_are_marked(corpus: Corpus, weights: Path) -> None:
+    local = load_local(make_model(weights), Options())
+    for dialogue in corpus:
+        tree = token_tree(dialogue, load_template("short"), local)
+        marked = local.tokenizer.decode(tree.ids[tree.targets[tree.labelled]])
+        others = local.tokenizer.decode(tree.ids[tree.targets[~tree.labelled]])
+        assert "none" not in marked
+        assert set(others.replace("<|end|>", " ").split()) <= {"none"}

@@ -1,0 +1,49 @@
+"""The tuned model that ships: what it was trained on, what pins it, and what its card says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cradle_extras.training.card import write_card
+from cradle_extras.training.record import read_training
+from cradle_lib.corpus import load_corpus
+from cradle_lib.detection import load_registry
+from cradle_lib.detection.local.adapter import adapter_digest
+from tools.model_card import ADAPTER, NAME, shipped_runs
+
+
+def test_it_learned_the_train_split_that_ships_and_nothing_else() -> None:
+    record = read_training(ADAPTER)
+    splits = {name: load_corpus("surrogate", name) for name in ("train", "dev", "test")}
+    assert record.fingerprint == splits["train"].fingerprint
+    assert record.held_out == {
+        splits[name].name: splits[name].fingerprint for name in ("dev", "test")
+    }
+    assert record.chosen in {int(row["step"]) for row in record.dev}
+    best = max(record.dev, key=lambda row: row["micro_f1"])
+    assert record.chosen == int(best["step"])
+
+
+@pytest.mark.parametrize("name", [NAME, f"{NAME}-constrained"])
+def test_the_registry_pins_it_and_its_base(name: str) -> None:
+    model = load_registry()[name]
+    assert model.adapter_revision == adapter_digest(ADAPTER)
+    assert model.base == read_training(ADAPTER).base
+    assert model.base_revision == read_training(ADAPTER).base_revision
+    assert model.prompt == read_training(ADAPTER).recipe.prompt
+
+
+def test_it_is_small_enough_to_ship() -> None:
+    sizes = [file.stat().st_size for file in ADAPTER.iterdir()]
+    assert max(sizes) < 5_000_000
+    assert sum(sizes) < 10_000_000
+
+
+def test_its_card_is_what_the_tool_writes(tmp_path: Path) -> None:
+    folder = tmp_path / "card"
+    folder.mkdir()
+    write_card(folder, read_training(ADAPTER), shipped_runs(), NAME)
+    [card] = folder.iterdir()
+    assert card.read_text(encoding="utf-8") == (ADAPTER / card.name).read_text(encoding="utf-8")

@@ -1,0 +1,398 @@
+"""Training on tiny models: what is learned, kept and refused, and that a kill costs nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from peft import PeftModel
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM
+
+from cradle_extras.training import Recipe, Trained, read_training, train_model
+from cradle_extras.training.checkpoints import whole_checkpoints
+from cradle_extras.training.recipe import AdapterSettings, load_recipe, recipe_names
+from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.corpus.collect import write_release
+from cradle_lib.detection import Model, Options, asking, load_predictions, run
+from cradle_lib.detection.journals.journal import last_record
+from cradle_lib.detection.local import clock, local_engine
+from cradle_lib.detection.local.adapter import CONFIG, WEIGHTS, adapter_digest
+from cradle_lib.detection.local.local_engine import Local, load_local
+from cradle_lib.detection.local.quiet import quiet
+from cradle_lib.detection.models.registry import resolve
+from cradle_lib.detection.parsing import first_line
+from cradle_lib.display.theme import Picture
+from cradle_lib.errors import EngineError, TrainingError
+from cradle_lib.scoring.core.evaluate import evaluate
+
+from ...detection.local.tiny_models import CHAT, make_model, make_weights
+from ...notebooks.test_notebooks import show
+from .dialogues import talks
+
+RECIPE = Recipe(
+    prompt="short",
+    epochs=3,
+    accumulation=2,
+    learning_rate=5e-3,
+    dtype="float32",
+    adapter=AdapterSettings(rank=4, alpha=8),
+    save_steps=4,
+)
+
+
+def train(weights: Path, out: Path, corpus: Corpus, **changes: Any) -> Trained:
+    recipe = RECIPE.model_copy(update=changes.pop("recipe", {}))
+    return train_model(make_model(weights), corpus, out, recipe=recipe, **changes)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    folder = tmp_path_factory.mktemp("trained")
+    with pytest.MonkeyPatch.context() as patch:
+        prompts = folder / "prompts"
+        prompts.mkdir()
+        (prompts / "short.txt").write_text("Label.\n{history}\n{current_turn}\n")
+        patch.setattr("cradle_lib.paths.PROMPTS", prompts)
+        weights = make_weights(folder / "weights")
+        return train(weights, folder / "out", talks(), dev=talks(4), shared=True)
+
+
+def test_the_loss_falls_and_the_record_says_all(trained: Trained, corpus: Corpus) -> None:
+    record = read_training(trained.folder)
+    assert record == trained.record
+    losses = [row["loss"] for row in record.losses]
+    assert len(losses) == 3 * len(corpus) // 2
+    assert sum(losses[-3:]) < 0.85 * sum(losses[:3])
+    assert record.dialogues == len(corpus)
+    assert record.turns == sum(len(dialogue.user_turns) for dialogue in corpus)
+    assert record.tokens < record.plain_tokens
+    assert record.packages.keys() >= {"trl", "peft", "torch"}
+    assert [row["hours"] for row in record.losses] == sorted(r["hours"] for r in record.losses)
+
+
+def test_each_epoch_answers_dev_and_the_best_is_kept(trained: Trained) -> None:
+    record = trained.record
+    steps = [row["step"] for row in record.dev]
+    assert steps == [6, 12, 18]
+    best = max(record.dev, key=lambda row: (row["micro_f1"], -row["step"]))
+    assert record.chosen == best["step"]
+    # What is kept gives the score that it was chosen for.
+    dev = talks(4)
+    path = run(trained.model, dev, out=trained.folder / "again.jsonl")
+    assert evaluate(load_predictions(path, dev), draws=0).estimate("micro_f1").value == (
+        pytest.approx(best["micro_f1"])
+    )
+
+
+def test_the_page_shows_a_training_of_ones_own(
+    trained: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = {"trained": str(trained.folder), "fewer": [], "training": "", "sure": ""}
+    page = show("training", values, monkeypatch)
+    loss, dev = [item for item in page if isinstance(item, Picture)]
+    assert f"over {len(trained.record.losses)} steps" in loss._repr_html_()
+    for row in trained.record.dev:
+        assert f"step {row['step']:,.0f}: {row['micro_f1']:.3f}" in dev._repr_html_()
+
+
+def test_a_merged_adapter_computes_what_peft_computes(trained: Trained) -> None:
+    # In double precision no machine's order of summation is in the way.
+    merged = load_local(trained.model, Options()).lm.double()
+    base = AutoModelForCausalLM.from_pretrained(trained.record.base, dtype=torch.float64)
+    ids = torch.arange(4, 40)[None]
+    with torch.no_grad():
+        plain = base(ids).logits
+        with quiet():
+            wrapped = PeftModel.from_pretrained(base, trained.folder).double().eval()
+        torch.testing.assert_close(merged(ids).logits, wrapped(ids).logits, atol=1e-4, rtol=1e-4)
+        assert not torch.allclose(merged(ids).logits, plain, atol=1e-2)
+
+
+def test_both_engines_and_a_spec_answer_alike(
+    trained: Trained, corpus: Corpus, tmp_path: Path
+) -> None:
+    spec = resolve(
+        f"hf:{trained.record.base}",
+        adapter=str(trained.folder),
+        prompt="short",
+        dtype="float32",
+        max_new_tokens=12,
+    )
+    answers = []
+    for engine in ("wave", "reference"):
+        model = spec.model_copy(update={"engine": engine})
+        path = run(model, corpus, out=tmp_path / f"{engine}.jsonl")
+        predictions = load_predictions(path, corpus)
+        answers.append([first_line(answer) for answer in predictions.answers])
+        assert str(predictions.record.revision).endswith(adapter_digest(trained.folder))
+    assert answers[0] == answers[1]
+
+
+def test_only_the_upper_layers_can_be_trained(
+    weights: Path, corpus: Corpus, tmp_path: Path
+) -> None:
+    upper = AdapterSettings(rank=2, layers=1, targets=("q_proj", "down_proj"))
+    done = train(weights, tmp_path / "out", corpus, recipe={"adapter": upper, "epochs": 1})
+    names = load_file(done.folder / WEIGHTS).keys()
+    assert {name.split("layers.")[1][0] for name in names} == {"1"}
+
+
+def test_all_weights_can_be_trained(weights: Path, corpus: Corpus, tmp_path: Path) -> None:
+    done = train(weights, tmp_path / "out", corpus, recipe={"adapter": None, "epochs": 1})
+    before = load_file(weights / "model.safetensors")
+    after = load_file(done.folder / "model.safetensors")
+    assert before.keys() == after.keys()
+    assert all(not torch.equal(before[name], after[name]) for name in before if "q_proj" in name)
+    path = run(done.model, corpus, out=tmp_path / "run.jsonl")
+    assert load_predictions(path, corpus).record.weights == str(done.folder)
+
+
+@pytest.mark.parametrize("kills", [(9,), pytest.param((7, 13, 16), marks=pytest.mark.hostile)])
+def test_killed_at_any_time_it_goes_on_to_the_same_losses(
+    weights: Path, corpus: Corpus, tmp_path: Path, kills: tuple[int, ...]
+) -> None:
+    whole = train(weights, tmp_path / "whole", corpus)
+    script = tmp_path / "killed.py"
+    data = tmp_path / "talks.parquet"
+    write_release(corpus, data)
+    (tmp_path / "recipe.yml").write_text(RECIPE.model_dump_json())
+    script.write_text(
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from cradle_lib import paths\n"
+        f"paths.PROMPTS = Path({str(tmp_path / 'prompts')!r})\n"
+        "from cradle_lib.corpus import load_corpus\n"
+        "from cradle_extras.training import train_model\n"
+        "def die(now):\n"
+        "    if now.step == int(sys.argv[1]):\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"train_model('hf:{weights}', load_corpus({str(data)!r}), {str(tmp_path / 'killed')!r},\n"
+        f"    recipe={str(tmp_path / 'recipe.yml')!r}, progress=die)\n"
+    )
+    for step in kills:
+        done = subprocess.run([sys.executable, str(script), str(step)], env=os.environ)
+        assert done.returncode == -signal.SIGKILL
+    again = train(weights, tmp_path / "killed", load_corpus(data)).record
+    expected = [row["loss"] for row in whole.record.losses]
+    assert [row["loss"] for row in again.losses] == pytest.approx(expected, rel=1e-4)
+    one, other = (load_file(f / WEIGHTS) for f in (whole.folder, tmp_path / "killed"))
+    for name in one:
+        torch.testing.assert_close(one[name], other[name], atol=1e-2, rtol=1e-2)
+
+
+def test_a_loss_that_is_no_number_stops_and_keeps_the_last_checkpoint(
+    weights: Path, corpus: Corpus, tmp_path: Path
+) -> None:
+    def poison(now: Any) -> None:
+        if now.step == 7:
+            for parameter in poisoned[0].parameters():
+                parameter.data.fill_(float("nan"))
+
+    import cradle_extras.training.train as module
+
+    poisoned: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        real = module.load_local
+
+        def loading(model: Model, options: Options) -> Any:
+            local = real(model, options)
+            poisoned.append(local.lm)
+            return local
+
+        patch.setattr(module, "load_local", loading)
+        with pytest.raises(TrainingError, match="loss became nan at step 8"):
+            train(weights, tmp_path / "out", corpus, progress=poison)
+    *_, kept = whole_checkpoints(tmp_path / "out")
+    assert kept.name == "checkpoint-6"
+    assert not any(t.isnan().any() for t in load_file(kept / WEIGHTS).values())
+
+
+def test_a_full_disk_leaves_the_last_good_checkpoint(
+    weights: Path, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformers import TrainerState
+
+    real = TrainerState.save_to_json
+
+    def full(self: TrainerState, path: str) -> None:
+        if "checkpoint-8" in path:
+            raise OSError(28, "No space left on device", path)
+        real(self, path)
+
+    monkeypatch.setattr(TrainerState, "save_to_json", full)
+    with pytest.raises(TrainingError, match="No space left on device"):
+        train(weights, tmp_path / "out", corpus)
+    assert [path.name for path in whole_checkpoints(tmp_path / "out")][-1] == "checkpoint-6"
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"test": talks(3)}, "shares 3 dialogues with tiny"),
+        ({"corpus": "unlabelled"}, "no user turn has a label"),
+        ({"weights": "plain"}, "has no chat template"),
+    ],
+)
+def test_what_can_not_be_trained_is_refused(
+    weights: Path, corpus: Corpus, tmp_path: Path, changes: dict[str, Any], words: str
+) -> None:
+    if changes.pop("corpus", None):
+        from ...detection.dialogues import make_corpus
+
+        corpus = make_corpus([[("User", "Hello there.", "none")]])
+    if changes.pop("weights", None):
+        weights = make_weights(tmp_path / "plain", chat=None)
+    with pytest.raises(TrainingError, match=words):
+        train(weights, tmp_path / "out", corpus, **changes)
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_finished_is_not_trained_again_but_chosen_again(trained: Trained) -> None:
+    def never(now: Any) -> None:
+        raise AssertionError(now)
+
+    again = train(
+        Path(trained.record.base),
+        trained.folder,
+        talks(),
+        dev=talks(4),
+        shared=True,
+        progress=never,
+    )
+    assert (again.record.losses, again.record.dev) == (trained.record.losses, trained.record.dev)
+    assert again.record.chosen == trained.record.chosen
+
+
+def test_another_training_is_not_mixed_into_a_folder(
+    trained: Trained, corpus: Corpus, tmp_path: Path
+) -> None:
+    with pytest.raises(TrainingError, match="another recipe"):
+        train(Path(trained.record.base), trained.folder, corpus, recipe={"learning_rate": 1e-4})
+
+
+def test_a_training_shows_the_date_on_which_it_began(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompts: set[str] = set()
+    real = Local.ids
+
+    def noting(self: Local, questions: Any) -> list[list[int]]:
+        ids = real(self, questions)
+        prompts.update(self.tokenizer.decode(each)[:10] for each in ids)
+        return ids
+
+    monkeypatch.setattr(Local, "ids", noting)
+    for module in (clock, asking, local_engine):
+        monkeypatch.setattr(module, "today", lambda: "2031-03-03")
+    weights = make_weights(tmp_path / "dated", "{{ strftime_now('%Y-%m-%d') }}" + CHAT)
+    held_out = talks(4)
+    first = train(weights, tmp_path / "out", corpus, shared=True, recipe={"epochs": 1})
+    assert first.record.date == "2031-03-03"
+    # Another day: dev is answered, and nothing is learned again.
+    for module in (clock, asking, local_engine):
+        monkeypatch.setattr(module, "today", lambda: "2031-03-04")
+    again = train(
+        weights, tmp_path / "out", corpus, dev=held_out, shared=True, recipe={"epochs": 1}
+    )
+    assert again.record.date == "2031-03-03"
+    assert prompts == {"2031-03-03"}
+    # The model that was trained is asked as it was trained.
+    path = run(again.model, corpus, out=tmp_path, limit=1)
+    assert last_record(path).decoding["date"] == "2031-03-03"
+    dated = make_model(weights, date="2031-03-05")
+    recipe = RECIPE.model_copy(update={"epochs": 1})
+    with pytest.raises(TrainingError, match="another date"):
+        train_model(dated, corpus, tmp_path / "out", recipe=recipe, shared=True)
+
+
+def test_an_adapter_with_a_changed_byte_is_refused(
+    trained: Trained, corpus: Corpus, tmp_path: Path
+) -> None:
+    pinned = trained.model.model_copy(
+        update={"revision": f"base + {adapter_digest(trained.folder)}"}
+    )
+    assert load_local(pinned, Options())
+    folder = tmp_path / "changed"
+    folder.mkdir()
+    content = bytearray((trained.folder / WEIGHTS).read_bytes())
+    content[-1] ^= 1
+    (folder / WEIGHTS).write_bytes(content)
+    (folder / CONFIG).write_bytes((trained.folder / CONFIG).read_bytes())
+    changed = pinned.model_copy(update={"weights": f"{pinned.base} + {folder}"})
+    with pytest.raises(EngineError, match="was changed"):
+        run(changed, corpus, out=tmp_path / "run.jsonl")
+
+
+def test_an_adapter_of_another_base_is_refused(trained: Trained, tmp_path: Path) -> None:
+    other = make_weights(tmp_path / "other", family="qwen3")
+    model = trained.model.model_copy(update={"weights": f"{other} + {trained.folder}"})
+    with pytest.raises(EngineError, match="it was trained on"):
+        load_local(model, Options())
+    # The same name, but other shapes.
+    twin = make_weights(tmp_path / "weights", family="qwen3")
+    model = trained.model.model_copy(update={"weights": f"{twin} + {trained.folder}"})
+    with pytest.raises(EngineError, match="does not fit"):
+        load_local(model, Options())
+
+
+def test_a_folder_is_the_same_base_with_and_without_a_slash(trained: Trained) -> None:
+    weights = f"{trained.model.base}/ + {trained.folder}"
+    model = trained.model.model_copy(update={"weights": weights})
+    assert load_local(model, Options())
+
+
+def test_an_adapter_in_pickles_is_not_read(trained: Trained, tmp_path: Path) -> None:
+    folder = tmp_path / "pickled"
+    folder.mkdir()
+    torch.save(load_file(trained.folder / WEIGHTS), folder / "adapter_model.bin")
+    (folder / CONFIG).write_bytes((trained.folder / CONFIG).read_bytes())
+    model = trained.model.model_copy(update={"weights": f"{trained.model.base} + {folder}"})
+    with pytest.raises(EngineError, match=r"has no adapter_model\.safetensors"):
+        load_local(model, Options())
+
+
+def test_weights_that_no_module_takes_are_refused(trained: Trained, tmp_path: Path) -> None:
+    folder = tmp_path / "strange"
+    folder.mkdir()
+    tensors = load_file(trained.folder / WEIGHTS)
+    tensors["base_model.model.model.layers.9.self_attn.q_proj.lora_A.weight"] = torch.ones(4, 32)
+    save_file(tensors, folder / WEIGHTS)
+    (folder / CONFIG).write_bytes((trained.folder / CONFIG).read_bytes())
+    model = trained.model.model_copy(update={"weights": f"{trained.model.base} + {folder}"})
+    with pytest.raises(EngineError, match="no match for"):
+        load_local(model, Options())
+
+
+def test_shipped_recipes_are_read_and_the_papers_is_the_papers() -> None:
+    assert recipe_names() == ["lora", "paper", "processor"]
+    paper = load_recipe("paper")
+    assert (paper.epochs, paper.max_length, paper.accumulation) == (3, 4096, 16)
+    assert (paper.learning_rate, paper.warmup, paper.adapter) == (5e-6, 0.05, None)
+    for name in recipe_names():
+        load_recipe(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("epoch: 3", "field epoch"),
+        ("epochs: 0", "field epochs"),
+        ("- 1", "expected fields"),
+        ("a: [", "can't be read"),
+    ],
+)
+def test_a_recipe_with_a_mistake_is_one_line(tmp_path: Path, text: str, words: str) -> None:
+    file = tmp_path / "mine.yml"
+    file.write_text(text)
+    with pytest.raises(TrainingError, match=words):
+        load_recipe(file)
+    with pytest.raises(TrainingError, match="no recipe 'absent'"):
+        load_recipe("absent")

@@ -1,0 +1,53 @@
+"""``cradle train`` as a user meets it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cradle_lib import paths
+from cradle_lib.corpus.collect import write_release
+from cradle_lib.errors import TrainingError
+
+from ...cli.in_process import invoke
+from ...detection.local.tiny_models import make_weights
+from .dialogues import talks
+
+RECIPE = """
+prompt: short
+epochs: 1
+dtype: float32
+accumulation: 2
+learning_rate: 0.001
+adapter: {rank: 2}
+"""
+
+
+def test_the_command_that_it_names_asks_the_trained_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompts = tmp_path / "prompts"
+    prompts.mkdir(exist_ok=True)
+    (prompts / "short.txt").write_text("Label.\n{history}\n{current_turn}\n")
+    monkeypatch.setattr(paths, "PROMPTS", prompts)
+    weights = make_weights(tmp_path / "weights")
+    (tmp_path / "mine.yml").write_text(RECIPE)
+    train, dev = tmp_path / "talks-train.parquet", tmp_path / "talks-dev.parquet"
+    write_release(talks(8), train)
+    write_release(talks(3), dev)
+    command = ["train", "--base", f"hf:{weights}", "--corpus", str(train), "--dev", str(dev)]
+    command += ["--recipe", str(tmp_path / "mine.yml"), "--out", str(tmp_path / "out")]
+    refused = invoke(*command)
+    assert isinstance(refused.exception, TrainingError)
+    assert "shares 3 dialogues" in str(refused.exception)
+    done = invoke(*command, "--shared")
+    assert done.exit_code == 0, done.output
+    (infer,) = (line for line in done.output.splitlines() if line.startswith("cradle infer"))
+    words = infer.split()[1:]
+    words += ["--corpus", str(dev), "--out", str(tmp_path / "runs"), "--decoding", "dtype=float32"]
+    words += ["--decoding", "max_new_tokens=8"]
+    ran = invoke(*words)
+    # Nobody learns to answer in four steps: every question is answered, and none can be read.
+    assert ran.exit_code == 1, ran.output
+    assert (tmp_path / "out" / "README.md").read_text().startswith("---\nbase_model:")
