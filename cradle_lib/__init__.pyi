@@ -15,8 +15,8 @@ from .display.explorer.explorer import explore as explore
 from .display.explorer.links import link_to_turns as link_to_turns
 from .display.explorer.links import with_links as with_links
 from .display.heat_map import heat_map as heat_map
+from .display.lacking import lacking as lacking
 from .display.notice import Notice as Notice
-from .display.notice import lacking as lacking
 from .display.published_values import PAPER_SYSTEMS as PAPER_SYSTEMS
 from .display.published_values import published_frame as published_frame
 from .display.published_values import reference_points as reference_points

@@ -24,7 +24,7 @@ from cradle_lib.cli.commands import (
 )
 from cradle_lib.cli.console import err, out
 from cradle_lib.errors import CradleError
-from cradle_lib.record import library_version
+from cradle_lib.version import library_version
 
 INTERRUPTED: Final = 130
 _STATUSES: Final = (

@@ -6,13 +6,14 @@ import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from cradle_lib.corpus.dialogue import Corpus
-from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.display.cells import with_code
-from cradle_lib.record import Record, commit, library_version
-from cradle_lib.scoring.core.signature import Signature
+from cradle_lib.version import commit, library_version
+
+if TYPE_CHECKING:
+    from cradle_lib.record import Record
 
 SURROGATE_NOTICE: Final = (
     "These dialogues are a surrogate, written by this project so that everything runs. "
@@ -25,6 +26,22 @@ SIMULATED_NOTICE: Final = (
 )
 # Long, and asked for by few: a reader unfolds it.
 _FOLDED: Final = "Signature"
+
+
+class Run(Protocol):
+    """What a banner says of a run; :class:`.Predictions` have it."""
+
+    @property
+    def record(self) -> Record:
+        """The record of the run."""
+
+    @property
+    def corpus(self) -> Corpus:
+        """The dialogues that are answered."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all dialogues that the run chose are answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +77,9 @@ def banner(
     *,
     corpus: Corpus,
     record: Record | None = None,
-    signature: Signature | str | None = None,
+    signature: object | None = None,
     simulated: bool = False,
-    runs: Sequence[Predictions] = (),
+    runs: Sequence[Run] = (),
 ) -> Banner:
     """Says what a page's numbers rest on.
 
@@ -96,7 +113,7 @@ def banner(
     return Banner(tuple(rows), tuple(notices))
 
 
-def _progress(run: Predictions, corpus: Corpus) -> str:
+def _progress(run: Run, corpus: Corpus) -> str:
     chosen = corpus if run.record.dialogues is None else run.record.dialogues
     return (
         f"{run.record.name}: {len(run.corpus):,} of {_dialogues(len(chosen))} answered so far; the "

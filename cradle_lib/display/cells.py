@@ -19,9 +19,8 @@ from typing import Any, Final
 
 import pandas as pd
 
-from cradle_lib.detection.cost.money import dollars
 from cradle_lib.errors import BookError
-from cradle_lib.scoring.core.scores import OVERALL, PER_LABEL
+from cradle_lib.money import dollars
 
 MISSING: Final = "\N{EN DASH}"
 INFINITE: Final = "\N{INFINITY}"
@@ -47,6 +46,11 @@ UNITS: Final = {
     "dollars": (1, "", 2),
     "p": (1, "", 3),
 }
+#: Scores, whose names are written as words: "Micro F1".
+SCORES: Final = (
+    *("exact_match", "jaccard", "micro_precision", "micro_recall", "micro_f1"),
+    *("macro_precision", "macro_recall", "macro_f1", "precision", "recall", "f1"),
+)
 # Smaller p-values are not told apart.
 _SMALLEST_P: Final = 0.001
 
@@ -134,7 +138,7 @@ class Writer:
             return MISSING
         if isinstance(key, Hashable) and key in self.titles:
             return clean(self.titles[key])
-        return _words(key) if key in (*OVERALL, *PER_LABEL) else clean(str(key)) or MISSING
+        return _words(key) if key in SCORES else clean(str(key)) or MISSING
 
     def _plain(self, content: Any) -> Cell:
         if missing(content):

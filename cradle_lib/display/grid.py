@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +29,6 @@ from cradle_lib.display.cells import (
     number,
 )
 from cradle_lib.errors import BookError
-from cradle_lib.scoring.core.signature import conditions
 
 # Columns that say something about a row's numbers, and are no cells of their own.
 _ABOUT: Final = ("unit", "signature", "competes", "link")
@@ -236,7 +236,8 @@ class Layout(Writer):
         aside: set[Key] = set()
         for key, record in records.items():
             if math.isfinite(number(record["value"])):
-                signature = conditions(str(record.get("signature")))
+                # Two systems may be compared although their answers were decoded differently.
+                signature = re.sub(r"\|dec:[^|]*", "", str(record.get("signature")))
                 what = (signature, *(record.get(name) for name in alike))
                 if bool(record.get("competes", True)):
                     contests.setdefault(what, []).append(key)

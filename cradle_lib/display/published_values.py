@@ -18,7 +18,6 @@ from typing import Any, Final
 import pandas as pd
 
 from cradle_lib import paths
-from cradle_lib.detection.models.registry import load_registry
 from cradle_lib.display.cells import DERIVED, STATED, STATED_DIGITS
 from cradle_lib.errors import BookError
 from cradle_lib.published import published_table
@@ -149,10 +148,9 @@ def with_published(
         raise BookError(f"the frame has no column {', '.join(map(repr, absent))} to match by")
     named = frame[keys].astype(object)
     if "system" in keys:
-        aliases = {model.name: model.published or model.id for model in load_registry().values()}
-        known_systems = {*source["system"]}
+        known, published = {*source["system"]}, _published_systems()
         named["system"] = [
-            name if name in known_systems else aliases.get(name, name) for name in named["system"]
+            name if name in known else published.get(name, name) for name in named["system"]
         ]
     ours, theirs = (
         list(zip(*(data[name].astype(object) for name in keys), strict=True))
@@ -161,8 +159,8 @@ def with_published(
     made = frame.copy()
     for column in beside:
         if column in source and (column == "published" or source[column].notna().any()):
-            known = dict(zip(theirs, source[column], strict=True))
-            found = pd.Series([known.get(key) for key in ours], frame.index, dtype=float)
+            values = dict(zip(theirs, source[column], strict=True))
+            found = pd.Series([values.get(key) for key in ours], frame.index, dtype=float)
             made[column] = found.fillna(frame[column]) if column in frame else found
     if others:
         *context, last = keys
@@ -174,6 +172,24 @@ def with_published(
         made = pd.concat([made, added], ignore_index=True)
         made.attrs = dict(frame.attrs)
     return made
+
+
+def _published_systems() -> dict[str, str]:
+    """Reads from the registry which published system each model is: names to parts of keys."""
+    # Here, because few pages have systems.
+    from cradle_lib import bounded_yaml
+
+    place = paths.shown(paths.REGISTRY)
+    try:
+        entries = bounded_yaml.read(paths.REGISTRY)
+    except (OSError, ValueError) as error:
+        raise BookError(f"{place}: expected a mapping of ids to models ({error})") from None
+    models = entries.items() if isinstance(entries, dict) else ()
+    return {
+        str(model["name"]): str(model.get("published") or key)
+        for key, model in models
+        if isinstance(model, dict) and "name" in model
+    }
 
 
 def _decimals(text: str, unit: str) -> int:
