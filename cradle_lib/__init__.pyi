@@ -9,8 +9,8 @@ from .detection.runs import stored_runs as stored_runs
 from .display.alluvial import alluvial as alluvial
 from .display.banner import banner as banner
 from .display.downloads import downloads as downloads
-from .display.examples import error_examples as error_examples
 from .display.examples import first_turns as first_turns
+from .display.examples import show_examples as show_examples
 from .display.explorer.explorer import explore as explore
 from .display.explorer.links import link_to_turns as link_to_turns
 from .display.explorer.links import with_links as with_links
@@ -33,9 +33,13 @@ from .scoring.core.conventions import Conventions as Conventions
 from .scoring.core.evaluate import evaluate as evaluate
 from .scoring.core.people import annotator_pairs as annotator_pairs
 from .scoring.core.people import annotator_runs as annotator_runs
+from .scoring.core.report import report_files as report_files
+from .scoring.errors.cases import error_cases as error_cases
 from .scoring.errors.confusion import annotator_confusion as annotator_confusion
 from .scoring.errors.confusion import confusion_frame as confusion_frame
 from .scoring.errors.consequence import consequence as consequence
+from .scoring.errors.explorer_data import explorer_data as explorer_data
+from .scoring.errors.marks import turn_marks as turn_marks
 from .scoring.errors.stage_orders import stage_orders as stage_orders
 from .scoring.errors.taxonomy import error_counts as error_counts
 from .scoring.errors.taxonomy import label_pairs as label_pairs

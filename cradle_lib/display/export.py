@@ -141,12 +141,6 @@ def links(caption: str, files: Sequence[tuple[str, str, str, str]]) -> str:
     return f'<p class="cradle-downloads">{made.strip()}</p>'
 
 
-def slug(title: str) -> str:
-    """Makes a file name of the first words of a title."""
-    words = re.findall(r"[a-z0-9]+", title.lower())
-    return "-".join(words[:8]) or "table"
-
-
 def _folds(note: str) -> bool:
     """Whether a note says how numbers came about: few readers ask, and it is long."""
     return note.startswith(("Signature `", "In words: "))

@@ -13,6 +13,7 @@ from cradle_lib.display import export
 from cradle_lib.display.cells import STATED_MARK, Format, clean
 from cradle_lib.display.grid import Grid, Layout
 from cradle_lib.errors import BookError
+from cradle_lib.files import slug
 
 Names = str | Sequence[str]
 
@@ -153,7 +154,7 @@ def show(
     said = (*said, *_tuple(notes), *(f"Signature `{line}`." for line in signatures))
     if "low" in data and data["low"].notna().any() and any(map(_DRAWN.search, signatures)):
         said = (*said, RESAMPLED)
-    return Table(frame, caption, grid, said, export.slug(name or caption))
+    return Table(frame, caption, grid, said, slug(name or caption))
 
 
 #: What an interval over dialogues leaves out.

@@ -39,6 +39,7 @@ from cradle_lib.display import export
 from cradle_lib.display.cells import clean
 from cradle_lib.display.spots import Spot, over, take_spots
 from cradle_lib.errors import BookError
+from cradle_lib.files import slug
 
 #: Wide enough for a page, narrow enough that 10 point text is readable on a phone, in inches.
 WIDTH: Final = 5.2
@@ -145,7 +146,7 @@ class Picture:
     def _links(self) -> str:
         if self.csv is None:
             return ""
-        file = ("CSV", f"{export.slug(self.caption)}.csv", "text/csv", self.csv)
+        file = ("CSV", f"{slug(self.caption)}.csv", "text/csv", self.csv)
         return export.links(self.caption, [file])
 
     @property

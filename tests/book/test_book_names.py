@@ -46,7 +46,8 @@ CELLS = [
     "cells = confusion_frame(run)\n"
     "drawing = heat_map(cells, rows='gold', columns='tagged', value='count')\n"
     "show_figure(drawing, alt=name, caption=name)",
-    "first_turns(dialogues, [run], dialogues=1)",
+    "excerpts = first_turns(dialogues, [name], dialogues=1)\n"
+    "show_examples(dialogues, excerpts, turn_marks([run]))",
 ]
 # Sphinx's typography takes a backslash before a backtick away.
 TITLE = f"Inference: {NAME}".replace("\\`", "`")
