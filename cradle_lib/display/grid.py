@@ -61,13 +61,6 @@ class Grid:
         named = [*self.titles, *(row[0].text for row in self.rows)]
         return any(name.endswith(STATED_MARK) for name in named)
 
-    @property
-    def transposed(self) -> Grid:
-        """The same with columns as rows; headings of several rows become one."""
-        named = zip(self.titles, *self.rows, strict=True)
-        rows = [[Cell(title), *cells] for title, *cells in list(named)[1:]]
-        return Grid([("",), *((row[0].text,) for row in self.rows)], rows, [""] * len(rows))
-
 
 @dataclass(frozen=True)
 class Layout(Writer):
@@ -79,8 +72,6 @@ class Layout(Writer):
     group: tuple[str, ...]
     best: str | None
     published: Literal["rows", "columns"] | None
-    links: Mapping[str, str]
-    transpose: bool
 
     @property
     def stated(self) -> str:
@@ -95,14 +86,13 @@ class Layout(Writer):
         """
         self._check(frame)
         made = self._pivoted(frame) if self.columns else self._listed(frame)
-        made = made.transposed if self.transpose else made
         for title, times in Counter(made.titles).items():
             if times > 1:
                 raise BookError(f"two columns are called {title!r}. Tell them apart with `titles`")
         return made
 
     def _check(self, frame: pd.DataFrame) -> None:
-        for name in (*self.rows, *self.columns, *self.group, self.best, *self.links.values()):
+        for name in (*self.rows, *self.columns, *self.group, self.best):
             if name is not None and name not in frame.columns:
                 there = ", ".join(map(str, frame.columns))
                 raise BookError(f"the frame has no column {name!r}. It has: {there}")
@@ -118,8 +108,6 @@ class Layout(Writer):
             raise BookError("`columns` needs `rows`: the columns that name a row of the table")
         if self.best is not None and self.best not in (*self.rows, *self.columns):
             raise BookError(f"`best` is {self.best!r}, which is none of `rows` and `columns`")
-        if self.transpose and self.group:
-            raise BookError("a transposed table has no room for group headings: leave `group` out")
 
     def _listed(self, frame: pd.DataFrame) -> Grid:
         """Each row of the frame is a row of the table."""
@@ -127,9 +115,12 @@ class Layout(Writer):
         hidden = (
             {*ESTIMATE[1:], *STATED[1:], STATED_DIGITS, *DERIVED, *_ABOUT} if estimate else set()
         )
-        hidden |= set(self.links.values())
+        links = links_of(frame)
+        hidden |= set(links.values())
         kept = [c for c in frame.columns if c not in {*self.rows, *hidden, *self.group}]
         order = [*self.rows, *kept]
+        if not order:
+            raise BookError("nothing to show: the frame has no columns with cells")
         records = _ordered(frame, self.group, together=True).to_dict("records")
         estimates = self._estimates(dict(enumerate(records))) if estimate else {}
         write = {name: self.column(frame[name], name) for name in order}
@@ -141,18 +132,13 @@ class Layout(Writer):
                 elif estimate and name == "published":
                     yield self.cited(record)
                 else:
-                    yield replace(write[name](record[name]), link=self._link(record, name))
+                    yield replace(write[name](record[name]), link=_link(record, name, links))
 
         return Grid(
             [(self.title(name),) for name in order],
             [list(cells(index, record)) for index, record in enumerate(records)],
             [self._grouped(*(record[name] for name in self.group)) for record in records],
         )
-
-    def _link(self, record: Record, name: str) -> str:
-        if name not in self.links or missing(record[name]) or record[name] == 0:
-            return ""
-        return address(record, self.links[name])
 
     def _pivoted(self, frame: pd.DataFrame) -> Grid:
         """Each row of the frame is one cell of the table."""
@@ -186,7 +172,7 @@ class Layout(Writer):
                 if paper:
                     yield key, True
 
-        about = {row: record for (row, _), record in records.items()}
+        about, links = {row: record for (row, _), record in records.items()}, links_of(frame)
         across = list(lines(1))
         stubs = [self.column(frame[name], name) for name in self.rows]
         blank = ("",) * (len(self.columns) - 1)
@@ -194,7 +180,7 @@ class Layout(Writer):
         for row, paper in lines(0):
             above, names = row[: len(self.group)], row[len(self.group) :]
             first, *rest = (
-                replace(write(name), link=self._link(about[row], column))
+                replace(write(name), link=_link(about[row], column, links))
                 for write, column, name in zip(stubs, self.rows, names, strict=True)
             )
             if paper:
@@ -230,8 +216,9 @@ class Layout(Writer):
         cells = {key: self.estimate(record) for key, record in records.items()}
         if self.best is None:
             return cells
-        about = self._about_rivals(list(records.values()))
-        alike = [c for c in (*self.rows, *self.columns, *self.group) if c not in about]
+        # If rows compete, their other columns describe them.
+        rows = () if self.best in self.rows[:1] else self.rows
+        alike = [c for c in (*rows, *self.columns, *self.group) if c != self.best]
         contests: dict[Key, list[Any]] = {}
         aside: set[Key] = set()
         for key, record in records.items():
@@ -250,17 +237,6 @@ class Layout(Writer):
             if len(winners) < len(rivals) or what in aside:
                 cells |= {key: replace(cells[key], best=True) for key in winners}
         return cells
-
-    def _about_rivals(self, records: Sequence[Record]) -> set[str | None]:
-        """Finds the columns that tell rivals apart: their name, and what has one value for each."""
-        found = {self.best}
-        for name in self.rows[1:] if self.best in self.rows[:1] else ():
-            said: dict[Key, Any] = {}
-            owners = (tuple(r[key] for key in (self.best, *self.group)) for r in records)
-            pairs = zip(owners, (r[name] for r in records), strict=True)
-            if all(_equal(said.setdefault(owner, content), content) for owner, content in pairs):
-                found.add(name)
-        return found
 
 
 def _ordered(frame: pd.DataFrame, names: Sequence[str], *, together: bool) -> pd.DataFrame:
@@ -287,3 +263,14 @@ def _keys(frame: pd.DataFrame, names: Sequence[str]) -> list[Key]:
 
 def _equal(one: Any, other: Any) -> bool:
     return missing(other) if missing(one) else bool(one == other)
+
+
+def links_of(frame: pd.DataFrame) -> dict[str, str]:
+    """Finds the columns with addresses: of the column ``NAME``, these are ``NAME_link``."""
+    return {name: f"{name}_link" for name in frame.columns if f"{name}_link" in frame.columns}
+
+
+def _link(record: Record, name: str, links: Mapping[str, str]) -> str:
+    if name not in links or missing(record[name]) or record[name] == 0:
+        return ""
+    return address(record, links[name])

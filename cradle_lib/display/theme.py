@@ -31,7 +31,6 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 from matplotlib.ticker import LogFormatterMathtext, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
@@ -88,9 +87,7 @@ _STYLE: Final[dict[str, Any]] = {
     "grid.color": FAINT,
     "grid.linewidth": 0.6,
 }
-# Pixels of CSS: a phone's column of text, and the least size of text.
-_PHONE: Final = 358
-_SMALLEST: Final = 9
+# Pixels of CSS in a point.
 _PIXELS: Final = 96 / 72
 # Inches around a drawing.
 _PAD: Final = 0.05
@@ -182,8 +179,8 @@ def show_figure(
         a phone, else it shrinks.
 
     Raises:
-        BookError: If the alternative text or the caption is empty, a text would be smaller than 9
-            pixels on a phone, or the drawing is none.
+        BookError: If the alternative text or the caption is empty, or the drawing is none of
+            matplotlib's or seaborn's.
     """
     figure = getattr(drawing, "figure", None)
     if not isinstance(figure, Figure):
@@ -196,9 +193,7 @@ def show_figure(
             figure.set_layout_engine("constrained")
         with theme():
             svg, spots = take_spots(_svg(figure))
-        width, _ = _pixels(svg)
-        wide = width > (WIDTH + 3 * _PAD) * 96
-        _check_sizes(figure, 1 if wide else min(1, _PHONE / width))
+        wide = _pixels(svg)[0] > (WIDTH + 3 * _PAD) * 96
     finally:
         pyplot.close(figure)
     file = None if data is None else export.to_csv(data)
@@ -228,19 +223,6 @@ def _pixels(svg: bytes) -> tuple[float, float]:
     """Width and height of a drawing in pixels of CSS."""
     [(width, height)] = re.findall(rb'<svg [^>]*width="([\d.]+)pt" height="([\d.]+)pt"', svg)
     return float(width) * _PIXELS, float(height) * _PIXELS
-
-
-def _check_sizes(figure: Figure, scale: float) -> None:
-    texts: list[Any] = figure.findobj(Text)
-    for text in texts:
-        if text.get_visible() and text.get_text().strip():
-            pixels = text.get_fontsize() * _PIXELS * scale
-            if pixels < _SMALLEST - 0.01:
-                raise BookError(
-                    f"{text.get_text()!r} would be {pixels:.1f} pixels high on a phone, and "
-                    f"{_SMALLEST} is the least. Enlarge the text, or draw the figure narrower, or "
-                    f"wider than {WIDTH} inches: then it scrolls"
-                )
 
 
 def _dark(svg: bytes) -> bytes:
