@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -98,9 +97,3 @@ def require_ordinary(descriptor: int, path: Path) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(mode):
         raise OSError(errno.EINVAL, "a device or a pipe, not a file", str(path))
-
-
-def slug(title: str) -> str:
-    """Makes a file name of the first words of a title."""
-    words = re.findall(r"[a-z0-9]+", title.lower())
-    return "-".join(words[:8]) or "table"

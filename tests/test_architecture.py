@@ -20,7 +20,7 @@ FLOORS = {
     "published": 1,
     "record": 2,
     "version": 1,
-    "money": 0,
+    "formatting": 0,
     "corpus": 2,
     "prompts": 2,
     "statistics": 2,

@@ -15,7 +15,7 @@ from cradle_lib.detection import Model, estimate_cost
 from cradle_lib.detection.cost.money import told, total
 from cradle_lib.detection.journals.journal import read_answers
 from cradle_lib.errors import EngineError
-from cradle_lib.money import dollars
+from cradle_lib.formatting import dollars
 from cradle_lib.record import History
 
 

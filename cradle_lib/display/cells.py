@@ -20,7 +20,7 @@ from typing import Any, Final
 import pandas as pd
 
 from cradle_lib.errors import BookError
-from cradle_lib.money import dollars
+from cradle_lib.formatting import dollars
 
 MISSING: Final = "\N{EN DASH}"
 INFINITE: Final = "\N{INFINITY}"

@@ -133,12 +133,15 @@ def links(caption: str, files: Sequence[tuple[str, str, str, str]]) -> str:
         caption: What the files are about.
         files: Title of the link, file name, media type and content of each.
     """
-    made = "".join(
-        f'<a download="{html.escape(name)}" aria-label="{title}: {html.escape(clean(caption))}" '
-        f'href="data:{media};base64,{_encoded(content)}">{title}</a> '
-        for title, name, media, content in files
-    )
-    return f'<p class="cradle-downloads">{made.strip()}</p>'
+    made = []
+    for title, name, media, content in files:
+        data = base64.b64encode(content.encode("utf-8", "replace")).decode()
+        spoken = f"{title}: {html.escape(clean(caption))}"
+        made.append(
+            f'<a download="{html.escape(name)}" aria-label="{spoken}" '
+            f'href="data:{media};base64,{data}">{title}</a>'
+        )
+    return f'<p class="cradle-downloads">{" ".join(made)}</p>'
 
 
 def _folds(note: str) -> bool:
@@ -156,10 +159,6 @@ def _kinds(grid: Grid) -> list[str]:
         )
         for cells in columns
     ]
-
-
-def _encoded(content: str) -> str:
-    return base64.b64encode(content.encode("utf-8", "replace")).decode()
 
 
 def _styler(grid: Grid, write: Callable[[Cell], str], escape: Callable[[str], str]) -> Styler:

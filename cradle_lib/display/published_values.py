@@ -83,7 +83,7 @@ def published_frame(pattern: str) -> pd.DataFrame:
             | dict.fromkeys(STATED, math.nan)
             | {STATED_DIGITS: 0, "unit": unit, "where": entry.where, "note": entry.note},
         )
-        row[STATED_DIGITS] = max(row[STATED_DIGITS], _decimals(entry.text, entry.unit))
+        row[STATED_DIGITS] = max(row[STATED_DIGITS], decimals(entry.text, entry.unit))
         row[f"published{end}"] = value
     if not rows:
         raise BookError(
@@ -91,30 +91,6 @@ def published_frame(pattern: str) -> pd.DataFrame:
             f"{paths.shown(paths.PUBLISHED / 'published.csv')}"
         )
     return pd.DataFrame(list(rows.values()))
-
-
-def reference_points() -> pd.DataFrame:
-    """Lists what others measured for the baselines on the real test split.
-
-    Returns:
-        Columns ``system`` (id in the registry), ``level``, ``score``, ``published`` (a share, 0 to
-        1), ``published_digits`` and ``note``.
-
-    Raises:
-        BookError: If the file can't be read, or is not as expected.
-    """
-    path = paths.PUBLISHED / "reference_points.csv"
-    try:
-        found = pd.read_csv(path, dtype={"value": str})
-        found = found[["system", "level", "score", "value", "note"]]
-        found[STATED_DIGITS] = [_decimals(text, "percent") for text in found["value"]]
-        found["value"] = found["value"].astype(float) / 100
-    except (OSError, KeyError, ValueError) as error:
-        raise BookError(
-            f"{paths.shown(path)}: expected system, level, score, value and note on each line "
-            f"({error}). Restore it from the repository"
-        ) from None
-    return found.rename(columns={"value": "published"})
 
 
 def with_published(
@@ -148,7 +124,10 @@ def with_published(
         raise BookError(f"the frame has no column {', '.join(map(repr, absent))} to match by")
     named = frame[keys].astype(object)
     if "system" in keys:
-        known, published = {*source["system"]}, _published_systems()
+        # Here, because few pages have systems.
+        from cradle_lib.display.registry_names import published_systems
+
+        known, published = {*source["system"]}, published_systems()
         named["system"] = [
             name if name in known else published.get(name, name) for name in named["system"]
         ]
@@ -174,25 +153,7 @@ def with_published(
     return made
 
 
-def _published_systems() -> dict[str, str]:
-    """Reads from the registry which published system each model is: names to parts of keys."""
-    # Here, because few pages have systems.
-    from cradle_lib import bounded_yaml
-
-    place = paths.shown(paths.REGISTRY)
-    try:
-        entries = bounded_yaml.read(paths.REGISTRY)
-    except (OSError, ValueError) as error:
-        raise BookError(f"{place}: expected a mapping of ids to models ({error})") from None
-    models = entries.items() if isinstance(entries, dict) else ()
-    return {
-        str(model["name"]): str(model.get("published") or key)
-        for key, model in models
-        if isinstance(model, dict) and "name" in model
-    }
-
-
-def _decimals(text: str, unit: str) -> int:
-    """Decimals of a number as it is shown, which is per 100 where it is stated as a share."""
-    decimals = len(text.partition(".")[2])
-    return max(0, decimals - 2) if unit == "share" else decimals
+def decimals(text: str, unit: str) -> int:
+    """Counts the decimals of a number as it is shown; a stated share is shown per 100."""
+    written = len(text.partition(".")[2])
+    return max(0, written - 2) if unit == "share" else written

@@ -14,7 +14,7 @@ from cradle_lib.display.cells import STATED_MARK, Format, clean
 from cradle_lib.display.grid import Grid, Layout, links_of
 from cradle_lib.display.notice import Notice
 from cradle_lib.errors import BookError
-from cradle_lib.files import slug
+from cradle_lib.formatting import slug
 
 Names = str | Sequence[str]
 

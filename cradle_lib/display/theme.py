@@ -36,9 +36,9 @@ from numpy.typing import NDArray
 
 from cradle_lib.display import export
 from cradle_lib.display.cells import clean
-from cradle_lib.display.spots import Spot, over, take_spots
+from cradle_lib.display.image_links import ImageLink, take_links, with_image_links
 from cradle_lib.errors import BookError
-from cradle_lib.files import slug
+from cradle_lib.formatting import slug
 
 #: Wide enough for a page, narrow enough that 10 point text is readable on a phone, in inches.
 WIDTH: Final = 5.2
@@ -120,37 +120,31 @@ class Picture:
     caption: str
     wide: bool
     csv: str | None
-    spots: tuple[Spot, ...]
+    links: tuple[ImageLink, ...]
 
     def _repr_html_(self) -> str:
+        # With a size a page knows its layout before it has drawn the picture.
+        width, height = map(round, _pixels(self.light))
         images = "".join(
-            f'<img class="only-{name}" alt="{html.escape(self.alt)}" {self._size}'
+            f'<img class="only-{name}" alt="{html.escape(self.alt)}" '
+            f'width="{width}" height="{height}" '
             f'src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}">'
             for name, svg in (("light", self.light), ("dark", self.dark))
         )
-        images = over(images, self.spots)
+        images = with_image_links(images, self.links)
         if self.wide:
             images = (
                 f'<div class="cradle-scroll" role="group" aria-label="{html.escape(self.caption)}" '
                 f'tabindex="0">{images}</div>'
             )
+        links = ""
+        if self.csv is not None:
+            file = ("CSV", f"{slug(self.caption)}.csv", "text/csv", self.csv)
+            links = export.links(self.caption, [file])
         return (
             f'<figure class="cradle-figure{" cradle-wide" * self.wide}">{images}'
-            f"<figcaption>{html.escape(self.caption)}</figcaption></figure>{self._links}"
+            f"<figcaption>{html.escape(self.caption)}</figcaption></figure>{links}"
         )
-
-    @property
-    def _links(self) -> str:
-        if self.csv is None:
-            return ""
-        file = ("CSV", f"{slug(self.caption)}.csv", "text/csv", self.csv)
-        return export.links(self.caption, [file])
-
-    @property
-    def _size(self) -> str:
-        """Width and height, so that a page knows its layout before it has drawn the picture."""
-        width, height = map(round, _pixels(self.light))
-        return f'width="{width}" height="{height}" '
 
     def __repr__(self) -> str:
         """Gives the caption and the alternative text, for readers of plain text."""
@@ -192,12 +186,12 @@ def show_figure(
         if isinstance(drawing, Figure | Axes) and figure.get_layout_engine() is None:
             figure.set_layout_engine("constrained")
         with theme():
-            svg, spots = take_spots(_svg(figure))
+            svg, links = take_links(_svg(figure))
         wide = _pixels(svg)[0] > (WIDTH + 3 * _PAD) * 96
     finally:
         pyplot.close(figure)
     file = None if data is None else export.to_csv(data)
-    return Picture(svg, _dark(svg), alt, caption, wide, file, spots)
+    return Picture(svg, _dark(svg), alt, caption, wide, file, links)
 
 
 def _svg(figure: Figure) -> bytes:

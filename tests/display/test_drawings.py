@@ -67,10 +67,10 @@ def test_each_cell_that_is_not_0_leads_to_its_address_wherever_it_is_drawn() -> 
     linked = LONG.assign(link=[f"there.html#<{n}>&x" for n in range(4)])
     picture = show_figure(heat_map(linked, rows="gold", columns="tagged"), alt="a", caption="c")
     assert b"there.html" not in picture.light + picture.dark
-    spots = {spot.title: spot for spot in picture.spots}
-    assert {*spots} == {"gold a, tagged a: 3", "gold a, tagged b: 1", "gold b, tagged $c$: 2"}
-    first, second = spots["gold a, tagged a: 3"], spots["gold a, tagged b: 1"]
-    third = spots["gold b, tagged $c$: 2"]
+    links = {link.title: link for link in picture.links}
+    assert {*links} == {"gold a, tagged a: 3", "gold a, tagged b: 1", "gold b, tagged $c$: 2"}
+    first, second = links["gold a, tagged a: 3"], links["gold a, tagged b: 1"]
+    third = links["gold b, tagged $c$: 2"]
     assert first.link == "there.html#&lt;0&gt;&amp;x"
     # The second cell stands right of the first; the third in the next row and column.
     assert second.left == pytest.approx(first.left + first.width)

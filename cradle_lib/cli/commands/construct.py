@@ -18,7 +18,7 @@ from cradle_lib.construction import Construction, Kind, Posts
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import Model, Options
 from cradle_lib.errors import EngineError
-from cradle_lib.money import dollars
+from cradle_lib.formatting import dollars
 from cradle_lib.scoring.core.report import json_rows
 
 app = typer.Typer(

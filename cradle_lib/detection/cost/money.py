@@ -13,7 +13,7 @@ from typing import Final
 from cradle_lib.detection.models.model import Decoding, Model, Prices
 from cradle_lib.detection.session import Prediction
 from cradle_lib.errors import EngineError
-from cradle_lib.money import dollars
+from cradle_lib.formatting import dollars
 
 _MILLION: Final = 1_000_000
 # What a service puts around a message: marks of its roles, and its template's own first words.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 
-from cradle_lib.files import slug
+from cradle_lib.formatting import slug
 from cradle_lib.record import Record
 from cradle_lib.scoring.core.conventions import LEVELS, Conventions, Level
 from cradle_lib.scoring.core.evaluate import Evaluation, evaluate

@@ -30,7 +30,7 @@ from cradle_lib.detection.cost.tokens import count_tokens
 from cradle_lib.detection.journals.journal import read_answers
 from cradle_lib.detection.models.model import Prices
 from cradle_lib.errors import EngineError
-from cradle_lib.money import dollars
+from cradle_lib.formatting import dollars
 from cradle_lib.prompts import load_template
 
 from ...loopback import Handler, Loopback

@@ -22,10 +22,10 @@ _POINT: Final = re.compile(rb"[ML] (\S+) (\S+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class ImageLink:
     """One part: where it leads and what it is, escaped for HTML, and its place in percent."""
 
-    link: str
+    address: str
     title: str
     left: float
     top: float
@@ -33,7 +33,7 @@ class Spot:
     height: float
 
 
-def take_spots(svg: bytes) -> tuple[bytes, tuple[Spot, ...]]:
+def take_links(svg: bytes) -> tuple[bytes, tuple[ImageLink, ...]]:
     """Takes the shapes with a ``url`` out of what matplotlib wrote; their ``gid`` is the title."""
     width, height = map(float, _SIZE.findall(svg)[0])
     found = []
@@ -43,24 +43,24 @@ def take_spots(svg: bytes) -> tuple[bytes, tuple[Spot, ...]]:
         down = [100 * float(y) / height for y in ys]
         left, top = min(across), min(down)
         box = (left, top, max(across) - left, max(down) - top)
-        found.append(Spot(link.decode(), title.decode(), *box))
+        found.append(ImageLink(link.decode(), title.decode(), *box))
     return _LINKED.sub(b"", svg), tuple(found)
 
 
-def over(images: str, spots: Sequence[Spot]) -> str:
+def with_image_links(images: str, links: Sequence[ImageLink]) -> str:
     """Puts links over the markup of a picture.
 
     A heat map has hundreds: the Tab key stops at one of them, and from there arrow keys go to the
     others (``book.js``).
     """
-    if not spots:
+    if not links:
         return images
-    links = "".join(
-        f'<a class="cradle-spot" tabindex="{0 if spot is spots[0] else -1}" href="{spot.link}" '
-        f'title="{spot.title}" '
-        f'style="left:{spot.left:.2f}%;top:{spot.top:.2f}%;'
-        f'width:{spot.width:.2f}%;height:{spot.height:.2f}%"></a>'
-        for spot in spots
+    markup = "".join(
+        f'<a class="cradle-spot" tabindex="{0 if link is links[0] else -1}" href="{link.address}" '
+        f'title="{link.title}" '
+        f'style="left:{link.left:.2f}%;top:{link.top:.2f}%;'
+        f'width:{link.width:.2f}%;height:{link.height:.2f}%"></a>'
+        for link in links
     )
-    told = "Cells that lead to their turns: arrow keys go from one to the next"
-    return f'<div class="cradle-map" role="group" aria-label="{told}">{images}{links}</div>'
+    label = "Cells that lead to their turns: arrow keys go from one to the next"
+    return f'<div class="cradle-map" role="group" aria-label="{label}">{images}{markup}</div>'
