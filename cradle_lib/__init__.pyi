@@ -17,10 +17,10 @@ from .display.explorer.links import with_links as with_links
 from .display.heat_map import heat_map as heat_map
 from .display.lacking import lacking as lacking
 from .display.notice import Notice as Notice
-from .display.published_values import PAPER_SYSTEMS as PAPER_SYSTEMS
 from .display.published_values import published_frame as published_frame
 from .display.published_values import with_published as with_published
 from .display.reference_points import reference_points as reference_points
+from .display.systems import PAPER_SYSTEMS as PAPER_SYSTEMS
 from .display.table import show as show
 from .display.theme import show_figure as show_figure
 from .display.theme import theme as theme

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from cradle_lib import paths
 
@@ -25,19 +26,11 @@ def commit() -> tuple[str, bool]:
     """
     if not paths.CHECKOUT:
         return "unknown", False
-    head = _git("rev-parse", "--short=12", "HEAD")
-    return (head, bool(_git("status", "--porcelain", "-uno"))) if head else ("unknown", False)
-
-
-def _git(*arguments: str) -> str:
+    git = ("git", "-C", str(paths.ROOT))
+    options: Any = {"stderr": subprocess.DEVNULL, "text": True, "timeout": 20}
     try:
-        done = subprocess.run(
-            ("git", "-C", str(paths.ROOT), *arguments),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=20,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+        head = subprocess.check_output((*git, "rev-parse", "--short=12", "HEAD"), **options)
+        changes = subprocess.check_output((*git, "status", "--porcelain", "-uno"), **options)
+    except (OSError, subprocess.SubprocessError):
+        return "unknown", False
+    return head.strip(), bool(changes.strip())

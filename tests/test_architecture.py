@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import ast
+import io
+import os
+import subprocess
+import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,6 +41,14 @@ FLOORS = {
     "cli": 7,
 }
 LIBRARY = paths.ROOT / "cradle_lib"
+# Runs a notebook, then lists the library's modules that were loaded.
+RUN_NOTEBOOK = """
+import json, sys
+cells = json.load(open(sys.argv[1], encoding="utf-8"))["cells"]
+source = [cell["source"] for cell in cells if cell["cell_type"] == "code"]
+exec(compile("\\n".join("".join(lines) for lines in source), sys.argv[1], "exec"), {})
+print("\\n".join(m.__file__ for n, m in sys.modules.items() if n.split(".")[0] == "cradle_lib"))
+"""
 MODULES = sorted(LIBRARY.rglob("*.py"))
 
 
@@ -66,6 +79,44 @@ def test_a_room_imports_only_from_lower_floors(path: Path) -> None:
         return
     for other in imported(path):
         assert other == room or FLOORS[other] < FLOORS[room], f"{room} imports {other}"
+
+
+def code_lines(path: Path) -> int:
+    """Counts the lines with code: no blank lines, comments and docstrings."""
+    text = path.read_text(encoding="utf-8")
+    texts: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
+            node
+        ):
+            first = node.body[0]
+            texts.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+    found: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type in (tokenize.NAME, tokenize.NUMBER, tokenize.STRING, tokenize.OP):
+            found.update(range(token.start[0], token.end[0] + 1))
+    return len(found - texts)
+
+
+def test_the_page_that_counts_rows_loads_what_counts_rows() -> None:
+    notebook = paths.NOTEBOOKS / "statistics.ipynb"
+    environment = os.environ | {"MPLBACKEND": "agg", "PYTHONPATH": str(paths.ROOT)}
+    done = subprocess.run(
+        (sys.executable, "-c", RUN_NOTEBOOK, str(notebook)),
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    sizes = {path: code_lines(Path(path)) for path in done.stdout.splitlines()}
+    assert str(LIBRARY / "display/table.py") in sizes
+    assert sum(sizes.values()) < 1800, sizes
+
+
+@pytest.mark.parametrize("path", sorted(LIBRARY.glob("display/**/*.py")), ids=name)
+def test_the_display_knows_frames_and_no_models(path: Path) -> None:
+    assert not {"detection", "scoring"} & {*imported(path)}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name)

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from cradle_lib.corpus.dialogue import Corpus, whole
-from cradle_lib.corpus.formats import COLUMNS, META, brief, read_text
+from cradle_lib.corpus.formats import COLUMNS, META, brief
 from cradle_lib.corpus.release import build_corpus, misspelt_speaker
+from cradle_lib.corpus.text_formats import read_text
 from cradle_lib.errors import CorpusError
 from cradle_lib.files import replacing, visible_files
 from cradle_lib.labels import format_mask

@@ -6,13 +6,14 @@ import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.display.cells import with_code
 from cradle_lib.version import commit, library_version
 
 if TYPE_CHECKING:
+    from cradle_lib.display.run import Run
     from cradle_lib.record import Record
 
 SURROGATE_NOTICE: Final = (
@@ -24,22 +25,6 @@ SIMULATED_NOTICE: Final = (
     "The annotators of the surrogate are simulated, and made to agree as far as the paper states: "
     "this shows the procedure at work, and not how clinicians agree."
 )
-
-
-class Run(Protocol):
-    """What a banner says of a run; :class:`.Predictions` have it."""
-
-    @property
-    def record(self) -> Record:
-        """The record of the run."""
-
-    @property
-    def corpus(self) -> Corpus:
-        """The dialogues that are answered."""
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether all dialogues that the run chose are answered."""
 
 
 @dataclass(frozen=True, slots=True)

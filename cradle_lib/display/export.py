@@ -14,7 +14,6 @@ import base64
 import html
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -162,20 +161,20 @@ def _kinds(grid: Grid) -> list[str]:
 
 
 def _styler(grid: Grid, write: Callable[[Cell], str], escape: Callable[[str], str]) -> Styler:
-    flat = len(grid.heads[0]) == 1
-    columns: Any = grid.titles if flat else pd.MultiIndex.from_tuples(grid.heads)
-    styler: Any = _kind()(pd.DataFrame(grid.rows, columns=columns, dtype=object), cell_ids=False)
-    made: Styler = styler.format(write).format_index(escape, axis="columns").hide(axis="index")
-    return made
-
-
-@cache
-def _kind() -> type[Styler]:
     # Here, because it needs jinja2, and a table printed in a terminal does not.
     from pandas.io.formats.style import Styler
 
-    found: type[Styler] = Styler.from_custom_template(str(_TEMPLATE.parent), _TEMPLATE.name)
-    return found
+    flat = len(grid.heads[0]) == 1
+    columns: Any = grid.titles if flat else pd.MultiIndex.from_tuples(grid.heads)
+    cells = pd.DataFrame(grid.rows, columns=columns, dtype=object)
+    kind: Any = Styler.from_custom_template(str(_TEMPLATE.parent), _TEMPLATE.name)
+    made: Styler = (
+        kind(cells, cell_ids=False)
+        .format(write)
+        .format_index(escape, axis="columns")
+        .hide(axis="index")
+    )
+    return made
 
 
 def _html_cell(cell: Cell) -> str:

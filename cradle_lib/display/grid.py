@@ -1,4 +1,4 @@
-"""Where the cells of a table stand: pivoted, ordered, beside what is published, the best marked."""
+"""Arranges the cells of a table: pivots, orders, adds published values and marks the best."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Grid:
 
     Attributes:
         heads: One tuple for each column, as long as there are rows of headings; the last text
-            stands right above the cells.
+            is right above the cells.
         rows: As many cells as there are heads in each; the first one names the row.
-        groups: For each row the heading under which it stands; empty if there is none.
+        groups: For each row the heading of its group; empty if there is none.
     """
 
     heads: list[tuple[str, ...]]
@@ -79,7 +79,7 @@ class Layout(Writer):
         return clean(self.titles.get("published", "published"))
 
     def grid(self, frame: pd.DataFrame) -> Grid:
-        """Lays out a frame; one without rows has heads only.
+        """Lays out a frame.
 
         Its columns are data; an index is not looked at. Refused are a column that is missing or
         holds text where numbers belong, and two rows of the frame for one cell.
@@ -92,7 +92,8 @@ class Layout(Writer):
         return made
 
     def _check(self, frame: pd.DataFrame) -> None:
-        for name in (*self.rows, *self.columns, *self.group, self.best):
+        needed = "value" if self.columns or self.best else None
+        for name in (*self.rows, *self.columns, *self.group, self.best, needed):
             if name is not None and name not in frame.columns:
                 there = ", ".join(map(str, frame.columns))
                 raise BookError(f"the frame has no column {name!r}. It has: {there}")
@@ -102,8 +103,6 @@ class Layout(Writer):
                     f"column {name!r} holds {frame[name].dtype}, where numbers belong. "
                     "What is undefined is NaN, not text"
                 )
-        if (self.columns or self.best) and "value" not in frame.columns:
-            raise BookError("the frame has no column 'value' for `columns` or `best` to look at")
         if self.columns and not self.rows:
             raise BookError("`columns` needs `rows`: the columns that name a row of the table")
         if self.best is not None and self.best not in (*self.rows, *self.columns):
@@ -191,12 +190,11 @@ class Layout(Writer):
                 rest.append(cells.get((row, column), Cell(MISSING, number=True)))
             rows.append([first, *rest])
             groups.append(self._grouped(*above))
-        heads = [(*blank, self.title(name)) for name in self.rows]
-        return Grid([*heads, *(self._head(key, paper) for key, paper in across)], rows, groups)
-
-    def _head(self, key: Key, paper: bool) -> tuple[str, ...]:
-        *outer, last = (self.name(part) for part in key)
-        return (*outer, f"{last}: {self.stated}" if paper else last)
+        heads: list[tuple[str, ...]] = [(*blank, self.title(name)) for name in self.rows]
+        for key, paper in across:
+            *outer, last = (self.name(part) for part in key)
+            heads.append((*outer, f"{last}: {self.stated}" if paper else last))
+        return Grid(heads, rows, groups)
 
     def _grouped(self, key: Any = "") -> str:
         return "" if missing(key) or key == "" else self.name(key)

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.corpus.gaps import Need, gap
 from cradle_lib.display.notice import Notice
 
-
-class HasCorpus(Protocol):
-    """A run over a corpus, such as :class:`.Predictions`."""
-
-    @property
-    def corpus(self) -> Corpus:
-        """The dialogues of the run."""
+if TYPE_CHECKING:
+    from cradle_lib.display.run import Run
 
 
-def lacking(shown: Corpus | Sequence[HasCorpus], need: Need, missing: str) -> Notice | None:
+def lacking(shown: Corpus | Sequence[Run], need: Need, missing: str) -> Notice | None:
     """Says what a page can't show because of what its corpus lacks.
 
     Args:

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 import pandas as pd
@@ -22,21 +20,6 @@ from cradle_lib.display.cells import DERIVED, STATED, STATED_DIGITS
 from cradle_lib.errors import BookError
 from cradle_lib.published import published_table
 
-#: Names of the paper's systems, by the last part of their keys.
-PAPER_SYSTEMS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "claude": "Claude",
-        "gpt": "GPT",
-        "gemini": "Gemini",
-        "gpt-oss-120b": "gpt-oss-120b",
-        "gpt-oss-20b": "gpt-oss-20b",
-        "qwen3-32b": "Qwen3-32B",
-        "qwen3-14b": "Qwen3-14B",
-        "qwen2.5-72b": "Qwen2.5-72B",
-        "llama-4-scout-17b": "Llama-4-Scout-17B",
-        "cradle-qwen3-32b": "Qwen3-32B, fine-tuned",
-    }
-)
 # How a published number is written, by its unit in the file; all others are counts.
 _UNITS: Final = {
     "percent": "share",
@@ -125,7 +108,7 @@ def with_published(
     named = frame[keys].astype(object)
     if "system" in keys:
         # Here, because few pages have systems.
-        from cradle_lib.display.registry_names import published_systems
+        from cradle_lib.display.systems import PAPER_SYSTEMS, published_systems
 
         known, published = {*source["system"]}, published_systems()
         named["system"] = [
@@ -147,7 +130,9 @@ def with_published(
         for name in context:
             new &= source[name].isin(list(frame[name]))
         kept = [name for name in source.columns if name in made.columns]
-        added = source.loc[new, kept].replace({"system": dict(PAPER_SYSTEMS)})
+        added = source.loc[new, kept]
+        if "system" in keys:
+            added = added.replace({"system": dict(PAPER_SYSTEMS)})
         made = pd.concat([made, added], ignore_index=True)
         made.attrs = dict(frame.attrs)
     return made

@@ -24,7 +24,7 @@ class Table:
     """A data frame with the way in which it is shown.
 
     Attributes:
-        frame: The frame as it was given.
+        frame: The frame, with a named index as columns.
         caption: One sentence that says what the table shows.
         grid: What a reader sees.
         notes: Sentences under the table; text between backticks is shown as code.
@@ -37,8 +37,8 @@ class Table:
 
     def to_csv(self) -> str:
         """Writes the whole frame but its links: see :func:`.export.to_csv`."""
-        data = _without_index(self.frame)
-        return export.to_csv(data.drop(columns=["link", *links_of(data).values()], errors="ignore"))
+        links = ["link", *links_of(self.frame).values()]
+        return export.to_csv(self.frame.drop(columns=links, errors="ignore"))
 
     def to_latex(self) -> str:
         r"""Writes the table as shown, for a paper; it needs ``\usepackage{booktabs}``."""
@@ -128,7 +128,8 @@ def show(
         raise BookError("a table needs a caption: one sentence that says what it shows")
     if not len(frame):
         return Notice(empty or f"Nothing to show: {clean(caption)}")
-    data = _without_index(frame)
+    named = any(name is not None for name in frame.index.names)
+    data = frame.reset_index() if named else frame
     layout = Layout(
         rows=_tuple(rows),
         columns=_tuple(columns),
@@ -145,7 +146,7 @@ def show(
     below += [*_tuple(notes), *(f"Signature `{line}`." for line in signatures)]
     if "low" in data and data["low"].notna().any() and any(map(_DRAWN.search, signatures)):
         below.append(RESAMPLED)
-    return Table(frame, caption, grid, tuple(below))
+    return Table(data, caption, grid, tuple(below))
 
 
 #: What an interval over dialogues leaves out.
@@ -164,10 +165,6 @@ def _signatures(frame: pd.DataFrame) -> list[str]:
     # One line, or the signature of an evaluation as it is.
     lines = found if isinstance(found, list | tuple) else [found]
     return list(dict.fromkeys(map(str, lines)))
-
-
-def _without_index(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.reset_index() if any(n is not None for n in frame.index.names) else frame
 
 
 def _tuple(names: Names) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from cradle_lib.display import export
 from cradle_lib.display.cells import clean
-from cradle_lib.display.image_links import ImageLink, take_links, with_image_links
+from cradle_lib.display.image_links import take_links
 from cradle_lib.errors import BookError
 from cradle_lib.formatting import slug
 
@@ -120,7 +120,7 @@ class Picture:
     caption: str
     wide: bool
     csv: str | None
-    links: tuple[ImageLink, ...]
+    links: str
 
     def _repr_html_(self) -> str:
         # With a size a page knows its layout before it has drawn the picture.
@@ -131,19 +131,23 @@ class Picture:
             f'src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}">'
             for name, svg in (("light", self.light), ("dark", self.dark))
         )
-        images = with_image_links(images, self.links)
+        if self.links:
+            images = (
+                '<div class="cradle-map" role="group" aria-label="Cells that lead to their turns: '
+                f'arrow keys go from one to the next">{images}{self.links}</div>'
+            )
         if self.wide:
             images = (
                 f'<div class="cradle-scroll" role="group" aria-label="{html.escape(self.caption)}" '
                 f'tabindex="0">{images}</div>'
             )
-        links = ""
+        downloads = ""
         if self.csv is not None:
             file = ("CSV", f"{slug(self.caption)}.csv", "text/csv", self.csv)
-            links = export.links(self.caption, [file])
+            downloads = export.links(self.caption, [file])
         return (
             f'<figure class="cradle-figure{" cradle-wide" * self.wide}">{images}'
-            f"<figcaption>{html.escape(self.caption)}</figcaption></figure>{links}"
+            f"<figcaption>{html.escape(self.caption)}</figcaption></figure>{downloads}"
         )
 
     def __repr__(self) -> str:

@@ -1,9 +1,29 @@
-"""Which published system each model of the registry is, by the model's name on pages."""
+"""The paper's systems by name, and which of them each model of the registry is."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
 from cradle_lib import bounded_yaml, paths
 from cradle_lib.errors import BookError
+
+#: Names of the paper's systems, by the last part of their keys.
+PAPER_SYSTEMS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "claude": "Claude",
+        "gpt": "GPT",
+        "gemini": "Gemini",
+        "gpt-oss-120b": "gpt-oss-120b",
+        "gpt-oss-20b": "gpt-oss-20b",
+        "qwen3-32b": "Qwen3-32B",
+        "qwen3-14b": "Qwen3-14B",
+        "qwen2.5-72b": "Qwen2.5-72B",
+        "llama-4-scout-17b": "Llama-4-Scout-17B",
+        "cradle-qwen3-32b": "Qwen3-32B, fine-tuned",
+    }
+)
 
 
 def published_systems() -> dict[str, str]:
