@@ -1,4 +1,4 @@
-"""The banner over each page with numbers: what they rest on, and what they do not say."""
+"""The banner over each page with numbers: their origin and their limits."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def banner(
         record: The record of the run, on a page about one model.
         signature: The signature of its scores, on a page with scores.
         simulated: Whether its annotations are those that ship with the surrogate.
-        runs: The runs of the page, as they were stored: one that is not finished is said to be so.
+        runs: The runs of the page, as they were stored; unfinished ones are named in a notice.
 
     Returns:
         A banner, which a notebook shows as it is. The commit is that of the moment: a page

@@ -52,7 +52,7 @@ SCORES: Final = (
     *("exact_match", "jaccard", "micro_precision", "micro_recall", "micro_f1"),
     *("macro_precision", "macro_recall", "macro_f1", "precision", "recall", "f1"),
 )
-# Smaller p-values are not told apart.
+# Smaller p-values are shown as one.
 _SMALLEST_P: Final = 0.001
 
 
@@ -221,7 +221,7 @@ def address(record: Record, column: str = "link") -> str:
 
 
 def with_code(sentence: str) -> str:
-    """Writes a sentence for HTML; what stands between backticks is shown as code."""
+    """Writes a sentence for HTML; text between backticks is shown as code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(sentence))
 
 

@@ -83,8 +83,8 @@ class Examples:
         )
 
     def _turn(self, dialogue: Dialogue, turn: Turn) -> str:
-        said = html.escape(dialogue.utterance(turn) if self.corpus.synthetic else HIDDEN)
-        lines = f"<p><strong>{turn.speaker}:</strong> {said.replace(chr(10), '<br>')}</p>"
+        text = html.escape(dialogue.utterance(turn) if self.corpus.synthetic else HIDDEN)
+        lines = f"<p><strong>{turn.speaker}:</strong> {text.replace(chr(10), '<br>')}</p>"
         found = {
             name: own.get((dialogue.id, turn.turn_id), "not asked")
             for name, own in self.marks.items()
@@ -142,7 +142,7 @@ def first_turns(corpus: Corpus, systems: Sequence[str], *, dialogues: int) -> pd
 
 
 def _given_before(dialogue: Dialogue, turn: Turn) -> str:
-    """Says which labels the dialogue has had: one is given once, however often it is said."""
+    """Lists the labels given earlier in the dialogue: each label is given once per dialogue."""
     first: dict[str, int] = {}
     for earlier in dialogue.turns[: turn.turn_id]:
         for label in labels_of(earlier.mask & ~turn.mask):
@@ -154,7 +154,7 @@ def _given_before(dialogue: Dialogue, turn: Turn) -> str:
 def _predicted(found: str | Sequence[tuple[str, str, str]]) -> str:
     """Writes what a system predicted on a turn.
 
-    The raw answer stays in the journal, because nobody has checked what a model made up.
+    The raw answer stays in the journal, because nobody has checked what the model wrote.
     """
     if found == "not asked":
         return "not asked"

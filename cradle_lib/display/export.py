@@ -46,7 +46,7 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
 def to_html(grid: Grid, caption: str, notes: Sequence[str], links: str) -> str:
     """Writes a table for a page; no text in it can become markup.
 
-    The caption is also the name of the box in which the table scrolls. In notes, what stands
+    The caption is also the name of the box in which the table scrolls. In notes, text
     between backticks is shown as code. Links to the files are markup already.
     """
     return str(
@@ -96,7 +96,7 @@ def to_latex(grid: Grid, caption: str, notes: Sequence[str]) -> str:
 
 
 def to_csv(frame: pd.DataFrame) -> str:
-    """Writes a whole frame but its index, unrounded; what is missing is an empty field.
+    """Writes a frame without its index, unrounded; missing values are empty fields.
 
     A text that a spreadsheet would compute has a single quote before it.
     """

@@ -85,11 +85,11 @@ class Layout(Writer):
         holds text where numbers belong, and two rows of the frame for one cell.
         """
         self._check(frame)
-        made = self._pivoted(frame) if self.columns else self._listed(frame)
-        for title, times in Counter(made.titles).items():
+        grid = self._pivoted(frame) if self.columns else self._listed(frame)
+        for title, times in Counter(grid.titles).items():
             if times > 1:
                 raise BookError(f"two columns are called {title!r}. Tell them apart with `titles`")
-        return made
+        return grid
 
     def _check(self, frame: pd.DataFrame) -> None:
         needed = "value" if self.columns or self.best else None
@@ -185,8 +185,8 @@ class Layout(Writer):
             if paper:
                 first = replace(first, text=f"{first.text} {STATED_MARK}", published=True)
                 rest = [BLANK for _ in rest]
-            for column, beside in across:
-                cells = stated if paper or beside else measured
+            for column, published in across:
+                cells = stated if paper or published else measured
                 rest.append(cells.get((row, column), Cell(MISSING, number=True)))
             rows.append([first, *rest])
             groups.append(self._grouped(*above))
@@ -229,7 +229,7 @@ class Layout(Writer):
                 else:
                     aside.add(what)
         for what, rivals in contests.items():
-            # Compared is what is shown, so that two cells that look equal are both marked.
+            # Shown texts are compared, so that two cells that look equal are both marked.
             top = cells[max(rivals, key=lambda key: number(records[key]["value"]))].text
             winners = [key for key in rivals if cells[key].text == top]
             if len(winners) < len(rivals) or what in aside:
@@ -241,7 +241,7 @@ def _ordered(frame: pd.DataFrame, names: Sequence[str], *, together: bool) -> pd
     """Sorts rows by all of these columns if one of them is categorical, else not at all.
 
     What is sorted by is the categories, or when each value appeared. If asked, rows with equal
-    values of the first column stand together in any case.
+    values of the first column are adjacent in any case.
     """
     kinds = [isinstance(frame[name].dtype, pd.CategoricalDtype) for name in names]
     by = names if any(kinds) else names[: int(together)]

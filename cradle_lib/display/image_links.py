@@ -1,4 +1,4 @@
-"""Parts of a drawing that lead somewhere, such as the cells of a heat map.
+"""Links over a drawing, such as those of the cells of a heat map.
 
 A shape that has a ``url`` becomes a link over the picture, in percent of its size, so that it stays
 in place however large the picture is shown. In the picture itself nothing could be clicked.

@@ -12,7 +12,7 @@ class Notice:
     """Says what is missing, and how to get it.
 
     Attributes:
-        message: Plain text, never markup; what stands between backticks is shown as code.
+        message: Plain text, never markup; text between backticks is shown as code.
     """
 
     message: str

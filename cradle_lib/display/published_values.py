@@ -1,7 +1,7 @@
-"""What the paper states, as columns of frames, to stand beside what was found.
+"""Published values as columns of frames, to be shown beside measured ones.
 
 A value that the paper's text does not state is missing: no number was read off a picture or
-guessed. Percentages become shares, so that they are in the unit of what they stand beside.
+guessed. Percentages become shares, the unit of the measured values.
 
 References:
     CRADLE-Dialogue (arXiv 2606.10380); ``data/published/README.md``.
@@ -50,13 +50,13 @@ def published_frame(pattern: str) -> pd.DataFrame:
         BookError: If the form has no name in braces, or no key has this form.
     """
     fields = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^.]+)", re.escape(pattern))
-    whole = re.compile(".+".join(fields.rsplit("[^.]+", 1)))
-    if not whole.groups:
+    form = re.compile(".+".join(fields.rsplit("[^.]+", 1)))
+    if not form.groups:
         raise BookError(f"{pattern!r} names no column in braces, as in 'corpus.{{quantity}}'")
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for key, entry in published_table().items():
         end = next((end for end in ("_low", "_high") if key.endswith(end)), "")
-        if (found := whole.fullmatch(key.removesuffix(end))) is None:
+        if (found := form.fullmatch(key.removesuffix(end))) is None:
             continue
         unit = _UNITS.get(entry.unit, "count")
         value = entry.value / 100 if entry.unit in ("percent", "points") else entry.value
@@ -79,7 +79,7 @@ def published_frame(pattern: str) -> pd.DataFrame:
 def with_published(
     frame: pd.DataFrame, stated: str | pd.DataFrame, *, others: bool = False
 ) -> pd.DataFrame:
-    """Puts what is published beside what was found.
+    """Adds published values to a frame as columns.
 
     Args:
         frame: Tidy; shares from 0 to 1.
@@ -100,8 +100,8 @@ def with_published(
         BookError: If the frame lacks a column to match by, or no key has the form.
     """
     source = published_frame(stated) if isinstance(stated, str) else stated
-    beside = (*STATED, STATED_DIGITS, *DERIVED)
-    about = (*beside, "unit", "where", "note", "solutions")
+    values = (*STATED, STATED_DIGITS, *DERIVED)
+    about = (*values, "unit", "where", "note", "solutions")
     keys = [name for name in source.columns if name not in about]
     if absent := [name for name in keys if name not in frame.columns]:
         raise BookError(f"the frame has no column {', '.join(map(repr, absent))} to match by")
@@ -119,10 +119,10 @@ def with_published(
         for data in (named, source)
     )
     made = frame.copy()
-    for column in beside:
+    for column in values:
         if column in source and (column == "published" or source[column].notna().any()):
-            values = dict(zip(theirs, source[column], strict=True))
-            found = pd.Series([values.get(key) for key in ours], frame.index, dtype=float)
+            stated_values = dict(zip(theirs, source[column], strict=True))
+            found = pd.Series([stated_values.get(key) for key in ours], frame.index, dtype=float)
             made[column] = found.fillna(frame[column]) if column in frame else found
     if others:
         *context, last = keys

@@ -24,7 +24,7 @@ class Table:
     """A data frame with the way in which it is shown.
 
     Attributes:
-        frame: The frame, with a named index as columns.
+        frame: The frame as it was given.
         caption: One sentence that says what the table shows.
         grid: What a reader sees.
         notes: Sentences under the table; text between backticks is shown as code.
@@ -37,8 +37,9 @@ class Table:
 
     def to_csv(self) -> str:
         """Writes the whole frame but its links: see :func:`.export.to_csv`."""
-        links = ["link", *links_of(self.frame).values()]
-        return export.to_csv(self.frame.drop(columns=links, errors="ignore"))
+        data = _without_index(self.frame)
+        links = ["link", *links_of(data).values()]
+        return export.to_csv(data.drop(columns=links, errors="ignore"))
 
     def to_latex(self) -> str:
         r"""Writes the table as shown, for a paper; it needs ``\usepackage{booktabs}``."""
@@ -128,8 +129,7 @@ def show(
         raise BookError("a table needs a caption: one sentence that says what it shows")
     if not len(frame):
         return Notice(empty or f"Nothing to show: {clean(caption)}")
-    named = any(name is not None for name in frame.index.names)
-    data = frame.reset_index() if named else frame
+    data = _without_index(frame)
     layout = Layout(
         rows=_tuple(rows),
         columns=_tuple(columns),
@@ -146,10 +146,10 @@ def show(
     below += [*_tuple(notes), *(f"Signature `{line}`." for line in signatures)]
     if "low" in data and data["low"].notna().any() and any(map(_DRAWN.search, signatures)):
         below.append(RESAMPLED)
-    return Table(data, caption, grid, tuple(below))
+    return Table(frame, caption, grid, tuple(below))
 
 
-#: What an interval over dialogues leaves out.
+#: The note on intervals over dialogues.
 RESAMPLED: Final = (
     "Intervals are over dialogues: how much a system varies from one run to the next is not in "
     "them."
@@ -160,11 +160,15 @@ _DRAWN: Final = re.compile(r"\|boot:[1-9]")
 def _signatures(frame: pd.DataFrame) -> list[str]:
     found = frame.attrs.get("signature", [])
     if "signature" in frame.columns:
-        # Of a part of a frame, the attributes still tell the whole.
+        # The attributes of a part of a frame are still those of the whole frame.
         found = frame["signature"].dropna().tolist()
     # One line, or the signature of an evaluation as it is.
     lines = found if isinstance(found, list | tuple) else [found]
     return list(dict.fromkeys(map(str, lines)))
+
+
+def _without_index(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.reset_index() if any(n is not None for n in frame.index.names) else frame
 
 
 def _tuple(names: Names) -> tuple[str, ...]:

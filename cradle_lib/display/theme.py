@@ -1,8 +1,8 @@
-"""The look of figures, and the way from a matplotlib or seaborn drawing to a page.
+"""The style of figures, and how a matplotlib or seaborn drawing becomes part of a page.
 
 A drawing is made once, in the colours of a light page. Its dark version is the same SVG with
-every colour's lightness turned round (in OKLab, where lightness is what the eye sees), so that
-hues, and what tells them apart, stay. Text stays text, and none of it is read as mathematics.
+every colour's lightness inverted (in OKLab, where lightness is perceptual), so that hues and their
+differences stay. Text stays text, and none of it is read as mathematics.
 
 CSS classes: ``cradle-figure``, ``cradle-wide``, ``cradle-scroll``; ``only-light`` and ``only-dark``
 are the book theme's.
@@ -95,7 +95,7 @@ _PAD: Final = 0.05
 
 @contextmanager
 def theme() -> Iterator[None]:
-    """Gives what is drawn under it the look of the book; a reader's own settings do not matter.
+    """Draws figures in the style of the book; a reader's own settings do not matter.
 
     Names are shown as they are: a dollar in one begins no formula. For Greek letters and signs
     write the characters themselves.
@@ -108,7 +108,7 @@ def theme() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Picture:
-    """A finished figure: SVG for light and for dark pages, and what :func:`show_figure` was told.
+    """A finished figure as SVG for light and for dark pages, with its text.
 
     A wide one scrolls sideways on a phone instead of shrinking. The CSV is the data behind it, if
     it comes with them.
@@ -229,7 +229,7 @@ def _dark(svg: bytes) -> bytes:
     def tag(found: re.Match[bytes]) -> bytes:
         return re.sub(rb"(?<=: )#[0-9a-f]{6}\b", lambda m: turned(m[0].decode()).encode(), found[0])
 
-    # Black is what SVG paints with where nothing is said.
+    # SVG paints black by default.
     black = turned("#000000").encode()
     return re.sub(rb"<[^>]*>", tag, svg).replace(b"<svg ", b'<svg fill="%s" ' % black, 1)
 
@@ -254,7 +254,7 @@ _LOW, _RANGE = 0.21, 0.96
 
 @cache
 def turned(colour: str) -> str:
-    """Gives the colour of a dark page that stands for one of a light page.
+    """Gives the colour on a dark page for a colour on a light page.
 
     Args:
         colour: Any name of a colour that matplotlib knows.

@@ -1,4 +1,4 @@
-"""The explorer of a page: its markup, and the files that stand beside the page.
+"""The explorer of a page: its markup, and the files that it loads.
 
 CSS classes: ``cradle-explorer``, and those under it; they are in ``explorer.css``.
 """

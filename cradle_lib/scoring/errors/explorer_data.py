@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cradle_lib.corpus.dialogue import Corpus, Dialogue, whole
+from cradle_lib.corpus.dialogue import Corpus, Dialogue, valid_unicode
 from cradle_lib.detection.harmless import harmless
 from cradle_lib.detection.parsing import OUTCOMES
 from cradle_lib.errors import ScoringError
@@ -85,7 +85,7 @@ def core(corpus: Corpus, runs: Sequence[Predictions]) -> dict[str, Any]:
         "categories": ["right", *Category],
         "kinds": {category: KINDS[category] for category in Category},
         "outcomes": OUTCOMES,
-        "dialogues": [whole(dialogue.id) for dialogue in corpus],
+        "dialogues": [valid_unicode(dialogue.id) for dialogue in corpus],
         "rows": _numbers([len(dialogue.turns) for dialogue in corpus], "<u4"),
         "speakers": _numbers(kinds, "u1"),
         "gold": _numbers([turn.mask for turn in turns], "<u2"),
@@ -116,7 +116,7 @@ def answers(corpus: Corpus, run: Predictions, *, words: bool) -> dict[str, Any]:
     found: dict[str, Any] = {"answers": [], "index": "", "choices": []}
     # People write no answers.
     if words and any(run.answers):
-        cut = [whole(answer[:LONGEST]) for answer in run.answers]
+        cut = [valid_unicode(answer[:LONGEST]) for answer in run.answers]
         codes = {answer: code for code, answer in enumerate(dict.fromkeys(cut))}
         index = np.zeros(len(corpus.gold), dtype=np.uint32)
         index[places] = [codes[answer] for answer in cut]
@@ -171,14 +171,14 @@ def _places(corpus: Corpus, run: Predictions) -> NDArray[np.int64]:
 
 def _said(dialogue: Dialogue) -> list[list[str]]:
     spoken = (dialogue.utterance(turn) for turn in dialogue.turns if not turn.continues)
-    return [list(dict.fromkeys((whole(said), harmless(said)))) for said in spoken]
+    return [list(dict.fromkeys((valid_unicode(said), harmless(said)))) for said in spoken]
 
 
 def _coded(column: Sequence[str]) -> dict[str, Any]:
     names = sorted(set(column))
     codes = {name: code for code, name in enumerate(names)}
     return {
-        "names": [whole(name) for name in names],
+        "names": [valid_unicode(name) for name in names],
         "codes": _numbers([codes[name] for name in column], "<u4"),
     }
 
