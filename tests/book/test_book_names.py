@@ -28,7 +28,7 @@ CELLS = [
     'model: str = "keyword"\ncorpus: str = "surrogate"',
     "from pathlib import Path\nimport numpy as np\nimport yaml\n"
     "from cradle_lib import banner, confusion_frame, first_turns, heat_map, load_corpus, show\n"
-    "from cradle_lib import show_figure\n"
+    "from cradle_lib import show_examples, show_figure, turn_marks\n"
     "from cradle_lib.detection import Predictions\nfrom cradle_lib.record import Record\n"
     "dialogues = load_corpus(corpus)\n"
     "name = yaml.safe_load(Path('../models.yml').read_text())[model]['name']\n"

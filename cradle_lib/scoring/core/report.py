@@ -254,6 +254,11 @@ def report_files(
 ) -> list[tuple[str, str, str]]:
     """Writes the report of each run as a file, and their schema as the last one.
 
+    Args:
+        runs: Runs, each scored as by :func:`report`.
+        draws: Bootstrap draws of dialogues behind each interval.
+        seed: Seed of the draws.
+
     Returns:
         What each file is about, its name and its content; empty without a run.
     """

@@ -41,6 +41,9 @@ def marks(gold: int, predicted: int) -> list[Mark]:
 def turn_marks(runs: Sequence[Predictions]) -> dict[str, dict[tuple[str, int], str | list[Mark]]]:
     """Marks the predictions of runs on every user turn, for :func:`.show_examples`.
 
+    Args:
+        runs: Runs over the dialogues that are shown or over parts of them.
+
     Returns:
         For each run by its name: dialogue id and ``turn_id`` to its marks, or to the outcome of an
         answer that could not be used. Turns on which a run was not asked are left out.
