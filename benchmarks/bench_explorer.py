@@ -27,6 +27,7 @@ from cradle_lib.detection import Predictions
 from cradle_lib.display.explorer.explorer import Explorer, explore
 from cradle_lib.labels import BITS, format_mask
 from cradle_lib.record import Record
+from cradle_lib.scoring.errors.explorer_data import explorer_data
 from tests.book.explorer_site import FRAME, write_site
 from tests.book.site import browser
 
@@ -79,7 +80,8 @@ def made_up(dialogues: int) -> Explorer:
         meta=repeated.meta,
         synthetic=True,
     )
-    return explore(corpus, [system(corpus, number) for number in range(SYSTEMS)])
+    runs = [system(corpus, number) for number in range(SYSTEMS)]
+    return explore(explorer_data(corpus, runs))
 
 
 def system(corpus: Corpus, number: int) -> Predictions:

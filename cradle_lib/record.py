@@ -5,18 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-import subprocess
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any, Final, Literal
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 
-from cradle_lib import paths
+from cradle_lib.version import commit, library_version
 
 History = Literal["self", "gold", "none"]
 
@@ -45,15 +43,6 @@ _IDENTITY: Final = (
 _IF_SET: Final = ("endpoint", "code", "tokenizer")
 
 
-@cache
-def library_version() -> str:
-    """Gives the version of this library, or ``0+unknown`` if it is not installed."""
-    try:
-        return version("cradle-lib")
-    except PackageNotFoundError:
-        return "0+unknown"
-
-
 def installed(packages: Iterable[str]) -> dict[str, str]:
     """Gives the versions of those packages that are installed."""
     found = {}
@@ -61,31 +50,6 @@ def installed(packages: Iterable[str]) -> dict[str, str]:
         with suppress(PackageNotFoundError):
             found[package] = version(package)
     return found
-
-
-def commit() -> tuple[str, bool]:
-    """Finds the first twelve digits of the commit that the library runs from.
-
-    They are ``unknown`` outside a checkout. Also says whether tracked files were changed since.
-    """
-    if not paths.CHECKOUT:
-        return "unknown", False
-    head = _git("rev-parse", "--short=12", "HEAD")
-    return (head, bool(_git("status", "--porcelain", "-uno"))) if head else ("unknown", False)
-
-
-def _git(*arguments: str) -> str:
-    try:
-        done = subprocess.run(
-            ("git", "-C", str(paths.ROOT), *arguments),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=20,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 class Record(BaseModel):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import io
+import os
+import subprocess
+import sys
 import tokenize
 from collections import Counter
 from collections.abc import Iterator
@@ -22,7 +25,9 @@ LEVELS = {
     "files": 1,
     "strict_json": 1,
     "published": 1,
-    "record": 1,
+    "version": 1,
+    "record": 2,
+    "formatting": 0,
     "bounded_yaml": 2,
     "corpus": 2,
     "prompts": 2,
@@ -60,6 +65,15 @@ BUDGETS = {
 }
 LIBRARY, EXTRAS = paths.ROOT / "cradle_lib", paths.ROOT / "cradle_extras"
 MODULES = sorted([*LIBRARY.rglob("*.py"), *EXTRAS.rglob("*.py")])
+
+# Runs a notebook, then lists the modules of this project that were loaded.
+RUN_NOTEBOOK = """
+import json, sys
+cells = json.load(open(sys.argv[1], encoding="utf-8"))["cells"]
+source = [cell["source"] for cell in cells if cell["cell_type"] == "code"]
+exec(compile("\\n".join("".join(lines) for lines in source), sys.argv[1], "exec"), {})
+print("\\n".join(m.__file__ for n, m in sys.modules.items() if n.split(".")[0] == "cradle_lib"))
+"""
 
 
 def imports(path: Path, *, always: bool = False) -> Iterator[str]:
@@ -117,6 +131,26 @@ def test_a_folder_imports_only_from_lower_levels(path: Path) -> None:
         package, other, *_ = module.split(".")
         assert package == "cradle_lib", f"the core imports {module}"
         assert other == own or LEVELS[other] < LEVELS[own], f"{own} imports {module}"
+
+
+def test_the_page_that_counts_rows_loads_what_counts_rows() -> None:
+    notebook = paths.NOTEBOOKS / "statistics.ipynb"
+    done = subprocess.run(
+        (sys.executable, "-c", RUN_NOTEBOOK, str(notebook)),
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"MPLBACKEND": "agg", "PYTHONPATH": str(paths.ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    sizes = {path: code_lines(Path(path)) for path in done.stdout.splitlines()}
+    assert str(LIBRARY / "display/table.py") in sizes
+    assert sum(sizes.values()) < 1_800, sizes
+
+
+@pytest.mark.parametrize("path", sorted(LIBRARY.glob("display/**/*.py")), ids=name)
+def test_the_display_knows_frames_and_no_models(path: Path) -> None:
+    assert not {"detection", "scoring"} & {module.split(".")[1] for module in imports(path)}
 
 
 def test_every_folder_has_a_level() -> None:

@@ -21,11 +21,11 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection.journals.places import journal_files
 from cradle_lib.detection.journals.predictions import Predictions, load_predictions
 from cradle_lib.errors import CradleError, ExchangeError
-from cradle_lib.record import library_version
 from cradle_lib.scoring.core.conventions import LEVELS, Conventions
 from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.scoring.core.report import level_scores
 from cradle_lib.statistics.bootstrap import DRAWS
+from cradle_lib.version import library_version
 
 RECORD: Final = "record.json"
 SCORES: Final = "scores.json"

@@ -25,8 +25,9 @@ from cradle_lib.detection.journals.predictions import load_predictions, template
 from cradle_lib.detection.session import Prediction, Session
 from cradle_lib.errors import CradleError, ExchangeError, JournalError
 from cradle_lib.prompts import Template
-from cradle_lib.record import Record, library_version
+from cradle_lib.record import Record
 from cradle_lib.scoring.core.conventions import Conventions
+from cradle_lib.version import library_version
 
 #: What may differ; the version is the library's, the prompt is its template.
 Kind = Literal[

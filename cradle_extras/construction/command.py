@@ -18,8 +18,8 @@ from cradle_lib.cli.console import err, out, print_frame, print_json
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import Model, Options
-from cradle_lib.detection.cost.money import dollars
 from cradle_lib.errors import EngineError
+from cradle_lib.formatting import dollars
 from cradle_lib.scoring.core.report import json_rows
 
 app = typer.Typer(

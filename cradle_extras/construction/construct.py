@@ -27,7 +27,7 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, Progress, read_journal
 from cradle_lib.detection.asking import Consent
 from cradle_lib.errors import CorpusError
-from cradle_lib.record import commit, library_version
+from cradle_lib.version import commit, library_version
 
 SHIPPED: Final = paths.DATA / "construction"
 ATTEMPTS: Final = 3

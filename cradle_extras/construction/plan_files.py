@@ -18,7 +18,7 @@ import pandas as pd
 from cradle_extras.construction.plan import KINDS, TIMINGS, VOICES, Event, Plan, Step
 from cradle_extras.construction.scenarios import SCENARIOS
 from cradle_lib import paths
-from cradle_lib.corpus.formats import read_csv
+from cradle_lib.corpus.text_formats import read_csv
 from cradle_lib.errors import CorpusError
 from cradle_lib.files import replacing
 from cradle_lib.labels import CRISIS_TYPES, TEMPORAL_STATES, format_mask

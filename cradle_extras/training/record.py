@@ -17,7 +17,8 @@ from cradle_extras.training.recipe import Recipe
 from cradle_lib import paths
 from cradle_lib.errors import TrainingError
 from cradle_lib.files import replacing
-from cradle_lib.record import commit, installed, library_version
+from cradle_lib.record import installed
+from cradle_lib.version import commit, library_version
 
 FILE: Final = "training.json"
 _PACKAGES: Final = ("torch", "transformers", "tokenizers", "peft", "trl", "accelerate", "datasets")

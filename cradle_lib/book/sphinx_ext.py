@@ -30,7 +30,7 @@ from cradle_lib.book.site.figures import put_beside
 from cradle_lib.book.site.help_lines import HelpLines, Way, load_help_lines
 from cradle_lib.book.yaml_file import read_yaml
 from cradle_lib.errors import CradleError
-from cradle_lib.record import library_version
+from cradle_lib.version import library_version
 
 # The table of contents is read at 900: until then the pages that it lists may be missing.
 _BEFORE_TOC: Final = 100

@@ -91,7 +91,7 @@ app = typer.Typer(
 
 def _print_version(asked: bool) -> None:
     if asked:
-        from cradle_lib.record import library_version
+        from cradle_lib.version import library_version
 
         typer.echo(f"cradle {library_version()}")
         raise typer.Exit

@@ -12,9 +12,10 @@ from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out, print_json, right
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Model, estimate_cost
-from cradle_lib.detection.cost.money import dollars, told, total
+from cradle_lib.detection.cost.money import told, total
 from cradle_lib.detection.journals.journal import read_answers
 from cradle_lib.errors import EngineError
+from cradle_lib.formatting import dollars
 from cradle_lib.record import History
 
 

@@ -20,7 +20,7 @@ from rich.text import Text
 from cradle_lib.cli.console import err
 from cradle_lib.cli.money import ask
 from cradle_lib.detection import Progress
-from cradle_lib.detection.cost.money import dollars
+from cradle_lib.formatting import dollars
 
 # Seconds over which the speed is estimated: slow models give few answers a minute.
 _WINDOW: Final = 300

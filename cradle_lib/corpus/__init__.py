@@ -1,24 +1,5 @@
-"""Corpora: the only room that reads or writes dialogues."""
+"""Corpora: the only folder that reads or writes dialogues. Names are loaded when first used."""
 
-from cradle_lib.corpus.check import Check, check_counts, find_quirks, is_test_split
-from cradle_lib.corpus.dialogue import Corpus, Dialogue, Turn
-from cradle_lib.corpus.hub import fetch_release
-from cradle_lib.corpus.load import load_corpus
-from cradle_lib.corpus.release import read_release
-from cradle_lib.corpus.statistics import corpus_statistics, dialogue_frame, label_frame
+import lazy_loader
 
-__all__ = [
-    "Check",
-    "Corpus",
-    "Dialogue",
-    "Turn",
-    "check_counts",
-    "corpus_statistics",
-    "dialogue_frame",
-    "fetch_release",
-    "find_quirks",
-    "is_test_split",
-    "label_frame",
-    "load_corpus",
-    "read_release",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

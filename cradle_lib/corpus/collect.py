@@ -9,9 +9,10 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from cradle_lib.corpus.dialogue import Corpus, whole
-from cradle_lib.corpus.formats import COLUMNS, META, brief, read_text
+from cradle_lib.corpus.dialogue import Corpus, valid_unicode
+from cradle_lib.corpus.formats import COLUMNS, META, brief
 from cradle_lib.corpus.release import build_corpus, misspelt_speaker
+from cradle_lib.corpus.text_formats import read_text
 from cradle_lib.errors import CorpusError
 from cradle_lib.files import replacing, visible_files
 from cradle_lib.labels import format_mask
@@ -64,7 +65,7 @@ def write_release(corpus: Corpus, path: Path) -> None:
     Ids of the dialogues' own, and scenarios and timings that are known, become columns too. A text
     with half of a broken character, which no encoding has, is a :class:`CorpusError`.
     """
-    broken = [turn.row for turn in corpus.turns if whole(turn.text) != turn.text]
+    broken = [turn.row for turn in corpus.turns if valid_unicode(turn.text) != turn.text]
     if broken:
         problem, hint = "the text holds half a character", "Correct it there."
         raise CorpusError(problem, path=corpus.path, row=broken[0], hint=hint)

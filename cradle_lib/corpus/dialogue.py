@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -24,8 +24,8 @@ from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK, format_mask, union
 Speaker = Literal["User", "Listener"]
 
 
-def whole(text: str) -> str:
-    """Gives a text that a frame can hold: halves of broken characters become U+FFFD."""
+def valid_unicode(text: str) -> str:
+    """Replaces lone surrogates, which a frame can't hold, by U+FFFD."""
     return (
         text
         if text.isascii()
@@ -205,24 +205,23 @@ class Corpus:
               same as bits.
             - ``scenario``, ``timing`` (str): those of the dialogue, where the corpus has them.
         """
-        columns = ["dialogue", "turn", "row", "speaker", "text", "labels", "mask", "asked"]
-        kinds: dict[str, Any] = {
-            "turn": np.int64,
-            "row": np.int64,
-            "mask": np.uint16,
-            "asked": bool,
-        }
-        rows = [
-            (d.id, t.turn_id, t.row, t.speaker, whole(t.text), format_mask(t.mask), t.mask, t.asked)
-            for d in self
-            for t in d.turns
-        ]
-        frame = pd.DataFrame(rows, columns=columns)
-        frame = frame.astype(dict.fromkeys(columns, str) | kinds)
-        asked = frame.pop("asked")
+        sizes = [len(dialogue.turns) for dialogue in self]
+        turns = self.turns
+        ids = [dialogue.id for dialogue in self for _ in dialogue.turns]
+        frame = pd.DataFrame(
+            {
+                "dialogue": pd.Series(ids, dtype=str),
+                "turn": pd.Series([t.turn_id for t in turns], dtype=np.int64),
+                "row": pd.Series([t.row for t in turns], dtype=np.int64),
+                "speaker": pd.Series([t.speaker for t in turns], dtype=str),
+                "text": pd.Series([valid_unicode(t.text) for t in turns], dtype=str),
+                "labels": pd.Series([format_mask(t.mask) for t in turns], dtype=str),
+                "mask": pd.Series([t.mask for t in turns], dtype=np.uint16),
+            }
+        )
+        asked = pd.Series([t.asked for t in turns], dtype=bool)
         counted = asked.astype("Int64").groupby(frame["dialogue"]).cumsum()
         frame.insert(2, "position", counted.where(asked))
-        sizes = [len(dialogue.turns) for dialogue in self]
         for name, column in self.meta.items():
             frame[name] = pd.Series(np.repeat(column, sizes), dtype=str)
         return frame

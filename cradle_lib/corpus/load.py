@@ -13,7 +13,6 @@ import pandas as pd
 from cradle_lib import paths
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.corpus.formats import META, read_columns
-from cradle_lib.corpus.hub import release_file
 from cradle_lib.corpus.release import read_release
 from cradle_lib.errors import CorpusError
 
@@ -42,7 +41,7 @@ def load_corpus(corpus: str | Path = "surrogate", split: str = "test") -> Corpus
     if corpus == "surrogate":
         return _surrogate(split)
     if corpus == "hub":
-        path = release_file(split)
+        path = paths.RELEASE / f"{split}.parquet"
         if not path.is_file():
             raise CorpusError(
                 "the release has not been fetched",

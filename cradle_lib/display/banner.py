@@ -1,4 +1,4 @@
-"""The banner over each page with numbers: what they rest on, and what they do not say."""
+"""The banner over each page with numbers: their origin and their limits."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cradle_lib.corpus.dialogue import Corpus
-from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.display.cells import with_code
-from cradle_lib.record import Record, commit, library_version
-from cradle_lib.scoring.core.signature import Signature
+from cradle_lib.version import commit, library_version
+
+if TYPE_CHECKING:
+    from cradle_lib.display.run import Run
+    from cradle_lib.record import Record
 
 SURROGATE_NOTICE: Final = (
     "These dialogues are a surrogate, written by this project so that everything runs. "
@@ -23,8 +25,6 @@ SIMULATED_NOTICE: Final = (
     "The annotators of the surrogate are simulated, and made to agree as far as the paper states: "
     "this shows the procedure at work, and not how clinicians agree."
 )
-# Long, and asked for by few: a reader unfolds it.
-_FOLDED: Final = "Signature"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,36 +33,44 @@ class Banner:
 
     Attributes:
         rows: Term and value, in the order shown; a value is text, never markup.
-        notices: What must be said of them, by its name: of a surrogate, of simulated annotators.
+        notices: Warnings about the numbers by their title, such as that of the surrogate.
+        signature: The signature of the scores; it is long, so that a reader unfolds it.
     """
 
     rows: tuple[tuple[str, str], ...]
     notices: tuple[tuple[str, str], ...] = ()
+    signature: str = ""
 
     def _repr_html_(self) -> str:
-        notice = "".join(
-            f'<p class="cradle-surrogate"><strong>{name}.</strong> {with_code(said)}</p>'
-            for name, said in self.notices
+        notices = "".join(
+            f'<p class="cradle-surrogate"><strong>{title}.</strong> {with_code(text)}</p>'
+            for title, text in self.notices
         )
         rows = "".join(
-            f"<div><dt>{html.escape(term)}</dt><dd>{_shown(term, value)}</dd></div>"
+            f"<div><dt>{html.escape(term)}</dt><dd>{html.escape(value)}</dd></div>"
             for term, value in self.rows
         )
-        return f'<div class="cradle-banner" role="note">{notice}<dl>{rows}</dl></div>'
+        if self.signature:
+            rows += (
+                "<div><dt>Signature</dt><dd><details><summary>How it was scored</summary>"
+                f"{html.escape(self.signature)}</details></dd></div>"
+            )
+        return f'<div class="cradle-banner" role="note">{notices}<dl>{rows}</dl></div>'
 
     def __repr__(self) -> str:
         """The same as plain text."""
-        lines = [f"{term}: {value}" for term, value in self.rows]
-        return "\n".join([*(said for _, said in self.notices), *lines])
+        lines = [text for _, text in self.notices]
+        lines += [f"{term}: {value}" for term, value in self.rows]
+        return "\n".join([*lines, *[f"Signature: {self.signature}"] * bool(self.signature)])
 
 
 def banner(
     *,
     corpus: Corpus,
     record: Record | None = None,
-    signature: Signature | str | None = None,
+    signature: object | None = None,
     simulated: bool = False,
-    runs: Sequence[Predictions] = (),
+    runs: Sequence[Run] = (),
 ) -> Banner:
     """Says what a page's numbers rest on.
 
@@ -71,52 +79,40 @@ def banner(
         record: The record of the run, on a page about one model.
         signature: The signature of its scores, on a page with scores.
         simulated: Whether its annotations are those that ship with the surrogate.
-        runs: The runs of the page, as they were stored: one that is not finished is said to be so.
+        runs: The runs of the page, as they were stored; unfinished ones are named in a notice.
 
     Returns:
         A banner, which a notebook shows as it is. The commit is that of the moment: a page
         keeps the commit from which it was executed. Where a run was made from another one,
         both are named.
     """
-    rows = [("Corpus", f"{corpus.name} ({corpus.fingerprint}), {_dialogues(len(corpus))}")]
     here = _commit(*commit())
+    rows = [("Corpus", f"{corpus.name} ({corpus.fingerprint}), {_dialogues(len(corpus))}")]
     if record is not None:
         chosen = "" if record.dialogues is None else f", {_dialogues(len(record.dialogues))} chosen"
-        revision = f" at {_brief(record.revision)}" if record.revision else ""
-        rows.append(("Model", f"{record.name}{revision} ({record.engine} engine{chosen})"))
+        # The record has long checksums in full.
+        revision = re.sub(r"[0-9a-f]{16,}", lambda found: found[0][:12], record.revision or "")
+        at = f" at {revision}" if revision else ""
+        rows.append(("Model", f"{record.name}{at} ({record.engine} engine{chosen})"))
         made = _commit(record.commit, record.dirty)
         if made != here:
             rows.append(("Run made at", f"commit {made}, cradle_lib {record.version}"))
     rows.append(("Page made at", f"commit {here}, cradle_lib {library_version()}"))
-    if signature is not None:
-        rows.append((_FOLDED, str(signature)))
     notices = [("Surrogate", SURROGATE_NOTICE)] * corpus.synthetic
     notices += [("Simulated", SIMULATED_NOTICE)] * simulated
-    notices += [("Not finished", _progress(run, corpus)) for run in runs if not run.is_finished]
-    return Banner(tuple(rows), tuple(notices))
-
-
-def _progress(run: Predictions, corpus: Corpus) -> str:
-    chosen = corpus if run.record.dialogues is None else run.record.dialogues
-    return (
-        f"{run.record.name}: {len(run.corpus):,} of {_dialogues(len(chosen))} answered so far; the "
-        "page shows these only. `cradle infer` goes on."
-    )
-
-
-def _shown(term: str, value: str) -> str:
-    if term != _FOLDED:
-        return html.escape(value)
-    return f"<details><summary>How it was scored</summary>{html.escape(value)}</details>"
+    for run in runs:
+        if not run.is_finished:
+            size = len(corpus if run.record.dialogues is None else run.record.dialogues)
+            text = (
+                f"{run.record.name}: {len(run.corpus):,} of {_dialogues(size)} answered so far; "
+                "the page shows these only. `cradle infer` goes on."
+            )
+            notices.append(("Not finished", text))
+    return Banner(tuple(rows), tuple(notices), str(signature or ""))
 
 
 def _dialogues(number: int) -> str:
     return "1 dialogue" if number == 1 else f"{number} dialogues"
-
-
-def _brief(revision: str) -> str:
-    """Cuts long checksums, which a banner names and a record holds whole."""
-    return re.sub(r"[0-9a-f]{16,}", lambda found: found[0][:12], revision)
 
 
 def _commit(head: str, dirty: bool) -> str:

@@ -19,9 +19,8 @@ from typing import Any, Final
 
 import pandas as pd
 
-from cradle_lib.detection.cost.money import dollars
 from cradle_lib.errors import BookError
-from cradle_lib.scoring.core.scores import OVERALL, PER_LABEL
+from cradle_lib.formatting import dollars
 
 MISSING: Final = "\N{EN DASH}"
 INFINITE: Final = "\N{INFINITY}"
@@ -36,7 +35,8 @@ DERIVED_MARK: Final = "\N{DAGGER}"
 STATED_MARK: Final = "\N{DOUBLE DAGGER}"
 _JOINERS: Final = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
 Record = Mapping[Hashable, Any]
-#: A unit of :data:`UNITS`, a format string such as ``{:.3g}``, or a function.
+#: A unit of :data:`UNITS`, perhaps with decimals as in ``share:2``; a format string such as
+#: ``{:.3g}``; or a function.
 Format = str | Callable[[float], str]
 #: For each unit: what a number is multiplied by, its sign option, and its usual decimals.
 UNITS: Final = {
@@ -47,7 +47,12 @@ UNITS: Final = {
     "dollars": (1, "", 2),
     "p": (1, "", 3),
 }
-# Smaller p-values are not told apart.
+#: Scores, whose names are written as words: "Micro F1".
+SCORES: Final = (
+    *("exact_match", "jaccard", "micro_precision", "micro_recall", "micro_f1"),
+    *("macro_precision", "macro_recall", "macro_f1", "precision", "recall", "f1"),
+)
+# Smaller p-values are shown as one.
 _SMALLEST_P: Final = 0.001
 
 
@@ -82,7 +87,6 @@ class Writer:
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     unit: Format
-    digits: int | None
     formats: Mapping[Any, Format]
     titles: Mapping[Any, str]
 
@@ -90,7 +94,7 @@ class Writer:
         """Writes the value of a row with its interval, or an interval that has no value."""
         how = self._how(record)
         value, low, high = (number(record.get(name)) for name in ESTIMATE)
-        shown, *ends = (write(part, how, self.digits) for part in (value, low, high))
+        shown, *ends = (write(part, how) for part in (value, low, high))
         link = address(record) if value and not math.isnan(value) else ""
         if math.isnan(low) or math.isnan(high) or (math.isinf(low) and low == high):
             return Cell(shown, number=True, link=link)
@@ -134,7 +138,7 @@ class Writer:
             return MISSING
         if isinstance(key, Hashable) and key in self.titles:
             return clean(self.titles[key])
-        return _words(key) if key in (*OVERALL, *PER_LABEL) else clean(str(key)) or MISSING
+        return _words(key) if key in SCORES else clean(str(key)) or MISSING
 
     def _plain(self, content: Any) -> Cell:
         if missing(content):
@@ -162,8 +166,8 @@ def write(
     Args:
         number: In its unit; NaN is a dash, and an infinite number the sign of infinity.
         how: ``share`` and ``points`` (0 to 1; shown per 100, points with their sign), ``count``,
-            ``number``, ``dollars``, ``p`` (a probability); or a format string with one pair of
-            braces, or a function of the number.
+            ``number``, ``dollars``, ``p`` (a probability), with other decimals as in ``share:2``;
+            or a format string with one pair of braces, or a function of the number.
         digits: Decimals; those of the unit if ``None``, or those that a stated number needs.
         stated: Whether it is a published number: never rounded, and never made more exact.
 
@@ -178,10 +182,11 @@ def write(
         return how(number)
     if "{" in how:
         return how.format(number)
-    if how not in UNITS:
+    how, _, decimals = how.partition(":")
+    if how not in UNITS or not re.fullmatch("[0-9]?", decimals):
         raise BookError(
-            f"no unit is called {how!r}. Use one of {', '.join(UNITS)}, "
-            "or a format string such as '{:.3g}'"
+            f"no unit is called {how!r}. Use one of {', '.join(UNITS)}, with decimals as in "
+            "'share:2', or a format string such as '{:.3g}'"
         )
     factor, sign, usual = UNITS[how]
     if stated:
@@ -189,10 +194,11 @@ def write(
         return f"{factor * number:{sign},{exact}}"
     if how == "p" and number < _SMALLEST_P:
         return f"< {_SMALLEST_P}"
-    if how == "dollars" and digits is None:
+    if how == "dollars" and not decimals:
         return dollars(number)
-    decimals = usual if digits is None or how == "count" else digits
-    return f"{factor * number:{sign}z,.{decimals}f}"
+    if digits is None or how == "count":
+        digits = int(decimals or usual)
+    return f"{factor * number:{sign}z,.{digits}f}"
 
 
 def in_order(column: pd.Series[Any]) -> list[Any]:
@@ -215,7 +221,7 @@ def address(record: Record, column: str = "link") -> str:
 
 
 def with_code(sentence: str) -> str:
-    """Writes a sentence for HTML; what stands between backticks is shown as code."""
+    """Writes a sentence for HTML; text between backticks is shown as code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(sentence))
 
 

@@ -14,7 +14,6 @@ import base64
 import html
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -47,7 +46,7 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
 def to_html(grid: Grid, caption: str, notes: Sequence[str], links: str) -> str:
     """Writes a table for a page; no text in it can become markup.
 
-    The caption is also the name of the box in which the table scrolls. In notes, what stands
+    The caption is also the name of the box in which the table scrolls. In notes, text
     between backticks is shown as code. Links to the files are markup already.
     """
     return str(
@@ -97,7 +96,7 @@ def to_latex(grid: Grid, caption: str, notes: Sequence[str]) -> str:
 
 
 def to_csv(frame: pd.DataFrame) -> str:
-    """Writes a whole frame but its index, unrounded; what is missing is an empty field.
+    """Writes a frame without its index, unrounded; missing values are empty fields.
 
     A text that a spreadsheet would compute has a single quote before it.
     """
@@ -133,18 +132,15 @@ def links(caption: str, files: Sequence[tuple[str, str, str, str]]) -> str:
         caption: What the files are about.
         files: Title of the link, file name, media type and content of each.
     """
-    made = "".join(
-        f'<a download="{html.escape(name)}" aria-label="{title}: {html.escape(clean(caption))}" '
-        f'href="data:{media};base64,{_encoded(content)}">{title}</a> '
-        for title, name, media, content in files
-    )
-    return f'<p class="cradle-downloads">{made.strip()}</p>'
-
-
-def slug(title: str) -> str:
-    """Makes a file name of the first words of a title."""
-    words = re.findall(r"[a-z0-9]+", title.lower())
-    return "-".join(words[:8]) or "table"
+    made = []
+    for title, name, media, content in files:
+        data = base64.b64encode(content.encode("utf-8", "replace")).decode()
+        spoken = f"{title}: {html.escape(clean(caption))}"
+        made.append(
+            f'<a download="{html.escape(name)}" aria-label="{spoken}" '
+            f'href="data:{media};base64,{data}">{title}</a>'
+        )
+    return f'<p class="cradle-downloads">{" ".join(made)}</p>'
 
 
 def _folds(note: str) -> bool:
@@ -164,25 +160,21 @@ def _kinds(grid: Grid) -> list[str]:
     ]
 
 
-def _encoded(content: str) -> str:
-    return base64.b64encode(content.encode("utf-8", "replace")).decode()
-
-
 def _styler(grid: Grid, write: Callable[[Cell], str], escape: Callable[[str], str]) -> Styler:
-    flat = len(grid.heads[0]) == 1
-    columns: Any = grid.titles if flat else pd.MultiIndex.from_tuples(grid.heads)
-    styler: Any = _kind()(pd.DataFrame(grid.rows, columns=columns, dtype=object), cell_ids=False)
-    made: Styler = styler.format(write).format_index(escape, axis="columns").hide(axis="index")
-    return made
-
-
-@cache
-def _kind() -> type[Styler]:
     # Here, because it needs jinja2, and a table printed in a terminal does not.
     from pandas.io.formats.style import Styler
 
-    found: type[Styler] = Styler.from_custom_template(str(_TEMPLATE.parent), _TEMPLATE.name)
-    return found
+    flat = len(grid.heads[0]) == 1
+    columns: Any = grid.titles if flat else pd.MultiIndex.from_tuples(grid.heads)
+    cells = pd.DataFrame(grid.rows, columns=columns, dtype=object)
+    kind: Any = Styler.from_custom_template(str(_TEMPLATE.parent), _TEMPLATE.name)
+    made: Styler = (
+        kind(cells, cell_ids=False)
+        .format(write)
+        .format_index(escape, axis="columns")
+        .hide(axis="index")
+    )
+    return made
 
 
 def _html_cell(cell: Cell) -> str:

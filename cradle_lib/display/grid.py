@@ -1,8 +1,9 @@
-"""Where the cells of a table stand: pivoted, ordered, beside what is published, the best marked."""
+"""Arranges the cells of a table: pivots, orders, adds published values and marks the best."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +29,6 @@ from cradle_lib.display.cells import (
     number,
 )
 from cradle_lib.errors import BookError
-from cradle_lib.scoring.core.signature import conditions
 
 # Columns that say something about a row's numbers, and are no cells of their own.
 _ABOUT: Final = ("unit", "signature", "competes", "link")
@@ -41,9 +41,9 @@ class Grid:
 
     Attributes:
         heads: One tuple for each column, as long as there are rows of headings; the last text
-            stands right above the cells.
+            is right above the cells.
         rows: As many cells as there are heads in each; the first one names the row.
-        groups: For each row the heading under which it stands; empty if there is none.
+        groups: For each row the heading of its group; empty if there is none.
     """
 
     heads: list[tuple[str, ...]]
@@ -61,13 +61,6 @@ class Grid:
         named = [*self.titles, *(row[0].text for row in self.rows)]
         return any(name.endswith(STATED_MARK) for name in named)
 
-    @property
-    def transposed(self) -> Grid:
-        """The same with columns as rows; headings of several rows become one."""
-        named = zip(self.titles, *self.rows, strict=True)
-        rows = [[Cell(title), *cells] for title, *cells in list(named)[1:]]
-        return Grid([("",), *((row[0].text,) for row in self.rows)], rows, [""] * len(rows))
-
 
 @dataclass(frozen=True)
 class Layout(Writer):
@@ -79,8 +72,6 @@ class Layout(Writer):
     group: tuple[str, ...]
     best: str | None
     published: Literal["rows", "columns"] | None
-    links: Mapping[str, str]
-    transpose: bool
 
     @property
     def stated(self) -> str:
@@ -88,21 +79,21 @@ class Layout(Writer):
         return clean(self.titles.get("published", "published"))
 
     def grid(self, frame: pd.DataFrame) -> Grid:
-        """Lays out a frame; one without rows has heads only.
+        """Lays out a frame.
 
         Its columns are data; an index is not looked at. Refused are a column that is missing or
         holds text where numbers belong, and two rows of the frame for one cell.
         """
         self._check(frame)
-        made = self._pivoted(frame) if self.columns else self._listed(frame)
-        made = made.transposed if self.transpose else made
-        for title, times in Counter(made.titles).items():
+        grid = self._pivoted(frame) if self.columns else self._listed(frame)
+        for title, times in Counter(grid.titles).items():
             if times > 1:
                 raise BookError(f"two columns are called {title!r}. Tell them apart with `titles`")
-        return made
+        return grid
 
     def _check(self, frame: pd.DataFrame) -> None:
-        for name in (*self.rows, *self.columns, *self.group, self.best, *self.links.values()):
+        needed = "value" if self.columns or self.best else None
+        for name in (*self.rows, *self.columns, *self.group, self.best, needed):
             if name is not None and name not in frame.columns:
                 there = ", ".join(map(str, frame.columns))
                 raise BookError(f"the frame has no column {name!r}. It has: {there}")
@@ -112,14 +103,10 @@ class Layout(Writer):
                     f"column {name!r} holds {frame[name].dtype}, where numbers belong. "
                     "What is undefined is NaN, not text"
                 )
-        if (self.columns or self.best) and "value" not in frame.columns:
-            raise BookError("the frame has no column 'value' for `columns` or `best` to look at")
         if self.columns and not self.rows:
             raise BookError("`columns` needs `rows`: the columns that name a row of the table")
         if self.best is not None and self.best not in (*self.rows, *self.columns):
             raise BookError(f"`best` is {self.best!r}, which is none of `rows` and `columns`")
-        if self.transpose and self.group:
-            raise BookError("a transposed table has no room for group headings: leave `group` out")
 
     def _listed(self, frame: pd.DataFrame) -> Grid:
         """Each row of the frame is a row of the table."""
@@ -127,9 +114,12 @@ class Layout(Writer):
         hidden = (
             {*ESTIMATE[1:], *STATED[1:], STATED_DIGITS, *DERIVED, *_ABOUT} if estimate else set()
         )
-        hidden |= set(self.links.values())
+        links = links_of(frame)
+        hidden |= set(links.values())
         kept = [c for c in frame.columns if c not in {*self.rows, *hidden, *self.group}]
         order = [*self.rows, *kept]
+        if not order:
+            raise BookError("nothing to show: the frame has no columns with cells")
         records = _ordered(frame, self.group, together=True).to_dict("records")
         estimates = self._estimates(dict(enumerate(records))) if estimate else {}
         write = {name: self.column(frame[name], name) for name in order}
@@ -141,18 +131,13 @@ class Layout(Writer):
                 elif estimate and name == "published":
                     yield self.cited(record)
                 else:
-                    yield replace(write[name](record[name]), link=self._link(record, name))
+                    yield replace(write[name](record[name]), link=_link(record, name, links))
 
         return Grid(
             [(self.title(name),) for name in order],
             [list(cells(index, record)) for index, record in enumerate(records)],
             [self._grouped(*(record[name] for name in self.group)) for record in records],
         )
-
-    def _link(self, record: Record, name: str) -> str:
-        if name not in self.links or missing(record[name]) or record[name] == 0:
-            return ""
-        return address(record, self.links[name])
 
     def _pivoted(self, frame: pd.DataFrame) -> Grid:
         """Each row of the frame is one cell of the table."""
@@ -186,7 +171,7 @@ class Layout(Writer):
                 if paper:
                     yield key, True
 
-        about = {row: record for (row, _), record in records.items()}
+        about, links = {row: record for (row, _), record in records.items()}, links_of(frame)
         across = list(lines(1))
         stubs = [self.column(frame[name], name) for name in self.rows]
         blank = ("",) * (len(self.columns) - 1)
@@ -194,23 +179,22 @@ class Layout(Writer):
         for row, paper in lines(0):
             above, names = row[: len(self.group)], row[len(self.group) :]
             first, *rest = (
-                replace(write(name), link=self._link(about[row], column))
+                replace(write(name), link=_link(about[row], column, links))
                 for write, column, name in zip(stubs, self.rows, names, strict=True)
             )
             if paper:
                 first = replace(first, text=f"{first.text} {STATED_MARK}", published=True)
                 rest = [BLANK for _ in rest]
-            for column, beside in across:
-                cells = stated if paper or beside else measured
+            for column, published in across:
+                cells = stated if paper or published else measured
                 rest.append(cells.get((row, column), Cell(MISSING, number=True)))
             rows.append([first, *rest])
             groups.append(self._grouped(*above))
-        heads = [(*blank, self.title(name)) for name in self.rows]
-        return Grid([*heads, *(self._head(key, paper) for key, paper in across)], rows, groups)
-
-    def _head(self, key: Key, paper: bool) -> tuple[str, ...]:
-        *outer, last = (self.name(part) for part in key)
-        return (*outer, f"{last}: {self.stated}" if paper else last)
+        heads: list[tuple[str, ...]] = [(*blank, self.title(name)) for name in self.rows]
+        for key, paper in across:
+            *outer, last = (self.name(part) for part in key)
+            heads.append((*outer, f"{last}: {self.stated}" if paper else last))
+        return Grid(heads, rows, groups)
 
     def _grouped(self, key: Any = "") -> str:
         return "" if missing(key) or key == "" else self.name(key)
@@ -230,43 +214,34 @@ class Layout(Writer):
         cells = {key: self.estimate(record) for key, record in records.items()}
         if self.best is None:
             return cells
-        about = self._about_rivals(list(records.values()))
-        alike = [c for c in (*self.rows, *self.columns, *self.group) if c not in about]
+        # If rows compete, their other columns describe them.
+        rows = () if self.best in self.rows[:1] else self.rows
+        alike = [c for c in (*rows, *self.columns, *self.group) if c != self.best]
         contests: dict[Key, list[Any]] = {}
         aside: set[Key] = set()
         for key, record in records.items():
             if math.isfinite(number(record["value"])):
-                signature = conditions(str(record.get("signature")))
+                # Two systems may be compared although their answers were decoded differently.
+                signature = re.sub(r"\|dec:[^|]*", "", str(record.get("signature")))
                 what = (signature, *(record.get(name) for name in alike))
                 if bool(record.get("competes", True)):
                     contests.setdefault(what, []).append(key)
                 else:
                     aside.add(what)
         for what, rivals in contests.items():
-            # Compared is what is shown, so that two cells that look equal are both marked.
+            # Shown texts are compared, so that two cells that look equal are both marked.
             top = cells[max(rivals, key=lambda key: number(records[key]["value"]))].text
             winners = [key for key in rivals if cells[key].text == top]
             if len(winners) < len(rivals) or what in aside:
                 cells |= {key: replace(cells[key], best=True) for key in winners}
         return cells
 
-    def _about_rivals(self, records: Sequence[Record]) -> set[str | None]:
-        """Finds the columns that tell rivals apart: their name, and what has one value for each."""
-        found = {self.best}
-        for name in self.rows[1:] if self.best in self.rows[:1] else ():
-            said: dict[Key, Any] = {}
-            owners = (tuple(r[key] for key in (self.best, *self.group)) for r in records)
-            pairs = zip(owners, (r[name] for r in records), strict=True)
-            if all(_equal(said.setdefault(owner, content), content) for owner, content in pairs):
-                found.add(name)
-        return found
-
 
 def _ordered(frame: pd.DataFrame, names: Sequence[str], *, together: bool) -> pd.DataFrame:
     """Sorts rows by all of these columns if one of them is categorical, else not at all.
 
     What is sorted by is the categories, or when each value appeared. If asked, rows with equal
-    values of the first column stand together in any case.
+    values of the first column are adjacent in any case.
     """
     kinds = [isinstance(frame[name].dtype, pd.CategoricalDtype) for name in names]
     by = names if any(kinds) else names[: int(together)]
@@ -286,3 +261,14 @@ def _keys(frame: pd.DataFrame, names: Sequence[str]) -> list[Key]:
 
 def _equal(one: Any, other: Any) -> bool:
     return missing(other) if missing(one) else bool(one == other)
+
+
+def links_of(frame: pd.DataFrame) -> dict[str, str]:
+    """Finds the columns with addresses: of the column ``NAME``, these are ``NAME_link``."""
+    return {name: f"{name}_link" for name in frame.columns if f"{name}_link" in frame.columns}
+
+
+def _link(record: Record, name: str, links: Mapping[str, str]) -> str:
+    if name not in links or missing(record[name]) or record[name] == 0:
+        return ""
+    return address(record, links[name])

@@ -22,7 +22,7 @@ def heat_map(frame: pd.DataFrame, *, rows: str, columns: str, value: str = "valu
     Args:
         frame: Long: one row for each pair of labels that occurs, at most once. Rows and columns
             come in their order of appearance, or in that of their categories.
-        rows: Column with the label of the row; the sum of each row stands beside it.
+        rows: Column with the label of the row; its heading includes the sum of the row.
         columns: Column with the label of the column.
         value: Column with the counts. If the frame has a column ``link``, each cell that is not 0
             leads to that address on a page: see :func:`.with_links`.
@@ -54,7 +54,7 @@ def heat_map(frame: pd.DataFrame, *, rows: str, columns: str, value: str = "valu
             yticklabels=[f"{name} ({n:,.0f})" for name, n in sums.items()], ax=axes,
         )  # fmt: skip
         for text in axes.texts:
-            # Each lies in its cell, and hundreds take their time to be measured.
+            # Each is inside its cell, and measuring hundreds of texts is slow.
             text.set_in_layout(False)
         axes.tick_params(axis="x", rotation=90)
         axes.tick_params(axis="y", rotation=0)

@@ -1,7 +1,7 @@
-"""What the paper states, as columns of frames, to stand beside what was found.
+"""Published values as columns of frames, to be shown beside measured ones.
 
 A value that the paper's text does not state is missing: no number was read off a picture or
-guessed. Percentages become shares, so that they are in the unit of what they stand beside.
+guessed. Percentages become shares, the unit of the measured values.
 
 References:
     CRADLE-Dialogue (arXiv 2606.10380); ``data/published/README.md``.
@@ -11,33 +11,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 import pandas as pd
 
 from cradle_lib import paths
-from cradle_lib.detection.models.registry import load_registry
 from cradle_lib.display.cells import DERIVED, STATED, STATED_DIGITS
 from cradle_lib.errors import BookError
 from cradle_lib.published import published_table
 
-#: Names of the paper's systems, by the last part of their keys.
-PAPER_SYSTEMS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "claude": "Claude",
-        "gpt": "GPT",
-        "gemini": "Gemini",
-        "gpt-oss-120b": "gpt-oss-120b",
-        "gpt-oss-20b": "gpt-oss-20b",
-        "qwen3-32b": "Qwen3-32B",
-        "qwen3-14b": "Qwen3-14B",
-        "qwen2.5-72b": "Qwen2.5-72B",
-        "llama-4-scout-17b": "Llama-4-Scout-17B",
-        "cradle-qwen3-32b": "Qwen3-32B, fine-tuned",
-    }
-)
 # How a published number is written, by its unit in the file; all others are counts.
 _UNITS: Final = {
     "percent": "share",
@@ -68,13 +50,13 @@ def published_frame(pattern: str) -> pd.DataFrame:
         BookError: If the form has no name in braces, or no key has this form.
     """
     fields = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^.]+)", re.escape(pattern))
-    whole = re.compile(".+".join(fields.rsplit("[^.]+", 1)))
-    if not whole.groups:
+    form = re.compile(".+".join(fields.rsplit("[^.]+", 1)))
+    if not form.groups:
         raise BookError(f"{pattern!r} names no column in braces, as in 'corpus.{{quantity}}'")
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for key, entry in published_table().items():
         end = next((end for end in ("_low", "_high") if key.endswith(end)), "")
-        if (found := whole.fullmatch(key.removesuffix(end))) is None:
+        if (found := form.fullmatch(key.removesuffix(end))) is None:
             continue
         unit = _UNITS.get(entry.unit, "count")
         value = entry.value / 100 if entry.unit in ("percent", "points") else entry.value
@@ -84,7 +66,7 @@ def published_frame(pattern: str) -> pd.DataFrame:
             | dict.fromkeys(STATED, math.nan)
             | {STATED_DIGITS: 0, "unit": unit, "where": entry.where, "note": entry.note},
         )
-        row[STATED_DIGITS] = max(row[STATED_DIGITS], _decimals(entry.text, entry.unit))
+        row[STATED_DIGITS] = max(row[STATED_DIGITS], decimals(entry.text, entry.unit))
         row[f"published{end}"] = value
     if not rows:
         raise BookError(
@@ -94,34 +76,10 @@ def published_frame(pattern: str) -> pd.DataFrame:
     return pd.DataFrame(list(rows.values()))
 
 
-def reference_points() -> pd.DataFrame:
-    """Lists what others measured for the baselines on the real test split.
-
-    Returns:
-        Columns ``system`` (id in the registry), ``level``, ``score``, ``published`` (a share, 0 to
-        1), ``published_digits`` and ``note``.
-
-    Raises:
-        BookError: If the file can't be read, or is not as expected.
-    """
-    path = paths.PUBLISHED / "reference_points.csv"
-    try:
-        found = pd.read_csv(path, dtype={"value": str})
-        found = found[["system", "level", "score", "value", "note"]]
-        found[STATED_DIGITS] = [_decimals(text, "percent") for text in found["value"]]
-        found["value"] = found["value"].astype(float) / 100
-    except (OSError, KeyError, ValueError) as error:
-        raise BookError(
-            f"{paths.shown(path)}: expected system, level, score, value and note on each line "
-            f"({error}). Restore it from the repository"
-        ) from None
-    return found.rename(columns={"value": "published"})
-
-
 def with_published(
     frame: pd.DataFrame, stated: str | pd.DataFrame, *, others: bool = False
 ) -> pd.DataFrame:
-    """Puts what is published beside what was found.
+    """Adds published values to a frame as columns.
 
     Args:
         frame: Tidy; shares from 0 to 1.
@@ -142,27 +100,29 @@ def with_published(
         BookError: If the frame lacks a column to match by, or no key has the form.
     """
     source = published_frame(stated) if isinstance(stated, str) else stated
-    beside = (*STATED, STATED_DIGITS, *DERIVED)
-    about = (*beside, "unit", "where", "note", "solutions")
+    values = (*STATED, STATED_DIGITS, *DERIVED)
+    about = (*values, "unit", "where", "note", "solutions")
     keys = [name for name in source.columns if name not in about]
     if absent := [name for name in keys if name not in frame.columns]:
         raise BookError(f"the frame has no column {', '.join(map(repr, absent))} to match by")
     named = frame[keys].astype(object)
     if "system" in keys:
-        aliases = {model.name: model.published or model.id for model in load_registry().values()}
-        known_systems = {*source["system"]}
+        # Here, because few pages have systems.
+        from cradle_lib.display.systems import PAPER_SYSTEMS, published_systems
+
+        known, published = {*source["system"]}, published_systems()
         named["system"] = [
-            name if name in known_systems else aliases.get(name, name) for name in named["system"]
+            name if name in known else published.get(name, name) for name in named["system"]
         ]
     ours, theirs = (
         list(zip(*(data[name].astype(object) for name in keys), strict=True))
         for data in (named, source)
     )
     made = frame.copy()
-    for column in beside:
+    for column in values:
         if column in source and (column == "published" or source[column].notna().any()):
-            known = dict(zip(theirs, source[column], strict=True))
-            found = pd.Series([known.get(key) for key in ours], frame.index, dtype=float)
+            stated_values = dict(zip(theirs, source[column], strict=True))
+            found = pd.Series([stated_values.get(key) for key in ours], frame.index, dtype=float)
             made[column] = found.fillna(frame[column]) if column in frame else found
     if others:
         *context, last = keys
@@ -170,13 +130,15 @@ def with_published(
         for name in context:
             new &= source[name].isin(list(frame[name]))
         kept = [name for name in source.columns if name in made.columns]
-        added = source.loc[new, kept].replace({"system": dict(PAPER_SYSTEMS)})
+        added = source.loc[new, kept]
+        if "system" in keys:
+            added = added.replace({"system": dict(PAPER_SYSTEMS)})
         made = pd.concat([made, added], ignore_index=True)
         made.attrs = dict(frame.attrs)
     return made
 
 
-def _decimals(text: str, unit: str) -> int:
-    """Decimals of a number as it is shown, which is per 100 where it is stated as a share."""
-    decimals = len(text.partition(".")[2])
-    return max(0, decimals - 2) if unit == "share" else decimals
+def decimals(text: str, unit: str) -> int:
+    """Counts the decimals of a number as it is shown; a stated share is shown per 100."""
+    written = len(text.partition(".")[2])
+    return max(0, written - 2) if unit == "share" else written

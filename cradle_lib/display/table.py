@@ -11,8 +11,10 @@ import pandas as pd
 
 from cradle_lib.display import export
 from cradle_lib.display.cells import STATED_MARK, Format, clean
-from cradle_lib.display.grid import Grid, Layout
+from cradle_lib.display.grid import Grid, Layout, links_of
+from cradle_lib.display.notice import Notice
 from cradle_lib.errors import BookError
+from cradle_lib.formatting import slug
 
 Names = str | Sequence[str]
 
@@ -26,18 +28,18 @@ class Table:
         caption: One sentence that says what the table shows.
         grid: What a reader sees.
         notes: Sentences under the table; text between backticks is shown as code.
-        name: Name of its files, without an ending.
     """
 
     frame: pd.DataFrame
     caption: str
     grid: Grid
     notes: tuple[str, ...]
-    name: str
 
     def to_csv(self) -> str:
         """Writes the whole frame but its links: see :func:`.export.to_csv`."""
-        return export.to_csv(_without_index(self.frame).drop(columns="link", errors="ignore"))
+        data = _without_index(self.frame)
+        links = ["link", *links_of(data).values()]
+        return export.to_csv(data.drop(columns=links, errors="ignore"))
 
     def to_latex(self) -> str:
         r"""Writes the table as shown, for a paper; it needs ``\usepackage{booktabs}``."""
@@ -47,9 +49,10 @@ class Table:
         return self.to_latex()
 
     def _repr_html_(self) -> str:
+        name = slug(self.caption)
         files = (
-            ("CSV", f"{self.name}.csv", "text/csv", self.to_csv()),
-            ("LaTeX", f"{self.name}.tex", "application/x-tex", self.to_latex()),
+            ("CSV", f"{name}.csv", "text/csv", self.to_csv()),
+            ("LaTeX", f"{name}.tex", "application/x-tex", self.to_latex()),
         )
         links = export.links(self.caption, files)
         return export.to_html(self.grid, self.caption, self.notes, links)
@@ -71,15 +74,12 @@ def show(
     group: str | None = None,
     best: str | None = None,
     unit: Format = "share",
-    digits: int | None = None,
     formats: Mapping[str, Format] | None = None,
     titles: Mapping[Any, str] | None = None,
     published: Literal["rows", "columns"] | None = None,
-    links: Mapping[str, str] | None = None,
-    transpose: bool = False,
     notes: Names = (),
-    name: str | None = None,
-) -> Table:
+    empty: str = "",
+) -> Table | Notice:
     """Shows a data frame as a table, with its files.
 
     With ``columns`` the frame is long: each of its rows is one cell of the table, made of
@@ -89,74 +89,67 @@ def show(
     other than 0 counts: see :func:`.with_links`). Without ``columns``
     the table has a row for each row of the frame, with all of its columns; an estimate among them
     is one cell. Rows and columns come in their order of appearance, or in that of their
-    categories. A dash is what is undefined, not stated, or not in the frame.
+    categories. Undefined values, values that are not stated and missing cells appear as a dash.
+    A column ``NAME_link`` has the addresses to which the cells of the column ``NAME`` lead.
 
     Args:
         frame: The data; an index that has a name is a column like any other. Its signature is
             the column ``signature``, or ``frame.attrs["signature"]`` (one or a list) if there is
-            none; it is put under the table.
+            none; it is printed below the table.
         caption: One sentence that says what the table shows.
         rows: Columns that name a row. The first of them is its heading.
         columns: Columns that name a column of the table, the outermost first.
         group: Column whose values are headings between rows; empty or missing is no heading.
         best: The one of ``rows`` and ``columns`` whose values compete: the highest value is
-            marked, all else being equal. Only what shares a signature (but for the decoding, which
-            is the system's) and a group is compared, as it is shown; of equal values all are
-            marked, unless all are equal. A row whose column ``competes`` is false takes no part.
-            If it is the first of ``rows``, another one of them that
-            has one value for each is no condition, such as the number of its lost answers.
+            marked, all else being equal. Only values that share a signature (except the decoding,
+            which is the system's) and a group are compared, as they are shown; equal values are
+            all marked, unless all are equal. A row whose column ``competes`` is false takes no
+            part. If ``best`` is the first of ``rows``, the others of them describe the row.
         unit: How numbers of ``value`` are written, unless the frame has a column ``unit``: see
             :func:`.write`. A share is a number from 0 to 1, shown in percent.
-        digits: Decimals of ``value`` and its interval; those of the unit if not given.
-        formats: How other numbers are written: a unit, a format string or a function, by the name
-            of a column of the frame, or by a value that names a row or column of the table.
-        titles: What columns and names are called on the page, where they should be
-            called otherwise than in the frame. Scores have their names already; ``published``
-            is what is put after the name of a column of published values, and said of the mark of
-            their rows.
-        published: Whether published values stand in rows under those of the frame or in columns
-            beside them; by default in columns if there is one column of values, else in rows.
-        links: For a column of the frame that is shown as it is, or names a row, the column with
-            the addresses of what it counts, which is not shown.
-        transpose: Whether the columns of the table are shown as its rows.
-        notes: Sentences under the table; text between backticks is shown as code.
-        name: Name of the files; made of the caption if not given.
+        formats: How other numbers are written, by the name of a column of the frame, by a value
+            that names a row or column of the table, or by a unit of the column ``unit``.
+        titles: Headings and names on the page that differ from those in the frame. Scores have
+            their names already; ``published`` is the name of published values.
+        published: Whether published values are rows below those of the frame or columns
+            beside them; by default columns if there is one column of values, else rows.
+        notes: Sentences below the table; text between backticks is shown as code.
+        empty: Sentence in place of the table if the frame has no rows.
 
     Returns:
-        The table. A notebook shows it by itself; ``to_csv()`` and ``to_latex()`` give it as text.
+        The table, or a notice if the frame has no rows. A notebook shows it by itself; a table's
+        ``to_csv()`` and ``to_latex()`` give it as text.
 
     Raises:
-        BookError: If the caption or the frame is empty, a column that is named is not there or
-            not of numbers, a unit is unknown, or two rows of the frame are for the same cell.
+        BookError: If the caption is empty, the frame has no columns with cells, a column that is
+            named is not there or not of numbers, a unit is unknown, or two rows of the frame are
+            for the same cell.
     """
     if not clean(caption):
         raise BookError("a table needs a caption: one sentence that says what it shows")
+    if not len(frame):
+        return Notice(empty or f"Nothing to show: {clean(caption)}")
     data = _without_index(frame)
-    if not {*data.columns} - {group, *(links or {}).values()}:
-        raise BookError(f"nothing to show under {caption!r}: the frame has no columns with cells")
     layout = Layout(
         rows=_tuple(rows),
         columns=_tuple(columns),
         group=() if group is None else (group,),
         best=best,
         unit=unit,
-        digits=digits,
         formats=formats or {},
         titles=titles or {},
         published=published,
-        links=links or {},
-        transpose=transpose,
     )
     signatures = _signatures(data)
     grid = layout.grid(data)
-    said = (f"{STATED_MARK}: {layout.stated}.",) if grid.names_published else ()
-    said = (*said, *_tuple(notes), *(f"Signature `{line}`." for line in signatures))
+    below = [f"{STATED_MARK}: {layout.stated}."] if grid.names_published else []
+    below += [*_tuple(notes), *(f"Signature `{line}`." for line in signatures)]
     if "low" in data and data["low"].notna().any() and any(map(_DRAWN.search, signatures)):
-        said = (*said, RESAMPLED)
-    return Table(frame, caption, grid, said, export.slug(name or caption))
+        below.append(RESAMPLED)
+    return Table(frame, caption, grid, tuple(below))
 
 
-#: What an interval over dialogues leaves out.
+#: The note on intervals over dialogues.
 RESAMPLED: Final = (
     "Intervals are over dialogues: how much a system varies from one run to the next is not in "
     "them."
@@ -167,7 +160,7 @@ _DRAWN: Final = re.compile(r"\|boot:[1-9]")
 def _signatures(frame: pd.DataFrame) -> list[str]:
     found = frame.attrs.get("signature", [])
     if "signature" in frame.columns:
-        # Of a part of a frame, the attributes still tell the whole.
+        # The attributes of a part of a frame are still those of the whole frame.
         found = frame["signature"].dropna().tolist()
     # One line, or the signature of an evaluation as it is.
     lines = found if isinstance(found, list | tuple) else [found]

@@ -1,8 +1,8 @@
-"""The look of figures, and the way from a matplotlib or seaborn drawing to a page.
+"""The style of figures, and how a matplotlib or seaborn drawing becomes part of a page.
 
 A drawing is made once, in the colours of a light page. Its dark version is the same SVG with
-every colour's lightness turned round (in OKLab, where lightness is what the eye sees), so that
-hues, and what tells them apart, stay. Text stays text, and none of it is read as mathematics.
+every colour's lightness inverted (in OKLab, where lightness is perceptual), so that hues and their
+differences stay. Text stays text, and none of it is read as mathematics.
 
 CSS classes: ``cradle-figure``, ``cradle-wide``, ``cradle-scroll``; ``only-light`` and ``only-dark``
 are the book theme's.
@@ -31,14 +31,14 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 from matplotlib.ticker import LogFormatterMathtext, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
 from cradle_lib.display import export
 from cradle_lib.display.cells import clean
-from cradle_lib.display.spots import Spot, over, take_spots
+from cradle_lib.display.image_links import take_links
 from cradle_lib.errors import BookError
+from cradle_lib.formatting import slug
 
 #: Wide enough for a page, narrow enough that 10 point text is readable on a phone, in inches.
 WIDTH: Final = 5.2
@@ -87,9 +87,7 @@ _STYLE: Final[dict[str, Any]] = {
     "grid.color": FAINT,
     "grid.linewidth": 0.6,
 }
-# Pixels of CSS: a phone's column of text, and the least size of text.
-_PHONE: Final = 358
-_SMALLEST: Final = 9
+# Pixels of CSS in a point.
 _PIXELS: Final = 96 / 72
 # Inches around a drawing.
 _PAD: Final = 0.05
@@ -97,7 +95,7 @@ _PAD: Final = 0.05
 
 @contextmanager
 def theme() -> Iterator[None]:
-    """Gives what is drawn under it the look of the book; a reader's own settings do not matter.
+    """Draws figures in the style of the book; a reader's own settings do not matter.
 
     Names are shown as they are: a dollar in one begins no formula. For Greek letters and signs
     write the characters themselves.
@@ -110,7 +108,7 @@ def theme() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Picture:
-    """A finished figure: SVG for light and for dark pages, and what :func:`show_figure` was told.
+    """A finished figure as SVG for light and for dark pages, with its text.
 
     A wide one scrolls sideways on a phone instead of shrinking. The CSV is the data behind it, if
     it comes with them.
@@ -122,37 +120,35 @@ class Picture:
     caption: str
     wide: bool
     csv: str | None
-    spots: tuple[Spot, ...]
+    links: str
 
     def _repr_html_(self) -> str:
+        # With a size a page knows its layout before it has drawn the picture.
+        width, height = map(round, _pixels(self.light))
         images = "".join(
-            f'<img class="only-{name}" alt="{html.escape(self.alt)}" {self._size}'
+            f'<img class="only-{name}" alt="{html.escape(self.alt)}" '
+            f'width="{width}" height="{height}" '
             f'src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}">'
             for name, svg in (("light", self.light), ("dark", self.dark))
         )
-        images = over(images, self.spots)
+        if self.links:
+            images = (
+                '<div class="cradle-map" role="group" aria-label="Cells that lead to their turns: '
+                f'arrow keys go from one to the next">{images}{self.links}</div>'
+            )
         if self.wide:
             images = (
                 f'<div class="cradle-scroll" role="group" aria-label="{html.escape(self.caption)}" '
                 f'tabindex="0">{images}</div>'
             )
+        downloads = ""
+        if self.csv is not None:
+            file = ("CSV", f"{slug(self.caption)}.csv", "text/csv", self.csv)
+            downloads = export.links(self.caption, [file])
         return (
             f'<figure class="cradle-figure{" cradle-wide" * self.wide}">{images}'
-            f"<figcaption>{html.escape(self.caption)}</figcaption></figure>{self._links}"
+            f"<figcaption>{html.escape(self.caption)}</figcaption></figure>{downloads}"
         )
-
-    @property
-    def _links(self) -> str:
-        if self.csv is None:
-            return ""
-        file = ("CSV", f"{export.slug(self.caption)}.csv", "text/csv", self.csv)
-        return export.links(self.caption, [file])
-
-    @property
-    def _size(self) -> str:
-        """Width and height, so that a page knows its layout before it has drawn the picture."""
-        width, height = map(round, _pixels(self.light))
-        return f'width="{width}" height="{height}" '
 
     def __repr__(self) -> str:
         """Gives the caption and the alternative text, for readers of plain text."""
@@ -181,8 +177,8 @@ def show_figure(
         a phone, else it shrinks.
 
     Raises:
-        BookError: If the alternative text or the caption is empty, a text would be smaller than 9
-            pixels on a phone, or the drawing is none.
+        BookError: If the alternative text or the caption is empty, or the drawing is none of
+            matplotlib's or seaborn's.
     """
     figure = getattr(drawing, "figure", None)
     if not isinstance(figure, Figure):
@@ -194,14 +190,12 @@ def show_figure(
         if isinstance(drawing, Figure | Axes) and figure.get_layout_engine() is None:
             figure.set_layout_engine("constrained")
         with theme():
-            svg, spots = take_spots(_svg(figure))
-        width, _ = _pixels(svg)
-        wide = width > (WIDTH + 3 * _PAD) * 96
-        _check_sizes(figure, 1 if wide else min(1, _PHONE / width))
+            svg, links = take_links(_svg(figure))
+        wide = _pixels(svg)[0] > (WIDTH + 3 * _PAD) * 96
     finally:
         pyplot.close(figure)
     file = None if data is None else export.to_csv(data)
-    return Picture(svg, _dark(svg), alt, caption, wide, file, spots)
+    return Picture(svg, _dark(svg), alt, caption, wide, file, links)
 
 
 def _svg(figure: Figure) -> bytes:
@@ -229,26 +223,13 @@ def _pixels(svg: bytes) -> tuple[float, float]:
     return float(width) * _PIXELS, float(height) * _PIXELS
 
 
-def _check_sizes(figure: Figure, scale: float) -> None:
-    texts: list[Any] = figure.findobj(Text)
-    for text in texts:
-        if text.get_visible() and text.get_text().strip():
-            pixels = text.get_fontsize() * _PIXELS * scale
-            if pixels < _SMALLEST - 0.01:
-                raise BookError(
-                    f"{text.get_text()!r} would be {pixels:.1f} pixels high on a phone, and "
-                    f"{_SMALLEST} is the least. Enlarge the text, or draw the figure narrower, or "
-                    f"wider than {WIDTH} inches: then it scrolls"
-                )
-
-
 def _dark(svg: bytes) -> bytes:
     """Turns the colours of every tag round; text between tags is left alone."""
 
     def tag(found: re.Match[bytes]) -> bytes:
         return re.sub(rb"(?<=: )#[0-9a-f]{6}\b", lambda m: turned(m[0].decode()).encode(), found[0])
 
-    # Black is what SVG paints with where nothing is said.
+    # SVG paints black by default.
     black = turned("#000000").encode()
     return re.sub(rb"<[^>]*>", tag, svg).replace(b"<svg ", b'<svg fill="%s" ' % black, 1)
 
@@ -273,7 +254,7 @@ _LOW, _RANGE = 0.21, 0.96
 
 @cache
 def turned(colour: str) -> str:
-    """Gives the colour of a dark page that stands for one of a light page.
+    """Gives the colour on a dark page for a colour on a light page.
 
     Args:
         colour: Any name of a colour that matplotlib knows.

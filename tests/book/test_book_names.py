@@ -28,7 +28,7 @@ CELLS = [
     'model: str = "keyword"\ncorpus: str = "surrogate"',
     "from pathlib import Path\nimport numpy as np\nimport yaml\n"
     "from cradle_lib import banner, confusion_frame, first_turns, heat_map, load_corpus, show\n"
-    "from cradle_lib import show_figure\n"
+    "from cradle_lib import show_examples, show_figure, turn_marks\n"
     "from cradle_lib.detection import Predictions\nfrom cradle_lib.record import Record\n"
     "dialogues = load_corpus(corpus)\n"
     "name = yaml.safe_load(Path('../models.yml').read_text())[model]['name']\n"
@@ -46,7 +46,8 @@ CELLS = [
     "cells = confusion_frame(run)\n"
     "drawing = heat_map(cells, rows='gold', columns='tagged', value='count')\n"
     "show_figure(drawing, alt=name, caption=name)",
-    "first_turns(dialogues, [run], dialogues=1)",
+    "excerpts = first_turns(dialogues, [name], dialogues=1)\n"
+    "show_examples(dialogues, excerpts, turn_marks([run]))",
 ]
 # Sphinx's typography takes a backslash before a backtick away.
 TITLE = f"Inference: {NAME}".replace("\\`", "`")

@@ -19,11 +19,12 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
 from cradle_lib.detection.parsing import OUTCOMES
 from cradle_lib.detection.session import Answer, Session
-from cradle_lib.display.explorer.explorer import Explorer, explore
+from cradle_lib.display.explorer.explorer import explore
 from cradle_lib.display.explorer.links import link_to_turns, with_links
 from cradle_lib.labels import BITS, format_mask
 from cradle_lib.prompts import load_template
 from cradle_lib.scoring.errors.confusion import confusion_frame
+from cradle_lib.scoring.errors.explorer_data import explorer_data
 from cradle_lib.scoring.errors.stage_orders import stage_orders
 from cradle_lib.scoring.errors.taxonomy import KINDS, error_counts, label_pairs
 
@@ -52,7 +53,7 @@ def systems(corpus: Corpus, runs: list[Predictions]) -> list[Predictions]:
 def address(
     tmp_path_factory: pytest.TempPathFactory, corpus: Corpus, systems: list[Predictions]
 ) -> str:
-    return write_site(tmp_path_factory.mktemp("explorer"), explore(corpus, systems))
+    return write_site(tmp_path_factory.mktemp("explorer"), explore(explorer_data(corpus, systems)))
 
 
 @pytest.fixture
@@ -346,7 +347,7 @@ def test_what_a_system_had_seen_is_what_its_session_showed(
     for history in ("self", "gold", "none"):
         record = half.record.model_copy(update={"history": history})
         page = browser.new_page()
-        site = explore(corpus, [replace(half, record=record)])
+        site = explore(explorer_data(corpus, [replace(half, record=record)]))
         page.goto(write_site(tmp_path / history, site))
         page.locator("[data-ready]").wait_for(state="attached")
         session = Session(dialogue, template, history)
@@ -370,12 +371,14 @@ def test_no_text_of_another_corpus_is_in_any_file(
     real = replace(corpus, name="hub-test", synthetic=False)
     moved = [replace(run, corpus=replace(run.corpus, synthetic=False)) for run in systems]
     moved[:2] = [replace(run, corpus=real) for run in moved[:2]]
-    page = open_page("#d=d0003&m=keyword", write_site(tmp_path / "real", explore(real, moved)))
+    page = open_page(
+        "#d=d0003&m=keyword", write_site(tmp_path / "real", explore(explorer_data(real, moved)))
+    )
     written = [path.read_text("utf-8") for path in (tmp_path / "real").rglob("*") if path.is_file()]
     assert not [text for text in written if SAID in text or "and more" in text]
     assert page.locator(".gate").count() == 0
     assert "not part of this site" in page.locator(".notice").first.inner_text()
-    asked = explore(real, moved, text=True)
+    asked = explore(explorer_data(real, moved, text=True))
     page = open_page("#d=d0003&m=keyword", write_site(tmp_path / "asked", asked))
     assert "do not publish" in page.locator(".notice").first.inner_text()
     assert SAID not in page.content()
@@ -411,7 +414,7 @@ def test_the_list_is_a_table_whose_rows_come_as_it_is_scrolled(
 
 
 def test_files_are_scripts_with_one_call(corpus: Corpus, systems: list[Predictions]) -> None:
-    files = Explorer(corpus, tuple(systems), text=True).files
+    files = explore(explorer_data(corpus, systems, text=True)).files
     for name, content in files.items():
         if name not in ("explorer.js", "explorer.css"):
             start = f'cradleExplorer.receive("{name.removesuffix(".js")}",'

@@ -15,7 +15,8 @@ from cradle_lib.book.site.help_lines import HELP_LINES, load_help_lines
 from cradle_lib.corpus.dialogue import Corpus, Dialogue, Turn
 from cradle_lib.display.banner import SURROGATE_NOTICE, banner
 from cradle_lib.errors import BookError
-from cradle_lib.record import Record, commit
+from cradle_lib.record import Record
+from cradle_lib.version import commit
 
 
 class Text(HTMLParser):

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 from cradle_lib.detection import Predictions
 from cradle_lib.display.downloads import downloads
-from cradle_lib.scoring.core.report import report
+from cradle_lib.scoring.core.report import report, report_files
 
 
 class Links(HTMLParser):
@@ -32,7 +32,7 @@ class Links(HTMLParser):
 
 def test_a_report_is_a_file_beside_its_schema(runs: list[Predictions]) -> None:
     made = report(runs[1], draws=10)
-    shown = downloads([runs[1]], draws=10)
+    shown = downloads(report_files([runs[1]], draws=10))
     assert repr(shown) == "keyword-surrogate-test.json, report.schema.json"
     page = shown._repr_html_()
     assert "<keyword>" not in page
@@ -42,4 +42,4 @@ def test_a_report_is_a_file_beside_its_schema(runs: list[Predictions]) -> None:
     assert "alert('x')" not in content
     assert "Model <keyword>" in spoken
     assert "properties" in json.loads(schema)
-    assert downloads([])._repr_html_() == ""
+    assert downloads(report_files([]))._repr_html_() == ""

@@ -67,19 +67,22 @@ def test_each_cell_that_is_not_0_leads_to_its_address_wherever_it_is_drawn() -> 
     linked = LONG.assign(link=[f"there.html#<{n}>&x" for n in range(4)])
     picture = show_figure(heat_map(linked, rows="gold", columns="tagged"), alt="a", caption="c")
     assert b"there.html" not in picture.light + picture.dark
-    spots = {spot.title: spot for spot in picture.spots}
-    assert {*spots} == {"gold a, tagged a: 3", "gold a, tagged b: 1", "gold b, tagged $c$: 2"}
-    first, second = spots["gold a, tagged a: 3"], spots["gold a, tagged b: 1"]
-    third = spots["gold b, tagged $c$: 2"]
-    assert first.link == "there.html#&lt;0&gt;&amp;x"
-    # The second cell stands right of the first; the third in the next row and column.
-    assert second.left == pytest.approx(first.left + first.width)
-    assert second.top == pytest.approx(first.top)
-    assert third.top == pytest.approx(first.top + first.height)
-    assert third.left == pytest.approx(second.left + second.width)
+    links = {
+        title: (address, *map(float, re.findall(r"(?:left|top|width|height):([\d.]+)%", style)))
+        for address, title, style in re.findall(
+            'href="([^"]*)" title="([^"]*)" style="([^"]*)"', picture.links
+        )
+    }
+    assert {*links} == {"gold a, tagged a: 3", "gold a, tagged b: 1", "gold b, tagged $c$: 2"}
+    address, left, top, width, height = links["gold a, tagged a: 3"]
+    assert address == "there.html#&lt;0&gt;&amp;x"
+    # The second cell is right of the first; the third is in the next row and column.
+    second, third = links["gold a, tagged b: 1"], links["gold b, tagged $c$: 2"]
+    assert second[1:3] == pytest.approx((left + width, top), abs=0.02)
+    assert third[1:3] == pytest.approx((left + 2 * width, top + height), abs=0.02)
     # Three columns and rows fill the axes, whose labels take the left and the foot.
-    assert 0 < first.left < 25
-    assert 90 < third.left + third.width <= 100
+    assert 0 < left < 25
+    assert 90 < third[1] + third[3] <= 100
     page = picture._repr_html_()
     assert page.count('class="cradle-spot" tabindex="0" href="there.html#&lt;') == 1
     assert page.count('class="cradle-spot" tabindex="-1" href="there.html#&lt;') == 2

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,16 +18,23 @@ from cradle_lib.display.examples import (
     HELP_PAGE,
     SURROGATE,
     Examples,
-    Excerpt,
-    error_examples,
     first_turns,
-    marked,
 )
 from cradle_lib.labels import BITS, LABELS, labels_of, mask_of
-from cradle_lib.scoring.errors.cases import pick_cases
+from cradle_lib.scoring.errors.cases import error_cases, pick_cases
+from cradle_lib.scoring.errors.marks import marks, turn_marks
 from cradle_lib.scoring.errors.taxonomy import ErrorKind
 
 HOSTILE = "<script>alert('x')</script>"
+
+
+def excerpt(
+    corpus: Corpus, runs: Sequence[Predictions], *excerpts: tuple[str, int, int, int]
+) -> Examples:
+    """Makes excerpts by title, position of the dialogue, first and last row."""
+    rows = [(t, corpus.dialogues[n].id, first, last, None, ()) for t, n, first, last in excerpts]
+    names = ["title", "dialogue", "first", "last", "turn", "systems"]
+    return Examples(corpus, pd.DataFrame(rows, columns=names), turn_marks(runs))
 
 
 class Page(HTMLParser):
@@ -60,7 +68,7 @@ class Page(HTMLParser):
 
 @pytest.fixture
 def examples(corpus: Corpus, runs: list[Predictions]) -> Examples:
-    return Examples(corpus, (Excerpt("A title", 3, 0, 8),), tuple(runs))
+    return excerpt(corpus, runs, ("A title", 3, 0, 8))
 
 
 def test_a_turn_cannot_become_markup(examples: Examples) -> None:
@@ -99,7 +107,7 @@ def test_excerpts_are_closed_and_come_after_a_warning(examples: Examples) -> Non
 def test_the_surrogate_is_marked_before_and_inside_every_excerpt(
     corpus: Corpus, runs: list[Predictions]
 ) -> None:
-    several = first_turns(corpus, runs, dialogues=3)
+    several = Examples(corpus, first_turns(corpus, [], dialogues=3), turn_marks(runs))
     assert several._repr_html_().count(SURROGATE) == 1 + 3
 
 
@@ -107,7 +115,7 @@ def test_the_text_of_any_other_corpus_never_reaches_a_page(
     corpus: Corpus, runs: list[Predictions]
 ) -> None:
     real = replace(corpus, name="hub-test", synthetic=False)
-    page = Page(first_turns(real, runs, dialogues=40)._repr_html_())
+    page = Page(Examples(real, first_turns(real, [], dialogues=40), turn_marks(runs))._repr_html_())
     assert "alert('x')" not in page.text
     assert "and more" not in page.text
     assert SURROGATE not in page.text
@@ -131,7 +139,7 @@ def test_a_tagged_turn_says_which_labels_the_dialogue_has_had(
     checked = 0
     for place, dialogue in enumerate(corpus):
         last = len(dialogue.turns) - 1
-        page = Page(Examples(corpus, (Excerpt("A", place, 0, last),), tuple(runs))._repr_html_())
+        page = Page(excerpt(corpus, runs, ("A", place, 0, last))._repr_html_())
         had: dict[str, int] = {}
         for turn in dialogue.turns:
             told = ", ".join(
@@ -156,16 +164,14 @@ def test_gold_tags_and_outcomes_are_shown_turn_by_turn(
 ) -> None:
     masks = corpus.gold.copy()
     run = make_run("keyword", masks, unparsed=True)
-    page = Page(
-        Examples(corpus, (Excerpt("t", 0, 0, 8), Excerpt("t", 2, 0, 8)), (run,))._repr_html_()
-    )
+    page = Page(excerpt(corpus, [run], ("t", 0, 0, 8), ("t", 2, 0, 8))._repr_html_())
     # Rows 0 and 10 of the user turns are unparsed: the first of dialogue 0, the third of 2.
     assert page.text.count("no tag, its answer was unparsed") == 2
 
 
 def test_a_turn_outside_a_sample_was_not_asked(corpus: Corpus, runs: list[Predictions]) -> None:
-    inside = Page(Examples(corpus, (Excerpt("t", 3, 0, 8),), (runs[2],))._repr_html_())
-    outside = Page(Examples(corpus, (Excerpt("t", 4, 0, 8),), (runs[2],))._repr_html_())
+    inside = Page(excerpt(corpus, [runs[2]], ("t", 3, 0, 8))._repr_html_())
+    outside = Page(excerpt(corpus, [runs[2]], ("t", 4, 0, 8))._repr_html_())
     assert "not asked" not in inside.text
     assert outside.text.count("not asked") == 4
 
@@ -173,16 +179,16 @@ def test_a_turn_outside_a_sample_was_not_asked(corpus: Corpus, runs: list[Predic
 @settings(deadline=None, max_examples=100)
 @given(st.integers(0, 65535), st.integers(0, 65535))
 def test_every_label_on_a_turn_is_accounted_for(gold: int, predicted: int) -> None:
-    marks = list(marked(gold, predicted))
-    tags = [label for label, mark, _ in marks if mark != "false_negative"]
+    found = marks(gold, predicted)
+    tags = [label for label, mark, _ in found if mark != "false_negative"]
     assert mask_of(tags) == predicted
     assert len(tags) == predicted.bit_count()
-    assert {label for label, mark, _ in marks if mark == "correct"} == set(
+    assert {label for label, mark, _ in found if mark == "correct"} == set(
         labels_of(gold & predicted)
     )
     # A gold label is correct, missed, or named by the tag that stands in its place.
-    answered = [told.rsplit(" ", 1)[1] for _, mark, told in marks if "in place of" in told]
-    missed = [label for label, mark, _ in marks if mark == "false_negative"]
+    answered = [told.rsplit(" ", 1)[1] for _, mark, told in found if "in place of" in told]
+    missed = [label for label, mark, _ in found if mark == "false_negative"]
     assert mask_of(answered + missed) == gold & ~predicted
 
 
@@ -202,7 +208,7 @@ def test_every_label_on_a_turn_is_accounted_for(gold: int, predicted: int) -> No
 def test_marks_of_single_labels(
     gold: list[str], predicted: list[str], expected: list[tuple[str, str]]
 ) -> None:
-    assert [mark[:2] for mark in marked(mask_of(gold), mask_of(predicted))] == expected
+    assert [mark[:2] for mark in marks(mask_of(gold), mask_of(predicted))] == expected
 
 
 def test_error_cases_end_with_their_turn_and_have_neutral_titles(
@@ -212,11 +218,11 @@ def test_error_cases_end_with_their_turn_and_have_neutral_titles(
     shifted = np.array([int(m) << 1 & 65535 if m else 0 for m in corpus.gold], dtype=np.uint16)
     run = make_run("keyword", shifted)
     cases = pick_cases(corpus, {"m": run.masks})
-    shown = error_examples([run], before=2)
-    assert error_examples([run], before=2, most=1).excerpts == shown.excerpts[:1]
-    assert len(shown.excerpts) == len(cases) > 1
-    for case, excerpt in zip(cases, shown.excerpts, strict=True):
-        turns = corpus.dialogues[excerpt.dialogue].turns
+    shown = error_cases([run], before=2)
+    assert error_cases([run], before=2, most=1).equals(shown[:1])
+    assert len(shown) == len(cases) > 1
+    for case, excerpt in zip(cases, shown.itertuples(), strict=True):
+        turns = corpus.by_id[excerpt.dialogue].turns
         last = case.turn.turn_id
         assert excerpt.last == (last + 1 if last == 7 else last)
         assert excerpt.first == max(0, last - 2)
@@ -226,15 +232,15 @@ def test_error_cases_end_with_their_turn_and_have_neutral_titles(
 
 
 def test_the_first_turns_show_the_dialogues_with_most_labels(corpus: Corpus) -> None:
-    excerpts = first_turns(corpus, [], dialogues=2).excerpts
+    excerpts = [*first_turns(corpus, [], dialogues=2).itertuples()]
     counts = [dialogue.mask.bit_count() for dialogue in corpus]
-    shown = [counts[excerpt.dialogue] for excerpt in excerpts]
+    shown = [corpus.by_id[excerpt.dialogue].mask.bit_count() for excerpt in excerpts]
     assert shown == sorted(counts, reverse=True)[:2]
     for excerpt in excerpts:
-        later = corpus.dialogues[excerpt.dialogue].turns[excerpt.last + 1 :]
+        later = corpus.by_id[excerpt.dialogue].turns[excerpt.last + 1 :]
         assert not any(turn.mask for turn in later)
 
 
 def test_all_sixteen_labels_can_be_marked() -> None:
     for label, bit in BITS.items():
-        assert [*marked(bit, bit)] == [(label, "correct", "correct")]
+        assert marks(bit, bit) == [(label, "correct", "correct")]

@@ -62,7 +62,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     )
     shown = [
         scores(),
-        show(steps.iloc[1:], "A frame as it is.", transpose=True),
+        show(steps.iloc[1:], "A frame as it is."),
         show_figure(
             heat_map(steps, rows="first", columns="second"), alt="Heat map.", caption="A heat map."
         ),

@@ -13,11 +13,11 @@ import yaml
 
 from cradle_lib import paths
 from cradle_lib.display.published_values import (
-    PAPER_SYSTEMS,
     published_frame,
-    reference_points,
     with_published,
 )
+from cradle_lib.display.reference_points import reference_points
+from cradle_lib.display.systems import PAPER_SYSTEMS
 from cradle_lib.display.table import show
 from cradle_lib.errors import BookError
 

@@ -244,22 +244,6 @@ def test_a_figure_without_alternative_text_or_caption_is_refused(alt: str, capti
     assert pyplot.get_fignums() == []
 
 
-@pytest.mark.parametrize(
-    ("size", "width", "fits"), [(9, WIDTH, False), (10, WIDTH, True), (7, 7, True), (6, 7, False)]
-)
-def test_text_that_is_too_small_on_a_phone_is_refused(
-    size: float, width: float, fits: bool
-) -> None:
-    with theme():
-        _, axes = pyplot.subplots(figsize=(width, 2))
-        axes.set_title("title", fontsize=size)
-    if fits:
-        shown(axes)
-        return
-    with pytest.raises(BookError, match=r"'title' would be \d\.\d pixels high on a phone"):
-        shown(axes)
-
-
 @pytest.mark.parametrize("what", [None, 3, lambda: None])
 def test_what_is_no_drawing_is_refused(what: Callable[[], None] | int | None) -> None:
     with pytest.raises(BookError, match="is no drawing of matplotlib or seaborn"):

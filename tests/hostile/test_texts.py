@@ -20,7 +20,7 @@ from cradle_lib.detection import Answer, Outcome, Session, read_answer
 from cradle_lib.detection.api.replies import finished, look, text_of, tokens
 from cradle_lib.detection.harmless import harmless
 from cradle_lib.detection.parsing import is_cut
-from cradle_lib.display.examples import HELP_PAGE, Examples, Excerpt
+from cradle_lib.display.examples import HELP_PAGE, Examples
 from cradle_lib.display.table import show
 from cradle_lib.labels import LABELS
 from cradle_lib.prompts import load_template
@@ -159,7 +159,9 @@ def test_an_excerpt_holds_no_markup_of_a_turn() -> None:
         rows = [("User", _text(rng), rng.choice(LABELS)) for _ in range(3)]
         made = make_corpus([rows], "made")
         corpus = Corpus("made", made.dialogues, synthetic=True)
-        markup = Examples(corpus, (Excerpt(_text(rng), 0, 0, 2),), ())._repr_html_()
+        names = ["title", "dialogue", "first", "last", "turn", "systems"]
+        row = (_text(rng), corpus.dialogues[0].id, 0, 2, None, ())
+        markup = Examples(corpus, pd.DataFrame([row], columns=names), {})._repr_html_()
         seen = _seen(markup)
         known = {
             "div",

@@ -14,7 +14,7 @@ from typing import Final
 from cradle_lib.book.cache_key import digest, stored_state
 from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.plan import Project
-from cradle_lib.display.explorer.carried import CARRIED, FOLDER, carried
+from cradle_lib.display.explorer.page_files import FOLDER, PAGE_FILES, take_page_files
 from cradle_lib.errors import BookError
 from cradle_lib.files import replacing, visible_files
 
@@ -85,10 +85,10 @@ def place_files(project: Project, out: Path) -> None:
     wanted: dict[Path, str] = {}
     for notebook in visible_files(project.sections, "*.ipynb"):
         text = notebook.read_text(encoding="utf-8")
-        if f'"{CARRIED}"' not in text:
+        if f'"{PAGE_FILES}"' not in text:
             continue
         content = json.loads(text)
-        for name, written in carried(content).items():
+        for name, written in take_page_files(content).items():
             if ".." in Path(name).parts or Path(name).parts[:1] != (FOLDER,):
                 problem = f"carries a file for {name!r}, which is not in {FOLDER}"
                 raise BookError(problem, path=notebook)

@@ -20,7 +20,7 @@ from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 
 from cradle_lib.errors import BookError
-from cradle_lib.record import library_version
+from cradle_lib.version import library_version
 
 _CONVERTER: Final = LatexToMathML(fancy_error=False)
 _log = logging.getLogger(__name__)

@@ -18,6 +18,7 @@ from cradle_lib.cli.console import err, out, percent, print_json, right
 from cradle_lib.cli.money import show_usage, usage_json
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.corpus.gaps import gap
 from cradle_lib.detection import (
     OUTCOMES,
     Options,
@@ -37,9 +38,8 @@ from cradle_lib.detection.selection import choose_dialogues
 from cradle_lib.errors import ClusterError, CradleError, JournalError
 from cradle_lib.labels import format_mask
 from cradle_lib.prompts import load_template
-from cradle_lib.scoring.core.conventions import LEVELS, Level
+from cradle_lib.scoring.core.conventions import LEVELS, NEEDED, Level
 from cradle_lib.scoring.core.evaluate import Evaluation, evaluate
-from cradle_lib.scoring.core.gaps import NEEDED, gap
 from cradle_lib.scoring.core.report import level_scores
 from cradle_lib.scoring.core.scores import OVERALL
 

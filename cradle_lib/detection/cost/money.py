@@ -13,6 +13,7 @@ from typing import Final
 from cradle_lib.detection.models.model import Decoding, Model, Prices
 from cradle_lib.detection.session import Prediction
 from cradle_lib.errors import EngineError
+from cradle_lib.formatting import dollars
 
 _MILLION: Final = 1_000_000
 # What a service puts around a message: marks of its roles, and its template's own first words.
@@ -190,8 +191,3 @@ class Budget:
 
     def _allows(self, calls: int) -> bool:
         return self.spent + calls * self.dearest <= self.limit
-
-
-def dollars(amount: float) -> str:
-    """Writes an amount so that small ones can be told apart: ``$12.30``, ``$0.0042``."""
-    return f"${amount:,.2f}" if amount >= 1 or amount == 0 else f"${amount:.2g}"

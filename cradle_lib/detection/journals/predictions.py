@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.corpus.dialogue import whole
+from cradle_lib.corpus.dialogue import valid_unicode
 from cradle_lib.detection.journals.journal import open_journal, read_journal
 from cradle_lib.detection.journals.places import journal_files, parse_shard
 from cradle_lib.detection.parsing import OUTCOMES, Outcome, needs_cleaning
@@ -131,7 +131,7 @@ class Predictions:
             "tagged": pd.Series([format_mask(mask) for mask in self.masks.tolist()], dtype=text),
             "tagged_mask": self.masks,
             "outcome": pd.Series([str(OUTCOMES[code]) for code in self.outcomes], dtype=text),
-            "answer": pd.Series(list(map(whole, self.answers)), dtype=text),
+            "answer": pd.Series(list(map(valid_unicode, self.answers)), dtype=text),
         }
         frame = frame.drop(columns=["row", "speaker", "text"]).assign(**answers)
         frame.attrs["system"] = self.record.name

@@ -10,7 +10,7 @@ import pandas as pd
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.corpus.dialogue import whole
+from cradle_lib.corpus.dialogue import valid_unicode
 from cradle_lib.detection.journals.journal import read_journal
 from cradle_lib.detection.journals.places import journal_files
 from cradle_lib.detection.models.registry import resolve
@@ -62,12 +62,12 @@ def stored_answers(
                 {
                     "run": name,
                     "system": record.name,
-                    "dialogue": whole(answer.dialogue),
+                    "dialogue": valid_unicode(answer.dialogue),
                     "turn": answer.turn,
-                    "question": whole(answer.key),
+                    "question": valid_unicode(answer.key),
                     "outcome": str(answer.outcome),
                     "tagged": format_mask(answer.mask),
-                    "answer": whole(answer.answer),
+                    "answer": valid_unicode(answer.answer),
                     **{column: getattr(answer, column) for column in _TOKENS},
                     "seconds": answer.seconds,
                 }

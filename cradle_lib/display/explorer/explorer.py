@@ -1,4 +1,4 @@
-"""The explorer of a page: its markup, and the files that stand beside the page.
+"""The explorer of a page: its markup, and the files that it loads.
 
 CSS classes: ``cradle-explorer``, and those under it; they are in ``explorer.css``.
 """
@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import html
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from string import Template
 from typing import Any, Final
 
-from cradle_lib.corpus import Corpus
-from cradle_lib.detection.journals.predictions import Predictions
-from cradle_lib.display.explorer import packed
-from cradle_lib.display.explorer.carried import CARRIED, FOLDER
+from cradle_lib.display.explorer.page_files import FOLDER, PAGE_FILES
 from cradle_lib.display.theme import PALETTE, turned
-from cradle_lib.errors import BookError
 from cradle_lib.labels import CRISIS_TYPES
 
 _HERE: Final = Path(__file__).parent
@@ -36,36 +33,31 @@ _TEXT: Final = {
 
 @dataclass(frozen=True)
 class Explorer:
-    """Dialogues with the tags of some systems, to be looked through.
+    """Dialogues with the predictions of some systems, to be looked through.
 
     Attributes:
-        corpus: All dialogues.
-        runs: Runs over them or over parts of them.
-        text: Whether what is said may be shown; of the surrogate it may always.
+        data: What :func:`.explorer_data` gave: name of a file to its content, ready for JSON.
         gold: What the labels of the corpus are called.
     """
 
-    corpus: Corpus
-    runs: tuple[Predictions, ...]
-    text: bool
+    data: Mapping[str, Any]
     gold: str = "Gold"
 
     @cached_property
     def files(self) -> dict[str, str]:
-        """The files beside the page: name to content."""
+        """The files beside the page: name to content.
+
+        A page that is opened from a disk may load scripts but not fetch data, so each file of data
+        is a script with one call: ``cradleExplorer.receive(NAME, DATA)``.
+        """
         script = "".join(_read(f"{name}.js") for name in _SCRIPTS)
         found = {
             "explorer.js": f'(() => {{\n"use strict";\n{script}}})();\n',
             "explorer.css": _colours() + _read("explorer.css"),
-            "core.js": packed.script("core", packed.core(self.corpus, self.runs)),
         }
-        for number, run in enumerate(self.runs):
-            name = f"answers-{number}"
-            data = packed.answers(self.corpus, run, words=self.text)
-            found[f"{name}.js"] = packed.script(name, data)
-        for part in range(-(-len(self.corpus) // packed.PART) if self.text else 0):
-            name = f"text-{part}"
-            found[f"{name}.js"] = packed.script(name, packed.texts(self.corpus, part))
+        for name, content in self.data.items():
+            packed = json.dumps(content, separators=(",", ":"))
+            found[f"{name}.js"] = f"cradleExplorer.receive({json.dumps(name)},{packed});\n"
         return found
 
     @cached_property
@@ -78,52 +70,38 @@ class Explorer:
 
     def _repr_html_(self) -> str:
         """The markup of the page; it holds no text of a dialogue."""
-        kind = "own" if self.corpus.synthetic else "foreign" if self.text else "absent"
+        kind = self.data["core"]["text"]
         return Template(_read("explorer.html")).substitute(
             folder=f"../{self.folder}/",
             help="../help.html",
             gold=html.escape(self.gold),
-            text="yes" if self.text else "no",
-            part=packed.PART,
+            text="no" if kind == "absent" else "yes",
+            part=self.data["core"]["part"],
             notice=f'<p class="notice" role="note">{_TEXT[kind]}</p>' if _TEXT[kind] else "",
         )
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
         data = {"text/html": self._repr_html_(), "text/plain": repr(self)}
-        return data, {CARRIED: {f"{self.folder}/{name}": c for name, c in self.files.items()}}
+        return data, {PAGE_FILES: {f"{self.folder}/{name}": c for name, c in self.files.items()}}
 
     def __repr__(self) -> str:
         """Says how much there is; never any text of a dialogue."""
-        return f"Explorer of {len(self.corpus):,} dialogues and {len(self.runs)} systems"
+        core = self.data["core"]
+        dialogues, systems = len(core["dialogues"]), len(core["systems"])
+        return f"Explorer of {dialogues:,} dialogues and {systems} systems"
 
 
-def explore(
-    corpus: Corpus, runs: Sequence[Predictions], *, text: bool = False, gold: str = "Gold"
-) -> Explorer:
-    """Shows all dialogues of a corpus with what systems tagged, to be looked through.
+def explore(data: Mapping[str, Any], *, gold: str = "Gold") -> Explorer:
+    """Shows all dialogues of a corpus with the predictions of systems, to be looked through.
 
     Args:
-        corpus: All dialogues.
-        runs: Runs over them or over parts of them, each of another system.
-        text: Whether the text of a corpus that is not the surrogate is put into the site, and what
-            systems wrote about it: only for a site that is not published.
+        data: What :func:`.explorer_data` gave.
         gold: What the labels of the corpus are called.
 
     Returns:
         The explorer. A notebook shows it by itself; it works on a page of the book.
-
-    Raises:
-        BookError: If there is no run, or two have the same name.
     """
-    if not runs:
-        raise BookError("there is no run to explore. Give at least one.")
-    names = [run.record.name for run in runs]
-    if twice := {name for name in names if names.count(name) > 1}:
-        raise BookError(
-            f"two runs are called {min(twice)!r}: their tags could not be told apart. "
-            "Leave one of them out, or give it another name."
-        )
-    return Explorer(corpus, tuple(runs), text=text or corpus.synthetic, gold=gold)
+    return Explorer(data, gold)
 
 
 def _colours() -> str:

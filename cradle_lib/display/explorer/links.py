@@ -12,7 +12,7 @@ from cradle_lib.display.cells import missing
 from cradle_lib.errors import BookError
 from cradle_lib.labels import UNUSABLE
 
-#: Where the explorer stands, as seen from the other executed pages.
+#: Address of the explorer, relative to the other executed pages.
 PAGE: Final = "explore.html"
 #: Terms of a filter; they mean the columns of the same name in the library's frames.
 TERMS: Final = (
@@ -53,12 +53,12 @@ def link_to_turns(
     for name in terms:
         if name not in TERMS:
             raise BookError(f"the explorer has no filter {name!r}. It has: {', '.join(TERMS)}")
-    # What is usual need not be said.
-    said = [(k, v) for k, v in terms.items() if (k, v) != ("pairing", "one-to-one")]
+    # The default is left out.
+    filters = [(k, v) for k, v in terms.items() if (k, v) != ("pairing", "one-to-one")]
     parts = [f"d={_written(dialogue)}"] if dialogue is not None else []
     parts += [f"t={turn + 1}"] if turn is not None else []
     parts += ["m=" + ",".join(map(_written, systems))] if systems else []
-    parts += ["f=" + ";".join(f"{k}:{_written(v)}" for k, v in said)] if said else []
+    parts += ["f=" + ";".join(f"{k}:{_written(v)}" for k, v in filters)] if filters else []
     return f"{page}#{'&'.join(parts)}"
 
 

@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cradle_lib.corpus.dialogue import Corpus, Turn
+from cradle_lib.corpus.gaps import Need
 from cradle_lib.errors import ScoringError
 
 Level = Literal["turn", "dialogue", "confirm"]
@@ -39,6 +40,8 @@ Orphans = Literal["ignore", "attach", "count"]
 Unparsed = Literal["miss", "none", "exclude"]
 MacroF1 = Literal["mean", "harmonic"]
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
+# What there must be for precision, recall and F1 at a level to mean anything.
+NEEDED: Final[dict[Level, Need]] = {"turn": "labels", "dialogue": "labels", "confirm": "confirms"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
+from cradle_lib.corpus.gaps import gap
 from cradle_lib.errors import ScoringError
-from cradle_lib.record import library_version
-from cradle_lib.scoring.core.conventions import Conventions, Level, Rows, align
+from cradle_lib.scoring.core.conventions import NEEDED, Conventions, Level, Rows, align
 from cradle_lib.scoring.core.counts import Counts, count
-from cradle_lib.scoring.core.gaps import NEEDED, gap
 from cradle_lib.scoring.core.scores import OVERALL, PER_LABEL, labels_at, scores, split
 from cradle_lib.scoring.core.signature import Signature, signed
 from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
 from cradle_lib.statistics.proportions import wilson, wilson_f1
+from cradle_lib.version import library_version
 
 if TYPE_CHECKING:
     from cradle_lib.detection.journals.predictions import Predictions

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 
+from cradle_lib.formatting import slug
 from cradle_lib.record import Record
 from cradle_lib.scoring.core.conventions import LEVELS, Conventions, Level
 from cradle_lib.scoring.core.evaluate import Evaluation, evaluate
@@ -246,3 +247,27 @@ def report(
 def report_schema() -> dict[str, Any]:
     """Gives the JSON Schema of a report."""
     return Report.model_json_schema()
+
+
+def report_files(
+    runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 0
+) -> list[tuple[str, str, str]]:
+    """Writes the report of each run as a file, and their schema as the last one.
+
+    Args:
+        runs: Runs, each scored as by :func:`report`.
+        draws: Bootstrap draws of dialogues behind each interval.
+        seed: Seed of the draws.
+
+    Returns:
+        What each file is about, its name and its content; empty without a run.
+    """
+    files = []
+    for run in runs:
+        name = slug(f"{run.record.model} {run.corpus.name}")
+        about = f"Everything about {run.record.name} over {run.corpus.name}."
+        files.append((about, f"{name}.json", report(run, draws=draws, seed=seed).to_json()))
+    if files:
+        schema = json.dumps(report_schema(), indent=1)
+        files.append(("The schema of these reports.", "report.schema.json", schema))
+    return files

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pandas as pd
 
 from cradle_lib.corpus.dialogue import Corpus, Dialogue, Turn
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.core.counts import Masks
 from cradle_lib.scoring.errors.taxonomy import KINDS, Category, ErrorKind, classify
+
+if TYPE_CHECKING:
+    from cradle_lib.detection.journals.predictions import Predictions
+
+_TITLES: Final = {
+    ErrorKind.FALSE_POSITIVE: "A tag where there is no gold label",
+    ErrorKind.FALSE_NEGATIVE: "A gold label that was missed",
+    ErrorKind.TEMPORAL: "Ongoing and past taken for each other",
+    ErrorKind.STAGE: "Alert and confirm taken for each other",
+    ErrorKind.TYPE: "One crisis type taken for another",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +88,42 @@ def pick_cases(
             tagged = {name: int(masks[position]) for name, masks in predictions.items()}
             cases.append(Case(kind, dialogue, turn, position, tagged, tuple(found[position])))
     return cases
+
+
+def error_cases(
+    runs: Sequence[Predictions],
+    *,
+    per_kind: int = 1,
+    most: int | None = None,
+    seed: int = 0,
+    before: int = 4,
+) -> pd.DataFrame:
+    """Picks error cases by :func:`pick_cases`, each with the turns before it (Table 6).
+
+    Args:
+        runs: Predictions of one or more models over the same dialogues.
+        per_kind: Cases of each kind of error.
+        most: No more cases than this.
+        seed: Seed of the draw among cases in which equally many models err.
+        before: How many rows of context come first, if there are so many.
+
+    Returns:
+        One row for each case, for :func:`.show_examples`: ``title`` (in neutral words),
+        ``dialogue`` (its id), ``first`` and ``last`` (``turn_id`` of the first and the last row of
+        the excerpt, which ends with the rows that continue the turn), ``turn`` (``turn_id`` of the
+        error) and ``systems`` (names of those that err).
+
+    Raises:
+        ScoringError: If there is no run, or they are not over the same dialogues.
+    """
+    corpus = runs[0].corpus if runs else Corpus("none", ())
+    masks = {run.record.name: run.masks for run in runs}
+    rows = []
+    for case in pick_cases(corpus, masks, per_kind=per_kind, seed=seed)[:most]:
+        turns, turn = case.dialogue.turns, case.turn.turn_id
+        last = turn
+        while last + 1 < len(turns) and turns[last + 1].continues:
+            last += 1
+        first = max(0, turn - before)
+        rows.append((_TITLES[case.kind], case.dialogue.id, first, last, turn, case.erring))
+    return pd.DataFrame(rows, columns=["title", "dialogue", "first", "last", "turn", "systems"])

@@ -25,11 +25,12 @@ from cradle_lib.detection import (
 )
 from cradle_lib.detection.api.patience import Patience
 from cradle_lib.detection.cost.estimate import longest_prompts
-from cradle_lib.detection.cost.money import Budget, Usage, dollars, total, usage_of
+from cradle_lib.detection.cost.money import Budget, Usage, total, usage_of
 from cradle_lib.detection.cost.tokens import count_tokens
 from cradle_lib.detection.journals.journal import read_answers
 from cradle_lib.detection.models.model import Prices
 from cradle_lib.errors import EngineError
+from cradle_lib.formatting import dollars
 from cradle_lib.prompts import load_template
 
 from ...loopback import Handler, Loopback

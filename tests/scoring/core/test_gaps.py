@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from cradle_lib.corpus import Corpus
+from cradle_lib.corpus.gaps import Need, gap
 from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.labels import BITS
 from cradle_lib.scoring.comparison.comparison import compare
 from cradle_lib.scoring.core.conventions import LEVELS
 from cradle_lib.scoring.core.evaluate import evaluate
-from cradle_lib.scoring.core.gaps import Need, gap
 from cradle_lib.scoring.core.report import report
 from cradle_lib.scoring.robustness.sensitivity import sensitivity
 from cradle_lib.scoring.robustness.subgroups import By, subgroups

@@ -1,6 +1,6 @@
-"""Files that a page loads, carried by the executed notebook until the build writes them.
+"""Files that a page loads: part of the executed notebook until the build writes them.
 
-They ride in the metadata of an output, so that an executed notebook is all that the book keeps of
+The metadata of an output contains them, so that an executed notebook is all that the book keeps of
 a page.
 """
 
@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 #: Key in the metadata of an output: path in the site to content.
-CARRIED: Final = "cradle_files"
-#: Folder of the site in which the files lie.
+PAGE_FILES: Final = "cradle_files"
+#: Folder of the site with the files.
 FOLDER: Final = "_explorer"
 
 
-def carried(notebook: Mapping[str, Any]) -> dict[str, str]:
+def take_page_files(notebook: Mapping[str, Any]) -> dict[str, str]:
     """Takes the files out of an executed notebook.
 
     Args:
@@ -27,5 +27,5 @@ def carried(notebook: Mapping[str, Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     for cell in notebook.get("cells", ()):
         for output in cell.get("outputs", ()):
-            found |= output.get("metadata", {}).pop(CARRIED, {})
+            found |= output.get("metadata", {}).pop(PAGE_FILES, {})
     return found

@@ -14,7 +14,6 @@ import numpy as np
 
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.labels import ALERT_MASK, ALL_MASK, CONFIRM_MASK
-from cradle_lib.scoring.core.conventions import Level
 
 Need = Literal[
     "user turns",
@@ -26,14 +25,12 @@ Need = Literal[
     "timing",
     "scenario",
 ]
-# What there must be for precision, recall and F1 at a level to mean anything.
-NEEDED: Final[dict[Level, Need]] = {"turn": "labels", "dialogue": "labels", "confirm": "confirms"}
 _LABELS: Final[dict[Need, tuple[int, str]]] = {
     "labels": (ALL_MASK, "label"),
     "alerts": (ALERT_MASK, "alert"),
     "confirms": (CONFIRM_MASK, "confirm"),
 }
-_TOLD: Final[dict[Need, str]] = {"timing": "reveal timing", "scenario": "scenario"}
+_META_NAMES: Final[dict[Need, str]] = {"timing": "reveal timing", "scenario": "scenario"}
 
 
 def gap(corpus: Corpus, need: Need) -> str | None:
@@ -57,6 +54,6 @@ def gap(corpus: Corpus, need: Need) -> str | None:
             return f"No dialogue of {corpus.name} has both a gold alert and a gold confirm"
     if need == "unlabelled turns" and gold.all():
         return f"Every user turn of {corpus.name} has a gold label"
-    if need in _TOLD and not any(corpus.meta.get(need, ())):
-        return f"{corpus.name} does not say the {_TOLD[need]} of a dialogue"
+    if need in _META_NAMES and not any(corpus.meta.get(need, ())):
+        return f"{corpus.name} does not say the {_META_NAMES[need]} of a dialogue"
     return None

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
-from cradle_lib.display.explorer.carried import CARRIED, carried
 from cradle_lib.display.explorer.explorer import explore
-from cradle_lib.display.explorer.packed import LONGEST, answers, core, script, texts
-from cradle_lib.errors import BookError
+from cradle_lib.display.explorer.page_files import PAGE_FILES, take_page_files
+from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS
+from cradle_lib.scoring.errors.explorer_data import LONGEST, answers, core, explorer_data, texts
 from cradle_lib.scoring.errors.taxonomy import label_pairs
 
 from ...forty_dialogues import HOSTILE, corpus, make_run, runs
@@ -108,7 +108,7 @@ def test_an_utterance_has_a_second_text_if_a_model_was_shown_another(corpus: Cor
 
 
 def test_a_script_holds_plain_letters_and_one_call() -> None:
-    text = script("core", {"said": "</script>\u2028\ud800"})
+    text = explore({"core": {"said": "</script>\u2028\ud800"}}).files["core.js"]
     assert text.isascii()
     inside = text.removeprefix('cradleExplorer.receive("core",').removesuffix(");\n")
     assert json.loads(inside) == {"said": "</script>\u2028\ud800"}
@@ -117,30 +117,32 @@ def test_a_script_holds_plain_letters_and_one_call() -> None:
 def test_files_ride_in_an_output_and_are_taken_out_again(
     corpus: Corpus, runs: list[Predictions]
 ) -> None:
-    shown = explore(corpus, runs)
+    shown = explore(explorer_data(corpus, runs))
     data, metadata = shown._repr_mimebundle_()
     output: dict[str, Any] = {"data": data, "metadata": metadata}
     notebook = {"cells": [{"outputs": [{"name": "stdout"}, output]}, {"source": ""}]}
-    files = carried(notebook)
+    files = take_page_files(notebook)
     assert {name.rsplit("/", 1)[1] for name in files} == {*shown.files}
     assert all(name.startswith(f"{shown.folder}/") for name in files)
-    assert CARRIED not in json.dumps(notebook)
+    assert PAGE_FILES not in json.dumps(notebook)
     assert "alert('x')" not in data["text/html"] + data["text/plain"]
 
 
 def test_other_contents_lie_in_another_folder(corpus: Corpus, runs: list[Predictions]) -> None:
     other = replace(runs[0], masks=runs[0].masks | np.uint16(BITS["alert_past"]))
-    folders = {explore(corpus, each).folder for each in ([runs[0]], [other], [*runs])}
+    folders = {
+        explore(explorer_data(corpus, each)).folder for each in ([runs[0]], [other], [*runs])
+    }
     assert len(folders) == 3
 
 
 def test_systems_that_could_not_be_told_apart_are_refused(
     corpus: Corpus, runs: list[Predictions]
 ) -> None:
-    with pytest.raises(BookError, match="at least one"):
-        explore(corpus, [])
-    with pytest.raises(BookError, match="two runs are called 'Model <keyword>'"):
-        explore(corpus, [runs[1], runs[1]])
+    with pytest.raises(ScoringError, match="at least one"):
+        explorer_data(corpus, [])
+    with pytest.raises(ScoringError, match="two runs are called 'Model <keyword>'"):
+        explorer_data(corpus, [runs[1], runs[1]])
     renamed = runs[1].record.model_copy(update={"name": "Another"})
     found = core(corpus, [runs[1], replace(runs[1], record=renamed)])
     assert [system["id"] for system in found["systems"]] == ["Model <keyword>", "Another"]

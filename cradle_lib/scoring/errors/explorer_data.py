@@ -1,30 +1,29 @@
-"""A corpus and its runs as files that a page can read without a server.
+"""A corpus and its runs as plain data for the explorer: one JSON value for each file of the page.
 
-A page that is opened from a disk may not fetch data, but it may load scripts. So each file is a
-script with one call, ``cradleExplorer.receive(NAME, DATA)``, where the data are JSON. Columns of
-numbers are the base64 of little-endian integers, one for each user turn or row.
-
-``core`` holds all but words: gold labels, and what each system's tags were paired with. ``text-N``
-holds what is said in some of the dialogues, ``answers-N`` what the N-th system wrote and the
-log-probabilities of its choices. These are loaded when a reader asks for them.
+``core`` has everything but words: gold labels, and what each system's predictions were paired
+with. ``text-N`` has the utterances of some of the dialogues, ``answers-N`` the raw answers of the
+N-th system and the log-probabilities of its choices; the page loads these when a reader asks for
+them. Columns of numbers are the base64 of little-endian integers, one for each user turn or row.
 """
 
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cradle_lib.corpus.dialogue import Corpus, Dialogue, whole
+from cradle_lib.corpus.dialogue import Corpus, Dialogue, valid_unicode
 from cradle_lib.detection.harmless import harmless
-from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.detection.parsing import OUTCOMES
+from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.errors.confusion import CELLS
 from cradle_lib.scoring.errors.taxonomy import KINDS, Category, classify
+
+if TYPE_CHECKING:
+    from cradle_lib.detection.journals.predictions import Predictions
 
 #: Dialogues in one file of text.
 PART: Final = 250
@@ -34,10 +33,38 @@ _NOT_ASKED: Final = 255
 _LISTENER, _ASKED, _CONTINUED = range(3)
 
 
-def script(name: str, data: Any) -> str:
-    """Writes one file: a call that hands its data over."""
-    packed = json.dumps(data, separators=(",", ":"))
-    return f"cradleExplorer.receive({json.dumps(name)},{packed});\n"
+def explorer_data(
+    corpus: Corpus, runs: Sequence[Predictions], *, text: bool = False
+) -> dict[str, Any]:
+    """Gathers what the explorer shows, for :func:`.explore`.
+
+    Args:
+        corpus: All dialogues.
+        runs: Runs over them or over parts of them, each of another system.
+        text: Whether the text of a corpus that is not the surrogate is included, and the answers
+            of systems, which may quote it: only for a site that is not published.
+
+    Returns:
+        Name of a file to its content, ready for JSON.
+
+    Raises:
+        ScoringError: If there is no run, or two have the same name.
+    """
+    if not runs:
+        raise ScoringError("there is no run to explore. Give at least one.")
+    names = [run.record.name for run in runs]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ScoringError(
+            f"two runs are called {min(twice)!r}: their predictions could not be told apart. "
+            "Leave one of them out, or give it another name."
+        )
+    kind = "own" if corpus.synthetic else "foreign" if text else "absent"
+    data: dict[str, Any] = {"core": core(corpus, runs) | {"text": kind, "part": PART}}
+    for number, run in enumerate(runs):
+        data[f"answers-{number}"] = answers(corpus, run, words=kind != "absent")
+    for part in range(-(-len(corpus) // PART) if kind != "absent" else 0):
+        data[f"text-{part}"] = texts(corpus, part)
+    return data
 
 
 def core(corpus: Corpus, runs: Sequence[Predictions]) -> dict[str, Any]:
@@ -58,7 +85,7 @@ def core(corpus: Corpus, runs: Sequence[Predictions]) -> dict[str, Any]:
         "categories": ["right", *Category],
         "kinds": {category: KINDS[category] for category in Category},
         "outcomes": OUTCOMES,
-        "dialogues": [whole(dialogue.id) for dialogue in corpus],
+        "dialogues": [valid_unicode(dialogue.id) for dialogue in corpus],
         "rows": _numbers([len(dialogue.turns) for dialogue in corpus], "<u4"),
         "speakers": _numbers(kinds, "u1"),
         "gold": _numbers([turn.mask for turn in turns], "<u2"),
@@ -89,7 +116,7 @@ def answers(corpus: Corpus, run: Predictions, *, words: bool) -> dict[str, Any]:
     found: dict[str, Any] = {"answers": [], "index": "", "choices": []}
     # People write no answers.
     if words and any(run.answers):
-        cut = [whole(answer[:LONGEST]) for answer in run.answers]
+        cut = [valid_unicode(answer[:LONGEST]) for answer in run.answers]
         codes = {answer: code for code, answer in enumerate(dict.fromkeys(cut))}
         index = np.zeros(len(corpus.gold), dtype=np.uint32)
         index[places] = [codes[answer] for answer in cut]
@@ -144,14 +171,14 @@ def _places(corpus: Corpus, run: Predictions) -> NDArray[np.int64]:
 
 def _said(dialogue: Dialogue) -> list[list[str]]:
     spoken = (dialogue.utterance(turn) for turn in dialogue.turns if not turn.continues)
-    return [list(dict.fromkeys((whole(said), harmless(said)))) for said in spoken]
+    return [list(dict.fromkeys((valid_unicode(said), harmless(said)))) for said in spoken]
 
 
 def _coded(column: Sequence[str]) -> dict[str, Any]:
     names = sorted(set(column))
     codes = {name: code for code, name in enumerate(names)}
     return {
-        "names": [whole(name) for name in names],
+        "names": [valid_unicode(name) for name in names],
         "codes": _numbers([codes[name] for name in column], "<u4"),
     }
 

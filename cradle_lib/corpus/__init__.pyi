@@ -1,0 +1,13 @@
+from .check import Check as Check
+from .check import check_counts as check_counts
+from .check import find_quirks as find_quirks
+from .check import is_test_split as is_test_split
+from .dialogue import Corpus as Corpus
+from .dialogue import Dialogue as Dialogue
+from .dialogue import Turn as Turn
+from .hub import fetch_release as fetch_release
+from .load import load_corpus as load_corpus
+from .release import read_release as read_release
+from .statistics import corpus_statistics as corpus_statistics
+from .statistics import dialogue_frame as dialogue_frame
+from .statistics import label_frame as label_frame

@@ -1,0 +1,121 @@
+"""Reads columns of a text file: CSV, JSON or JSON lines."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cradle_lib import strict_json
+from cradle_lib.corpus.formats import LARGEST, Columns, Names, brief, not_utf8, places
+from cradle_lib.errors import CorpusError
+from cradle_lib.files import read_bounded
+
+
+def read_csv(path: Path, needed: Names, optional: Names = ()) -> Columns:
+    """Reads columns of a CSV file, whatever its ending; otherwise as :func:`.read_columns`.
+
+    The last line may lack its line break. A file that was cut off shows by a quote that is not
+    closed or by a row with too few fields.
+    """
+    # Not pandas: it fills up short rows, cuts long ones, and takes the texts `None`, `NA` and
+    # `null`, which people do type, for missing.
+    content = read_text(path)
+    reader = csv.reader(io.StringIO(content, newline=""), strict=True)
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    start = 1
+    try:
+        for row in reader:
+            if row:
+                rows.append(row)
+                lines.append(start)
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise CorpusError(
+            f"not a readable CSV file: {error} in the row that starts on line {start}",
+            row=max(len(rows) - 1, 0),
+            hint="Look for a quote that is not closed or not doubled; or the file was cut off.",
+        ) from None
+    head, *rows = rows or [[]]
+    known = places(head, needed, optional)
+    for number, (row, line) in enumerate(zip(rows, lines[1:], strict=True)):
+        if len(row) != len(head):
+            raise CorpusError(
+                f"line {line} has {len(row)} fields, expected {len(head)} ({', '.join(head)[:80]})",
+                row=number,
+                hint="Put quotes around a text with a comma in it. If this is the last line, the "
+                "file may have been cut off there: export it again.",
+            )
+    return {name: [row[place] for row in rows] for name, place in known.items()}
+
+
+def read_json(path: Path, needed: Names, optional: Names) -> Columns:
+    """Reads a list of JSON objects, or an object of lists: see :func:`.read_columns`."""
+    content = _parsed(read_text(path))
+    if isinstance(content, dict):
+        columns = {name: content[name] for name in places(list(content), needed, optional)}
+        if not all(isinstance(cells, list) for cells in columns.values()):
+            raise CorpusError("the columns are not lists")
+        if len({len(cells) for cells in columns.values()}) != 1:
+            raise CorpusError("the columns differ in length")
+        return columns
+    if not isinstance(content, list):
+        raise CorpusError("expected a list of objects, one a turn")
+    return _records(content, needed, optional)
+
+
+def read_json_lines(path: Path, needed: Names, optional: Names) -> Columns:
+    """Reads one JSON object a line: see :func:`.read_columns`."""
+    # Not splitlines(): U+2028 and its like may stand inside a JSON text.
+    lines = [line for line in read_text(path).split("\n") if line.strip()]
+    items = [_parsed(line, row) for row, line in enumerate(lines)]
+    return _records(items, needed, optional)
+
+
+def _parsed(text: str, row: int | None = None) -> Any:
+    try:
+        return strict_json.loads(text)
+    except ValueError as error:
+        # A row is a line of its own, the first one for whoever reads it alone.
+        told = str(error).replace("line 1 ", "") if row is not None else str(error)
+        more = row is None and told.startswith("Extra data")
+        hint = "One object a line needs the ending .jsonl." if more else None
+        raise CorpusError(f"not JSON that can be read ({told:.120})", row=row, hint=hint) from None
+
+
+def _records(items: Sequence[Any], needed: Names, optional: Names) -> Columns:
+    columns: dict[str, list[Any]] = {name: [] for name in needed}
+    for row, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise CorpusError(f"found {brief(item)}, expected an object", row=row)
+        known = places(list(item), needed, optional, row)
+        if row == 0:
+            columns = {name: [] for name in known}
+        for name in columns.keys() ^ known.keys():
+            raise CorpusError(
+                f"{name} stands in some rows only: {'not ' * (name in columns)}in this one, "
+                f"{'not ' * (name in known)}in row 0",
+                row=row,
+                hint="Every row has the same columns.",
+            )
+        for name, cells in columns.items():
+            cells.append(item[name])
+    return columns
+
+
+def read_text(path: Path) -> str:
+    """Reads a file in UTF-8, with or without a mark of that, and within :data:`LARGEST`.
+
+    Raises:
+        CorpusError: If it can't be read, or is in another encoding.
+    """
+    try:
+        return read_bounded(path, LARGEST).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise not_utf8(error, path) from None
+    except OSError as error:
+        hint = "It must be a readable text file."
+        raise CorpusError(f"can't be read ({error.strerror})", path=path, hint=hint) from None
