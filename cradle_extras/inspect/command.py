@@ -49,7 +49,7 @@ def to_log(
 
 @imports.command("inspect")
 def from_log(
-    log: Annotated[Path, typer.Argument(help="A log of cradle_lib/cradle_dialogue.")],
+    log: Annotated[Path, typer.Argument(help="A log of cradle_extras/cradle_dialogue.")],
     corpus: opt.Corpus = "surrogate",
     split: opt.Split = "test",
     journal: Annotated[

@@ -1,4 +1,4 @@
-"""The benchmark as a task of Inspect: ``inspect eval cradle_lib/cradle_dialogue --model ...``.
+"""The benchmark as a task of Inspect: ``inspect eval cradle_extras/cradle_dialogue --model ...``.
 
 A sample is a dialogue. The solver leads the model through it turn by turn, with its own tags in the
 history, and keeps a line of a journal for each answer; the scorer hands these lines to the metrics,
