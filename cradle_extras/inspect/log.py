@@ -71,7 +71,7 @@ def export_log(journal: Path, corpus: Corpus, path: Path) -> int:
         eval=logs.EvalSpec(
             created=record.started,
             task=TASK,
-            task_registry_name=f"cradle_lib/{TASK}",
+            task_registry_name=f"cradle_extras/{TASK}",
             dataset=logs.EvalDataset(
                 name=corpus.name, samples=len(samples), sample_ids=[one.id for one in samples]
             ),
@@ -250,7 +250,7 @@ def _read(path: Path) -> EvalLog:
     if log.eval.task.rpartition("/")[2] != TASK:
         raise ExchangeError(
             f"{paths.shown(path)}: is a log of the task {log.eval.task!r:.80}, expected {TASK!r}. "
-            f"Make one with `inspect eval cradle_lib/{TASK}`."
+            f"Make one with `inspect eval cradle_extras/{TASK}`."
         )
     return log
 
@@ -287,7 +287,7 @@ def _record(log: EvalLog, corpus: Corpus, path: Path) -> Record:
         reason = " ".join(str(error).split())[:200]
         raise ExchangeError(
             f"{paths.shown(path)}: does not say how it was asked ({reason}). "
-            f"Import a log of cradle_lib/{TASK}, or one that `cradle export inspect` made."
+            f"Import a log of cradle_extras/{TASK}, or one that `cradle export inspect` made."
         ) from None
 
 
