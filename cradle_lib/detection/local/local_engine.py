@@ -159,10 +159,17 @@ class Local:
         return torch.tensor(self.ids([prompt]), device=device)
 
     def too_long(self, length: int) -> Answer | None:
-        """Answers a prompt that leaves the model's context no room; ``None`` if there is room."""
-        if self.context is None or length < self.context:
+        """Answers a prompt whose longest answer has no room in the context; ``None`` if it has.
+
+        The last token of an answer is never read again, and needs no position.
+        """
+        longest = self.decoding.max_new_tokens
+        if self.context is None or length + longest - 1 <= self.context:
             return None
-        reason = f"the prompt has {length} tokens, the model's context {self.context}"
+        reason = (
+            f"the prompt has {length} tokens and its answer up to {longest}, "
+            f"the model's context {self.context}"
+        )
         return Answer("", Outcome.FAILED, reason, tokens_in=length)
 
     def generate(self, ids: torch.Tensor, seed: int = 0, **more: Any) -> list[int]:

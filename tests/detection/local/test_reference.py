@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from tokenizers import Tokenizer
-from transformers import LlamaForCausalLM
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaForCausalLM
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
@@ -26,7 +26,7 @@ from cradle_lib.errors import EngineError, JournalError
 from cradle_lib.prompts import load_template
 
 from ..dialogues import make_dialogue
-from .tiny_models import LIMIT, make_model, make_weights
+from .tiny_models import LIMIT, make_model, make_tokenizer, make_weights
 
 
 @pytest.fixture(autouse=True)
@@ -140,6 +140,21 @@ def test_a_prompt_longer_than_the_context_fails_and_the_run_goes_on(
     reason = next(p.reason for p in read_journal(path)[1] if p.outcome is Outcome.FAILED)
     assert reason
     assert "the model's context 40" in reason
+
+
+@pytest.mark.parametrize("engine", ["reference", "wave"])
+def test_an_answer_without_room_in_learned_positions_fails_and_the_run_goes_on(
+    corpus: Corpus, tmp_path: Path, engine: str
+) -> None:
+    folder = tmp_path / "learned"
+    config = GPT2Config(
+        vocab_size=400, n_positions=60, n_embd=32, n_layer=2, n_head=4, eos_token_id=0
+    )
+    GPT2LMHeadModel(config).save_pretrained(folder)
+    make_tokenizer(folder, None)
+    path = run(make_model(folder, engine, max_new_tokens=30), corpus, out=tmp_path)
+    reasons = [p.reason or "" for p in read_journal(path)[1] if p.outcome is Outcome.FAILED]
+    assert any("answer up to 30, the model's context 60" in reason for reason in reasons)
 
 
 def read(weights: Path, text: str, *, ended: bool = True, **decoding: Any) -> tuple[Any, ...]:
