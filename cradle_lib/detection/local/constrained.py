@@ -62,6 +62,14 @@ class Grammar:
     def _encode(self, text: str) -> list[int]:
         return cast(list[int], self._tokenizer(text, add_special_tokens=False)["input_ids"])
 
+    @property
+    def longest(self) -> int:
+        """Most tokens of an answer: that of all labels."""
+        more = {label: len(ids) for ids, label in self.more}
+        # One label comes first, without the separator.
+        first = max(len(ids) - more[label] for ids, label in self.first if label in more)
+        return first + sum(more.values())
+
     def text(self, token: int) -> str:
         """Writes a token as text."""
         if token not in self._texts:

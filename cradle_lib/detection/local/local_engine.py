@@ -158,18 +158,24 @@ class Local:
         device = self.lm.get_input_embeddings().weight.device
         return torch.tensor(self.ids([prompt]), device=device)
 
-    def too_long(self, length: int) -> Answer | None:
-        """Answers a prompt whose longest answer has no room in the context; ``None`` if it has.
+    def too_long(self, length: int, answer: int, named: str = "") -> Answer | None:
+        """Fails a question if its prompt and the longest answer don't fit into the context.
 
-        The last token of an answer is never read again, and needs no position.
+        Args:
+            length: Tokens of the prompt.
+            answer: Most tokens of the answer; 0 if the model writes none. The last of them is not
+                read again, so that it needs no position.
+            named: The setting that bounds the answer, for the reason.
+
+        Returns:
+            The failed answer; ``None`` if the question fits.
         """
-        longest = self.decoding.max_new_tokens
-        if self.context is None or length + longest - 1 <= self.context:
+        if self.context is None or length + max(answer - 1, 0) <= self.context:
             return None
-        reason = (
-            f"the prompt has {length} tokens and its answer up to {longest}, "
-            f"the model's context {self.context}"
-        )
+        reason = f"the prompt has {length} tokens"
+        if answer:
+            reason += f", its answer up to {answer}" + (f" (`{named}`)" if named else "")
+        reason += f", and the model's context {self.context}"
         return Answer("", Outcome.FAILED, reason, tokens_in=length)
 
     def generate(self, ids: torch.Tensor, seed: int = 0, **more: Any) -> list[int]:
@@ -349,5 +355,17 @@ def load_local(model: Model, options: Options) -> Local:
             f"{model.name} has no chat template: it is shown the plain prompt and, after it, "
             f"{CONTINUATION.strip()!r}."
         )
-    context = getattr(lm.config.get_text_config(), "max_position_embeddings", None)
-    return Local(lm, tokenizer, decoding, context)
+    return Local(lm, tokenizer, decoding, declared_context(lm.config))
+
+
+def declared_context(config: Any) -> int | None:
+    """Finds the longest sequence that a model's configuration declares; ``None`` if it has none.
+
+    It is a hard limit for learned positions, and else what the model was built for.
+    """
+    text = config.get_text_config()
+    for name in ("max_position_embeddings", "max_seq_len"):
+        declared = getattr(text, name, None)
+        if isinstance(declared, int) and declared > 0:
+            return declared
+    return None

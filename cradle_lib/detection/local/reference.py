@@ -33,7 +33,7 @@ class Reference(LocalEngine, Sequential):
     def reply(self, prompt: Prompt) -> Answer:
         """Generates one answer, the whole prompt computed from scratch.
 
-        It is ``failed`` if the prompt alone is longer than the model's context.
+        It is ``failed`` if prompt and answer may be longer than the model's context.
 
         Raises:
             EngineError: If the weights can't be loaded or memory runs out.
@@ -44,8 +44,8 @@ class Reference(LocalEngine, Sequential):
 
         local = self._local
         ids = local.encode(prompt)
-        length = int(ids.shape[1])
-        if (failed := local.too_long(length)) is not None:
+        length, longest = int(ids.shape[1]), local.decoding.max_new_tokens
+        if (failed := local.too_long(length, longest, "max_new_tokens")) is not None:
             return failed
         try:
             generated = local.generate(ids, seed=sampling_seed(local.decoding.seed, prompt))
@@ -54,5 +54,5 @@ class Reference(LocalEngine, Sequential):
                 f"{self._model.name}: memory ran out at a prompt of {length} tokens. "
                 "The answers so far are kept; go on with another --device or --device-map auto."
             ) from error
-        ended = len(generated) < local.decoding.max_new_tokens or generated[-1] in local.ends
+        ended = len(generated) < longest or generated[-1] in local.ends
         return local.answer(generated, ended=ended, tokens_in=length, tokens_cached=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,14 @@ from .tiny_models import make_model, make_weights
 EOS = 0
 
 
+@pytest.fixture
+def short_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "prompts"
+    folder.mkdir()
+    (folder / "short.txt").write_text("Label.\n{history}\n{current_turn}\n")
+    monkeypatch.setattr(paths, "PROMPTS", folder)
+
+
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_weights(tmp_path_factory.mktemp("weights"))
@@ -50,6 +59,31 @@ def write(grammar: Grammar, wanted: list[int]) -> list[int]:
         logits[wanted[len(written)] if len(written) < len(wanted) else EOS] = 50
         written += walk.choose(logits)
     return written
+
+
+def test_the_longest_answer_has_all_labels(tokenizer: Any) -> None:
+    orders = [[label, *(other for other in LABELS if other != label)] for label in LABELS]
+    longest = max(len(encode(tokenizer, "; ".join(order))) for order in orders)
+    assert Grammar(tokenizer, {EOS}).longest == longest
+
+
+@pytest.mark.usefixtures("short_prompt")
+def test_an_answer_without_room_for_all_labels_fails_alone(tmp_path: Path, corpus: Corpus) -> None:
+    folder = make_weights(tmp_path / "weights")
+    config = json.loads((folder / "config.json").read_text())
+    longest = Grammar(AutoTokenizer.from_pretrained(folder), {EOS}).longest
+    # The tokens of the shortest question, and the answer's.
+    usual = make_model(folder, "wave", mode="constrained")
+    stored = read_journal(run(usual, corpus, out=tmp_path / "usual"))[1]
+    shortest = min(p.tokens_in or 0 for p in stored)
+    config["max_position_embeddings"] = shortest + longest - 1
+    (folder / "config.json").write_text(json.dumps(config))
+    narrow = read_journal(run(usual, corpus, out=tmp_path / "narrow"))[1]
+    fits = [p.tokens_in == shortest for p in narrow]
+    assert [p.outcome is Outcome.OK for p in narrow] == fits
+    assert f"its answer up to {longest}, and the model's context" in str(
+        narrow[fits.index(False)].reason
+    )
 
 
 def test_every_answer_of_up_to_two_labels_can_be_written(tokenizer: Any) -> None:

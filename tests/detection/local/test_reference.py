@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from tokenizers import Tokenizer
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaForCausalLM
+from transformers import (
+    AutoModelForCausalLM,
+    GPT2Config,
+    LlamaForCausalLM,
+    MptConfig,
+    OPTConfig,
+    PreTrainedConfig,
+)
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
@@ -142,19 +150,90 @@ def test_a_prompt_longer_than_the_context_fails_and_the_run_goes_on(
     assert "the model's context 40" in reason
 
 
+#: Families whose positions end: learned ones (one with an offset), a fixed table of biases.
+LEARNED: dict[str, PreTrainedConfig] = {
+    "gpt2": GPT2Config(
+        vocab_size=400, n_positions=120, n_embd=32, n_layer=2, n_head=4, eos_token_id=0
+    ),
+    "opt": OPTConfig(
+        vocab_size=400,
+        max_position_embeddings=120,
+        hidden_size=32,
+        word_embed_proj_dim=32,
+        ffn_dim=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        pad_token_id=1,
+        eos_token_id=0,
+    ),
+    "mpt": MptConfig(
+        vocab_size=400, max_seq_len=120, d_model=32, n_layers=2, n_heads=4, eos_token_id=0
+    ),
+}
+
+
+def make_learned(folder: Path, family: str) -> Path:
+    torch.manual_seed(7)
+    AutoModelForCausalLM.from_config(LEARNED[family]).save_pretrained(folder)
+    make_tokenizer(folder, None)
+    return folder
+
+
+@pytest.mark.parametrize("family", LEARNED)
+def test_the_budget_ends_where_the_positions_of_a_model_end(tmp_path: Path, family: str) -> None:
+    folder = make_learned(tmp_path / "weights", family)
+    local = load_local(make_model(folder, max_new_tokens=30), Options(device="cpu"))
+    with torch.inference_mode():
+        for length, fits in [(91, True), (92, False)]:
+            assert (local.too_long(length, 30) is None) is fits
+            ids = torch.full((1, length), 5)
+            with nullcontext() if fits else pytest.raises((IndexError, RuntimeError)):
+                local.lm.generate(
+                    ids, max_new_tokens=30, min_new_tokens=30, do_sample=False, pad_token_id=1
+                )
+
+
 @pytest.mark.parametrize("engine", ["reference", "wave"])
-def test_an_answer_without_room_in_learned_positions_fails_and_the_run_goes_on(
+@pytest.mark.parametrize("family", LEARNED)
+def test_an_answer_without_room_fails_and_the_run_goes_on(
+    corpus: Corpus, tmp_path: Path, engine: str, family: str
+) -> None:
+    folder = make_learned(tmp_path / "learned", family)
+    model = make_model(folder, engine, max_new_tokens=30)
+    for _ in range(2):
+        stored = read_journal(run(model, corpus, out=tmp_path))[1]
+        failed = [p for p in stored if p.outcome is Outcome.FAILED]
+        assert len(stored) == 6
+        assert 0 < len(failed) < 6
+        assert all((p.tokens_in or 0) + 29 <= 120 for p in stored if p not in failed)
+        for p in failed:
+            assert p.tokens_in
+            assert p.tokens_in + 29 > 120
+            assert p.reason == (
+                f"the prompt has {p.tokens_in} tokens, its answer up to 30 (`max_new_tokens`), "
+                "and the model's context 120"
+            )
+
+
+@pytest.mark.parametrize("engine", ["reference", "wave"])
+def test_a_limit_beyond_the_context_fails_every_question_and_names_the_setting(
     corpus: Corpus, tmp_path: Path, engine: str
 ) -> None:
-    folder = tmp_path / "learned"
-    config = GPT2Config(
-        vocab_size=400, n_positions=60, n_embd=32, n_layer=2, n_head=4, eos_token_id=0
-    )
-    GPT2LMHeadModel(config).save_pretrained(folder)
-    make_tokenizer(folder, None)
-    path = run(make_model(folder, engine, max_new_tokens=30), corpus, out=tmp_path)
-    reasons = [p.reason or "" for p in read_journal(path)[1] if p.outcome is Outcome.FAILED]
-    assert any("answer up to 30, the model's context 60" in reason for reason in reasons)
+    folder = make_learned(tmp_path / "learned", "gpt2")
+    stored = read_journal(run(make_model(folder, engine, max_new_tokens=121), corpus, out=tmp_path))
+    assert {p.outcome for p in stored[1]} == {Outcome.FAILED}
+    assert all("121 (`max_new_tokens`)" in str(p.reason) for p in stored[1])
+
+
+@pytest.mark.parametrize("engine", ["reference", "wave"])
+def test_a_static_part_longer_than_the_context_fails_every_question(
+    corpus: Corpus, tmp_path: Path, engine: str
+) -> None:
+    (paths.PROMPTS / "short.txt").write_text("Label. " * 80 + "\n{history}\n{current_turn}\n")
+    folder = make_learned(tmp_path / "learned", "gpt2")
+    stored = read_journal(run(make_model(folder, engine, max_new_tokens=1), corpus, out=tmp_path))
+    assert [p.outcome for p in stored[1]] == [Outcome.FAILED] * 6
+    assert all("the model's context 120" in str(p.reason) for p in stored[1])
 
 
 def read(weights: Path, text: str, *, ended: bool = True, **decoding: Any) -> tuple[Any, ...]:

@@ -27,7 +27,7 @@ from cradle_lib.detection.local.wave.key_value_store import KeyValueStore
 from cradle_lib.detection.local.wave.prefix import common, shared_prefix
 from cradle_lib.detection.local.wave.shared_attention import sharing
 from cradle_lib.detection.models.model import Model
-from cradle_lib.detection.session import Prompt
+from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError
 
 # New tokens of one forward pass: enough to keep matrix products busy, few enough that
@@ -79,6 +79,9 @@ class Runner:
             bias = local.decoding.none_bias or 0.0
             self._grammar = Grammar(local.tokenizer, local.ends, bias)
         self._prefix = shared_prefix(local, waiting[0].prompt)
+        if self._too_long(len(self._prefix)) is not None:
+            # Nor is there room for any question.
+            self._prefix = []
         self._size = size
 
     def run(self) -> None:
@@ -95,6 +98,11 @@ class Runner:
                 self._run()
         finally:
             self._waiting.extendleft(sequence.session for sequence in reversed(self._sequences))
+
+    def _too_long(self, length: int) -> Answer | None:
+        if self._grammar is not None:
+            return self._local.too_long(length, self._grammar.longest)
+        return self._local.too_long(length, self._local.decoding.max_new_tokens, "max_new_tokens")
 
     def _run(self) -> None:
         for start in range(0, len(self._prefix), BUDGET):
@@ -119,7 +127,7 @@ class Runner:
             settled = []
             encoded = self._local.ids([prompt for _, prompt in asked])
             for (sequence, prompt), ids in zip(asked, encoded, strict=True):
-                if (failed := self._local.too_long(len(ids))) is not None:
+                if (failed := self._too_long(len(ids))) is not None:
                     self._emit(sequence.session.answer(failed))
                     settled.append(sequence)
                 else:
