@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
@@ -18,11 +18,21 @@ from cradle_lib.detection.api.remote import Remote
 from cradle_lib.detection.baselines.function import Function
 from cradle_lib.detection.cost.estimate import longest_prompts
 from cradle_lib.detection.cost.money import Budget, Place, usage_of
-from cradle_lib.detection.engine import Engine, Options, Questions, Setup, code_of, make_engine
+from cradle_lib.detection.engine import (
+    Emit,
+    Engine,
+    Options,
+    Questions,
+    Setup,
+    WatchedEmit,
+    code_of,
+    failure,
+    make_engine,
+)
 from cradle_lib.detection.journals.journal import Journal, last_record, read_answers
 from cradle_lib.detection.journals.places import journal_path, other_shards
 from cradle_lib.detection.local.clock import today
-from cradle_lib.detection.models.model import Model, Prices
+from cradle_lib.detection.models.model import Model
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.selection import choose_dialogues
 from cradle_lib.detection.session import Prediction, Session
@@ -31,6 +41,8 @@ from cradle_lib.prompts import load_template
 from cradle_lib.record import History, Record
 
 Consent = Callable[[str], bool]
+# Exceptions of a model in a row that stop a run: it is broken, and not a question.
+_MOST_EXCEPTIONS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +246,7 @@ def ask(
         questions = sessions(stored)
         if before is not None and engine.date is None and any(q.remaining for q in questions):
             _require_no_date(engine, path)
-        _drive(engine, model.prices, journal, questions, total, budget, report)
+        _drive(engine, model, journal, questions, total, budget, report)
     return made
 
 
@@ -294,7 +306,7 @@ def _require_no_date(engine: Engine, path: Path) -> None:
 
 def _drive(
     engine: Engine,
-    prices: Prices | None,
+    model: Model,
     journal: Journal,
     sessions: Sequence[Questions],
     total: int,
@@ -305,6 +317,7 @@ def _drive(
     left = {dialogue: session.remaining for dialogue, session in waiting.items()}
     stored = total - sum(left.values())
     now = Progress(stored, total, stored)
+    prices, exceptions = model.prices, 0
 
     def charge(prediction: Prediction) -> None:
         nonlocal now
@@ -318,12 +331,23 @@ def _drive(
                 engine.stop(budget.state)
 
     def emit(prediction: Prediction) -> None:
-        nonlocal now
+        nonlocal now, exceptions
         before = left[prediction.dialogue]
         left[prediction.dialogue] = waiting[prediction.dialogue].remaining
         now = now.after(prediction, before - left[prediction.dialogue])
         charge(prediction)
         report(now)
+        if prediction.error is not None:
+            exceptions += 1
+        elif prediction.outcome is not Outcome.FAILED:
+            exceptions = 0
+        if exceptions == _MOST_EXCEPTIONS:
+            raise EngineError(
+                f"{model.name}: {exceptions} questions in a row raised an exception, the last one "
+                f"in dialogue {prediction.dialogue}, turn {prediction.turn}: {prediction.reason}. "
+                f"The answers so far are kept in {paths.shown(journal.path)}; correct the cause "
+                "and start the run again to go on."
+            ) from prediction.error
 
     if isinstance(engine, Remote) and prices is not None:
         # A call that may be charged stands in the journal, also if it is made again.
@@ -331,7 +355,30 @@ def _drive(
     report(now)
     if budget is not None and waiting:
         budget.check()
-    engine.answer_all(waiting.values(), emit)
+    _answer_all(engine, list(waiting.values()), emit)
+
+
+def _answer_all(engine: Engine, sessions: Sequence[Questions], emit: Emit) -> None:
+    """Has an engine answer all questions, also if it raises an exception on some of them.
+
+    Most engines know on which. For the others the dialogues are asked one at a time.
+    """
+    watched = WatchedEmit(emit)
+    try:
+        engine.answer_all(sessions, watched)
+        return
+    except Exception as error:
+        if not watched.is_of_model(error) or all(session.prompt is None for session in sessions):
+            raise
+    for session in sessions:
+        while session.prompt is not None:
+            try:
+                engine.answer_all([session], watched)
+                break
+            except Exception as error:
+                if not watched.is_of_model(error) or session.prompt is None:
+                    raise
+                emit(session.answer(failure(error)))
 
 
 def require_consent(model: Model, what: str, consent: Consent | None) -> None:

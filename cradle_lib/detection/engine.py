@@ -10,23 +10,25 @@ import hashlib
 import inspect
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, Self
 
 from cradle_lib.corpus import Corpus
+from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prediction, Prompt
-from cradle_lib.errors import EngineError
+from cradle_lib.errors import CradleError, EngineError, printable
 from cradle_lib.files import visible_files
 
 if TYPE_CHECKING:
     from cradle_lib.detection.models.model import Model
 
 Emit = Callable[[Prediction], None]
+_LONGEST_REASON: Final = 300
 
 
 class Questions(Protocol):
@@ -81,6 +83,37 @@ class Setup:
     """
 
     decoding: Mapping[str, Any] = field(default_factory=dict)
+
+
+def failure(error: Exception, clean: Callable[[str], str] = str) -> Answer:
+    """Makes the failed answer to a question on which a model raised an exception.
+
+    The reason has the exception's type and message; ``clean`` takes out of it what must not be
+    shown, before it is shortened.
+    """
+    said = f"{type(error).__name__}: {error}".rstrip(": ")
+    reason = clean(" ".join(said[: 10 * _LONGEST_REASON].split()))
+    return Answer("", Outcome.FAILED, printable(reason[:_LONGEST_REASON]), error=error)
+
+
+class WatchedEmit:
+    """Passes predictions on, and tells exceptions of a model from those raised in doing so."""
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self._error: Exception | None = None
+
+    def __call__(self, prediction: Prediction) -> None:
+        """Passes one on."""
+        try:
+            self._emit(prediction)
+        except Exception as error:
+            self._error = error
+            raise
+
+    def is_of_model(self, error: Exception) -> bool:
+        """Whether a model raised it on a question: errors of the project concern the whole run."""
+        return not isinstance(error, CradleError) and error is not self._error
 
 
 def checksum(*files: Path | str) -> str:
@@ -157,7 +190,8 @@ class Engine(ABC):
             emit: Takes each prediction as soon as there is one.
 
         Raises:
-            EngineError: If the model can't be used at all.
+            EngineError: If the model can't be used at all. After any other exception the dialogues
+                are asked one at a time, and the question on which it is raised again has failed.
         """
 
 
@@ -172,22 +206,65 @@ class Sequential(Engine):
 
     @abstractmethod
     def reply(self, prompt: Prompt) -> Answer:
-        """Answers one prompt."""
+        """Answers one prompt.
+
+        Raises:
+            EngineError: If the model can't be used at all. After any other exception this
+                question has failed, and the next one is asked.
+        """
+
+    def reset(self) -> None:
+        """Drops what was kept of earlier questions; called after an exception on a question."""
 
     def replies(self, prompts: Sequence[Prompt]) -> list[Answer]:
         """Answers prompts of different dialogues."""
         return [self.reply(prompt) for prompt in prompts]
 
     def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:
-        """Asks turn by turn; times each answer, of several the share of each."""
+        """Asks turn by turn."""
         more = iter(sessions)
         while batch := list(islice(more, self.together)):
             while asked := [(s, p) for s in batch if (p := s.prompt) is not None]:
-                started = time.perf_counter()
-                answers = self.replies([prompt for _, prompt in asked])
-                seconds = (time.perf_counter() - started) / len(asked)
+                answers = self._timed([prompt for _, prompt in asked])
                 for (session, _), answer in zip(asked, answers, strict=True):
-                    emit(session.answer(replace(answer, seconds=seconds)))
+                    emit(session.answer(answer))
+
+    def _timed(self, prompts: Sequence[Prompt]) -> Iterator[Answer]:
+        """Answers prompts, and times each answer, of several the share of each.
+
+        A prompt on which the model raises an exception has failed. If it raises one on several
+        prompts, each of them is asked alone.
+        """
+        started = time.perf_counter()
+        try:
+            answers = self.replies(prompts)
+            _require_answers(answers, len(prompts))
+        except CradleError:
+            raise
+        except Exception as error:  # Whatever a model raises.
+            self.reset()
+            answers = [failure(error)] if len(prompts) == 1 else []
+        if not answers:
+            for prompt in prompts:
+                yield from self._timed([prompt])
+        seconds = (time.perf_counter() - started) / len(prompts)
+        for answer in answers:
+            yield replace(answer, seconds=seconds)
+
+
+def _require_answers(answers: Sequence[object], count: int) -> None:
+    """Checks what an engine of another package gives.
+
+    Raises:
+        TypeError: If it is not as many answers with text.
+    """
+    for answer in answers:
+        if not isinstance(answer, Answer):
+            raise TypeError(f"the engine gave {type(answer).__name__}, expected Answer")
+        if not isinstance(answer.text, str):
+            raise TypeError(f"the answer's text is {type(answer.text).__name__}, expected str")
+    if len(answers) != count:
+        raise TypeError(f"the engine gave {len(answers)} answers to {count} questions")
 
 
 def code_of(engine: Engine) -> str | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Final
 
@@ -108,6 +108,8 @@ class Answer:
         dropped: Parameters that the registry asks for and the service does not take, so
             that the answer was given without them.
         ending: ``missing`` if the service did not say how the answer ended; else ``None``.
+        error: The exception that the model raised instead of answering; a journal keeps its
+            ``reason`` only.
     """
 
     text: str
@@ -122,6 +124,7 @@ class Answer:
     served: str | None = None
     dropped: tuple[str, ...] = ()
     ending: str | None = None
+    error: Exception | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         """Says how long it is; never what it says, which may quote the dialogue."""
@@ -182,6 +185,7 @@ class Prediction:
     served: str | None = None
     dropped: tuple[str, ...] = ()
     ending: str | None = None
+    error: Exception | None = field(default=None, compare=False)
 
     @classmethod
     def of(

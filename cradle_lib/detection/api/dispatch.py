@@ -15,16 +15,16 @@ import heapq
 import random
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from cradle_lib.detection.api.faults import HOPELESS_HINT, Fault
 from cradle_lib.detection.api.patience import Admission, span
-from cradle_lib.detection.engine import Emit, Questions
+from cradle_lib.detection.engine import Emit, Questions, failure
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prediction, Prompt
-from cradle_lib.errors import EngineError
+from cradle_lib.errors import CradleError, EngineError
 
 if TYPE_CHECKING:
     from cradle_lib.detection.api.remote import Remote
@@ -100,7 +100,8 @@ class Dispatcher:
         """Asks every session's prompts until all are finished, or the run is stopped.
 
         Raises:
-            Exception: What a call or ``emit`` raised, after the calls in flight have ended.
+            Exception: What ``emit`` raised, or an error of the project that a call raised, after
+                the calls in flight have ended.
         """
         self._loop = asyncio.get_running_loop()
         self._heard = _now()
@@ -156,12 +157,21 @@ class Dispatcher:
         # What was given up may have come back in the same moment.
         if self._flying.pop(dialogue.rank, None) is None:
             return
-        if isinstance(found, Exception):
+        if isinstance(found, CradleError):
             raise found
-        if isinstance(found, Fault):
+        if isinstance(found, Exception):
+            self._take(dialogue, self._raised(found))
+        elif isinstance(found, Fault):
             self._fault(dialogue, found)
         else:
             self._take(dialogue, found)
+
+    def _raised(self, error: Exception) -> Answer:
+        """Makes the failure of a question on which this program, or an SDK, raised an exception."""
+        answer = failure(error, self._service.clean)
+        # Its message may quote the key.
+        shown = EngineError(answer.reason or "").with_traceback(error.__traceback__)
+        return replace(answer, error=shown)
 
     def _take(self, dialogue: _Dialogue, answer: Answer) -> None:
         if answer.outcome is Outcome.FAILED:

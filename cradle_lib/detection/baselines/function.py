@@ -12,15 +12,12 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.engine import Options, Sequential
+from cradle_lib.detection.engine import Options, Sequential, failure
 from cradle_lib.detection.models.model import Model
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prompt
-from cradle_lib.errors import EngineError, printable
+from cradle_lib.errors import EngineError
 
-# Calls in a row that may raise: a function that always does is broken, and says so soon.
-PATIENCE: Final = 3
-_LONGEST_REASON: Final = 300
 _NOT_IN_IDS: Final = re.compile(r"[^a-z0-9.]+")
 
 
@@ -85,7 +82,6 @@ class Function(Sequential):
             parts.append(f"version:{version}")
         self.code = " ".join(parts)
         self._function = function
-        self._raised = 0
 
     @property
     def model(self) -> Model:
@@ -98,25 +94,11 @@ class Function(Sequential):
             raise EngineError(f"{self.name!r}: {problem}. Give another `name=`.") from None
 
     def reply(self, prompt: Prompt) -> Answer:
-        """Asks the function.
-
-        Raises:
-            EngineError: If it raised for several questions in a row.
-        """
+        """Asks the function. Whatever it raises, errors of the project included, is a failure."""
         try:
             text = self._function(prompt)
-        except Exception as error:  # Whatever the function of a user raises.
-            self._raised += 1
-            said = f"{type(error).__name__}: {error}".rstrip(": ")
-            reason = printable(" ".join(said[: 10 * _LONGEST_REASON].split())[:_LONGEST_REASON])
-            if self._raised >= PATIENCE:
-                raise EngineError(
-                    f"{self.name}: {self._raised} questions in a row raised an error, at last "
-                    f"dialogue {prompt.dialogue}, turn {prompt.turn}: {reason}. The answers so "
-                    "far are kept: mend the function and run it again."
-                ) from error
-            return Answer("", Outcome.FAILED, reason)
-        self._raised = 0
+        except Exception as error:
+            return failure(error)
         if not isinstance(text, str):
             reason = f"the function returned {type(text).__name__}, expected text"
             return Answer("", Outcome.UNPARSED, reason)

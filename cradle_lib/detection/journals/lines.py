@@ -60,7 +60,7 @@ class _Line(BaseModel):
 
 def to_line(prediction: Prediction) -> dict[str, Any]:
     """Gives a prediction as the object of its line."""
-    names = Prediction.__dataclass_fields__
+    names = [name for name in Prediction.__dataclass_fields__ if name != "error"]
     line = {"labels" if name == "mask" else name: getattr(prediction, name) for name in names}
     line |= {"labels": format_mask(prediction.mask), "seconds": round(prediction.seconds, 4)}
     return {

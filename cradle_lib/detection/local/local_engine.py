@@ -163,19 +163,20 @@ class Local:
 
         Args:
             length: Tokens of the prompt.
-            answer: Most tokens of the answer; 0 if the model writes none. The last of them is not
-                read again, so that it needs no position.
+            answer: Most tokens of the answer. The last of them is not read again, so that it needs
+                no position.
             named: The setting that bounds the answer, for the reason.
 
         Returns:
             The failed answer; ``None`` if the question fits.
         """
-        if self.context is None or length + max(answer - 1, 0) <= self.context:
+        if self.context is None or length + answer - 1 <= self.context:
             return None
-        reason = f"the prompt has {length} tokens"
-        if answer:
-            reason += f", its answer up to {answer}" + (f" (`{named}`)" if named else "")
-        reason += f", and the model's context {self.context}"
+        bound = f" (`{named}`)" if named else ""
+        reason = (
+            f"the prompt has {length} tokens, its answer up to {answer}{bound}, and the model's "
+            f"context {self.context}"
+        )
         return Answer("", Outcome.FAILED, reason, tokens_in=length)
 
     def generate(self, ids: torch.Tensor, seed: int = 0, **more: Any) -> list[int]:
@@ -258,6 +259,7 @@ class LocalEngine(Engine):
 
     kind = "local"
     needs_weights = True
+    _cache: Any = None
 
     @classmethod
     def create(cls, model: Model, corpus: Corpus, options: Options) -> Self:
@@ -283,6 +285,10 @@ class LocalEngine(Engine):
             return Setup()
         config = load_generation_config(model)
         return Setup(decoding=taken_over(config, model.name, decoding.temperature))
+
+    def reset(self) -> None:
+        """Drops the keys and values that an engine keeps, which may not be those of a prompt."""
+        self._cache = None
 
     @cached_property
     def _local(self) -> Local:

@@ -27,7 +27,6 @@ from cradle_lib.detection.local.snapshot import weights_pin
 from cradle_lib.detection.local.wave.prefix import common
 from cradle_lib.detection.models.model import Model
 from cradle_lib.detection.session import Answer, Prompt
-from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
 
 # Two thirds of the way up, where what a text says is most at hand; not tuned.
@@ -66,15 +65,9 @@ class Probe(LocalEngine, Sequential):
         self._cache: Any = None
 
     def reply(self, prompt: Prompt) -> Answer:
-        """Tags the current turn by the state in which the model would begin to answer.
-
-        It is ``failed`` if the prompt is longer than the model's context.
-        """
-        [ids] = self._local.ids([prompt])
-        if (failed := self._local.too_long(len(ids), answer=0)) is not None:
-            return failed
+        """Tags the current turn by the state in which the model would begin to answer."""
         mean, spread, linear = self._fitted
-        state, tokens, cached = self._state(ids)
+        state, tokens, cached = self._state(prompt)
         answer = linear.answer(((state - mean) / spread)[None])
         return Answer(answer.text, tokens_in=tokens, tokens_cached=cached)
 
@@ -85,21 +78,14 @@ class Probe(LocalEngine, Sequential):
         states, masks = [], []
         for place in order:
             for prompt, mask in gold_questions(self._train.dialogues[place], template):
-                [ids] = self._local.ids([prompt])
-                if self._local.too_long(len(ids), answer=0) is None:
-                    states.append(self._state(ids)[0])
-                    masks.append(mask)
-        if not states:
-            raise EngineError(
-                f"{self._model.name}: every question of the train split is longer than the model's "
-                f"context of {self._local.context} tokens. Name a shorter `prompt`."
-            )
+                states.append(self._state(prompt)[0])
+                masks.append(mask)
         matrix = np.stack(states)
         mean, spread = matrix.mean(axis=0), matrix.std(axis=0) + np.finfo(float).eps
         return mean, spread, fit_labels((matrix - mean) / spread, masks)
 
-    def _state(self, ids: list[int]) -> tuple[NDArray[np.float64], int, int]:
-        """Reads a prompt's tokens; what they share with those before is not computed again.
+    def _state(self, prompt: Prompt) -> tuple[NDArray[np.float64], int, int]:
+        """Reads a prompt; what it shares with the one before is not computed again.
 
         Returns:
             The state, shape (hidden size,); tokens of the prompt, and how many of them were known.
@@ -108,22 +94,21 @@ class Probe(LocalEngine, Sequential):
         from transformers import DynamicCache
 
         local, layer = self._local, self._layer
+        [ids] = local.ids([prompt])
         known = common(ids[:-1], self._read)
         if self._cache is None or not known:
             self._cache, known = DynamicCache(config=local.lm.config), 0
         elif known < len(self._read):
             self._cache.crop(known - len(self._read))
-        # A pass that is broken off leaves the cache in no known state.
-        cache, self._cache = self._cache, None
         device = local.lm.get_input_embeddings().weight.device
         with torch.inference_mode():
             states = local.lm(
                 input_ids=torch.tensor([ids[known:]], device=device),
-                past_key_values=cache,
+                past_key_values=self._cache,
                 output_hidden_states=True,
                 logits_to_keep=1,
             ).hidden_states
-        self._read, self._cache = ids, cache
+        self._read = ids
         return states[layer][0, -1].double().cpu().numpy(), len(ids), known
 
     @cached_property

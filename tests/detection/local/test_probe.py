@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import functools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,19 +13,19 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import StandardScaler
-from transformers import GPT2Config, GPT2LMHeadModel
+from transformers import LlamaForCausalLM
 
-from cradle_lib import paths
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.detection import Outcome, load_predictions, read_journal, run
+from cradle_lib.detection import load_predictions, read_journal, run
 from cradle_lib.detection.engine import Options
 from cradle_lib.detection.local.local_engine import load_local
-from cradle_lib.detection.session import Answer, Session
+from cradle_lib.detection.local.probe import Probe
+from cradle_lib.detection.session import Answer, Prompt, Session
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import BITS, format_mask
 from cradle_lib.prompts import load_template
 
-from .tiny_models import make_model, make_tokenizer, make_weights
+from .tiny_models import make_model, make_weights
 
 LINES = [("I am so tired of it all.", "alert_ongoing"), ("The bus was late.", "none")]
 LINES += [("I hurt myself again.", "confirm_SH_ongoing"), ("We had soup.", "none")]
@@ -75,26 +77,37 @@ def test_the_probe_is_scikit_learn_on_the_states_of_whole_prompts(tmp_path: Path
     assert f"train:{train.fingerprint}" in str(predictions.record.revision)
 
 
-def test_prompts_longer_than_the_context_fail_alone_and_are_not_learned_from(
+def test_an_exception_fails_its_question_and_leaves_the_others_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(paths, "PROMPTS", tmp_path)
-    (tmp_path / "short.txt").write_text("Label.\n{history}\n{current_turn}\n")
     write_split(tmp_path / "train.csv", 12, seed=1)
     write_split(tmp_path / "test.csv", 4, seed=2)
-    weights = tmp_path / "weights"
-    config = GPT2Config(vocab_size=400, n_positions=90, n_embd=32, n_head=4, eos_token_id=0)
-    GPT2LMHeadModel(config).save_pretrained(weights)
-    make_tokenizer(weights, None)
-    model = make_model(weights).model_copy(update={"engine": "probe"})
-    stored = read_journal(run(model, load_corpus(str(tmp_path / "test.csv")), out=tmp_path))[1]
-    failed = [p.outcome is Outcome.FAILED for p in stored]
-    assert failed == [(p.tokens_in or 0) > 90 for p in stored]
-    assert 0 < sum(failed) < len(stored)
-    (tmp_path / "train.csv").write_text("turn_id,text,labels\n0,User: " + "so " * 90 + ",none\n")
     test = load_corpus(str(tmp_path / "test.csv"))
-    with pytest.raises(EngineError, match="every question of the train split is longer"):
-        run(model, test, out=tmp_path / "long")
+    model = make_model(make_weights(tmp_path / "weights", layers=6))
+    model = model.model_copy(update={"engine": "probe", "prompt": "brief"})
+    usual = read_journal(run(model, test, out=tmp_path / "usual", history="gold"))[1]
+    reply, asked = Probe.reply, []
+    whole = LlamaForCausalLM.forward
+
+    @functools.wraps(whole)
+    def forward(*arguments: Any, **more: Any) -> Any:
+        found = whole(*arguments, **more)
+        # It has already put its keys and values into the cache.
+        if len(asked) == 6:
+            raise IndexError("index out of range in self")
+        return found
+
+    def counted(self: Probe, prompt: Prompt) -> Answer:
+        asked.append(prompt)
+        return reply(self, prompt)
+
+    monkeypatch.setattr(LlamaForCausalLM, "forward", forward)
+    monkeypatch.setattr(Probe, "reply", counted)
+    found = read_journal(run(model, test, out=tmp_path / "broken", history="gold"))[1]
+    assert found[5].reason == "IndexError: index out of range in self"
+    assert [p.answer for p in found if p is not found[5]] == [
+        p.answer for p in usual if p is not usual[5]
+    ]
 
 
 def test_without_a_train_split_nothing_is_loaded(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import signal
 import subprocess
@@ -12,11 +13,20 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Answer, Options, Outcome, Prediction, Session, read_journal, run
+from cradle_lib.detection import (
+    Answer,
+    Options,
+    Outcome,
+    Prediction,
+    Progress,
+    Session,
+    read_journal,
+    run,
+)
 from cradle_lib.detection.local.local_engine import load_local
 from cradle_lib.detection.local.wave import wave_runner
 from cradle_lib.detection.parsing import first_line
@@ -396,3 +406,99 @@ def test_constrained_answers_are_those_of_a_twin_that_lists_all_answers(
 def test_constrained_decoding_is_only_for_the_wave_engine() -> None:
     with pytest.raises(ValueError, match=r"does not use 'decoding\.mode'"):
         make_model(Path("anywhere"), "reference", mode="constrained")
+
+
+def broken_on(monkeypatch: pytest.MonkeyPatch, ids: list[int]) -> None:
+    """Lets the forward pass of a real model raise an exception where these ids are read."""
+    whole = LlamaForCausalLM.forward
+
+    @functools.wraps(whole)
+    def forward(self: Any, input_ids: torch.Tensor, **more: Any) -> Any:
+        read = input_ids[0].tolist()
+        if any(read[i : i + len(ids)] == ids for i in range(len(read))):
+            raise IndexError("index out of range in self")
+        return whole(self, input_ids=input_ids, **more)
+
+    monkeypatch.setattr(LlamaForCausalLM, "forward", forward)
+
+
+def code_words(folder: Path, text: str) -> list[int]:
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+@pytest.mark.parametrize("batch", [None, 3, 1])
+@pytest.mark.parametrize(
+    ("engine", "mode"), [("reference", None), ("wave", None), ("wave", "constrained")]
+)
+def test_an_exception_on_a_question_fails_it_alone_and_the_others_are_answered_as_usual(
+    weights: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    engine: str,
+    mode: str | None,
+    batch: int | None,
+) -> None:
+    folder = weights["llama"]
+    # The last turn of a dialogue, so that no other question has it in its history.
+    rows = [[(who, f"{who} {i}", NONE) for who in ("User", "Listener", "User")] for i in range(5)]
+    rows[2][-1] = ("User", "zq zq zq", NONE)
+    corpus = make_corpus(rows)
+    said: list[str] = []
+    options = Options(batch=batch, notice=said.append)
+    more = {} if mode is None else {"mode": mode}
+    model = make_model(folder, engine, **more)
+    usual = essence(run(model, corpus, out=tmp_path / "usual", options=options))
+    with monkeypatch.context() as patch:
+        broken_on(patch, code_words(folder, " zq zq"))
+        path = run(model, corpus, out=tmp_path / "broken", options=options)
+    found = essence(path)
+    place = ("d0002", 2)
+    assert [p.reason for p in answers(path).values() if p.outcome is Outcome.FAILED] == [
+        "IndexError: index out of range in self"
+    ]
+    assert answers(path)[place].outcome is Outcome.FAILED
+    del found[place]
+    assert found == {key: value for key, value in usual.items() if key != place}
+    assert len([sentence for sentence in said if "one at a time" in sentence]) == (engine == "wave")
+    # Asked again, when the cause is gone.
+    assert essence(run(model, corpus, out=tmp_path / "broken", options=options)) == usual
+
+
+@pytest.mark.parametrize(
+    ("engine", "mode"), [("reference", None), ("wave", None), ("wave", "constrained")]
+)
+def test_a_model_that_always_raises_stops_the_run_with_one_line(
+    ragged: Corpus,
+    weights: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    engine: str,
+    mode: str | None,
+) -> None:
+    broken_on(monkeypatch, [])
+    model = make_model(weights["llama"], engine, **({} if mode is None else {"mode": mode}))
+    with pytest.raises(EngineError, match=r"^Tiny: 3 questions in a row .*IndexError") as error:
+        run(model, ragged, out=tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_raised_while_a_wave_keeps_its_answers_ends_the_run(
+    ragged: Corpus, weights: dict[str, Path], tmp_path: Path
+) -> None:
+    def progress(now: Progress) -> None:
+        if now.done == 4:
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        run(make_model(weights["llama"], "wave"), ragged, out=tmp_path, progress=progress)
+    [path] = (tmp_path / ragged.name).glob("*.jsonl")
+    assert len(answers(path)) == 4
+
+
+def test_constrained_decoding_is_refused_where_a_model_can_not_share(
+    ragged: Corpus, weights: dict[str, Path], tmp_path: Path
+) -> None:
+    model = make_model(weights["gemma2"], "wave", mode="constrained")
+    with pytest.raises(EngineError, match=r"softcap can't share .*Leave `mode` out"):
+        run(model, ragged, out=tmp_path)

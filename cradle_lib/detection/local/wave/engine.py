@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from cradle_lib.detection.engine import Emit, Questions
+from cradle_lib.detection.engine import Emit, Questions, WatchedEmit, failure
 from cradle_lib.detection.local.local_engine import Local, LocalEngine
 from cradle_lib.detection.local.reference import Reference
 from cradle_lib.errors import EngineError
@@ -43,27 +43,62 @@ class Wave(LocalEngine):
         from cradle_lib.detection.local.wave.key_value_store import UnsupportedAttentionError
         from cradle_lib.detection.local.wave.wave_runner import Runner
 
-        local = self._local
+        name, local, watched, told = self._model.name, self._local, WatchedEmit(emit), False
         size = min(self._options.batch or _affordable(local, waiting), len(waiting))
         with torch.inference_mode():
             while waiting:
                 try:
-                    Runner(self._model, local, size, waiting, emit).run()
+                    Runner(self._model, local, size, waiting, watched).run()
+                    return
                 except UnsupportedAttentionError as error:
+                    if local.decoding.mode == "constrained":
+                        raise EngineError(
+                            f"{name}: {error} can't share a prefix, which `mode: constrained` "
+                            "needs. Leave `mode` out of `decoding`."
+                        ) from None
                     self._options.notice(
-                        f"{self._model.name}: {error} can't share a prefix; going on one dialogue "
-                        "at a time"
+                        f"{name}: {error} can't share a prefix; going on one dialogue at a time"
                     )
-                    Reference(self._model, self._options, local).answer_all(waiting, emit)
+                    self._one_at_a_time(waiting, watched)
                     return
                 except (torch.OutOfMemoryError, MemoryError) as error:
                     if size == 1:
                         raise EngineError(
-                            f"{self._model.name}: memory ran out with one dialogue at a time. The "
-                            "answers so far are kept; go on with another --device, or "
-                            "--device-map auto."
+                            f"{name}: memory ran out with one dialogue at a time. The answers so "
+                            "far are kept; go on with another --device, or --device-map auto."
                         ) from error
                     size //= 2
+                    continue
+                except Exception as error:
+                    if not watched.is_of_model(error):
+                        raise
+                    reason = failure(error).reason
+                # Outside of the handler, because the exception keeps the wave's keys and values.
+                if not told:
+                    self._options.notice(
+                        f"{name}: {reason}; asking the dialogues of this wave one at a time"
+                    )
+                    told = True
+                # Those of the wave wait first.
+                wave = [waiting.popleft() for _ in range(min(size, len(waiting)))]
+                self._one_at_a_time(wave, watched)
+
+    def _one_at_a_time(self, sessions: Iterable[Questions], emit: WatchedEmit) -> None:
+        """Answers dialogue by dialogue; a question on which the model raises has failed."""
+        from cradle_lib.detection.local.wave.wave_runner import Runner
+
+        local = self._local
+        if local.decoding.mode != "constrained":
+            Reference(self._model, self._options, local).answer_all(sessions, emit)
+            return
+        for session in sessions:
+            while session.prompt is not None:
+                try:
+                    Runner(self._model, local, 1, deque([session]), emit).run()
+                except Exception as error:
+                    if not emit.is_of_model(error):
+                        raise
+                    emit(session.answer(failure(error.with_traceback(None))))
 
 
 def _affordable(local: Local, waiting: Iterable[Questions]) -> int:

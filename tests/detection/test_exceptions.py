@@ -1,0 +1,297 @@
+"""Exceptions of a model fail one question; three in a row end the run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import (
+    Answer,
+    Model,
+    Outcome,
+    Prompt,
+    asking,
+    read_journal,
+    run,
+    run_model,
+)
+from cradle_lib.detection.engine import (
+    Emit,
+    Engine,
+    Questions,
+    Sequential,
+    _installed,
+    find_engine,
+)
+from cradle_lib.errors import EngineError, LabelError
+
+from .dialogues import make_corpus
+
+Reply = Callable[[Prompt], Answer]
+
+
+class OneByOne(Sequential):
+    """An engine that asks turn by turn."""
+
+    def __init__(self, reply: Reply) -> None:
+        self._reply = reply
+
+    def reply(self, prompt: Prompt) -> Answer:
+        return self._reply(prompt)
+
+
+class Together(OneByOne):
+    """An engine that asks several dialogues with one call."""
+
+    together = 10
+
+
+class Own(Engine):
+    """An engine with its own loop, out of which exceptions escape."""
+
+    def __init__(self, reply: Reply) -> None:
+        self._reply = reply
+
+    def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:
+        waiting = list(sessions)
+        while asked := [session for session in waiting if session.prompt is not None]:
+            for session in asked:
+                assert session.prompt is not None
+                emit(session.answer(self._reply(session.prompt)))
+
+
+KINDS = [OneByOne, Together, Own]
+
+
+@pytest.fixture
+def many() -> Corpus:
+    return make_corpus([[("User", f"turn {i}.{j}", "none") for j in range(3)] for i in range(4)])
+
+
+@pytest.fixture
+def start(
+    always_none: Model, many: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., None]:
+    monkeypatch.setattr(asking, "code_of", lambda _: None)
+
+    def start(kind: Callable[[Reply], Engine], reply: Reply, **more: object) -> None:
+        monkeypatch.setattr(asking, "make_engine", lambda *_: kind(reply))
+        run(always_none, many, out=tmp_path / "run.jsonl", **more)  # type: ignore[arg-type]
+
+    return start
+
+
+def outcomes(tmp_path: Path) -> dict[str, tuple[Outcome, str | None]]:
+    stored = read_journal(tmp_path / "run.jsonl")[1]
+    return {f"{int(p.dialogue[1:])}.{p.turn}": (p.outcome, p.reason) for p in stored}
+
+
+def failed(tmp_path: Path) -> dict[str, str | None]:
+    return {
+        place: reason
+        for place, (outcome, reason) in outcomes(tmp_path).items()
+        if outcome is Outcome.FAILED
+    }
+
+
+def raising(error: BaseException | type[BaseException], *where: str) -> Reply:
+    """Raises an exception on some turns, such as ``1.2``; on all if none is named."""
+
+    def reply(prompt: Prompt) -> Answer:
+        if not where or any(prompt.current == f"turn {place}" for place in where):
+            raise error
+        return Answer("none")
+
+    return reply
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (KeyError("choices"), "KeyError: 'choices'"),
+        (ValueError("odd\n  text"), "ValueError: odd text"),
+        (IndexError(), "IndexError"),
+        (MemoryError("no room"), "MemoryError: no room"),
+        (RecursionError("too deep"), "RecursionError: too deep"),
+        (OSError(28, "No space left on device"), "OSError: [Errno 28] No space left on device"),
+        (RuntimeError("x" * 5000), f"RuntimeError: {'x' * 286}"),
+        (RuntimeError("\x1b[31mred"), "RuntimeError: \\x1b[31mred"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_exception_on_a_question_fails_it_alone(
+    start: Callable[..., None],
+    tmp_path: Path,
+    kind: type[Engine],
+    error: Exception,
+    reason: str,
+) -> None:
+    start(kind, raising(error, "1.1", "3.0"))
+    assert len(outcomes(tmp_path)) == 12
+    assert failed(tmp_path) == {"1.1": reason, "3.0": reason}
+    start(kind, raising(error, "3.0"))
+    assert failed(tmp_path) == {"3.0": reason}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_three_exceptions_in_a_row_stop_the_run_with_one_line_and_the_next_start_goes_on(
+    start: Callable[..., None], tmp_path: Path, kind: type[Engine]
+) -> None:
+    asked: list[str] = []
+
+    def reply(prompt: Prompt) -> Answer:
+        asked.append(prompt.current)
+        if prompt.current != "turn 0.0":
+            raise AttributeError("no logits")
+        return Answer("none")
+
+    with pytest.raises(EngineError) as error:
+        start(kind, reply)
+    assert isinstance(error.value.__cause__, AttributeError)
+    said = str(error.value)
+    assert "\n" not in said
+    assert said.startswith("Always none: 3 questions in a row raised an exception, the last one in")
+    assert "AttributeError: no logits" in said
+    assert str(tmp_path / "run.jsonl") in said
+    before = outcomes(tmp_path)
+    assert list(failed(tmp_path).values()) == ["AttributeError: no logits"] * len(failed(tmp_path))
+    assert len(before) < 12
+    asked.clear()
+    good = [place for place, (outcome, _) in before.items() if outcome is Outcome.OK]
+    start(kind, lambda prompt: (asked.append(prompt.current), Answer("none"))[1])  # type: ignore[func-returns-value]
+    assert failed(tmp_path) == {}
+    assert sorted(asked) == sorted(
+        f"turn {i}.{j}" for i in range(4) for j in range(3) if f"{i}.{j}" not in good
+    )
+
+
+def test_an_answer_between_them_ends_a_row_of_exceptions(
+    start: Callable[..., None], tmp_path: Path
+) -> None:
+    bad = ("0.0", "0.1", "1.0", "1.1", "2.1")
+    start(OneByOne, raising(KeyError("k"), *bad))
+    assert tuple(failed(tmp_path)) == bad
+
+
+def test_a_failure_that_is_no_exception_neither_counts_nor_ends_a_row(
+    start: Callable[..., None],
+) -> None:
+    broken = raising(KeyError("k"), "0.0", "0.2", "1.0")
+
+    def reply(prompt: Prompt) -> Answer:
+        return broken(prompt) if prompt.turn != 1 else Answer("", Outcome.FAILED, "too long")
+
+    with pytest.raises(EngineError, match=r"dialogue d0001, turn 0: KeyError: 'k'"):
+        start(OneByOne, reply)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), EngineError("no key")])
+def test_interrupts_and_errors_of_the_project_end_the_run(
+    start: Callable[..., None], tmp_path: Path, kind: type[Engine], error: BaseException
+) -> None:
+    with pytest.raises(type(error)):
+        start(kind, raising(error, "1.1"))
+    assert failed(tmp_path) == {}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_raised_while_an_answer_is_kept_is_no_exception_of_the_model(
+    start: Callable[..., None], tmp_path: Path, kind: type[Engine]
+) -> None:
+    def progress(now: asking.Progress) -> None:
+        if now.done == 4:
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        start(kind, lambda _: Answer("none"), progress=progress)
+    assert len(outcomes(tmp_path)) == 4
+    assert failed(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (None, "TypeError: the engine gave NoneType, expected Answer"),
+        ("none", "TypeError: the engine gave str, expected Answer"),
+        (Answer(None), "TypeError: the answer's text is NoneType, expected str"),  # type: ignore[arg-type]
+    ],
+)
+@pytest.mark.parametrize("kind", [OneByOne, Together])
+def test_what_is_no_answer_fails_its_question(
+    start: Callable[..., None], tmp_path: Path, kind: type[Engine], given: Answer, reason: str
+) -> None:
+    start(kind, lambda prompt: given if prompt.current == "turn 2.1" else Answer("none"))
+    assert len(outcomes(tmp_path)) == 12
+    assert failed(tmp_path) == {"2.1": reason}
+
+
+def test_questions_asked_together_are_asked_alone_if_answers_are_missing(
+    start: Callable[..., None], tmp_path: Path
+) -> None:
+    class Short(Together):
+        def replies(self, prompts: Sequence[Prompt]) -> list[Answer]:
+            return [Answer("none") for prompt in prompts if prompt.current != "turn 1.0"]
+
+    start(Short, lambda _: Answer("none"))
+    reason = "TypeError: the engine gave 0 answers to 1 questions"
+    assert failed(tmp_path) == {"1.0": reason}
+
+
+def test_a_function_may_raise_errors_of_the_project(
+    many: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "RUNS", tmp_path)
+
+    def strict(prompt: Prompt) -> str:
+        if prompt.current == "turn 1.1":
+            raise LabelError("no such label")
+        return "none"
+
+    run_model(strict, many)
+    stored = read_journal(tmp_path / "tiny" / "strict.jsonl")[1]
+    assert [p.reason for p in stored if p.outcome is Outcome.FAILED] == [
+        "LabelError: no such label"
+    ]
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Another package with an engine, installed as pip installs it."""
+    site = tmp_path / "site"
+    (site / "moody-1.0.dist-info").mkdir(parents=True)
+    (site / "moody-1.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: moody\nVersion: 1.0\n"
+    )
+    (site / "moody-1.0.dist-info" / "entry_points.txt").write_text(
+        "[cradle.engines]\nmoody = moody:Moody\n"
+    )
+    (site / "moody.py").write_text(
+        "from cradle_lib.detection import Answer\n"
+        "from cradle_lib.detection.engine import Sequential\n"
+        "class Moody(Sequential):\n"
+        "    def reply(self, prompt):\n"
+        "        return Answer({'turn 0.0': 'none'}.get(prompt.current) or prompt.text['1'])\n"
+    )
+    monkeypatch.syspath_prepend(site)
+    for cached in (_installed, find_engine):
+        cached.cache_clear()
+    yield
+    sys.modules.pop("moody", None)
+    for cached in (_installed, find_engine):
+        cached.cache_clear()
+
+
+@pytest.mark.usefixtures("installed")
+def test_an_engine_of_another_package_may_raise(many: Corpus, tmp_path: Path) -> None:
+    model = Model(id="moody", name="Moody", group="own", engine="moody")
+    with pytest.raises(EngineError, match=r"Moody: 3 questions in a row .*TypeError: string ind"):
+        run(model, many, out=tmp_path / "run.jsonl")
+    assert list(outcomes(tmp_path)) == ["0.0", "0.1", "0.2", "1.0"]
+    assert list(failed(tmp_path)) == ["0.1", "0.2", "1.0"]
