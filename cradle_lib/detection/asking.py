@@ -23,6 +23,7 @@ from cradle_lib.detection.engine import (
     Engine,
     Options,
     Questions,
+    Sequential,
     Setup,
     WatchedEmit,
     code_of,
@@ -361,14 +362,17 @@ def _drive(
 def _answer_all(engine: Engine, sessions: Sequence[Questions], emit: Emit) -> None:
     """Has an engine answer all questions, also if it raises an exception on some of them.
 
-    Most engines know on which. For the others the dialogues are asked one at a time.
+    Those of this library know on which. For an engine with a loop of its own the dialogues are then
+    asked one at a time.
     """
     watched = WatchedEmit(emit)
     try:
         engine.answer_all(sessions, watched)
         return
     except Exception as error:
-        if not watched.is_of_model(error) or all(session.prompt is None for session in sessions):
+        own_loop = not isinstance(engine, Sequential | Remote)
+        unanswered = any(session.prompt is not None for session in sessions)
+        if not (own_loop and unanswered and watched.is_of_model(error)):
             raise
     for session in sessions:
         while session.prompt is not None:

@@ -67,7 +67,7 @@ def load_weights(model: Model, options: Options) -> tuple[Any, Any]:
         raise EngineError(
             f"the weights of {model.name} ({source}) are not whole: {error}"
         ) from None
-    except (OSError, ValueError, RuntimeError, ImportError, KeyError) as error:
+    except Exception as error:  # Whatever Transformers and what it uses raise.
         if not_made := [name for sentence in said for name in _NOT_MADE.findall(sentence)]:
             raise EngineError(
                 f"the weights of {model.name} ({source}) are not whole: a tensor of which "
