@@ -117,6 +117,7 @@ def raising(error: BaseException | type[BaseException], *where: str) -> Reply:
         (KeyError("choices"), "KeyError: 'choices'"),
         (ValueError("odd\n  text"), "ValueError: odd text"),
         (IndexError(), "IndexError"),
+        (StopIteration("end"), "StopIteration: end"),
         (MemoryError("no room"), "MemoryError: no room"),
         (RecursionError("too deep"), "RecursionError: too deep"),
         (OSError(28, "No space left on device"), "OSError: [Errno 28] No space left on device"),
