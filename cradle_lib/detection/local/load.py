@@ -96,7 +96,7 @@ def load_generation_config(model: Model) -> Any:
                 # As Transformers: there is no such file, and older models keep them here.
                 older: Any = {"config_file_name": "config.json", "_from_model_config": True}
                 return GenerationConfig.from_pretrained(source, **older, **where)
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except Exception as error:  # Whatever Transformers raises.
         raise unloadable(model, source, error) from error
 
 
@@ -115,7 +115,9 @@ def load_tokenizer(model: Model) -> Any:
         _require_no_adapter(model, source, where)
         with quiet():
             tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **where)
-    except (OSError, ValueError, RuntimeError, ImportError, KeyError) as error:
+    except EngineError:
+        raise
+    except Exception as error:  # Whatever Transformers raises.
         raise unloadable(model, source, error) from error
     folder = adapter_folder(model)
     if folder is None:

@@ -236,6 +236,21 @@ def test_a_static_part_longer_than_the_context_fails_every_question(
     assert all("the model's context 120" in str(p.reason) for p in stored[1])
 
 
+@pytest.mark.parametrize("engine", ["reference", "wave"])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("config.json", '{"model_type": "llama", "rope_parameters": 7}'), ("tokenizer.json", "[7]")],
+)
+def test_any_exception_while_loading_stops_the_run_with_one_line(
+    corpus: Corpus, tmp_path: Path, engine: str, name: str, content: str
+) -> None:
+    folder = make_weights(tmp_path / "weights", chat=None)
+    (folder / name).write_text(content)
+    with pytest.raises(EngineError, match=r"the weights of Tiny .* can't be loaded") as error:
+        run(make_model(folder, engine), corpus, out=tmp_path)
+    assert "\n" not in str(error.value)
+
+
 def read(weights: Path, text: str, *, ended: bool = True, **decoding: Any) -> tuple[Any, ...]:
     loaded = load_local(make_model(weights, **decoding), Options())
     local = Local(loaded.lm, loaded.tokenizer, loaded.decoding, None)
