@@ -178,6 +178,11 @@ def _list_items(cell: str) -> list[str]:
 
 
 @cache
+def format_prediction(mask: int, *, usable: bool) -> str:
+    """Writes what an answer predicts: labels, ``none``, or that it is unusable."""
+    return format_mask(mask) if usable else UNUSABLE
+
+
 def format_mask(mask: int) -> str:
     """Writes a mask the way the release does: ``a; b``, or ``none``."""
     return "; ".join(labels_of(mask)) or NONE

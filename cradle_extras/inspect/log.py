@@ -19,7 +19,7 @@ from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Prediction, Prompt, Session
 from cradle_lib.errors import CradleError, ExchangeError
 from cradle_lib.files import replacing
-from cradle_lib.labels import format_mask
+from cradle_lib.labels import format_mask, format_prediction
 from cradle_lib.prompts import load_template
 from cradle_lib.record import Record
 from cradle_lib.scoring.core.conventions import LEVELS
@@ -199,7 +199,9 @@ def _sample(dialogue: Dialogue, answers: Mapping[int, Prediction], model: str) -
         messages += [ChatMessageUser(content=said), ChatMessageAssistant(content=answer)]
         start = turn.turn_id + 1
     gold = [format_mask(turn.mask) for turn in dialogue.user_turns]
-    tagged = [format_mask(answers[turn.turn_id].mask) for turn in dialogue.user_turns]
+    # An unusable answer is never right, also where nothing is gold.
+    given = [answers[turn.turn_id] for turn in dialogue.user_turns]
+    tagged = [format_prediction(a.mask, usable=a.outcome is Outcome.OK) for a in given]
     right = sum(a == b for a, b in zip(gold, tagged, strict=True))
     return logs.EvalSample(
         id=dialogue.id,

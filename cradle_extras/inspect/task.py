@@ -29,7 +29,7 @@ from cradle_lib.detection.api.replies import finished, one_line, unfinished
 from cradle_lib.detection.journals.lines import to_line
 from cradle_lib.detection.journals.predictions import aligned
 from cradle_lib.detection.session import Answer, Session
-from cradle_lib.labels import format_mask
+from cradle_lib.labels import UNUSABLE, format_mask
 from cradle_lib.prompts import load_template
 from cradle_lib.record import History, Record
 
@@ -175,7 +175,8 @@ def labels() -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         lines = state.store.get(ANSWERS, [])
-        tagged = [line["labels"] for line in lines]
+        # An unusable answer is never right, also where nothing is gold.
+        tagged = [line["labels"] if line["outcome"] == "ok" else UNUSABLE for line in lines]
         right = sum(a == b for a, b in zip(tagged, target, strict=False))
         return Score(
             value=right / len(target),

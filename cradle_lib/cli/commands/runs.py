@@ -311,12 +311,10 @@ def show(
     # Line by line: only what is endless is cut.
     for text in prompt.text.split("\n"):
         out.print(text)
-    outcome = str(answer.outcome)
-    if answer.outcome is Outcome.OK and needs_cleaning(answer.answer):
-        outcome = "ok after cleaning"
-    err.print(
-        f"--- {record.name} answered ({outcome}, tagged {format_mask(answer.mask)}; gold "
-        f"{format_mask(gold)}):"
-    )
+    outcome = f"{answer.outcome}, predicts nothing"
+    if answer.outcome is Outcome.OK:
+        cleaned = " after cleaning" if needs_cleaning(answer.answer) else ""
+        outcome = f"ok{cleaned}, predicts {format_mask(answer.mask)}"
+    err.print(f"--- {record.name} answered ({outcome}; gold {format_mask(gold)}):")
     for text in answer.answer.split("\n"):
         out.print(text)

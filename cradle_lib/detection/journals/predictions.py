@@ -20,7 +20,7 @@ from cradle_lib.detection.journals.places import journal_files, parse_shard
 from cradle_lib.detection.parsing import OUTCOMES, Outcome, needs_cleaning
 from cradle_lib.detection.session import Prediction, Session
 from cradle_lib.errors import JournalError, NothingAnsweredError, PromptError
-from cradle_lib.labels import format_mask
+from cradle_lib.labels import format_prediction
 from cradle_lib.prompts import Template, load_template
 from cradle_lib.record import Record
 
@@ -113,8 +113,9 @@ class Predictions:
             - ``dialogue`` (str): the dialogue's id.
             - ``turn`` (int): its ``turn_id``, from 0; ``position`` (int): which of the dialogue's
               user turns it is, from 1.
-            - ``gold``, ``tagged`` (str): labels joined by ``; ``, or ``none``; ``gold_mask``,
-              ``tagged_mask`` (uint16): the same as bits.
+            - ``gold``, ``tagged`` (str): labels joined by ``; ``, or ``none``, or for ``tagged``
+              ``unusable answer``; ``gold_mask``, ``tagged_mask`` (uint16): the same as bits, 0
+              for an unusable answer.
             - ``outcome`` (str): ``ok``, ``unparsed``, ``refused`` or ``failed``.
             - ``answer`` (str): the model's raw text.
             - ``scenario``, ``timing`` (str): those of the dialogue, where the corpus has them.
@@ -128,7 +129,13 @@ class Predictions:
         )
         text = frame["dialogue"].dtype
         answers: dict[str, Any] = {
-            "tagged": pd.Series([format_mask(mask) for mask in self.masks.tolist()], dtype=text),
+            "tagged": pd.Series(
+                [
+                    format_prediction(mask, usable=ok)
+                    for mask, ok in zip(self.masks.tolist(), self.ok, strict=True)
+                ],
+                dtype=text,
+            ),
             "tagged_mask": self.masks,
             "outcome": pd.Series([str(OUTCOMES[code]) for code in self.outcomes], dtype=text),
             "answer": pd.Series(list(map(valid_unicode, self.answers)), dtype=text),

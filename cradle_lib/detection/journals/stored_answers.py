@@ -14,8 +14,9 @@ from cradle_lib.corpus.dialogue import valid_unicode
 from cradle_lib.detection.journals.journal import read_journal
 from cradle_lib.detection.journals.places import journal_files
 from cradle_lib.detection.models.registry import resolve
+from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.runs import find_journal
-from cradle_lib.labels import format_mask
+from cradle_lib.labels import format_prediction
 from cradle_lib.record import History
 
 _TOKENS: Final = ("tokens_in", "tokens_cached", "tokens_written", "tokens_out")
@@ -66,7 +67,7 @@ def stored_answers(
                     "turn": answer.turn,
                     "question": valid_unicode(answer.key),
                     "outcome": str(answer.outcome),
-                    "tagged": format_mask(answer.mask),
+                    "tagged": format_prediction(answer.mask, usable=answer.outcome is Outcome.OK),
                     "answer": valid_unicode(answer.answer),
                     **{column: getattr(answer, column) for column in _TOKENS},
                     "seconds": answer.seconds,

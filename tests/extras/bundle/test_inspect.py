@@ -242,3 +242,28 @@ def test_where_no_dialogue_is_answered_completely_there_is_no_score(corpus: Corp
     protocol = {"corpus": str(corpus.path), "split": "test", "history": "self", "prompt": "turn"}
     score = Score(value=0.0, metadata={"cradle_answers": [], **protocol})
     assert benchmark_scores([SampleScore(score=score)]) == {}
+
+
+def test_an_unusable_answer_is_never_right(corpus: Corpus, tmp_path: Path) -> None:
+    from inspect_ai import eval as evaluate_task
+    from inspect_ai.log import read_eval_log
+    from inspect_ai.model import ModelOutput, ModelUsage, get_model
+
+    from cradle_extras.inspect.task import cradle_dialogue
+
+    def answer(*_: object) -> ModelOutput:
+        output = ModelOutput.from_content("mock", "This person is well.")
+        output.usage = ModelUsage(input_tokens=9, output_tokens=1, total_tokens=10)
+        return output
+
+    (log,) = evaluate_task(
+        cradle_dialogue(corpus=str(corpus.path)),
+        model=get_model("mockllm/model", custom_outputs=answer),
+        log_dir=str(tmp_path / "logs"),
+    )
+    made, _ = import_log(Path(log.location), corpus, tmp_path / "unusable.jsonl")
+    export_log(made, corpus, tmp_path / "exported.json")
+    for found in (log, read_eval_log(str(tmp_path / "exported.json"))):
+        scores = [sample.scores["labels"] for sample in found.samples or ()]
+        assert {score.value for score in scores} == {0.0}
+        assert {part for s in scores for part in s.answer.split(" | ")} == {"unusable answer"}
