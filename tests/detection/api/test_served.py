@@ -11,7 +11,7 @@ from cradle_lib.detection import Options, read_journal, run
 from cradle_lib.detection.models.model import Caching
 from cradle_lib.errors import EngineError
 
-from ...cluster.gated_server import MODEL, GatedServer
+from ...extras.cluster.gated_server import MODEL, GatedServer
 from ..dialogues import make_corpus
 from .fault_server import FaultServer, chat
 from .services import make_model
