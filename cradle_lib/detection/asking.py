@@ -29,6 +29,7 @@ from cradle_lib.detection.engine import (
     code_of,
     failure,
     make_engine,
+    revision_of,
 )
 from cradle_lib.detection.journals.journal import Journal, last_record, read_answers
 from cradle_lib.detection.journals.places import journal_path, other_shards
@@ -203,7 +204,7 @@ def ask(
         group=model.group,
         engine=model.engine,
         weights=model.weights,
-        revision=engine.revision or model.revision,
+        revision=revision_of(engine, model),
         tokenizer=engine.tokenizer,
         decoding=model.decoding.settings if model.decoding else {},
         remote=model.remote,
