@@ -30,6 +30,7 @@ from cradle_lib.detection.engine import (
     failure,
     make_engine,
     revision_of,
+    weights_revision,
 )
 from cradle_lib.detection.journals.journal import Journal, last_record, read_answers
 from cradle_lib.detection.journals.places import journal_path, other_shards
@@ -194,8 +195,9 @@ def ask(
     with suppress(JournalError):
         before = last_record(path)
     if before is not None and model.computes_here and before.weights == model.weights:
-        # A branch moves, a run must not: it goes on with the commit that it was begun with.
-        model = model.model_copy(update={"revision": model.revision or before.revision})
+        # Keep the commit of the first start, so that a resumed run uses the same weights.
+        revision = model.revision or weights_revision(before.revision)
+        model = model.model_copy(update={"revision": revision})
     options, budget = options or Options(), None
     engine = make_engine(model, corpus, options) if function is None else function
     made = Record.create(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -281,6 +282,15 @@ def revision_of(engine: Engine, model: Model) -> str | None:
     if engine.version is not None:
         parts.append(f"code:{engine.version}")
     return " ".join(filter(None, parts)) or None
+
+
+def weights_revision(revision: str | None) -> str | None:
+    """Gives the part of a run's revision that pins weights, without train split and version.
+
+    For example ``sha256:01ab`` of ``sha256:01ab train:0123456789ab code:2``; ``None`` if there is
+    no such part.
+    """
+    return re.split(r" ?\b(?:train|code):", revision or "")[0] or None
 
 
 def code_of(engine: Engine) -> str | None:

@@ -57,7 +57,8 @@ class Probe(LocalEngine, Sequential):
     def create(cls, model: Model, corpus: Corpus, options: Options) -> Probe:
         """Makes the engine, for the weights and the train split as they are now."""
         engine = cls(model, corpus, options)
-        engine.revision = f"{weights_pin(model) or 'unpinned'} {learned(engine._train)}"
+        parts = (weights_pin(model), learned(engine._train))
+        engine.revision = " ".join(filter(None, parts))
         return engine
 
     def __init__(self, model: Model, corpus: Corpus, options: Options) -> None:
