@@ -61,7 +61,8 @@ class Record(BaseModel):
         group: Kind of system, such as ``baseline``.
         engine: What drove it, such as ``reference``.
         weights: Where the weights came from, or the endpoint; ``None`` for baselines.
-        revision: Revision or checksum of the weights.
+        revision: Revision or checksum of the weights, of a lexicon or of the train split, with the
+            declared version of the engine's code if it has one.
         tokenizer: What is used of the adapter's own tokenizer and chat template; ``None`` if both
             are those that came with the weights.
         prompt: Name of the prompt template.

@@ -29,6 +29,8 @@ from cradle_lib.detection.engine import (
     code_of,
     failure,
     make_engine,
+    revision_of,
+    weights_revision,
 )
 from cradle_lib.detection.journals.journal import Journal, last_record, read_answers
 from cradle_lib.detection.journals.places import journal_path, other_shards
@@ -193,8 +195,9 @@ def ask(
     with suppress(JournalError):
         before = last_record(path)
     if before is not None and model.computes_here and before.weights == model.weights:
-        # A branch moves, a run must not: it goes on with the commit that it was begun with.
-        model = model.model_copy(update={"revision": model.revision or before.revision})
+        # Keep the commit of the first start, so that a resumed run uses the same weights.
+        revision = model.revision or weights_revision(before.revision)
+        model = model.model_copy(update={"revision": revision})
     options, budget = options or Options(), None
     engine = make_engine(model, corpus, options) if function is None else function
     made = Record.create(
@@ -203,7 +206,7 @@ def ask(
         group=model.group,
         engine=model.engine,
         weights=model.weights,
-        revision=engine.revision or model.revision,
+        revision=revision_of(engine, model),
         tokenizer=engine.tokenizer,
         decoding=model.decoding.settings if model.decoding else {},
         remote=model.remote,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -117,7 +118,7 @@ class WatchedEmit:
 
 
 def checksum(*files: Path | str) -> str:
-    """Pins an engine that is code and text: twelve digits of its files' SHA-256."""
+    """Gives the first twelve hexadecimal digits of the SHA-256 of files, read one after another."""
     content = b"".join(Path(file).read_bytes() for file in files)
     return hashlib.sha256(content).hexdigest()[:12]
 
@@ -136,7 +137,11 @@ class Engine(ABC):
         needs_weights: Whether an entry must name weights.
         learns: Whether it needs a train split beside the corpus.
         endpoint: The address of the provider, if an entry need not name one.
-        revision: What pins this engine's answers, if it knows better than the registry.
+        version: Declared version of the engine's code, part of the identity of its runs: raise it
+            with every change of the code that changes answers. ``None`` until the first such
+            change.
+        revision: What pins the data that answers depend on, such as weights or a train split, if
+            the engine knows better than the registry.
         tokenizer: Whose tokenizer and chat template it uses, if not those of the weights.
         date: Date that its chat template prints; set before the first question if the template
             asks for one.
@@ -147,6 +152,7 @@ class Engine(ABC):
     needs_weights: ClassVar[bool] = False
     learns: ClassVar[bool] = False
     endpoint: ClassVar[str] = ""
+    version: ClassVar[str | None] = None
     revision: str | None = None
     tokenizer: str | None = None
     date: str | None = None
@@ -267,12 +273,32 @@ def _require_answers(answers: Sequence[object], count: int) -> None:
         raise TypeError(f"the engine gave {len(answers)} answers to {count} questions")
 
 
+def revision_of(engine: Engine, model: Model) -> str | None:
+    """Gives a run's revision: what pins the engine's data, and the declared version of its code.
+
+    For example ``train:0123456789ab code:2``; ``None`` if there is neither.
+    """
+    parts = [engine.revision or model.revision]
+    if engine.version is not None:
+        parts.append(f"code:{engine.version}")
+    return " ".join(filter(None, parts)) or None
+
+
+def weights_revision(revision: str | None) -> str | None:
+    """Gives the part of a run's revision that pins weights, without train split and version.
+
+    For example ``sha256:01ab`` of ``sha256:01ab train:0123456789ab code:2``; ``None`` if there is
+    no such part.
+    """
+    return re.split(r" ?\b(?:train|code):", revision or "")[0] or None
+
+
 def code_of(engine: Engine) -> str | None:
-    """Gives the checksum of an engine's code, such as ``sha256:0123456789ab``.
+    """Gives the checksum of the code of another package's engine, such as ``sha256:0123456789ab``.
 
     It is over every Python file of the package that its class is in, or of the module alone if that
-    is in no package; ``None`` for the engines that ship with this library, whose answers do not
-    change between versions without a word in the changelog.
+    is in no package. ``None`` for the engines of this library: they declare their version, and
+    tests compare their answers with those of shipped runs.
     """
     kind = type(engine)
     if kind.__module__.partition(".")[0] == __name__.partition(".")[0]:

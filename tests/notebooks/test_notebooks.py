@@ -23,6 +23,13 @@ from cradle_lib.annotation import Annotation, Annotations, write_annotations
 from cradle_lib.book.notebooks.notebook import Notebook
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection.runs import run_model
+from cradle_lib.display.banner import Banner
+from cradle_lib.display.downloads import Downloads
+from cradle_lib.display.examples import Examples
+from cradle_lib.display.explorer.explorer import Explorer
+from cradle_lib.display.notice import Notice
+from cradle_lib.display.table import Table
+from cradle_lib.display.theme import Picture
 from cradle_lib.labels import ALL_MASK, CONFIRM_MASK, format_mask
 from cradle_lib.published import published_label_counts as label_counts
 from cradle_lib.published import published_table
@@ -32,6 +39,8 @@ MODELS = ["always-none", "keyword"]
 # What a reader of a notebook knows already.
 LIBRARIES = {"pandas", "numpy", "matplotlib.pyplot", "seaborn"}
 each_notebook = pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+# Say why they show nothing if only baselines have run.
+NEEDS_LANGUAGE_MODELS = {"before-after", "engine-agreement", "run-to-run", "thresholds"}
 SMALL: dict[str, Any] = {"models": MODELS, "model": "keyword", "draws": 20, "permutations": 20}
 
 
@@ -250,10 +259,23 @@ def test_a_notebook_runs_on_a_small_file(
         "annotations": str(annotations),
         **SMALL,
     }
-    shown = show(path.stem, values, monkeypatch)
-    pages = [item._repr_html_() for item in shown if item is not None]
-    assert len(pages) >= 2
+    shown = [item for item in show(path.stem, values, monkeypatch) if item is not None]
+    banner, *rest = shown
+    assert isinstance(banner, Banner)
+    assert "small" in banner._repr_html_()
+    results = [item for item in rest if not isinstance(item, (Notice, Downloads))]
+    if path.stem in NEEDS_LANGUAGE_MODELS:
+        assert not results
+        assert all(item.message for item in rest)
+    else:
+        assert results
+    for item in results:
+        assert isinstance(item, (Table, Picture, Explorer, Examples, pd.DataFrame)), item
+        if isinstance(item, Table):
+            assert len(item.frame), item.caption
+            assert item._repr_html_().count("<tr") >= 2, "a heading and a row"
     # The file is not the surrogate, so that no line of it may be seen.
+    pages = [item._repr_html_() for item in shown]
     assert not any("alert(" in page or "Surrogate" in page for page in pages)
 
 

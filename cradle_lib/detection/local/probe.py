@@ -50,12 +50,15 @@ class Probe(LocalEngine, Sequential):
 
     uses = frozenset({"dtype", "chat"})
     learns = True
+    # The checksum that earlier releases computed of the code: existing runs keep their identity.
+    version = "f41c7e1ce1b7"
 
     @classmethod
     def create(cls, model: Model, corpus: Corpus, options: Options) -> Probe:
         """Makes the engine, for the weights and the train split as they are now."""
         engine = cls(model, corpus, options)
-        engine.revision = f"{weights_pin(model) or 'unpinned'} {learned(engine, engine._train)}"
+        parts = (weights_pin(model), learned(engine._train))
+        engine.revision = " ".join(filter(None, parts))
         return engine
 
     def __init__(self, model: Model, corpus: Corpus, options: Options) -> None:

@@ -16,8 +16,9 @@ from sklearn.preprocessing import StandardScaler
 from transformers import LlamaForCausalLM
 
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.detection import load_predictions, read_journal, run
+from cradle_lib.detection import Model, load_predictions, read_journal, run
 from cradle_lib.detection.engine import Options
+from cradle_lib.detection.local import probe
 from cradle_lib.detection.local.local_engine import load_local
 from cradle_lib.detection.local.probe import Probe
 from cradle_lib.detection.session import Answer, Prompt, Session
@@ -117,3 +118,24 @@ def test_without_a_train_split_nothing_is_loaded(tmp_path: Path) -> None:
     )
     with pytest.raises(EngineError, match="learns from the train split"):
         run(model, load_corpus(str(tmp_path / "test.csv")), out=tmp_path)
+
+
+@pytest.mark.parametrize("pinned", ["0" * 39 + "a", "sha256:01 + sha256:02", None])
+def test_a_probe_whose_entry_has_no_revision_goes_on_with_its_weights(
+    pinned: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_split(tmp_path / "train.csv", 12, seed=1)
+    write_split(tmp_path / "test.csv", 2, seed=2)
+    test = load_corpus(str(tmp_path / "test.csv"))
+    model = make_model(make_weights(tmp_path / "weights"))
+    model = model.model_copy(update={"engine": "probe", "prompt": "brief"})
+    seen: list[str | None] = []
+
+    def pin(asked: Model) -> str | None:
+        seen.append(asked.revision)
+        return pinned
+
+    monkeypatch.setattr(probe, "weights_pin", pin)
+    path = run(model, test, out=tmp_path)
+    assert run(model, test, out=tmp_path) == path
+    assert seen == [None, pinned]

@@ -1,0 +1,142 @@
+"""Engines still give the answers of the runs that ship and of the baselines that the book runs.
+
+An engine's code is part of its runs' identity as a version that a developer declares. These tests
+fail if answers change without a new version. After raising a version, write the expected answers
+of the engines without a shipped run anew: ``python -m tests.detection.expected_answers``.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.detection import (
+    Model,
+    Options,
+    Outcome,
+    Prediction,
+    Session,
+    load_registry,
+    read_journal,
+    run,
+)
+from cradle_lib.detection.engine import make_engine
+from cradle_lib.detection.parsing import read_answer
+from cradle_lib.prompts import load_template
+from cradle_lib.record import Record
+
+from .expected_answers import BASELINES, PROBE, ask_sample, read_expected
+
+JOURNALS = sorted(paths.SHIPPED_RUNS.rglob("*.jsonl"))
+# Their adapters do not ship, or they asked a server with llama.cpp, which takes 26 s an answer.
+NOT_ASKED = ("tuned-on-", "openai", "anthropic")
+# Learning takes the probe 39 minutes: see test_the_probe_gives_the_expected_answers.
+ASKED = [p for p in JOURNALS if not any(x in p.stem for x in (*NOT_ASKED, "probe"))]
+LEARNS_SLOWLY = ("tfidf", "tfidf-history")
+
+
+def short(path: Path) -> str:
+    return str(path.relative_to(paths.SHIPPED_RUNS).with_suffix(""))
+
+
+def corpus_of(record: Record) -> Corpus:
+    return load_corpus(paths.DATA / "surrogate" / f"{record.corpus.split('-')[1]}.parquet")
+
+
+def model_of(record: Record) -> Model:
+    """The registry's entry, with the temperature and the seed of the run."""
+    entry = load_registry()[record.model].model_dump(exclude_none=True)
+    return Model.model_validate(entry | {"decoding": record.decoding})
+
+
+def sessions_without(
+    left_out: Iterable[Prediction], record: Record, stored: Iterable[Prediction]
+) -> list[Session]:
+    """Sessions that ask about the turns left out, and take all other answers from the journal."""
+    template, asked = load_template(record.prompt), {(p.dialogue, p.turn) for p in left_out}
+    kept: dict[str, list[Prediction]] = defaultdict(list)
+    for prediction in stored:
+        if (prediction.dialogue, prediction.turn) not in asked:
+            kept[prediction.dialogue].append(prediction)
+    return [
+        Session(dialogue, template, record.history, kept[dialogue.id])
+        for dialogue in corpus_of(record)
+        if dialogue.id in {d for d, _ in asked}
+    ]
+
+
+@pytest.mark.parametrize("path", JOURNALS, ids=short)
+def test_every_question_and_label_of_a_shipped_run_is_derived_again(path: Path) -> None:
+    record, stored = read_journal(path)
+    of_dialogue: dict[str, list[Prediction]] = defaultdict(list)
+    for prediction in stored:
+        of_dialogue[prediction.dialogue].append(prediction)
+    template, taken = load_template(record.prompt), 0
+    for dialogue in corpus_of(record):
+        if dialogue.id in of_dialogue:
+            session = Session(dialogue, template, record.history, of_dialogue[dialogue.id])
+            assert session.prompt is None, f"{dialogue.id}: a question has changed"
+            taken += len(session.taken)
+    assert taken == len(stored)
+    for prediction in stored:
+        if prediction.outcome in (Outcome.OK, Outcome.UNPARSED) and prediction.reason is None:
+            assert read_answer(prediction.answer) == (prediction.outcome, prediction.mask)
+
+
+@pytest.mark.parametrize("path", [p for p in JOURNALS if "tuned-on-" not in p.stem], ids=short)
+def test_a_shipped_run_keeps_its_identity(path: Path, tmp_path: Path) -> None:
+    # A finished run whose identity has changed is refused; this one asks nothing.
+    record, stored = read_journal(path)
+    copy = Path(shutil.copy(path, tmp_path))
+    corpus, model = corpus_of(record), model_of(record)
+    chosen = record.dialogues or [d.id for d in corpus]
+    places = [i for i, d in enumerate(corpus.dialogues) if d.id in set(chosen)]
+    run(model, corpus.subset(places, corpus.name), out=copy)
+    assert read_journal(copy)[1] == stored
+
+
+@pytest.mark.shipped
+@pytest.mark.parametrize("path", ASKED, ids=short)
+def test_a_local_model_gives_the_shipped_answers_again(path: Path) -> None:
+    record, stored = read_journal(path)
+    stored = sorted(stored, key=lambda p: (p.dialogue, p.turn))
+    groups = [p for p in stored if p.mask], [p for p in stored if not p.mask]
+    sample = [p for group in groups for p in group[:: len(group) // 7 + 1]]
+    assert 7 <= len(sample) <= 14
+    engine = make_engine(model_of(record), corpus_of(record), Options(device="cpu"))
+    engine.setup()
+    again: list[Prediction] = []
+    engine.answer_all(sessions_without(sample, record, stored), again.append)
+    found = {(p.dialogue, p.turn): (p.key, p.answer, p.mask) for p in again}
+    assert found == {(p.dialogue, p.turn): (p.key, p.answer, p.mask) for p in sample}
+
+
+def test_the_keyword_baseline_gives_all_answers_of_its_shipped_run_again(tmp_path: Path) -> None:
+    with ZipFile(paths.DATA / "bundles" / "keyword.zip") as bundle:
+        shipped = read_journal(Path(bundle.extract("keyword.jsonl", tmp_path)))
+    again = read_journal(run(load_registry()["keyword"], load_corpus("surrogate"), out=tmp_path))
+    assert again[0].settings == shipped[0].settings
+    answers = [
+        {(p.key, p.answer, p.mask) for p in predictions} for _, predictions in (again, shipped)
+    ]
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.shipped] * (n in LEARNS_SLOWLY)) for n in BASELINES],
+)
+def test_a_baseline_of_the_book_gives_the_expected_answers(name: str) -> None:
+    assert ask_sample(name) == read_expected()[name]
+
+
+@pytest.mark.shipped
+def test_the_probe_gives_the_expected_answers() -> None:
+    assert ask_sample(PROBE) == read_expected()[PROBE]
