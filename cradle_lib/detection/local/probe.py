@@ -27,6 +27,7 @@ from cradle_lib.detection.local.snapshot import weights_pin
 from cradle_lib.detection.local.wave.prefix import common
 from cradle_lib.detection.models.model import Model
 from cradle_lib.detection.session import Answer, Prompt
+from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
 
 # Two thirds of the way up, where what a text says is most at hand; not tuned.
@@ -70,9 +71,12 @@ class Probe(LocalEngine, Sequential):
     def reply(self, prompt: Prompt) -> Answer:
         """Tags the current turn by the state in which the model would begin to answer."""
         mean, spread, linear = self._fitted
-        state, tokens, cached = self._state(prompt)
+        [ids] = self._local.ids([prompt])
+        if (failed := self._local.too_long(len(ids), 1)) is not None:
+            return failed
+        state, cached = self._state(ids)
         answer = linear.answer(((state - mean) / spread)[None])
-        return Answer(answer.text, tokens_in=tokens, tokens_cached=cached)
+        return Answer(answer.text, tokens_in=len(ids), tokens_cached=cached)
 
     @cached_property
     def _fitted(self) -> tuple[NDArray[np.float64], NDArray[np.float64], Linear]:
@@ -81,23 +85,30 @@ class Probe(LocalEngine, Sequential):
         states, masks = [], []
         for place in order:
             for prompt, mask in gold_questions(self._train.dialogues[place], template):
-                states.append(self._state(prompt)[0])
-                masks.append(mask)
+                [ids] = self._local.ids([prompt])
+                # A question that is too long to be asked is too long to learn from.
+                if self._local.too_long(len(ids), 1) is None:
+                    states.append(self._state(ids)[0])
+                    masks.append(mask)
+        if not states:
+            raise EngineError(
+                f"{self._model.name}: no question of the train split fits into the model's "
+                f"context of {self._local.context} tokens. Use a shorter prompt template."
+            )
         matrix = np.stack(states)
         mean, spread = matrix.mean(axis=0), matrix.std(axis=0) + np.finfo(float).eps
         return mean, spread, fit_labels((matrix - mean) / spread, masks)
 
-    def _state(self, prompt: Prompt) -> tuple[NDArray[np.float64], int, int]:
-        """Reads a prompt; what it shares with the one before is not computed again.
+    def _state(self, ids: list[int]) -> tuple[NDArray[np.float64], int]:
+        """Reads the tokens of a prompt; what it shares with the one before is not computed again.
 
         Returns:
-            The state, shape (hidden size,); tokens of the prompt, and how many of them were known.
+            The state, shape (hidden size,), and how many of the tokens were known.
         """
         import torch
         from transformers import DynamicCache
 
         local, layer = self._local, self._layer
-        [ids] = local.ids([prompt])
         known = common(ids[:-1], self._read)
         if self._cache is None or not known:
             self._cache, known = DynamicCache(config=local.lm.config), 0
@@ -112,7 +123,7 @@ class Probe(LocalEngine, Sequential):
                 logits_to_keep=1,
             ).hidden_states
         self._read = ids
-        return states[layer][0, -1].double().cpu().numpy(), len(ids), known
+        return states[layer][0, -1].double().cpu().numpy(), known
 
     @cached_property
     def _layer(self) -> int:

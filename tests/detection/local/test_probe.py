@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from transformers import LlamaForCausalLM
 
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.detection import Model, load_predictions, read_journal, run
+from cradle_lib.detection import Model, Outcome, load_predictions, read_journal, run
 from cradle_lib.detection.engine import Options
 from cradle_lib.detection.local import probe
 from cradle_lib.detection.local.local_engine import load_local
@@ -139,3 +139,29 @@ def test_a_probe_whose_entry_has_no_revision_goes_on_with_its_weights(
     path = run(model, test, out=tmp_path)
     assert run(model, test, out=tmp_path) == path
     assert seen == [None, pinned]
+
+
+def test_a_prompt_longer_than_the_context_fails_with_both_numbers(tmp_path: Path) -> None:
+    write_split(tmp_path / "train.csv", 12, seed=1)
+    write_split(tmp_path / "test.csv", 2, seed=2)
+    test = load_corpus(str(tmp_path / "test.csv"))
+    template = load_template("brief")
+    wide = make_model(make_weights(tmp_path / "wide", layers=3))
+    local = load_local(wide, Options(device="cpu"))
+    lengths = sorted(
+        len(local.ids([session.prompt])[0])
+        for dialogue in test
+        for session in [Session(dialogue, template)]
+        if session.prompt is not None
+    )
+    # The first questions of the dialogues fit, and later ones do not.
+    folder = make_weights(tmp_path / "narrow", layers=3, context=lengths[-1])
+    model = make_model(folder).model_copy(update={"engine": "probe", "prompt": "brief"})
+    _, answers = read_journal(run(model, test, out=tmp_path, history="gold"))
+    failed = [answer for answer in answers if answer.outcome is Outcome.FAILED]
+    assert 0 < len(failed) < len(answers)
+    assert all(f"and the model's context {lengths[-1]}" in str(a.reason) for a in failed)
+    narrower = make_weights(tmp_path / "narrower", layers=3, context=4)
+    model = make_model(narrower).model_copy(update={"engine": "probe", "prompt": "brief"})
+    with pytest.raises(EngineError, match="no question of the train split fits"):
+        run(model, test, out=tmp_path / "other", history="gold")
