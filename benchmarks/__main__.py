@@ -12,7 +12,6 @@ from benchmarks import (
     bench_explorer,
     bench_gpu,
     bench_inference,
-    bench_millions,
     bench_remote,
     bench_scoring,
     bench_training,
@@ -29,8 +28,6 @@ BENCHMARKS = (
     bench_ablation,
     bench_gpu,
     bench_training,
-    # Last: some twenty minutes and eight gigabytes of disk.
-    bench_millions,
 )
 
 met = [benchmark.main() for benchmark in BENCHMARKS]

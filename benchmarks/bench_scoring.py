@@ -1,4 +1,4 @@
-"""Scoring against scikit-learn, side by side: speed, bootstrap, memory.
+"""Scoring against scikit-learn, side by side: scores and bootstrap.
 
 Run with ``python -m benchmarks.bench_scoring``. Everything is made up, with the label
 frequencies of the test split. Results are compared before anything is timed. One thread each,
@@ -18,7 +18,6 @@ import os
 # Before numpy is loaded: a comparison on one core each.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,7 +30,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.metrics import accuracy_score, jaccard_score, precision_recall_fscore_support
 
-from benchmarks.memory import peak_memory
 from cradle_lib.labels import BITS
 from cradle_lib.published import published_label_counts
 from cradle_lib.scoring.core.counts import count
@@ -43,7 +41,6 @@ TURNS = 1_000_000
 DRAWS = 10_000
 LOOPED = 20
 DIALOGUES = 600
-HEAVY = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -187,25 +184,6 @@ def bench_bootstrap() -> list[Line]:
     ]
 
 
-def bench_memory() -> Line:
-    """Peak memory of a process that makes and scores ten million turns."""
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.bench_scoring", "--heavy"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    megabytes = float(done.stdout)
-    return Line(
-        f"peak memory, {HEAVY:,} user turns",
-        f"{megabytes:,.0f} MB",
-        "",
-        "",
-        "under 1,000 MB",
-        megabytes < 1000,
-    )
-
-
 def compared(what: str, mine: float, other: float, target: int | None, scale: float = 1.0) -> Line:
     """Puts two times side by side.
 
@@ -237,7 +215,7 @@ def main() -> bool:
     Returns:
         Whether all targets were met.
     """
-    lines = [*bench_scores(), *bench_bootstrap(), bench_memory()]
+    lines = [*bench_scores(), *bench_bootstrap()]
     table = [("scoring", "cradle_lib", "scikit-learn", "result", "target", "met")]
     table += [
         (line.what, line.ours, line.theirs, line.result, line.target, "yes" if line.met else "NO")
@@ -249,20 +227,5 @@ def main() -> bool:
     return all(line.met for line in lines)
 
 
-def heavy() -> float:
-    """Makes and scores ten million turns.
-
-    Returns:
-        This process' peak resident memory in MB, everything included.
-    """
-    scores_of_all = ours(made_up(HEAVY, HEAVY * DIALOGUES // 4527))
-    if not 0 < float(scores_of_all.micro_f1) < 1:
-        raise AssertionError("the made-up corpus has no scores to speak of")
-    return peak_memory()
-
-
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--heavy"]:
-        print(heavy())
-    else:
-        sys.exit(0 if main() else 1)
+    sys.exit(0 if main() else 1)

@@ -80,19 +80,17 @@ def read_bounded(path: Path, most: int) -> bytes:
         OSError: If it can't be read, is no ordinary file (a device or a pipe, which may have no
             end), or is larger; :attr:`OSError.strerror` says which.
     """
-    # Without waiting: to open a pipe would wait for whoever writes to it.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    with os.fdopen(descriptor, "rb") as file:
-        require_ordinary(descriptor, path)
+    require_ordinary(path)
+    with path.open("rb") as file:
         content = file.read(most + 1)
     if len(content) > most:
         raise OSError(errno.EFBIG, f"more than {most:,} bytes", str(path))
     return content
 
 
-def require_ordinary(descriptor: int, path: Path) -> None:
-    """Refuses, with an :class:`OSError`, what is open and is a folder, a device or a pipe."""
-    mode = os.fstat(descriptor).st_mode
+def require_ordinary(path: Path) -> None:
+    """Refuses, with an :class:`OSError`, a folder, a device, a pipe, and a file that is missing."""
+    mode = path.stat().st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(mode):

@@ -25,7 +25,7 @@ from typing import BinaryIO, Final, Self
 from filelock import FileLock, Timeout
 
 from cradle_lib import paths
-from cradle_lib.detection.journals.lines import no_header, read_lines, to_bytes, whole_lines
+from cradle_lib.detection.journals.lines import no_header, read_lines, to_bytes
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Prediction
 from cradle_lib.errors import CorpusError, JournalError, OtherRunError
@@ -72,7 +72,7 @@ class Journal:
         with ExitStack() as stack:
             stack.callback(lock_journal(path).release)
             file = stack.enter_context(path.open("a+b", buffering=0))
-            before, stored, whole = _read(path)
+            before, stored, size = _read(path)
             file.seek(0)
             # A file that is no journal is refused here, before anything is cut off it.
             if before is None and not _START.startswith(file.read(len(_START))):
@@ -82,8 +82,8 @@ class Journal:
                 before, stored = None, []
             if before is not None and stored:
                 record = _of_same_file(before, record, path)
-            if whole < path.stat().st_size:
-                file.truncate(whole)
+            if size < path.stat().st_size:
+                file.truncate(size)
             journal = cls(path, file, stored)
             if before is None or before.model_copy(update={"started": record.started}) != record:
                 journal._write(record)
@@ -163,9 +163,9 @@ def _read(path: Path) -> tuple[Record | None, list[Prediction], int]:
     """Gives the last record, the answers under its settings, and the bytes of whole lines."""
     record: Record | None = None
     stored: list[Prediction] = []
-    whole = 0
+    size = 0
     for line, raw in each_line(path):
-        whole += len(raw)
+        size += len(raw)
         if isinstance(line, Prediction):
             stored.append(line)
             continue
@@ -173,7 +173,7 @@ def _read(path: Path) -> tuple[Record | None, list[Prediction], int]:
             _require_void(stored, record, line, path)
             stored = []
         record = line
-    return record, stored, whole
+    return record, stored, size
 
 
 def last_record(path: Path) -> Record:
@@ -183,9 +183,8 @@ def last_record(path: Path) -> Record:
         JournalError: As :func:`read_answers`.
     """
     header = None
-    with open_journal(path) as file:
-        for raw in whole_lines(file, path):
-            header = raw if header is None or raw.startswith(_START) else header
+    for raw in _whole_lines(path):
+        header = raw if header is None or raw.startswith(_START) else header
     for record, _ in read_lines([header] if header else [], path):
         assert isinstance(record, Record)
         return record
@@ -193,7 +192,7 @@ def last_record(path: Path) -> Record:
 
 
 def each_line(path: Path) -> Iterator[tuple[Record | Prediction, bytes]]:
-    """Reads a journal line by line, of whatever length, in the memory of one line.
+    """Reads a journal line by line.
 
     Yields:
         What :func:`.read_lines` reads in each whole line.
@@ -201,8 +200,13 @@ def each_line(path: Path) -> Iterator[tuple[Record | Prediction, bytes]]:
     Raises:
         JournalError: As :func:`read_answers`.
     """
+    yield from read_lines(_whole_lines(path), path)
+
+
+def _whole_lines(path: Path) -> Iterator[bytes]:
+    """Gives the lines of a journal with their line breaks; a torn last line is left out."""
     with open_journal(path) as file:
-        yield from read_lines(whole_lines(file, path), path)
+        yield from (raw for raw in file if raw.endswith(b"\n"))
 
 
 @contextmanager
@@ -213,10 +217,8 @@ def open_journal(path: Path) -> Iterator[BinaryIO]:
         JournalError: If there is none, or it is no file that can be read.
     """
     try:
-        # Without waiting: to open a pipe would wait for whoever writes to it.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        with os.fdopen(descriptor, "rb") as file:
-            require_ordinary(descriptor, path)
+        require_ordinary(path)
+        with path.open("rb") as file:
             yield file
     except FileNotFoundError:
         raise JournalError(

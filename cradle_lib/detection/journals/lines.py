@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from itertools import count
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Final
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -28,8 +27,6 @@ from cradle_lib.record import Record
 _OPTIONAL: Final = frozenset({"choices", "tokens_written", "served", "dropped", "ending"})
 # Greater than any count that is true, and small enough for every array.
 _MOST: Final = 1 << 40
-# Bytes. A header that names ten million dialogues has a quarter of it.
-_LONGEST_LINE: Final = 1 << 29
 
 _Count = Annotated[int, Field(ge=0, lt=_MOST)]
 
@@ -78,21 +75,6 @@ def to_bytes(line: Record | Prediction) -> bytes:
         content = {"record": line.model_dump(), "identity": line.identity}
     # Plain ASCII: no reader can take an exotic line separator in an answer for a new line.
     return (json.dumps(content) + "\n").encode("ascii")
-
-
-def whole_lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
-    """Gives the lines of an open journal with their line breaks; a torn last one is left out.
-
-    Raises:
-        JournalError: If a line has no end that an answer could have.
-    """
-    for number in count(1):
-        raw = file.readline(_LONGEST_LINE)
-        if not raw.endswith(b"\n"):
-            if len(raw) == _LONGEST_LINE:
-                raise _damaged(path, number, f"is longer than {_LONGEST_LINE:,} bytes")
-            return
-        yield raw
 
 
 def read_lines(lines: Iterable[bytes], path: Path) -> Iterator[tuple[Record | Prediction, bytes]]:
@@ -171,8 +153,8 @@ def _prediction(line: dict[str, Any], path: Path, number: int, labels: bool) -> 
         raise _damaged(path, number, f"has labels although its outcome is {outcome}")
     said, read = read_answer(prediction.answer)
     # Where there is a reason, the engine knew more than the text says, such as a cut.
-    told = outcome is Outcome.OK or (outcome is Outcome.UNPARSED and prediction.reason is None)
-    if (told and labels and (said, read) != (outcome, mask)) or (mask and read != mask):
+    readable = outcome is Outcome.OK or (outcome is Outcome.UNPARSED and prediction.reason is None)
+    if (readable and labels and (said, read) != (outcome, mask)) or (mask and read != mask):
         raise _damaged(
             path,
             number,

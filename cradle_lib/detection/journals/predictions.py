@@ -25,11 +25,10 @@ from cradle_lib.prompts import Template, load_template
 from cradle_lib.record import Record
 
 _CODES: Final = {outcome: code for code, outcome in enumerate(OUTCOMES)}
-# Journals that were read last, by their bytes and the corpus: pages and scripts ask for the same
-# ones again and again. Larger ones, in bytes, are not kept.
-_READ: Final[dict[tuple[bytes | None, str, tuple[str, ...]], tuple[Record, list[Prediction]]]] = {}
+# Journals that were read last, by their checksum and the corpus: pages and scripts ask for the same
+# ones again and again.
+_READ: Final[dict[tuple[bytes, str, tuple[str, ...]], tuple[Record, list[Prediction]]]] = {}
 _MOST_READ: Final = 16
-_LARGEST_READ: Final = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -272,24 +271,23 @@ def _asked(records: Sequence[Record], corpus: Corpus) -> list[str] | None:
 
 def _read(path: Path, corpus: Corpus) -> tuple[Record, list[Prediction]]:
     """Reads what is still true, from memory where the same bytes were read a moment ago."""
-    content = _digest(path)
+    content = _checksum(path)
     place = content, corpus.fingerprint, tuple(dialogue.id for dialogue in corpus)
     found = _READ.get(place)
     if found is None or template_of(found[0]) is None:
         record, stored = read_journal(path)
         found = record, _still_true(record, stored, corpus, path)
         # A run that goes on may have written more before it was read.
-        if content is not None and _digest(path) == content:
+        if _checksum(path) == content:
             _READ[place] = found
             while len(_READ) > _MOST_READ:
                 del _READ[next(iter(_READ))]
     return found
 
 
-def _digest(path: Path) -> bytes | None:
+def _checksum(path: Path) -> bytes:
     with open_journal(path) as file:
-        content = file.read(_LARGEST_READ + 1)
-    return None if len(content) > _LARGEST_READ else hashlib.sha256(content).digest()
+        return hashlib.file_digest(file, "sha256").digest()
 
 
 def _still_true(

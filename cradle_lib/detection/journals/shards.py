@@ -5,20 +5,16 @@ one header, and the lines in the order of the corpus, except for what is measure
 ``seconds``, and for a service the tokens that it found in its cache). A process that leads many
 dialogues at once writes the same lines in the order in which answers came; the log-probabilities
 that the wave engine stores differ in their last digits, by which dialogues advanced together.
-
-No run is held in memory: lines are sorted in pieces, and the pieces merged.
 """
 
 from __future__ import annotations
 
-import heapq
 import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import islice, zip_longest
+from itertools import zip_longest
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from cradle_lib import paths
 from cradle_lib.detection.journals.journal import each_line, last_record, lock_journal
@@ -29,16 +25,6 @@ from cradle_lib.errors import JournalError
 from cradle_lib.files import replacing
 from cradle_lib.record import Record
 
-# Lines that are sorted in memory, some fifty million bytes.
-_TOGETHER: Final = 100_000
-# Place of what is in no list of dialogues.
-_LAST: Final = 10**18
-# Before a line that is sorted: place of the dialogue in the whole run, turn, and number of the line
-# in its file, so that the order of bytes is that of the journal.
-_KEY: Final = b"%019d %013d %013d "
-_PLACE: Final = slice(19)
-_QUESTION: Final = slice(33)
-_LINE: Final = slice(48, None)
 # What says where and with which programs a part was made, and may differ between machines.
 _CIRCUMSTANCES: Final = ("version", "commit", "dirty", "python", "platform", "packages", "proxy")
 
@@ -89,8 +75,15 @@ def join(
 ) -> Record:
     """Joins the journals of all shards of a run, in any order; they stay as they are.
 
-    A run over all ``dialogues`` of the corpus lists none in its record, which is returned. By the
-    number of ``turns`` of each dialogue a shard is refused that is not finished.
+    Args:
+        shards: The journals of all shards.
+        out: The journal to write.
+        dialogues: Number of dialogues of the corpus. The record of a run over all of them lists
+            none.
+        turns: User turns of each dialogue, to refuse a shard that is not finished.
+
+    Returns:
+        The record of the joined journal.
 
     Raises:
         JournalError: If a shard is missing, damaged, being written or not finished, stands twice,
@@ -103,30 +96,42 @@ def join(
         for path in dict.fromkeys([out, *filter(Path.exists, shards)]):
             stack.callback(lock_journal(path).release)
         parts = _in_order(shards)
-        pieces = _sorted(_keyed(parts), out.parent, stack)
+        lines: list[tuple[int, str, int, bytes]] = []
+        for index, (path, record) in enumerate(parts):
+            answers = list(_answers(path, record))
+            _require_finished(answers, path, record, turns or {})
+            listed = enumerate(record.dialogues or ())
+            places = {name: index + len(parts) * place for place, name in listed}
+            for line, raw in answers:
+                # Dialogues that the record does not list come last, as they stand in the shard.
+                place = places.setdefault(line.dialogue, dialogues + len(places))
+                lines.append((place, line.dialogue, line.turn, raw))
+        # A stable sort: of two answers to one question the later one stays the later one.
+        lines.sort(key=lambda line: line[:3])
         records = [record for _, record in parts]
-        whole = _whole(records, dialogues)
-        answered = [0] * len(parts)
+        joined = _joined_record(records, dialogues)
         with replacing(out) as part, part.open("wb") as file:
-            file.writelines(map(to_bytes, _headers(records, whole)))
-            before = b""
-            for line in heapq.merge(*pieces):
-                place = int(line[_PLACE])
-                if line[_QUESTION] != before and place < _LAST:
-                    answered[place % len(parts)] += 1
-                before = line[_QUESTION]
-                file.write(line[_LINE])
-            for (path, record), done in zip(parts, answered, strict=True):
-                needed = sum((turns or {}).get(name, 0) for name in record.dialogues or ())
-                if done < needed:
-                    raise JournalError(
-                        f"{paths.shown(path)}: shard {record.shard} answers {done:,} of its "
-                        f"{needed:,} user turns. Finish it with "
-                        f"`cradle infer --shard {record.shard}`."
-                    )
+            file.writelines(map(to_bytes, _headers(records, joined)))
+            file.writelines(raw for *_, raw in lines)
             file.flush()
             os.fsync(file.fileno())
-    return whole
+    return joined
+
+
+def _require_finished(
+    answers: Sequence[tuple[Prediction, bytes]],
+    path: Path,
+    record: Record,
+    turns: Mapping[str, int],
+) -> None:
+    chosen = set(record.dialogues or ())
+    answered = {(line.dialogue, line.turn) for line, _ in answers if line.dialogue in chosen}
+    needed = sum(turns.get(name, 0) for name in chosen)
+    if len(answered) < needed:
+        raise JournalError(
+            f"{paths.shown(path)}: shard {record.shard} answers {len(answered):,} of its "
+            f"{needed:,} user turns. Finish it with `cradle infer --shard {record.shard}`."
+        )
 
 
 def _in_order(shards: Sequence[Path]) -> list[tuple[Path, Record]]:
@@ -182,7 +187,7 @@ def _in_order(shards: Sequence[Path]) -> list[tuple[Path, Record]]:
     return parts
 
 
-def _whole(parts: Sequence[Record], dialogues: int) -> Record:
+def _joined_record(parts: Sequence[Record], dialogues: int) -> Record:
     """Gives the record of all parts together."""
     chosen, agreed = (
         [
@@ -205,44 +210,15 @@ def _whole(parts: Sequence[Record], dialogues: int) -> Record:
     )
 
 
-def _headers(parts: Sequence[Record], whole: Record) -> list[Record]:
+def _headers(parts: Sequence[Record], joined: Record) -> list[Record]:
     """One header, and before it one for every other machine or version that answered."""
-    headers = [whole]
+    headers = [joined]
     for part in parts[1:]:
         there = {name: getattr(part, name) for name in _CIRCUMSTANCES}
-        other = whole.model_copy(update=there)
+        other = joined.model_copy(update=there)
         if other not in headers:
             headers.insert(0, other)
     return headers
-
-
-def _keyed(parts: Sequence[tuple[Path, Record]]) -> Iterator[bytes]:
-    """Gives the lines of all shards, each behind its key."""
-    for index, (path, record) in enumerate(parts):
-        own = enumerate(record.dialogues or ())
-        places = {name: index + len(parts) * place for place, name in own}
-        others: dict[str, int] = {}
-        for number, (line, raw) in enumerate(_answers(path, record)):
-            place = places.get(line.dialogue)
-            if place is None:
-                # Of dialogues that it is no longer over, or of all, if it lists none.
-                place = others.setdefault(line.dialogue, _LAST + len(others))
-            yield _KEY % (place, line.turn, number) + raw
-
-
-def _sorted(lines: Iterator[bytes], folder: Path, stack: ExitStack) -> list[BinaryIO]:
-    """Sorts lines in pieces that lie in files without a name: few, however many shards there are.
-
-    A process may not have many files open, and joining has a lock open for each shard.
-    """
-    pieces: list[BinaryIO] = []
-    while together := sorted(islice(lines, _TOGETHER)):
-        piece = stack.enter_context(tempfile.TemporaryFile(dir=folder))  # noqa: SIM115
-        piece.writelines(together)
-        piece.seek(0)
-        pieces.append(piece)
-        together.clear()
-    return pieces
 
 
 def _answers(path: Path, record: Record) -> Iterator[tuple[Prediction, bytes]]:

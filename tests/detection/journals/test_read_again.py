@@ -101,15 +101,3 @@ def test_the_oldest_are_forgotten(
     for part in (*parts, parts[2], parts[1], parts[0]):
         load_predictions(journal, part)
     assert len(parsed) == 4
-
-
-def test_a_large_one_is_not_kept(
-    corpus: Corpus, journal: Path, parsed: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    size = journal.stat().st_size
-    for largest, times in ((size - 1, 2), (size, 1)):
-        monkeypatch.setattr(predictions, "_LARGEST_READ", largest)
-        parsed.clear()
-        for _ in range(2):
-            load_predictions(journal, corpus)
-        assert len(parsed) == times

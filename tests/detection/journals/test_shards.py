@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +12,6 @@ import pytest
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, read_journal, run
-from cradle_lib.detection.journals import shards as module
 from cradle_lib.detection.journals.shards import divide, join
 from cradle_lib.errors import JournalError
 
@@ -49,11 +46,7 @@ def turns_of(corpus: Corpus) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("limit", [None, 7])
-@pytest.mark.parametrize("together", [100_000, 1, 2])
-def test_joined_shards_are_the_bytes_of_one_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int | None, together: int
-) -> None:
-    monkeypatch.setattr(module, "_TOGETHER", together)
+def test_joined_shards_are_the_bytes_of_one_process(tmp_path: Path, limit: int | None) -> None:
     run(KEYWORD, CORPUS, out=tmp_path / "one.jsonl", limit=limit)
     shards = make_shards(tmp_path, limit=limit)
     joined = tmp_path / "k.jsonl"
@@ -97,21 +90,6 @@ def test_every_line_that_was_paid_for_is_kept(tmp_path: Path) -> None:
     # The later line of a turn counts, as in the shard.
     [last] = [p for p in read_journal(joined)[1] if p.key == line["key"]]
     assert last.outcome == "failed"
-
-
-def test_joining_opens_no_file_for_each_shard_beside_its_lock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # A process may often have no more than 1,024 files open.
-    opened = []
-
-    def temporary_file(**options: Any) -> Any:
-        opened.append(options)
-        return tempfile.TemporaryFile(**options)
-
-    monkeypatch.setattr(module, "tempfile", SimpleNamespace(TemporaryFile=temporary_file))
-    join(make_shards(tmp_path), tmp_path / "k.jsonl", dialogues=len(CORPUS))
-    assert len(opened) == 1
 
 
 def test_answers_outside_the_run_survive(tmp_path: Path) -> None:
