@@ -1,21 +1,20 @@
-"""YAML that people write by hand, read within bounds.
+"""Reads YAML that people write by hand: no duplicate keys, no Python objects, bounded size.
 
-A few lines of YAML can stand for gigabytes: an alias repeats what it names, and aliases of
-aliases multiply. Two equal keys silently become the last of them, and a tag in the text calls
-Python's own constructors with whatever stands behind it. Here a document has a size, a depth and
-no key twice; everything else is one :class:`ValueError`.
+Aliases of aliases multiply, so that a few lines of YAML can stand for gigabytes; PyYAML keeps the
+last of two equal keys. Both are refused with a :class:`ValueError` of one line.
 
-Versions 1.1 and 1.2 of YAML read some plain words differently. A value that either version reads as
-a number is a number: ``9e-1``, ``0o17``, ``1_000``. Where a reader could mean two things, the value
-is refused with the form to use: ``off`` (false in 1.1, text in 1.2), ``017`` (15 or 17), ``1:30``
-(90 or text). So are infinity and NaN, which JSON lacks. Dates are text. Sources:
-https://yaml.org/type/ and https://yaml.org/spec/1.2.2/.
+Versions 1.1 and 1.2 of YAML read some plain words differently. Spellings of numbers such as
+``9e-1``, ``0o17`` and ``1_000`` are numbers. A word that readers disagree about is refused: ``off``
+(false in 1.1, text in 1.2), a number with a leading zero (``017`` is 15 or 17) and ``1:30`` (90 or
+text). So are infinity and NaN, which JSON lacks. Dates are text. Sources: https://yaml.org/type/
+and https://yaml.org/spec/1.2.2/.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from copy import deepcopy
 from functools import lru_cache
 from pathlib import Path
@@ -31,17 +30,16 @@ LONGEST: Final = 1_000_000
 MOST: Final = 100_000
 #: Deepest nesting.
 DEEPEST: Final = 50
-_LONGEST_REASON: Final = 200
 _AMBIGUOUS: Final = "!ambiguous"
 
-_DECIMAL: Final = re.compile(r"[-+]?[0-9][0-9_]*")
-# Digits after the prefix, which is what `int` reads with base 0.
-_PREFIXED: Final = re.compile(r"[-+]?0(b[01]|o[0-7]|x[0-9a-fA-F])[0-9a-fA-F_]*")
+_WORD: Final = re.compile(r"y|Y|yes|Yes|YES|n|N|no|No|NO|on|On|ON|off|Off|OFF")
+_UNCLEAR_NUMBER: Final = re.compile(
+    r"[-+]?(\.(inf|Inf|INF)|0[0-9_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)|\.(nan|NaN|NAN)"
+)
+_INTEGER: Final = re.compile(
+    r"[-+]?(0|[1-9][0-9_]*|0b[01][01_]*|0o[0-7][0-7_]*|0x[0-9a-fA-F][0-9a-fA-F_]*)"
+)
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9][0-9_]*|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?")
-_NOT_FINITE: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-_SEXAGESIMAL: Final = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")
-_BOOLEAN: Final = re.compile(r"true|True|TRUE|false|False|FALSE")
-_BOOLEAN_WORD: Final = re.compile(r"y|Y|yes|Yes|YES|n|N|no|No|NO|on|On|ON|off|Off|OFF")
 
 
 class AmbiguousError(ValueError):
@@ -79,49 +77,18 @@ def _load(text: str) -> Any:
         root = loader.get_single_node()
         if root is None:
             return None
-        _measure(root, {}, 0)
+        for number, node in enumerate(_walk(root)):
+            if number == MOST:
+                raise ValueError(_at(f"more than {MOST:,} values", node))
+            _require_distinct_keys(node)
         return loader.construct_document(root)
-    except RecursionError:
-        raise ValueError(f"nested more than {DEEPEST} deep") from None
-    except (yaml.YAMLError, ArithmeticError, AttributeError, LookupError, TypeError) as error:
-        # All but the first come from a tag, such as `!!bool`, on what is no such value.
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(reason[:_LONGEST_REASON]) from None
     except AmbiguousError:
         raise
-    except ValueError as error:
-        # A day 40 or a whole number of thousands of digits.
-        raise ValueError(f"a value can't be read ({str(error)[:_LONGEST_REASON]})") from None
-
-
-def _is_number(text: str) -> bool:
-    return any(form.fullmatch(text) for form in (_DECIMAL, _PREFIXED, _FLOAT))
-
-
-def _number(text: str) -> int | float:
-    """Reads a number in a spelling of YAML 1.1 or 1.2.
-
-    Raises:
-        AmbiguousError: If the two versions read different numbers, or it is too large for a float.
-    """
-    digits = text.replace("_", "")
-    if _PREFIXED.fullmatch(text):
-        return int(digits, 0)
-    if _DECIMAL.fullmatch(text):
-        number = int(digits)
-        sign, size = ("-", digits[1:]) if digits[0] == "-" else ("", digits.lstrip("+"))
-        # Version 1.1 reads a leading zero as base 8, version 1.2 as base 10.
-        if size[0] == "0" and set(size) <= set("01234567") and int(digits, 8) != number:
-            other = f"{sign}0o{size.lstrip('0')}"
-            raise AmbiguousError(
-                f"{text} is {int(digits, 8)} in YAML 1.1 and {number} in YAML 1.2: write "
-                f'{number}, {other}, or "{text}" for the text'
-            )
-        return number
-    real = float(digits)
-    if math.isinf(real):
-        raise AmbiguousError(f'{text} is too large for a number: write "{text}" for the text')
-    return real
+    except RecursionError:
+        raise ValueError(f"nested more than {DEEPEST} deep") from None
+    except Exception as error:  # A tag such as `!!bool` on another value raises almost anything.
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(reason[:200]) from None
 
 
 class _Loader(yaml.SafeLoader):
@@ -137,72 +104,64 @@ class _Loader(yaml.SafeLoader):
                 key.tag = "tag:yaml.org,2002:str"
         return super().construct_mapping(node, deep)
 
-    def _read_number(self, node: yaml.ScalarNode) -> int | float:
+    def read_number(self, node: yaml.ScalarNode) -> int | float:
+        """Reads a number in a spelling of YAML 1.1 or 1.2."""
         text = str(self.construct_scalar(node))
-        if not _is_number(text):
-            raise yaml.MarkedYAMLError(problem=_at(f"{text!r:.60} is no number", node))
+        digits = text.replace("_", "")
         try:
-            return _number(text)
-        except AmbiguousError as error:
-            raise AmbiguousError(_at(str(error), node)) from None
+            number = int(digits, 0) if _INTEGER.fullmatch(text) else float(digits)
+        except ValueError:
+            raise ValueError(_at(f"{text!r:.60} can't be read as a number", node)) from None
+        return self.refuse(node) if number in (math.inf, -math.inf) else number
 
-    def _refuse(self, node: yaml.ScalarNode) -> Any:
+    def refuse(self, node: yaml.ScalarNode) -> Any:
+        """Refuses an ambiguous word, with what to write instead."""
         text = str(self.construct_scalar(node))
-        if _SEXAGESIMAL.fullmatch(text):
-            problem = f'{text} is a number of base 60 in YAML 1.1: write "{text}" for the text'
-        elif _NOT_FINITE.fullmatch(text):
-            problem = f'{text} can\'t be sent or stored as a number: write "{text}" for the text'
-        else:
-            value = "true" if text.lower() in ("y", "yes", "on") else "false"
-            problem = (
-                f'{text} is {value} in YAML 1.1 and text in YAML 1.2: write {value}, or "{text}"'
-            )
-        raise AmbiguousError(_at(problem, node))
+        use = "a finite decimal number"
+        if _WORD.fullmatch(text):
+            use = "true" if text.lower() in ("y", "yes", "on") else "false"
+        problem = f'{text} means different things to different readers: write {use}, or "{text}"'
+        raise AmbiguousError(_at(f"{problem} for the text", node))
 
 
 for _tag, _form, _first in (
-    ("tag:yaml.org,2002:bool", _BOOLEAN, "tTfF"),
-    ("tag:yaml.org,2002:null", re.compile(r"~|null|Null|NULL|"), ["~", "n", "N", ""]),
+    ("tag:yaml.org,2002:bool", re.compile("true|True|TRUE|false|False|FALSE"), "tTfF"),
+    ("tag:yaml.org,2002:null", re.compile("~|null|Null|NULL|"), ["~", "n", "N", ""]),
     ("tag:yaml.org,2002:merge", re.compile("<<"), "<"),
-    ("!number", _DECIMAL, "-+0123456789"),
-    ("!number", _PREFIXED, "-+0"),
+    (_AMBIGUOUS, _WORD, "yYnNoO"),
+    (_AMBIGUOUS, _UNCLEAR_NUMBER, "-+.0123456789"),
+    ("!number", _INTEGER, "-+0123456789"),
     ("!number", _FLOAT, "-+.0123456789"),
-    (_AMBIGUOUS, _NOT_FINITE, "-+."),
-    (_AMBIGUOUS, _SEXAGESIMAL, "-+0123456789"),
-    (_AMBIGUOUS, _BOOLEAN_WORD, "yYnNoO"),
 ):
     _Loader.add_implicit_resolver(_tag, re.compile(rf"(?:{_form.pattern})$"), list(_first))
 for _tag in ("!number", "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"):
-    _Loader.add_constructor(_tag, _Loader._read_number)
-_Loader.add_constructor(_AMBIGUOUS, _Loader._refuse)
+    _Loader.add_constructor(_tag, _Loader.read_number)
+_Loader.add_constructor(_AMBIGUOUS, _Loader.refuse)
 
 
-def _measure(node: yaml.Node, sizes: dict[int, int], depth: int) -> int:
-    """Counts the values under a node; refuses keys that stand twice, and documents too large."""
+def _walk(node: yaml.Node, depth: int = 0) -> Iterator[yaml.Node]:
+    """Gives every node of a document; an alias gives all that it stands for."""
     if depth >= DEEPEST and isinstance(node, yaml.CollectionNode):
         # An alias of a list within itself ends here as well.
-        raise yaml.MarkedYAMLError(problem=_at(f"nested more than {DEEPEST} deep", node))
-    if id(node) in sizes:
-        return sizes[id(node)]
-    parts: list[yaml.Node] = []
+        raise ValueError(_at(f"nested more than {DEEPEST} deep", node))
+    yield node
     if isinstance(node, yaml.MappingNode):
-        keys: set[tuple[str, str]] = set()
-        for key, value in node.value:
-            name = (key.tag, key.value) if isinstance(key, yaml.ScalarNode) else None
-            if name in keys:
-                raise yaml.MarkedYAMLError(problem=_at(f"{key.value!r:.60} stands twice", key))
-            if name is not None:
-                keys.add(name)
-            parts += [key, value]
+        for pair in node.value:
+            for part in pair:
+                yield from _walk(part, depth + 1)
     elif isinstance(node, yaml.SequenceNode):
-        parts = node.value
-    size = 1
-    for part in parts:
-        size += _measure(part, sizes, depth + 1)
-        if size > MOST:
-            raise yaml.MarkedYAMLError(problem=_at(f"more than {MOST:,} values", node))
-    sizes[id(node)] = size
-    return size
+        for part in node.value:
+            yield from _walk(part, depth + 1)
+
+
+def _require_distinct_keys(node: yaml.Node) -> None:
+    if isinstance(node, yaml.MappingNode):
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if (key.tag, key.value) in seen:
+                    raise ValueError(_at(f"{key.value!r:.60} stands twice", key))
+                seen.add((key.tag, key.value))
 
 
 def _at(problem: str, node: yaml.Node) -> str:

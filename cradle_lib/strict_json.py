@@ -1,7 +1,7 @@
-"""JSON of which nothing is lost and by which nothing is broken.
+"""Strict JSON: rejects duplicate keys and nesting deeper than fifty levels.
 
-Python's reader keeps the last of two equal keys without a word, and takes whatever depth fits
-on the stack, which the code after it then can't walk. Here both are refused.
+Python's reader keeps the last of two equal keys, and accepts a depth that the code after it can't
+walk.
 """
 
 from __future__ import annotations
@@ -22,18 +22,23 @@ def loads(text: str | bytes) -> Any:
             UTF-8, holds a key twice in one object, a whole number of more digits than Python
             reads (4,300), or lists and objects nested more than :data:`DEEPEST` deep.
     """
-    whole = text if isinstance(text, str) else text.decode("utf-8-sig")
+    document = text if isinstance(text, str) else text.decode("utf-8-sig")
     try:
-        content = _DECODER.decode(whole)
+        content = _DECODER.decode(document)
+        # Most documents have fewer brackets than the limit and need no look.
+        deep = document.count("[") + document.count("{") > DEEPEST and _depth(content) > DEEPEST
     except RecursionError:
-        raise ValueError(_TOO_DEEP) from None
-    # A quick look first: most documents have fewer brackets than the limit.
-    if whole.count("[") + whole.count("{") > DEEPEST:
-        _require_shallow(content)
+        deep = True
+    if deep:
+        raise ValueError(f"nested more than {DEEPEST} deep")
     return content
 
 
-_TOO_DEEP: Final = f"nested more than {DEEPEST} deep"
+def _depth(value: Any) -> int:
+    if not isinstance(value, list | dict):
+        return 0
+    parts = value.values() if isinstance(value, dict) else value
+    return 1 + max(map(_depth, parts), default=0)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -46,18 +51,3 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 # One for all: a journal has thousands of lines, and `json.loads` would make one for each.
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_object)
-
-
-def _require_shallow(content: Any) -> None:
-    level = [content]
-    for _ in range(DEEPEST):
-        level = [
-            part
-            for whole in level
-            if isinstance(whole, list | dict)
-            for part in (whole.values() if isinstance(whole, dict) else whole)
-            if isinstance(part, list | dict)
-        ]
-        if not level:
-            return
-    raise ValueError(_TOO_DEEP)

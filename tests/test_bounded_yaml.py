@@ -47,9 +47,9 @@ def bomb(levels: int, times: int = 9) -> str:
         ("[" * 51 + "]" * 51, "nested more than 50 deep"),
         ("[" * 100_000, "nested more than 50 deep"),
         ("a: &a [*a]", "nested more than 50 deep"),
-        ("9" * 5000, "a value can't be read"),
+        ("9" * 5000, r"can't be read as a number \(line 1\)"),
         ("!!bool maybe", "maybe"),
-        ("!!int ''", "no number"),
+        ("!!int ''", "can't be read as a number"),
         ("!!timestamp x", "NoneType"),
         ("!!python/object/apply:os.getcwd []", "could not determine a constructor"),
         ("a: [1", "expected"),
@@ -99,7 +99,7 @@ def test_every_spelling_of_a_number_is_a_number(size: int, sign: str, data: st.D
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [("9e-1", 0.9), ("1_000", 1000), ("6.02E+23", 6.02e23), ("007", 7), ("08", 8), ("00", 0)],
+    [("9e-1", 0.9), ("1_000", 1000), ("6.02E+23", 6.02e23), ("0", 0), ("-0x1F", -31)],
 )
 def test_numbers_of_either_version_are_numbers(text: str, number: float) -> None:
     read = bounded_yaml.load(text)
@@ -116,8 +116,7 @@ def test_true_and_false_are_booleans(text: str) -> None:
     [
         *((word, "true") for word in ("y", "Y", "yes", "Yes", "YES", "on", "On", "ON")),
         *((word, "false") for word in ("n", "N", "no", "No", "NO", "off", "Off", "OFF")),
-        ("017", "17, 0o17"),
-        ("-010", "-10, -0o10"),
+        *((number, "a finite decimal number") for number in ("017", "-010", "007", "08", "0_1")),
         ("1:30", ""),
         ("190:20:30.15", ""),
         (".inf", ""),

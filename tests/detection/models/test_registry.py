@@ -157,7 +157,7 @@ def test_a_missing_registry_is_a_clear_error(tmp_path: Path) -> None:
         ("a: {name: A}\nb: {name: B}\na: {name: C}\n", r"'a' stands twice \(line 3\)"),
         ("1: {name: A}\n'1': {name: B}\n", "model '1' stands twice"),
         ("a: {name: " + "[" * 10_000 + "}", "nested more than 50 deep"),
-        ("a: {sample: " + "9" * 5_000 + "}", "a value can't be read"),
+        ("a: {sample: " + "9" * 5_000 + "}", "can't be read as a number"),
         ("a: {name: \x1b[2J}", "special characters are not allowed"),
     ],
 )
