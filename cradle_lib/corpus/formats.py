@@ -1,9 +1,9 @@
-"""Reads columns of a file from outside: parquet here, text formats in ``text_formats``.
+"""Reads columns of a corpus file: parquet here, text formats in ``text_formats``.
 
-What is returned is whole. A file that was cut off, a row with a field too many or too few, a
-quote that is not closed or a name that stands twice would shift or lose a label without a
-trace: each is refused, with its row. A file of a few kilobytes can unpack to more than the
-machine holds: only columns that have a meaning are read, and none of them without a bound.
+A file that was cut off, a row with a field too many or too few, a quote that is not closed and a
+column name that occurs twice are refused, with the row: each would shift or lose a label without a
+trace. A parquet file of a few kilobytes can unpack to gigabytes: only the columns that have a
+meaning are read, up to a limit.
 """
 
 from __future__ import annotations
@@ -12,24 +12,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cradle_lib.errors import CorpusError
 
 #: The release's columns: each file has them.
 COLUMNS: Final = ("turn_id", "text", "labels")
-#: What a corpus may know about its dialogues beyond that; the release does not.
+#: Optional columns about a dialogue; the release has none.
 META: Final = ("scenario", "timing")
 #: Columns that are the same on all rows of a dialogue: its name, and the above.
 ABOUT: Final = ("dialogue_id", *META)
 #: Endings of the files that can be read; the last two are JSON lines.
 ENDINGS: Final = (".parquet", ".csv", ".json", ".jsonl", ".ndjson")
-#: Most bytes of a file of text, and of the cells of a parquet file: hundreds of real corpora.
+#: Most bytes of a file of text, and most characters of a parquet file: hundreds of real corpora.
 LARGEST: Final = 1 << 28
-#: Most cells of a column of a parquet file, the parts of lists counted.
-MOST_CELLS: Final = 10_000_000
 _BATCH: Final = 1024
 Columns = Mapping[str, Sequence[Any]]
 Names = Sequence[str]
@@ -38,10 +34,9 @@ Names = Sequence[str]
 def read_columns(
     path: Path, needed: Sequence[str] = COLUMNS, optional: Sequence[str] = ABOUT
 ) -> Columns:
-    """Reads those columns of a file that have a meaning, and leaves out all others.
+    """Reads the needed columns of a file, and the optional ones that it has.
 
-    Its ending says which format it has. The cells of ``needed``, and of those of ``optional`` that
-    the file has, are given by column; all columns are equally long.
+    The name's ending determines the format. All columns have the same length.
 
     Raises:
         CorpusError: If the file is missing, empty, damaged, cut off, too large, not UTF-8, or
@@ -69,17 +64,13 @@ def read_columns(
 
 
 def brief(value: Any) -> str:
-    """Shows a cell in a message: at most 60 characters, with invisible ones made visible."""
-    try:
-        text = repr(value)
-    except (RecursionError, ValueError):
-        # Lists within lists without end, or a whole number of thousands of digits.
-        text = f"a {type(value).__name__} that can't be shown"
+    """Quotes a cell in a message: at most 60 characters, with invisible ones escaped."""
+    text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def places(found: Names, needed: Names, optional: Names, row: int | None = None) -> dict[str, int]:
-    """Gives the columns that have a meaning and are there, and their places."""
+    """Finds the positions of the known columns."""
     shown = f"{', '.join(map(str, found)) or 'none':.200}"
     if missing := [name for name in needed if name not in found]:
         raise CorpusError(
@@ -101,24 +92,19 @@ def _parquet(path: Path, needed: Names, optional: Names) -> Columns:
     try:
         # Not `read_table`, which takes the names of the folders above for columns, too.
         with pq.ParquetFile(path) as file:
-            schema = file.schema_arrow
-        known = places(schema.names, needed, optional)
-        texts = [name for name, place in known.items() if not schema.types[place].num_fields]
-        # Texts as they are stored: each once. Written out, one text can fill the memory.
-        with pq.ParquetFile(path, read_dictionary=texts) as file:
-            # Not what is said of each column: a damaged one ends the process within pyarrow.
-            _require_cells(file.metadata.num_rows)
+            known = places(file.schema_arrow.names, needed, optional)
             columns: dict[str, list[Any]] = {name: [] for name in known}
             size = 0
             for batch in file.iter_batches(_BATCH, columns=list(known)):
-                size += sum(map(_size, batch.columns))
+                for name, column in columns.items():
+                    cells = batch.column(name).to_pylist()
+                    size += sum(len(cell) for cell in cells if isinstance(cell, str))
+                    column += cells
                 if size > LARGEST:
-                    raise _too_large(f"{LARGEST >> 20:,} MB of cells")
-                for cells in batch.columns:
-                    if pa.types.is_list(cells.type) or pa.types.is_large_list(cells.type):
-                        _require_cells(len(cells.flatten()))
-                for name, known_cells in columns.items():
-                    known_cells += batch.column(name).to_pylist()
+                    raise CorpusError(
+                        f"the file holds more than {LARGEST >> 20:,} MB of cells",
+                        hint="Split it, or export it again.",
+                    )
         return columns
     except CorpusError:
         raise
@@ -128,23 +114,6 @@ def _parquet(path: Path, needed: Names, optional: Names) -> Columns:
         reason = " ".join(str(error).split()) or type(error).__name__
         problem = f"not a complete parquet file ({reason[:120]})"
         raise CorpusError(problem, hint="Fetch it again.") from None
-
-
-def _require_cells(count: int) -> None:
-    if count > MOST_CELLS:
-        raise _too_large(f"{MOST_CELLS:,} cells in a column")
-
-
-def _size(cells: pa.Array) -> int:
-    """Counts the bytes that cells take once each is written out."""
-    if not pa.types.is_dictionary(cells.type):
-        return int(cells.nbytes)
-    lengths = pc.binary_length(cells.dictionary).take(cells.indices)
-    return int(pc.sum(lengths).as_py() or 0)
-
-
-def _too_large(most: str) -> CorpusError:
-    return CorpusError(f"the file holds more than {most}", hint="Split it, or export it again.")
 
 
 def not_utf8(error: UnicodeDecodeError, path: Path | None = None) -> CorpusError:

@@ -15,13 +15,13 @@ from cradle_lib.files import read_bounded
 
 
 def read_csv(path: Path, needed: Names, optional: Names = ()) -> Columns:
-    """Reads columns of a CSV file, whatever its ending; otherwise as :func:`.read_columns`.
+    """Reads columns of a CSV file with any name; otherwise as :func:`.read_columns`.
 
-    The last line may lack its line break. A file that was cut off shows by a quote that is not
-    closed or by a row with too few fields.
+    The last line may lack its line break. A truncated file has an open quote or a row with too few
+    fields.
     """
-    # Not pandas: it fills up short rows, cuts long ones, and takes the texts `None`, `NA` and
-    # `null`, which people do type, for missing.
+    # Not pandas: it pads short rows, cuts long ones, and reads the texts `None`, `NA` and `null`,
+    # which people do type, as missing.
     content = read_text(path)
     reader = csv.reader(io.StringIO(content, newline=""), strict=True)
     rows: list[list[str]] = []
@@ -53,15 +53,8 @@ def read_csv(path: Path, needed: Names, optional: Names = ()) -> Columns:
 
 
 def read_json(path: Path, needed: Names, optional: Names) -> Columns:
-    """Reads a list of JSON objects, or an object of lists: see :func:`.read_columns`."""
+    """Reads a list of JSON objects: see :func:`.read_columns`."""
     content = _parsed(read_text(path))
-    if isinstance(content, dict):
-        columns = {name: content[name] for name in places(list(content), needed, optional)}
-        if not all(isinstance(cells, list) for cells in columns.values()):
-            raise CorpusError("the columns are not lists")
-        if len({len(cells) for cells in columns.values()}) != 1:
-            raise CorpusError("the columns differ in length")
-        return columns
     if not isinstance(content, list):
         raise CorpusError("expected a list of objects, one a turn")
     return _records(content, needed, optional)
@@ -79,11 +72,12 @@ def _parsed(text: str, row: int | None = None) -> Any:
     try:
         return strict_json.loads(text)
     except ValueError as error:
-        # A row is a line of its own, the first one for whoever reads it alone.
-        told = str(error).replace("line 1 ", "") if row is not None else str(error)
-        more = row is None and told.startswith("Extra data")
+        # A row of JSON lines is always line 1 of its own document.
+        reason = str(error).replace("line 1 ", "") if row is not None else str(error)
+        more = row is None and reason.startswith("Extra data")
         hint = "One object a line needs the ending .jsonl." if more else None
-        raise CorpusError(f"not JSON that can be read ({told:.120})", row=row, hint=hint) from None
+        problem = f"not JSON that can be read ({reason:.120})"
+        raise CorpusError(problem, row=row, hint=hint) from None
 
 
 def _records(items: Sequence[Any], needed: Names, optional: Names) -> Columns:
@@ -107,7 +101,7 @@ def _records(items: Sequence[Any], needed: Names, optional: Names) -> Columns:
 
 
 def read_text(path: Path) -> str:
-    """Reads a file in UTF-8, with or without a mark of that, and within :data:`LARGEST`.
+    """Reads a file in UTF-8, with or without a byte order mark, of at most :data:`LARGEST` bytes.
 
     Raises:
         CorpusError: If it can't be read, or is in another encoding.
