@@ -6,6 +6,7 @@ kept, in another attempt, or in the end of the run where no further call can suc
 
 from __future__ import annotations
 
+import math
 import re
 import socket
 import ssl
@@ -22,8 +23,6 @@ from cradle_lib.detection.api.replies import ReplyTooLargeError, look, one_line
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer
 
-#: Longest wait in seconds that is believed: ten years, which ends a run like any longer one.
-LONGEST_WAIT: Final = 10 * 365 * 24 * 3600.0
 HOPELESS_HINT: Final = "Check the key, the model's name and the account"
 # The service is too busy: worth asking for less at once.
 _BUSY: Final = frozenset({429, 503, 529})
@@ -281,12 +280,12 @@ def asked_wait(headers: Mapping[str, str]) -> float | None:
             seconds = float(value) / unit
         except ValueError:
             continue
-        # Python reads "nan" as a number, and "1e999" as one that no clock knows.
-        return min(max(seconds, 0.0), LONGEST_WAIT) if seconds == seconds else None
+        # Python reads "nan" and "1e999" as numbers.
+        return max(seconds, 0.0) if math.isfinite(seconds) else None
     try:
         date = parsedate_to_datetime(headers.get("retry-after", ""))
         date = date if date.tzinfo else date.replace(tzinfo=UTC)
         seconds = (date - datetime.now(UTC)).total_seconds()
     except (ValueError, TypeError, OverflowError):
         return None
-    return min(max(seconds, 0.0), LONGEST_WAIT)
+    return max(seconds, 0.0)

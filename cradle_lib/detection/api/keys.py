@@ -1,10 +1,9 @@
-"""Where keys come from, the environment or a file ``.env``, and how they are kept out of texts."""
+"""API keys: read from the environment or a file ``.env``, and removed from texts."""
 
 from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -55,17 +54,18 @@ def _dotenv() -> dict[str, str | None]:
 
 
 class Redactor:
-    """Takes a key out of texts: whole or in part, plain, in Base64, hexadecimal or for a URL.
+    """Takes a key out of texts, also a part of it, its form in addresses and its Base64 form.
 
     Args:
-        key: The key. Eight characters of it, or of one of its forms, are never left in a row,
-            in upper or lower case; a key shorter than that is taken out whole, and one of fewer
-            than six characters stays, because it is none.
+        key: The key. Eight characters of it, or of one of its forms, are never left in a row, in
+            upper or lower case. A key shorter than that is taken out whole. One of fewer than six
+            characters stays, because it is no key.
     """
 
     def __init__(self, key: str) -> None:
         self._size = min(_PIECE, len(key))
-        forms = _forms(key) if len(key) >= _SHORTEST else ()
+        coded = base64.b64encode(key.encode()).decode()
+        forms = (key, quote(key, safe=""), coded) if len(key) >= _SHORTEST else ()
         self._pieces = {
             form[at : at + self._size].lower()
             for form in forms
@@ -84,17 +84,3 @@ class Redactor:
             kept.append("[key]" if end > at else text[at])
             at = end + size - 1 if end > at else at + 1
         return "".join(kept)
-
-
-def _forms(key: str) -> Iterator[str]:
-    data = key.encode()
-    yield key
-    yield data.hex()
-    yield quote(key, safe="")
-    yield "".join(f"%{byte:02x}" for byte in data)
-    # What stands before a key, such as "Bearer ", shifts its Base64 by up to two bytes.
-    for shift in range(3):
-        coded = base64.b64encode(bytes(shift) + data).decode()
-        own = coded[-(-shift * 8 // 6) : (shift + len(data)) * 8 // 6]
-        yield own
-        yield own.translate(str.maketrans("+/", "-_"))

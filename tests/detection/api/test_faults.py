@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 from cradle_lib.detection import Outcome, Prediction, Session
 from cradle_lib.detection.api.anthropic_messages import AnthropicMessages
 from cradle_lib.detection.api.faults import (
-    LONGEST_WAIT,
     asked_wait,
     error_in,
     fault_in_reply,
@@ -316,11 +315,10 @@ def test_what_cannot_succeed_stops_the_run_at_once(engine: str) -> None:
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
         ({"retry-after": "-3"}, 0.0),
         ({"retry-after": "nan"}, None),
-        ({"retry-after": "9" * 400}, LONGEST_WAIT),
-        ({"retry-after-ms": "1e300"}, LONGEST_WAIT),
+        ({"retry-after": "1e999"}, None),
+        ({"retry-after": "86400"}, 86400.0),
         ({"retry-after": "Fri, 31 Dec 9999 23:59:59 -9999"}, None),
         ({"retry-after": "Fri, 31 Dec 99999 23:59:59 GMT"}, None),
-        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, LONGEST_WAIT),
         ({"retry-after": "soon"}, None),
         ({}, None),
     ],
