@@ -1,8 +1,8 @@
 """The exceptions of the project.
 
-Every error that a user can cause is a :class:`CradleError`. Its message says
-where the trouble is, what was found, what was expected and what to do next, so
-that the command line can print it as it stands, without a traceback.
+Every error that a user can cause is a :class:`CradleError`. Its message says where the problem is,
+what was found, what was expected and what to do next. The command line prints it without a
+traceback.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-#: Most characters of a message; a file's content that it quotes can have any number.
+#: Most characters of a message, which may quote a file.
 LONGEST: Final = 2_000
 
 
@@ -86,7 +86,7 @@ class TrainingError(CradleError, RuntimeError):
 
 
 class AnnotationError(CradleError, ValueError):
-    """Annotations that can't be trusted: incomplete, doubled, edited, or of another corpus."""
+    """Annotations that are incomplete, doubled, edited, or of another corpus."""
 
 
 class ScoringError(CradleError, ValueError):
@@ -108,7 +108,7 @@ def compose(
     row: int | None = None,
     hint: str | None = None,
 ) -> str:
-    """Joins place, problem and advice: ``path, row N: problem. hint``, without what is missing."""
+    """Joins place, problem and advice: ``path, row N: problem. hint``; each part is optional."""
     place = str(path or "")
     if row is not None:
         place += f", row {row}" if place else f"row {row}"
@@ -117,7 +117,7 @@ def compose(
 
 
 def first_fault(error: ValidationError) -> str:
-    """Says where a document departs from its model, and how; a missing field has no content."""
+    """Describes the first validation error of a document: field, problem and value."""
     first = error.errors()[0]
     found = "" if first["type"] == "missing" else f", found {first['input']!r:.80}"
     place = ".".join(map(str, first["loc"]))
@@ -125,11 +125,11 @@ def first_fault(error: ValidationError) -> str:
 
 
 def printable(text: str, most: int = LONGEST) -> str:
-    """Makes text fit for a terminal and a page: nothing in it steers either of them.
+    """Escapes control characters and truncates long text, for a terminal or a page.
 
-    Line breaks and tabs are kept, other characters that show nothing (escapes of a terminal, marks
-    that turn text round, halves of broken characters) are written as Python writes them. Of a
-    longer text the middle is left out.
+    Line breaks and tabs are kept. Other invisible characters (terminal escapes, bidirectional
+    marks, lone surrogates) are written as Python escapes. The middle of a text of more than
+    ``most`` characters is left out.
     """
     if len(text) > most:
         half = most // 2

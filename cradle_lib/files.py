@@ -1,4 +1,4 @@
-"""How a file is put in its place, whole or not at all; and how one from outside is read."""
+"""Atomic writing of files, listing of folders, and reading with a size limit."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from typing import Final
 
 from cradle_lib.errors import CradleError
 
-# Left in folders by Windows and in zip archives by macOS; other such names begin with a dot.
+# Made in folders by Windows and in zip archives by macOS; other such names begin with a dot.
 _LEFT_BEHIND: Final = frozenset({"__macosx", "desktop.ini", "ehthumbs.db", "thumbs.db"})
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Gives a temporary name to write to, which takes the file's place when all went well.
+    """Writes a file atomically: gives a temporary path, which is renamed at the end.
 
-    It is in the same folder; missing folders are made. Nothing stays under it if anything goes
-    wrong.
+    The temporary file is in the same folder and is deleted after an error. Missing folders are
+    made.
 
     Raises:
-        CradleError: If the system doesn't let the file be written there, or a text holds half of a
-            broken character, which no encoding has.
+        CradleError: If the file can't be written there, or a text contains a lone surrogate (half a
+            character), which UTF-8 can't encode.
     """
-    # A name that nobody can know: a link that waits under a known one would be written through.
+    # A random name: an existing symbolic link under a known name would be written through.
     part = path.with_name(f".{secrets.token_hex(8)}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,17 +47,17 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a text in UTF-8 as :func:`replacing` does: whole, or not at all."""
+    """Writes a text file in UTF-8, atomically as :func:`replacing`."""
     with replacing(path) as part:
         part.write_text(text, encoding="utf-8")
 
 
 def visible_files(folder: Path, pattern: str = "*") -> list[Path]:
-    """Lists what matches a pattern in a folder, sorted, without hidden files.
+    """Lists the files of a folder that match a pattern, sorted, without hidden files.
 
-    macOS, editors and file managers leave files beside those of the user, often under the same
-    ending: ``._a.txt``, ``.#b.txt``, ``.ipynb_checkpoints/c.ipynb``. Every reader of a folder lists
-    it with this function. A folder that is not there is empty.
+    macOS, editors and file managers leave files such as ``._a.txt``, ``.#b.txt`` and
+    ``.ipynb_checkpoints/c.ipynb``. Every reader of a folder lists it with this function. A missing
+    folder has no files.
     """
     return sorted(
         path for path in folder.glob(pattern) if not is_hidden(path.relative_to(folder).as_posix())
@@ -65,7 +65,7 @@ def visible_files(folder: Path, pattern: str = "*") -> list[Path]:
 
 
 def is_hidden(path: str) -> bool:
-    """Whether a relative path with slashes is one that a program left there, not the user."""
+    """Whether a relative path with slashes is a file that a program left, such as ``a~``."""
     parts = PurePosixPath(path).parts
     return any(
         part.startswith((".", "~$")) or part.endswith("~") or part.casefold() in _LEFT_BEHIND
@@ -74,7 +74,7 @@ def is_hidden(path: str) -> bool:
 
 
 def read_bounded(path: Path, most: int) -> bytes:
-    """Reads a file of at most so many bytes that somebody else may have made.
+    """Reads a file from outside, of at most ``most`` bytes.
 
     Raises:
         OSError: If it can't be read, is no ordinary file (a device or a pipe, which may have no

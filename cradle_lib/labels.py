@@ -26,7 +26,7 @@ Stage = Literal["alert", "confirm"]
 Temporal = Literal["ongoing", "past"]
 
 NONE: Final = "none"
-#: Where a prediction is shown, an answer from which none could be read.
+#: Shown in place of a prediction if the answer could not be parsed.
 UNUSABLE: Final = "unusable answer"
 TEMPORAL_STATES: Final[tuple[Temporal, ...]] = ("ongoing", "past")
 CRISIS_TYPES: Final[Mapping[str, str]] = MappingProxyType(
@@ -105,26 +105,25 @@ def short(label: str) -> str:
 
 
 def find(name: str) -> str:
-    """Finds a label by name, whatever its case, as it stands in :data:`LABELS`.
+    """Finds a label by name, in any case, as written in :data:`LABELS`.
 
     Raises:
         LabelError: If no label has this name; the message suggests the nearest.
     """
-    found = _LOWER.get(name.strip().lower())
-    if found is None and len(name) > _LONGEST:
-        # To look for the nearest would take minutes for a whole book in the place of a label.
-        raise LabelError(f"unknown label {name.strip()[:_LONGEST]!r}... of {len(name):,} letters")
+    name = name.strip()
+    found = _LOWER.get(name.lower())
     if found is None:
-        near = get_close_matches(name.strip().lower(), list(_LOWER), n=1, cutoff=0.6)
+        # The search takes minutes for a text of millions of characters.
+        near = get_close_matches(name[:_LONGEST].lower(), list(_LOWER), n=1, cutoff=0.6)
         advice = (
             f"Did you mean {_LOWER[near[0]]!r}?" if near else f"Labels are: {', '.join(LABELS)}."
         )
-        raise LabelError(f"unknown label {name.strip()!r}. {advice}")
+        raise LabelError(f"unknown label {name[:_LONGEST]!r}. {advice}")
     return found
 
 
 def mask_of(names: Iterable[str]) -> int:
-    """Packs labels, in any order and case, into a mask; doubles count once.
+    """Packs labels, in any order and case, into a mask; duplicates count once.
 
     Raises:
         LabelError: If one of them is not a label.

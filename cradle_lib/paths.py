@@ -1,7 +1,7 @@
-"""Where things lie, and how more of them are had: no other module builds such a path by hand.
+"""File locations: the repository, the user's cache, and the data that ships with the package.
 
-In a checkout everything lies in the repository. A wheel carries what the library needs inside the
-package, and what is made or fetched lies where the command is started.
+No other module builds such a path by hand. In a checkout everything is in the repository. A wheel
+has its data inside the package, and writes to the folder in which the command is started.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final
 
 _PACKAGE: Final = Path(__file__).resolve().parent
-#: What a wheel brings along; a repository has no such folder.
+#: Data in a wheel; a repository has no such folder.
 _IN_WHEEL: Final = _PACKAGE / "shipped"
-#: Whether the library stands in its repository, with the book and everything that was run.
+#: Whether the library runs from its repository, with the book and all runs.
 CHECKOUT: Final = not _IN_WHEEL.is_dir()
 #: Top of what is written and fetched: the repository, or else the working directory.
 ROOT: Final = _PACKAGE.parent if CHECKOUT else Path.cwd()
@@ -31,22 +31,22 @@ NOTEBOOKS: Final = ROOT / "notebooks"
 BOOK: Final = ROOT / "book"
 BENCH_RESULTS: Final = SHIPPED / "benchmarks" / "results"
 _OWN_REGISTRY: Final = ROOT / "models.yml"
-#: A file of one's own comes before the one in a wheel.
+#: The user's own file comes before the one in a wheel.
 REGISTRY: Final = _OWN_REGISTRY if _OWN_REGISTRY.exists() else SHIPPED / "models.yml"
 
 
 def cache() -> Path:
-    """Gives the folder, perhaps not there yet, for converted weights and what can be made again.
+    """Gives the folder of the cache, for converted weights and other files that can be made again.
 
-    It is ``$CRADLE_CACHE`` if it is set, else ``.cache`` at the top of the repository, or without
-    one ``~/.cache/cradle``.
+    It may not exist yet. It is ``$CRADLE_CACHE`` if it is set, else ``.cache`` at the top of the
+    repository, or without one ``~/.cache/cradle``.
     """
     usual = ROOT / ".cache" if CHECKOUT else Path("~/.cache/cradle")
     return Path(os.environ.get("CRADLE_CACHE") or usual).expanduser().absolute()
 
 
 def shown(path: Path) -> str:
-    """Shortens a path for people: relative to :data:`ROOT` where it lies inside."""
+    """Shortens a path for people: relative to :data:`ROOT` if it is inside."""
     absolute = path.absolute()
     return str(absolute.relative_to(ROOT)) if absolute.is_relative_to(ROOT) else str(path)
 

@@ -1,8 +1,7 @@
-"""What the paper states, as data: no published number is typed anywhere else.
+"""The paper's numbers, as data: no published number is typed anywhere else.
 
-The figures are facts from CRADLE-Dialogue (arXiv 2606.10380); ``data/published/README.md``
-says which sentences they come from. A number that is not here is not known to us, and is
-shown as a dash.
+The numbers are facts from CRADLE-Dialogue (arXiv 2606.10380); ``data/published/README.md`` says
+which sentences they come from. A number that is missing here is unknown, and shown as a dash.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class Published:
         text: The number as it is printed, so that its last digit is known.
         unit: ``count``, ``percent``, ``turns`` and so on.
         where: Section of the paper.
-        note: What else there is to say about it.
+        note: Further remarks.
     """
 
     key: str
@@ -55,7 +54,7 @@ def published_table() -> dict[str, Published]:
 
 @cache
 def published_label_counts() -> dict[str, int]:
-    """Gives, for each label, how many user turns of the real test split carry it."""
+    """Gives the number of user turns of the real test split with each label."""
     return {row["label"]: int(row["user_turn_occurrences"]) for row in _rows("label_counts.csv")}
 
 

@@ -1,4 +1,4 @@
-"""The record of a run: everything that is needed to trust its predictions, or to repeat it."""
+"""The record of a run: its model, settings, corpus, versions and machine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PACKAGES: Final = (
     "openai",
     "anthropic",
 )
-# What two runs must share for their answers to be the same thing.
+# The fields of the identity: two parts of one run share them.
 _IDENTITY: Final = (
     "model",
     "engine",
@@ -39,7 +39,7 @@ _IDENTITY: Final = (
     "history",
     "corpus",
 )
-# Part of it only where there is one, so that the identity of all other runs is what it was.
+# Included in the identity only if set, so that existing runs keep their identity.
 _IF_SET: Final = ("endpoint", "code", "tokenizer")
 
 
@@ -53,26 +53,26 @@ def installed(packages: Iterable[str]) -> dict[str, str]:
 
 
 class Record(BaseModel):
-    """One model over one corpus: what was asked, of what, with what.
+    """The metadata of one run: one model over one corpus.
 
     Attributes:
         model: Id in the registry.
         name: Name on pages.
         group: Kind of system, such as ``baseline``.
-        engine: What drove it, such as ``reference``.
+        engine: Engine that ran it, such as ``reference``.
         weights: Where the weights came from, or the endpoint; ``None`` for baselines.
         revision: Revision or checksum of the weights, of a lexicon or of the train split, with the
             declared version of the engine's code if it has one.
-        tokenizer: What is used of the adapter's own tokenizer and chat template; ``None`` if both
-            are those that came with the weights.
+        tokenizer: The parts of the adapter's own tokenizer and chat template that are used;
+            ``None`` if both come with the weights.
         prompt: Name of the prompt template.
         prompt_hash: Hash of the template's text.
         decoding: Decoding settings, as they were used.
-        history: Whose tags the history showed.
+        history: Tags in the history: the model's own (``self``), ``gold`` or ``none``.
         corpus: Name of the corpus.
         corpus_fingerprint: Its :attr:`~cradle_lib.corpus.Corpus.fingerprint`.
-        corpus_file: Its :attr:`~cradle_lib.corpus.Corpus.file_key`: which of several files of that
-            name it was read from; ``None`` if it was read from none, or that was not noted.
+        corpus_file: Its :attr:`~cradle_lib.corpus.Corpus.file_key`, which distinguishes files of
+            the same name; ``None`` if unknown.
         dialogues: Ids of the dialogues chosen; ``None`` for all.
         shard: ``i/n`` if the run is one of several parts.
         started: UTC time of the first start.
@@ -87,8 +87,8 @@ class Record(BaseModel):
         code: Checksum of the code that answered, and its version if it has one, for a function
             or an engine that does not ship with this library.
         source: The text of that function.
-        proxy: Through whom it was asked, if the environment has a proxy for it.
-        agreed: Ids of the dialogues whose text was agreed to be sent; ``None`` if none was.
+        proxy: Proxy of the calls, if the environment sets one.
+        agreed: Ids of the dialogues whose text the user agreed to send; ``None`` for none.
         max_cost: Most dollars that the run may cost, all its starts together; ``None`` for no
             limit.
     """
@@ -151,39 +151,28 @@ class Record(BaseModel):
 
         Returns:
             One row for each attribute, and one for the identity: ``field`` (str), ``content`` (str;
-            missing where there is none). Of dialogues it says how many.
+            missing where there is none). Lists of dialogues are shown as their number.
         """
-        chosen = {
-            name: "all" if ids is None and name == "dialogues" else ids and f"{len(ids):,} chosen"
-            for name in ("dialogues", "agreed")
-            for ids in (getattr(self, name),)
-        }
-        joined = {
-            name: ", ".join(f"{key} {value}" for key, value in getattr(self, name).items()) or None
-            for name in ("decoding", "packages")
-        }
-        flags = {name: "yes" if getattr(self, name) else "no" for name in ("dirty", "remote")}
-        values = {**self.model_dump(), **chosen, **joined, **flags, "identity": self.identity}
-        shown = {
-            name.replace("_", " "): None if value is None else str(value)
-            for name, value in values.items()
-        }
-        return pd.DataFrame({"field": list(shown), "content": list(shown.values())})
+        values = {**self.model_dump(), "identity": self.identity}
+        if self.dialogues is None:
+            values["dialogues"] = "all"
+        rows = [(name.replace("_", " "), _in_words(value)) for name, value in values.items()]
+        return pd.DataFrame(rows, columns=["field", "content"])
 
     def is_of_another_file(self, key: str | None) -> bool:
-        """Whether the corpus is known to come from another place than the one with this key."""
+        """Whether the corpus is known to come from another file than the one with this key."""
         return None not in (self.corpus_file, key) and self.corpus_file != key
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The fields that two parts of one run must share."""
+        """The fields of the identity, which two parts of one run share."""
         settings = {name: getattr(self, name) for name in _IDENTITY}
         return settings | {
             name: value for name in _IF_SET if (value := getattr(self, name)) is not None
         }
 
     def differences(self, other: Record) -> list[tuple[str, Any, Any]]:
-        """Names the settings that differ, each with the value here and there."""
+        """Lists the settings that differ: name, value here, value there."""
         here, there = self.settings, other.settings
         pairs = [(name, here.get(name), there.get(name)) for name in here | there]
         return [(name, one, two) for name, one, two in pairs if one != two]
@@ -193,3 +182,14 @@ class Record(BaseModel):
         """Sixteen hexadecimal digits over :attr:`settings`."""
         canonical = json.dumps(self.settings, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+def _in_words(value: Any) -> str | None:
+    """Writes the value of a field for people; ``None`` for an empty one."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {part}" for key, part in value.items()) or None
+    if isinstance(value, list):
+        return f"{len(value):,} chosen"
+    return None if value is None else str(value)

@@ -12,7 +12,7 @@ from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out, print_json, right
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Model, estimate_cost
-from cradle_lib.detection.cost.money import told, total
+from cradle_lib.detection.cost.money import total, with_usage
 from cradle_lib.detection.journals.journal import read_answers
 from cradle_lib.errors import EngineError
 from cradle_lib.formatting import dollars
@@ -88,7 +88,7 @@ def ask(question: str) -> bool:
 def show_usage(entry: Model, journal: Path, corpus: Corpus, history: History) -> None:
     """Prints what a run used and cost by its journal, and what it was estimated at."""
     answers = read_answers(journal)[1]
-    used = [usage for _, usage in told(answers)]
+    used = [usage for _, usage in with_usage(answers)]
     if not used:
         return
     usage = total(used)
@@ -102,7 +102,7 @@ def show_usage(entry: Model, journal: Path, corpus: Corpus, history: History) ->
     line = f"Cost: {dollars(usage.cost(entry.prices))} at the prices of {entry.prices.date}"
     try:
         places = [(a.dialogue, a.turn) for a in answers]
-        expected = estimate_cost(entry, corpus, history=history).over(places)
+        expected = estimate_cost(entry, corpus, history=history).restricted(places)
         line += f"; estimated for these turns: {dollars(expected.cost or 0)}"
     except EngineError as trouble:
         err.print(f"No estimate to compare with: {trouble}")
@@ -113,7 +113,7 @@ def show_usage(entry: Model, journal: Path, corpus: Corpus, history: History) ->
 
 def usage_json(entry: Model, journal: Path) -> dict[str, object]:
     """Gives what a run used and cost by its journal, ready for JSON."""
-    used = [usage for _, usage in told(read_answers(journal)[1])]
+    used = [usage for _, usage in with_usage(read_answers(journal)[1])]
     whole = total(used)
     return {
         "calls": len(used),

@@ -98,7 +98,7 @@ class Estimate:
             charged,
         )
 
-    def over(self, places: Iterable[Place]) -> Estimate:
+    def restricted(self, places: Iterable[Place]) -> Estimate:
         """Restricts the estimate to some turns, such as those that a run has answered."""
         kept = {place: self.calls[place] for place in places if place in self.calls}
         return Estimate(self.model, self.corpus, kept)

@@ -77,7 +77,7 @@ def total(usages: Iterable[Usage]) -> Usage:
     return Usage(*map(sum, kinds))
 
 
-def told(predictions: Iterable[Prediction]) -> list[tuple[Prediction, Usage]]:
+def with_usage(predictions: Iterable[Prediction]) -> list[tuple[Prediction, Usage]]:
     """Pairs answers with what they used; those whose service did not say are left out."""
     return [(p, usage) for p in predictions if (usage := usage_of(p))]
 

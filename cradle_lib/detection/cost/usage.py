@@ -8,7 +8,7 @@ import pandas as pd
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.cost.estimate import estimate_cost
-from cradle_lib.detection.cost.money import Usage, told, total
+from cradle_lib.detection.cost.money import Usage, total, with_usage
 from cradle_lib.detection.journals.journal import read_answers
 from cradle_lib.detection.journals.stored_answers import run_files
 from cradle_lib.detection.models.registry import resolve
@@ -47,7 +47,7 @@ def run_usage(model: str, corpus: Corpus, history: History = "self") -> pd.DataF
     entry = resolve(model)
     files = run_files(model, corpus, history)
     answers = [answer for file in files for answer in read_answers(file)[1]]
-    used = told(answers)
+    used = with_usage(answers)
 
     def row(what: str, calls: int, silent: int, usage: Usage) -> tuple[object, ...]:
         shares = (part / max(usage.prompt, 1) for part in (usage.cached, usage.written))
@@ -60,7 +60,7 @@ def run_usage(model: str, corpus: Corpus, history: History = "self") -> pd.DataF
         silent = len(answers) - len(used)
         rows.append(row("run", len(used), silent, total(usage for _, usage in used)))
     if used and entry.is_service:
-        found = estimate_cost(entry, corpus, history=history).over(
+        found = estimate_cost(entry, corpus, history=history).restricted(
             (a.dialogue, a.turn) for a, _ in used
         )
         rows.append(row("estimate", len(found.calls), 0, found.usage))

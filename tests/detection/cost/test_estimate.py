@@ -160,7 +160,7 @@ def test_an_estimate_covers_the_dialogues_that_a_run_would_choose(corpus: Corpus
     assert {place[0] for place in estimate_cost(model, corpus, limit=1).calls} == {"d0000"}
     assert len({p[0] for p in estimate_cost(model, corpus, sample=2).calls}) == 2
     found = estimate_cost(model, corpus)
-    part = found.over([("d0000", 0), ("d0009", 1)])
+    part = found.restricted([("d0000", 0), ("d0009", 1)])
     assert dict(part.calls) == {("d0000", 0): found.calls["d0000", 0]}
 
 
