@@ -1,8 +1,8 @@
-"""Checks a corpus: against what the paper states about its test split, and for quirks.
+"""Compares a corpus with the paper's counts of the test split, and lists unusual rows.
 
-A parser of an implicit format can be wrong without failing. If all of the published counts
-come out, the dialogues, the speakers and the labels were read as the authors meant them. Of a
-corpus of one's own nothing is published; what is unusual about it is worth a look instead.
+The format of the release is implicit, so that a parser can be wrong without failing. If all counts
+agree with the paper, the dialogues, speakers and labels were read as the authors meant them. Other
+corpora have no published counts; :func:`find_quirks` lists what is unusual in them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from cradle_lib.corpus.dialogue import Corpus, Turn
 from cradle_lib.corpus.statistics import corpus_statistics
 from cradle_lib.published import published_label_counts, published_table
 
-# The word by itself, so that `latest` and `contest` claim nothing.
+# The word by itself, not in `latest` or `contest`.
 _TEST: Final = re.compile(r"(?<![a-z])test(?![a-z])")
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One count, found and published.
+    """A count in the corpus beside the published one.
 
     Attributes:
         name: What is counted.
@@ -42,14 +42,14 @@ class Check:
 
 
 def check_counts(corpus: Corpus) -> list[Check]:
-    """Counts what identifies the test split.
+    """Compares the counts that identify the test split with the published ones.
 
     Args:
         corpus: Any corpus with at least one dialogue.
 
     Returns:
-        The eight counts of Sec 3.4 and 4.3, then how often each label stands on a user
-        turn (counted independently of the paper on the released split).
+        The eight counts of Sec 3.4 and 4.3, then the number of user turns with each label
+        (counted independently of the paper on the released split).
 
     Raises:
         CorpusError: If there is no dialogue.
@@ -69,14 +69,14 @@ def check_counts(corpus: Corpus) -> list[Check]:
 
 
 def find_quirks(corpus: Corpus) -> list[str]:
-    """Finds what is allowed and yet often a slip of an export or of a hand.
+    """Finds rows and dialogues that are valid, but often a mistake.
 
     Args:
         corpus: Any corpus.
 
     Returns:
-        A phrase for each kind that occurs, with how often and where first; nothing of what is
-        said.
+        A phrase for each kind that occurs, with its number and the first place; no text of a
+        dialogue.
     """
 
     def where(odd: Callable[[Turn], bool]) -> list[str]:

@@ -1,4 +1,4 @@
-"""From a folder of text files to a corpus, and from a corpus to a file in the release's format."""
+"""Reads a corpus from a folder of text files, and writes a corpus in the release's format."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from cradle_lib.labels import format_mask
 
 
 def read_folder(folder: Path) -> Corpus:
-    """Reads one dialogue from each text file of a folder, in the order of their names.
+    """Reads one dialogue from each text file of a folder, in the order of the file names.
 
     Args:
-        folder: Holds ``.txt`` files. Each line is a turn, ``User: …`` or ``Listener: …``; a
-            line without either continues the one above and is a row of its own, where no model
-            is asked: labels belong on the first line. Empty lines are left out.
+        folder: A folder of ``.txt`` files. Each line is a turn, ``User: …`` or ``Listener: …``. A
+            line without either continues the line above; it is a separate row, about which no
+            model is asked, so that labels belong on the first line. Empty lines are left out.
 
     Returns:
         The corpus, without labels, named after the folder.
@@ -62,8 +62,11 @@ def read_folder(folder: Path) -> Corpus:
 def write_release(corpus: Corpus, path: Path) -> None:
     """Writes a corpus in the release's format, as :func:`save_table` does.
 
-    Ids of the dialogues' own, and scenarios and timings that are known, become columns too. A text
-    with half of a broken character, which no encoding has, is a :class:`CorpusError`.
+    Own ids, scenarios and timings of the dialogues are written if they are known.
+
+    Raises:
+        CorpusError: If a text contains a lone surrogate (half a character), which UTF-8 can't
+            encode.
     """
     broken = [turn.row for turn in corpus.turns if valid_unicode(turn.text) != turn.text]
     if broken:
@@ -83,12 +86,12 @@ def write_release(corpus: Corpus, path: Path) -> None:
         about = {"dialogue_id": [dialogue.id for dialogue in corpus], **about}
     for name, values in about.items():
         frame[name] = np.repeat(values, [len(dialogue.turns) for dialogue in corpus])
-    # Quotes around all texts: csv leaves out those of a text with a lone carriage return.
+    # Quotes around all texts: csv does not quote a text with a lone carriage return.
     save_table(frame, path, csv.QUOTE_NONNUMERIC)
 
 
 def save_table(frame: pd.DataFrame, path: Path, quoting: Literal[0, 2] = csv.QUOTE_MINIMAL) -> None:
-    """Saves a table as its ending says, to a temporary name first.
+    """Saves a table as parquet or CSV by the name's ending, atomically.
 
     Raises:
         CorpusError: If the ending is neither ``.parquet`` nor ``.csv``.
@@ -103,7 +106,7 @@ def save_table(frame: pd.DataFrame, path: Path, quoting: Literal[0, 2] = csv.QUO
 
 
 def check_ending(path: Path) -> None:
-    """Refuses a name that no table can be saved under, before any work is done for it."""
+    """Refuses a name with an unknown ending, before any work is done."""
     if path.suffix not in (".parquet", ".csv"):
         raise CorpusError(
             f"unknown ending {path.suffix!r}", path=path, hint="Use .parquet or .csv."

@@ -1,8 +1,8 @@
-"""Dialogues and their turns, as every other room sees them.
+"""Corpora, dialogues and turns.
 
-One row of the release is one *turn*, whatever it holds, so that row numbers stay
-true. A *user turn* is a row that starts with ``User:``; a model is asked about
-those only. A row without a speaker continues the utterance above it.
+Each row of the release is one *turn*, so that row numbers are kept. A *user turn* is a row that
+starts with ``User:``; a model is asked about those only. A row without a speaker continues the
+utterance above it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Turn:
         return self.speaker == "User" and not self.continues
 
     def __repr__(self) -> str:
-        """Says which turn it is; never what is said."""
+        """Names the turn; never its text."""
         more = ", continued" if self.continues else ""
         return (
             f"<Turn {self.turn_id} of the {self.speaker}{more}: {len(self.text):,} characters, "
@@ -82,12 +82,12 @@ class Dialogue:
     own_id: str | None = None
 
     def __repr__(self) -> str:
-        """Says which dialogue it is; never what is said."""
+        """Names the dialogue; never its text."""
         return f"<Dialogue {self.id}: {len(self.turns)} turns, {len(self.user_turns)} user turns>"
 
     @property
     def id(self) -> str:
-        """A stable name within the corpus: its own, or by its order, such as ``d0007``."""
+        """The dialogue's own id, or one made from its position, such as ``d0007``."""
         return f"d{self.index:04d}" if self.own_id is None else self.own_id
 
     @cached_property
@@ -101,12 +101,12 @@ class Dialogue:
         return union(turn.mask for turn in self.turns)
 
     def relabelled(self, masks: Sequence[int]) -> Dialogue:
-        """Gives the dialogue with other gold labels: one mask for each row."""
+        """Copies the dialogue with other gold labels: one mask for each row."""
         turns = zip(self.turns, masks, strict=True)
         return replace(self, turns=tuple(replace(turn, mask=mask) for turn, mask in turns))
 
     def utterance(self, turn: Turn) -> str:
-        """Gives a turn's text together with the rows that continue it, one per line."""
+        """Joins a turn's text and the rows that continue it, one per line."""
         lines = [turn.text]
         for later in self.turns[turn.turn_id + 1 :]:
             if not later.continues:
@@ -120,14 +120,13 @@ class Corpus:
     """Dialogues in order, with the arrays that scoring works on.
 
     Attributes:
-        name: What the corpus is called on pages and in signatures.
+        name: Name on pages and in signatures.
         dialogues: All dialogues.
         path: The file it was read from, if any.
-        meta: What is known about each dialogue beyond the release's columns
-            (``scenario``, ``timing``), one list with an entry per dialogue for each column that
-            is known, or empty.
-        synthetic: Whether this is (a part of) the surrogate that the project wrote itself;
-            only such text is ever shown on a page.
+        meta: Further columns with one value for each dialogue: ``scenario`` and ``timing``, if
+            they are known.
+        synthetic: Whether this is the project's own surrogate, or a part of it. Pages show text
+            only of such a corpus.
     """
 
     name: str
@@ -137,18 +136,18 @@ class Corpus:
     synthetic: bool = False
 
     def __repr__(self) -> str:
-        """Says what it is called and how large it is; never any text of a dialogue."""
+        """Gives name and size; never any text of a dialogue."""
         return (
             f"<Corpus {self.name}: {len(self):,} dialogues, {len(self.turns):,} turns, "
             f"{len(self.gold):,} user turns, fingerprint {self.fingerprint}>"
         )
 
     def __len__(self) -> int:
-        """Counts the dialogues."""
+        """Number of dialogues."""
         return len(self.dialogues)
 
     def __iter__(self) -> Iterator[Dialogue]:
-        """Walks over the dialogues in order."""
+        """Iterates over the dialogues in order."""
         return iter(self.dialogues)
 
     @cached_property
@@ -174,12 +173,12 @@ class Corpus:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Twelve hexadecimal digits that change with any text, label or boundary."""
+        """Checksum of all texts, labels and boundaries: twelve hexadecimal digits."""
         return self._digest(lambda turn: f"\x1f{turn.mask}")
 
     @cached_property
     def texts_fingerprint(self) -> str:
-        """The same without the labels: ties annotations to the dialogues they were made on."""
+        """The same without the labels: identifies the dialogues of annotations."""
         return self._digest(lambda turn: "")
 
     def _digest(self, about: Callable[[Turn], str]) -> str:
@@ -228,7 +227,7 @@ class Corpus:
 
     @cached_property
     def unasked_labels(self) -> tuple[str, ...]:
-        """Says what the labels on rows about which no model is asked change; empty without any."""
+        """Describes the effect of labels outside user turns; empty if there are none."""
         unasked = sum(turn.mask.bit_count() for turn in self.turns if not turn.asked)
         if not unasked:
             return ()
@@ -249,10 +248,11 @@ class Corpus:
 
     @property
     def file_key(self) -> str | None:
-        """Twelve hexadecimal digits for the place of the file, ``None`` without one.
+        """Checksum of the file's path: twelve hexadecimal digits; ``None`` without a file.
 
-        They stay when the file is edited, and tell files of the same name apart. Inside the
-        repository the place is relative to it, so that a copy of the whole has the same key.
+        The key is kept when the file is edited, and distinguishes files of the same name. Inside
+        the repository the path is relative to it, so that a copy of the repository has the same
+        key.
         """
         if self.path is None:
             return None
@@ -260,11 +260,11 @@ class Corpus:
         return hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:12]
 
     def subset(self, indices: Sequence[int], name: str) -> Corpus:
-        """Picks dialogues, keeping their own ``index`` and rows.
+        """Selects dialogues, which keep their ``index`` and rows.
 
         Args:
-            indices: Positions in :attr:`dialogues`, in the order wanted.
-            name: What the subset is called.
+            indices: Positions in :attr:`dialogues`, in the order of the subset.
+            name: Name of the subset.
 
         Returns:
             A corpus of these dialogues.

@@ -1,8 +1,8 @@
 """Fetches the real release from the Hugging Face Hub.
 
 The data card names no licence, so that the release is never committed: it goes to
-``data/release/``, which git ignores. The revision is pinned by the first fetch: the commit
-that ``main`` stood at is written beside the files, and later fetches ask for that one.
+``data/release/``, which git ignores. The first fetch pins the revision: it writes the commit of
+``main`` beside the files, and later fetches use that commit.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from cradle_lib.errors import CorpusError
 from cradle_lib.files import replacing, write_text
 
 REPOSITORY: Final = "SungJoo/Cradle-Dialogue"
-# The Hub's names of the splits, by ours.
+# Our names of the splits, and those of the Hub.
 SPLITS: Final = {"train": "train", "dev": "validation", "test": "test"}
 _PIN: Final = "REVISION"
 
 
 def release_file(split: str, folder: Path = paths.RELEASE) -> Path:
-    """Gives the place of a fetched split, whether it is there or not."""
+    """Gives the path of a fetched split, which may not exist."""
     return folder / f"{split}.parquet"
 
 
 def pinned_revision(folder: Path = paths.RELEASE) -> str | None:
-    """Reads which commit of the release was fetched; ``None`` before the first fetch."""
+    """Reads the commit of the fetched release; ``None`` before the first fetch."""
     pin = folder / _PIN
     return pin.read_text(encoding="utf-8").strip() if pin.is_file() else None
 
@@ -51,7 +51,6 @@ def fetch_release(folder: Path = paths.RELEASE, revision: str | None = None) -> 
     """
     import httpx2
     from huggingface_hub import HfApi, hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled
 
     wanted = revision or pinned_revision(folder) or "main"
     try:
@@ -76,13 +75,7 @@ def fetch_release(folder: Path = paths.RELEASE, revision: str | None = None) -> 
             read_release(cached)
             with replacing(release_file(ours, folder)) as part:
                 shutil.copyfile(cached, part)
-    except (
-        OfflineModeIsEnabled,
-        LocalEntryNotFoundError,
-        HfHubHTTPError,
-        httpx2.HTTPError,
-        OSError,
-    ) as error:
+    except (httpx2.HTTPError, OSError) as error:  # Those of the Hub's client are OSErrors.
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise CorpusError(
             f"can't fetch {REPOSITORY} at {wanted} ({reason[:160]})",

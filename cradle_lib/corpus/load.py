@@ -55,7 +55,7 @@ def load_corpus(corpus: str | Path = "surrogate", split: str = "test") -> Corpus
             f"no corpus {str(corpus)!r}",
             hint="Name 'surrogate', 'hub', or a parquet, CSV, JSON or JSON lines file.",
         )
-    # Not resolve(), which raises where links lead in a circle.
+    # Not resolve(), which raises for circular links.
     place = Path(os.path.realpath(path))
     surrogate = place.parent == paths.SURROGATE and path.stem in SPLIT_NAMES
     return _surrogate(path.stem) if surrogate else read_release(path)
@@ -72,7 +72,7 @@ def _surrogate(split: str) -> Corpus:
 
 
 def _require_sum(file: Path) -> None:
-    """Refuses a shipped file with a bit changed, which a parquet page has no way to notice."""
+    """Refuses a shipped file whose checksum is wrong; parquet does not notice a changed bit."""
     found = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None
     sums = file.with_name(SUMS)
     text = sums.read_text(encoding="ascii", errors="replace") if sums.is_file() else ""

@@ -1,11 +1,11 @@
-"""Reads the release's format: one row a turn, dialogues and speakers implicit.
+"""Reads the release's format: one row per turn, with implicit dialogues and speakers.
 
-The columns are ``turn_id``, ``text`` and ``labels``. A dialogue starts where ``turn_id``
-is 0; the speaker stands at the start of ``text``; a row without one continues the row
-above. Labels may stand on any row. Every row becomes one turn, in order.
+The columns are ``turn_id``, ``text`` and ``labels``. A dialogue starts where ``turn_id`` is 0. The
+text starts with the speaker; a row without one continues the row above. Any row may have labels.
+Every row becomes one turn, in order.
 
-A corpus of one's own may have the columns ``dialogue_id``, ``scenario`` and ``timing`` as well,
-each the same on all rows of a dialogue.
+Other corpora may also have the columns ``dialogue_id``, ``scenario`` and ``timing``, with the same
+value on all rows of a dialogue.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def read_release(path: str | Path, name: str | None = None) -> Corpus:
 
     Args:
         path: The file; its ending says which format it has.
-        name: What to call the corpus; by default the file's name without ending.
+        name: Name of the corpus; by default the file's name without ending.
 
     Returns:
         The corpus, with as many turns as the file has rows.
@@ -71,18 +71,25 @@ def misspelt_speaker(text: str) -> str | None:
 def build_corpus(
     rows: Iterable[_Row], name: str, path: Path | None = None, about: Columns | None = None
 ) -> Corpus:
-    """Assembles dialogues from rows ``(turn_id, text, labels)`` in file order.
+    """Builds dialogues from rows ``(turn_id, text, labels)`` in file order.
 
-    ``about`` may say of each row its ``dialogue_id``, ``scenario`` and ``timing``, by column; other
-    columns are ignored. Dialogues without a ``dialogue_id`` are named by their order.
+    Args:
+        rows: The rows.
+        name: Name of the corpus.
+        path: The file, for messages.
+        about: The columns ``dialogue_id``, ``scenario`` and ``timing``, as far as they are known;
+            other columns are ignored. Dialogues without a ``dialogue_id`` are named by their order.
+
+    Returns:
+        The corpus.
 
     Raises:
-        CorpusError: If the name has dots only or is not printable, there is no row, one of them
-            can't be a turn, or what is said about a dialogue is missing, not the same on all of
-            its rows, or no name; or if two dialogues have the same id.
+        CorpusError: If there is no row or a row can't be a turn; if a value of ``about`` is
+            missing, no name, or differs within a dialogue; if two dialogues have the same id; or if
+            the name is not printable or has dots only.
     """
     if not name.strip(". ") or not name.isprintable():
-        # It is the name of a folder, too: that of `...csv` would be the folder above.
+        # The name is also that of a folder: `...csv` would give the parent folder.
         raise CorpusError(
             f"{brief(name)} can't be the name of a corpus", path=path, hint="Rename the file."
         )
@@ -182,7 +189,7 @@ def _mask(cell: Any) -> int:
 
 
 def _describe(column: str, cells: Sequence[Any], row: int, first: int, names: list[str]) -> None:
-    """Reads what a row says about its dialogue, whose first row says the same."""
+    """Reads a value about the dialogue, which must be the same in its first row."""
     if row == first:
         names.append(_name(column, cells[row]))
     elif cells[row] != cells[first] and (here := _name(column, cells[row])) != names[-1]:

@@ -1,7 +1,7 @@
-"""What a corpus holds, counted (Tables 1 to 3, 7, 8 and 12 of the paper).
+"""Statistics of a corpus (Tables 1 to 3, 7, 8 and 12 of the paper).
 
 Conventions:
-    *Occurrences* count a label each time it stands on a row, on all rows (Tables 3 and 12:
+    *Occurrences* count a label once for each row that has it, on all rows (Tables 3 and 12:
     713 in the test split), or on user turns only (711 there). *Density* counts the distinct
     labels of a dialogue, on all of its rows, as Table 12 says of its own and as the paper's
     averages imply. A dialogue's *length* is its number of rows, continuations included.
@@ -11,7 +11,7 @@ Conventions:
     dialogues the two agree in the two decimals that it prints.
 
     The release has no column for the scenario or the reveal timing of a dialogue. The surrogate
-    knows both, and a corpus of one's own may; of any other nothing is assumed.
+    has both, and other corpora may have them.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def dialogue_frame(corpus: Corpus) -> pd.DataFrame:
         - ``turns`` (int): its rows; ``user_turns`` (int): those on which a model is asked.
         - ``labels``, ``alerts``, ``confirms`` (int): distinct labels on any of its rows, of 16, 2
           and 14.
-        - ``scenario`` (categorical): of the paper's in their order, then the corpus' own;
+        - ``scenario`` (categorical): the paper's scenarios in their order, then the corpus' own;
           ``timing`` (categorical): ``early``, ``mid``, ``late``, then the corpus' own. Missing if
-          the corpus does not know them.
+          the corpus does not have them.
     """
     masks = np.array([dialogue.mask for dialogue in corpus], dtype=np.uint16)
     stages = {"labels": 0xFFFF, "alerts": ALERT_MASK, "confirms": CONFIRM_MASK}
@@ -113,7 +113,7 @@ def _kind(label: str) -> str:
 
 
 def _about(corpus: Corpus, places: Iterable[int]) -> dict[str, pd.Categorical]:
-    """Gives scenario and timing for the dialogues at these places."""
+    """Gives scenario and timing of the dialogues at these positions."""
     scenarios = [key.removeprefix("scenario.") for key in published_table() if "scenario." in key]
     chosen, found = list(places), {}
     for name, usual in (("scenario", scenarios), ("timing", _TIMINGS)):
@@ -124,7 +124,7 @@ def _about(corpus: Corpus, places: Iterable[int]) -> dict[str, pd.Categorical]:
 
 
 def corpus_statistics(corpus: Corpus) -> pd.DataFrame:
-    """Counts what a corpus holds.
+    """Calculates the statistics of a corpus.
 
     Args:
         corpus: Any corpus with at least one dialogue.
@@ -133,7 +133,7 @@ def corpus_statistics(corpus: Corpus) -> pd.DataFrame:
         One row for each quantity.
 
         - ``corpus`` (str): the corpus' name.
-        - ``quantity`` (str): what is counted, as the table of published values names it:
+        - ``quantity`` (str): key of the quantity, as in the published values:
           ``dialogues``, ``labels_per_dialogue_mean``, and so on; then for each label
           ``{label}_share``.
         - ``meaning`` (str): the same in words, for a page.

@@ -1,4 +1,4 @@
-"""Runs put into sets that may be compared: those over the same dialogues."""
+"""Groups runs over the same dialogues, which can be compared."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cradle_lib.files import visible_files
 
 
 def common_dialogues(runs: Sequence[Predictions]) -> list[Predictions]:
-    """Restricts runs over a corpus, or over parts of it, to the dialogues that all of them cover.
+    """Restricts runs over a corpus, or over parts of it, to their common dialogues.
 
     Raises:
         ScoringError: If no dialogue is covered by all.
@@ -33,14 +33,13 @@ def common_dialogues(runs: Sequence[Predictions]) -> list[Predictions]:
 
 
 def with_same_dialogues(runs: Sequence[Predictions]) -> list[Predictions]:
-    """Adds, for each sample, what the other models did on the same dialogues.
+    """Adds, for each sample, the other models' predictions on the same dialogues.
 
     Args:
         runs: Whole runs and runs over samples of the same corpus.
 
     Returns:
-        The whole runs, then for each sample the whole runs restricted to it and the runs
-        over it, so that these can be compared with one another.
+        The whole runs, then for each sample the whole runs restricted to it and the runs over it.
     """
     whole = [run for run in runs if run.is_whole]
     extended = list(whole)
@@ -50,9 +49,9 @@ def with_same_dialogues(runs: Sequence[Predictions]) -> list[Predictions]:
 
 
 def repeated_runs(corpus: Corpus) -> dict[str, list[Predictions]]:
-    """Loads runs that say how much a system differs from itself: other seeds, nothing else.
+    """Loads repeated runs of a system, which differ only in their seeds.
 
-    Each is what ``cradle infer --out runs/repeats/SYSTEM/SEED`` wrote.
+    Each was written by ``cradle infer --out runs/repeats/SYSTEM/SEED``.
 
     Args:
         corpus: The corpus that they were over, or that they took a sample of.
@@ -75,7 +74,7 @@ def repeated_runs(corpus: Corpus) -> dict[str, list[Predictions]]:
 def run_sets(
     runs: Sequence[Predictions], baseline: str = "", *, smallest: int = 20
 ) -> list[list[Predictions]]:
-    """Puts runs into sets that may be compared.
+    """Groups runs over the same dialogues.
 
     Args:
         runs: Whole runs and runs over samples of the same corpus.

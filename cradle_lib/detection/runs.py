@@ -1,6 +1,6 @@
-"""Runs by the name of their model: found where they lie, or made where that may be done.
+"""Finds, loads and makes runs by the name of their model.
 
-A journal that ships with the repository comes before one of the same model under ``runs/``.
+A journal that ships with the repository takes precedence over one under ``runs/``.
 """
 
 from __future__ import annotations
@@ -118,7 +118,10 @@ def run_model(
                 raise
             names = (path.with_suffix(f".outdated-{number}") for number in count(1))
             aside = path.replace(next(name for name in names if not name.exists()))
-            _tell(f"{changed} It is at once made anew; the old one is now {paths.shown(aside)}.")
+            _tell(
+                f"{changed} The journal was recreated. The previous file was renamed to "
+                f"{paths.shown(aside)}."
+            )
             start()
     return load_run(entry, corpus, history, partial=True)
 

@@ -1,4 +1,4 @@
-"""Which dialogues of a corpus a run is over."""
+"""Selection of the dialogues of a run: a sample, the first ones, or a shard."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def choose_dialogues(
     seed: int = 0,
     shard: str | None = None,
 ) -> list[Dialogue]:
-    """Chooses dialogues: a sample or the first ones, and of these a shard; as for :func:`.run`.
+    """Selects dialogues: a sample or the first ones, and of these a shard; as for :func:`.run`.
 
     Raises:
         JournalError: If the shard is not ``i/n``, or both a sample and a limit are asked for.

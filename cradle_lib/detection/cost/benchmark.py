@@ -1,4 +1,4 @@
-"""What ``make bench`` measured, as data."""
+"""Results of ``make bench`` as a data frame."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class _Results(BaseModel):
 
 
 def benchmark_results(what: str = "inference", folder: Path | None = None) -> pd.DataFrame:
-    """Reads what ``make bench`` measured.
+    """Reads the results of ``make bench``.
 
     Args:
         what: ``inference`` (ways to ask one model on this machine), ``capacity`` (what a whole
             split takes), ``ablation`` (what each mechanism of the wave engine is worth),
             ``services`` (how fast questions go out), ``training`` (one sequence per dialogue
             against one per turn) or ``construction`` (planning and validating dialogues).
-        folder: Where the file of that name lies; by default that of the project.
+        folder: Folder of the results; by default that of the project.
 
     Returns:
         One row for each comparison, none if nothing was measured.

@@ -1,10 +1,8 @@
-"""What a run over a corpus would cost, counted from its actual prompts before anything is sent.
+"""Estimates the cost of a run from its prompts, before anything is sent.
 
-The prompts come from the sessions that a run would use, with the gold labels in the place of
-the answers that nobody has yet: as the tags that the history shows, and for the length of an
-answer. Which part of a prompt a cache would hold follows from how prompts grow: all begin
-with the same instruction, and each begins with what stood before the current turn in the one
-before it.
+The prompts come from the sessions of a run, with the gold labels in place of the answers. The
+cached part of a prompt follows from how prompts grow: all begin with the same instruction, and each
+repeats the history of the one before it.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class Estimate:
-    """Calls of a run with the tokens that each of them would use.
+    """Estimated tokens of each call of a run.
 
     Attributes:
         model: The entry of the registry.
@@ -56,12 +54,12 @@ class Estimate:
 
     @property
     def own_tokenizer(self) -> bool:
-        """Whether tokens were counted with the model's own tokenizer, not with a near one."""
+        """Whether tokens were counted with the model's own tokenizer."""
         return self.model.tokenizer == TOKENIZER
 
     @property
     def longest_output(self) -> int:
-        """Tokens of all answers if each ran into its limit: the most that is charged for them."""
+        """Tokens of all answers if each reaches its limit: an upper bound."""
         return len(self.calls) * (self.model.decoding.max_new_tokens if self.model.decoding else 0)
 
     @property
@@ -71,19 +69,19 @@ class Estimate:
 
     @property
     def uncached_cost(self) -> float | None:
-        """Dollars if nothing is ever read from a cache; ``None`` without prices."""
+        """Dollars without a cache; ``None`` without prices."""
         return self._priced(self.usage.uncached)
 
     @property
     def highest_cost(self) -> float | None:
-        """Dollars if all is written to a cache in vain and answers are as long as their limit."""
+        """Dollars if cached tokens are written but never read, and answers reach their limit."""
         usage = self.usage
         written = usage.cached + usage.written
         return self._priced(Usage(usage.fresh, 0, written, self.longest_output))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Sentences that say what was counted, with what, and at which prices."""
+        """Sentences about the tokenizer, the prompts and the prices of the estimate."""
         whose = "the model's own" if self.own_tokenizer else "not the model's own, but near"
         prices = self.model.prices
         charged = (
@@ -116,11 +114,11 @@ def estimate_cost(
     sample: int | None = None,
     seed: int = 0,
 ) -> Estimate:
-    """Counts what a run would use; sends nothing and needs no key.
+    """Estimates the tokens of a run; sends nothing and needs no key.
 
-    Taken for granted: dialogues follow one another so soon that the cache still holds the
-    instruction, and nothing is asked twice. Not counted: the few tokens with which a provider
-    wraps each message, and reasoning, which is charged as output.
+    Assumptions: the instruction stays in the cache between dialogues, and nothing is asked twice.
+    Not counted: the few tokens that a provider adds to each message, and reasoning, which is
+    charged as output.
 
     Args:
         model: An entry of the registry.
@@ -145,9 +143,9 @@ def estimate_cost(
     instruction = count_tokens(template.text[: template.static])
     calls: dict[Place, Usage] = {}
     for dialogue in choose_dialogues(corpus, limit, sample, seed):
-        # What the cache holds when the dialogue begins: the instruction, from its second use on.
+        # The cache has the instruction from its second use on.
         kept = instruction if calls else 0
-        # A prompt begins as the one before it, so that only what is new is counted.
+        # A prompt begins like the one before it: only new text is counted.
         counted, at = before, start
         for prompt, mask in gold_questions(dialogue, template, history):
             end = max((prompt.static, *prompt.ends))
@@ -172,7 +170,7 @@ def estimate_cost(
 def estimate_costs(
     corpus: Corpus, models: Sequence[str] = (), history: History = "self"
 ) -> pd.DataFrame:
-    """Calculates what runs over a whole corpus would use and cost, by :func:`estimate_cost`.
+    """Estimates tokens and cost of runs over a whole corpus, by :func:`estimate_cost`.
 
     Args:
         corpus: The corpus.
@@ -220,9 +218,9 @@ def estimate_costs(
 def longest_prompts(
     dialogues: Iterable[Dialogue], template: Template, history: History
 ) -> dict[Place, int]:
-    """Gives the most UTF-8 bytes that the prompt of each user turn can have.
+    """Calculates the most UTF-8 bytes of each user turn's prompt.
 
-    A model's own tags in the history are taken to be all labels in every turn.
+    The model's own tags in the history are assumed to be all labels in every turn.
     """
     sizes = {}
     for dialogue in dialogues:

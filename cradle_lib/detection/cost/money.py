@@ -1,7 +1,7 @@
-"""What answers cost: tokens by kind, prices by kind, and a run that stops in time.
+"""Cost of answers: tokens and prices by kind, and the budget of a run.
 
-Every kind of token has a price of its own in ``models.yml``, because no rule leads from one to
-another: what reading from a cache costs differs between models of one provider.
+Each kind of token has its own price in ``models.yml``, because the price of cached tokens differs
+even between models of one provider.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from cradle_lib.errors import EngineError
 from cradle_lib.formatting import dollars
 
 _MILLION: Final = 1_000_000
-# What a service puts around a message: marks of its roles, and its template's own first words.
+# Tokens that a service adds to a message: role markers, and the first words of its template.
 WRAPPING: Final = 256
 Place = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens by what they are charged as. Each token is in exactly one field.
+    """Tokens by the price that is charged. Each token is in exactly one field.
 
     Attributes:
         fresh: Prompt tokens that were computed and not kept.
@@ -44,7 +44,7 @@ class Usage:
 
     @property
     def kinds(self) -> dict[str, int]:
-        """The prompts' tokens by what happened to them, in words."""
+        """Tokens of the prompts by their use of the cache, in words."""
         return {
             "read from a cache": self.cached,
             "written to a cache": self.written,
@@ -53,13 +53,13 @@ class Usage:
 
     @property
     def uncached(self) -> Usage:
-        """The same tokens, had there been no cache."""
+        """The same tokens without a cache."""
         return Usage(fresh=self.prompt, output=self.output)
 
     def cost(self, prices: Prices) -> float:
-        """What these tokens cost, in dollars.
+        """Calculates the cost in dollars.
 
-        A kind without a price of its own is charged as ordinary input.
+        Cached and written tokens without their own price are charged as ordinary input.
         """
         cached = prices.input if prices.cached is None else prices.cached
         written = prices.input if prices.written is None else prices.written
@@ -72,18 +72,18 @@ class Usage:
 
 
 def total(usages: Iterable[Usage]) -> Usage:
-    """Adds up any number of counts, kind by kind; zeros for none."""
+    """Adds up counts, kind by kind; zeros for none."""
     kinds = zip(*map(astuple, usages), strict=True)
     return Usage(*map(sum, kinds))
 
 
 def with_usage(predictions: Iterable[Prediction]) -> list[tuple[Prediction, Usage]]:
-    """Pairs answers with what they used; those whose service did not say are left out."""
+    """Pairs answers with their usage; answers without a reported usage are left out."""
     return [(p, usage) for p in predictions if (usage := usage_of(p))]
 
 
 def usage_of(prediction: Prediction) -> Usage | None:
-    """Reads what one answer used; ``None`` if the service did not say, as after a failure."""
+    """Reads the usage of an answer; ``None`` if the service did not report it."""
     if prediction.tokens_in is None:
         return None
     cached, written = prediction.tokens_cached or 0, prediction.tokens_written or 0
@@ -96,18 +96,20 @@ def usage_of(prediction: Prediction) -> Usage | None:
 
 
 class Budget:
-    """Watches what a run spends and says when the next call might be one too many.
+    """Limits the spending of a run: says when the next call might exceed the limit.
 
-    Where a service says what it used, that is charged. Where it does not, tokens are counted
-    here, upwards: a token stands for at least one byte of text under every tokenizer of byte
-    pairs or with a fallback to bytes, so that no prompt has more tokens than UTF-8 bytes and
-    :data:`WRAPPING`, and no answer more than its limit or its own bytes. All at the dearest price
-    of their kind. So it is for answers without usage, refusals, and calls that brought nothing
-    although they reached the service. Each call in flight is taken to cost as much as the dearest
-    that the run can make. What stays unknown is a call that was in flight when the machine died.
+    If a service reports its usage, that is charged. Otherwise (an answer without usage, a refusal,
+    a call that failed after it reached the service) an upper bound is charged at the highest
+    price: each token is at least one byte of text under byte-level tokenizers, so that a prompt has
+    at most as many tokens as UTF-8 bytes and :data:`WRAPPING`, and an answer at most its limit or
+    its bytes. Each call in flight is assumed to cost as much as the most expensive call of the run.
+    Only calls that were in flight when the process was killed are unknown.
 
-    The limit is for the run, all its starts together: ``spent`` holds the answers of earlier ones.
-    ``prompts`` gives the most UTF-8 bytes of the prompt of each user turn.
+    Args:
+        model: The entry of the registry.
+        limit: Most dollars for the run, all its starts together.
+        prompts: The most UTF-8 bytes of the prompt of each user turn.
+        spent: The answers of earlier starts.
 
     Raises:
         EngineError: If the entry has no prices.
@@ -147,7 +149,7 @@ class Budget:
 
     @property
     def state(self) -> str:
-        """Says what is spent, and what the next call may add."""
+        """Describes the money spent, and the highest cost of the next call."""
         counted = (
             f" ({dollars(self.counted)} of it counted here, upwards, because the service did not "
             "say what it used)"
@@ -160,7 +162,7 @@ class Budget:
         )
 
     def add(self, prediction: Prediction) -> None:
-        """Counts one call: what the service said that it used, or else the most that it can be."""
+        """Charges one call: its reported usage, or else an upper bound."""
         usage = usage_of(prediction)
         if usage is not None and prediction.tokens_out is not None:
             cost = usage.cost(self._prices)
@@ -173,7 +175,7 @@ class Budget:
         self.dearest = max(self.dearest, cost)
 
     def concurrency(self, wanted: int) -> int:
-        """How many calls may be in flight at once; at least one."""
+        """Number of calls that may be in flight at the same time; at least one."""
         affordable = int((self.limit - self.spent) / self.dearest) if self.dearest else wanted
         self._calls = max(1, min(wanted, affordable))
         return self._calls

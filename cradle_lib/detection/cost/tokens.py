@@ -1,9 +1,9 @@
-"""Counting tokens without a model, a network or a key: what an estimate rests on.
+"""Counts tokens for estimates, without a model, a network or a key.
 
-OpenAI's encoding ``o200k_base`` is the only one of the providers' that can be had offline: its
-vocabulary lies in ``data/tokenizers/`` and OpenAI's ``tiktoken`` applies it. Anthropic and
-Google publish none for the models registered here, so that it stands in for theirs, and
-whoever shows a count says so.
+OpenAI's encoding ``o200k_base`` is the only encoding of a provider that is available offline: its
+vocabulary is in ``data/tokenizers/``, and OpenAI's ``tiktoken`` applies it. Anthropic and Google
+publish none for the registered models. Their tokens are counted with ``o200k_base`` too, and
+tables say so.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PATTERN: Final = "|".join(
 
 
 def count_tokens(text: str) -> int:
-    """Counts tokens under :data:`TOKENIZER`; what looks like a control token is ordinary text.
+    """Counts tokens under :data:`TOKENIZER`; control tokens count as ordinary text.
 
     Raises:
         EngineError: If ``tiktoken`` is not installed or the vocabulary is damaged.
@@ -48,10 +48,10 @@ def count_tokens(text: str) -> int:
 
 
 def last_seam(text: str, end: int) -> int:
-    """Finds the last place up to ``end`` that no token reaches over, whatever stands there.
+    """Finds the last position up to ``end`` that is always between two tokens; 0 if there is none.
 
-    The pattern always cuts between a line break and anything but white space or a slash, so
-    that what stands before and after such a place can be counted apart. It is 0 if there is none.
+    The pattern always cuts between a line break and anything but white space or a slash, so that
+    the text before and after such a position can be counted separately.
     """
     while (found := text.rfind("\n", 0, end)) >= 0:
         after = text[found + 1 : found + 2]

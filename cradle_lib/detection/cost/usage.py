@@ -1,4 +1,4 @@
-"""What a run used, beside what it was estimated at."""
+"""Usage of a run beside its estimate."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ _COLUMNS: Final = (
 
 
 def run_usage(model: str, corpus: Corpus, history: History = "self") -> pd.DataFrame:
-    """Adds up the tokens and the dollars of a run; each call counts, also one asked again.
+    """Adds up the tokens and the dollars of a run, including repeated calls.
 
     Args:
         model: Id in the registry, or a spec.
-        corpus: The corpus that it was run over.
-        history: Whose tags it saw.
+        corpus: The corpus of the run.
+        history: Tags in the history: the model's own (``self``), ``gold`` or ``none``.
 
     Returns:
         One row for the run (``what`` is ``run``) and, for a model behind an API, one for the
-        estimate of the turns that were answered (``estimate``); no row for a run that was not made
-        or counts no tokens, such as a baseline's.
+        estimate of the answered turns (``estimate``); no row for a run that does not exist or has
+        no token counts, such as a baseline's.
 
-        - ``calls`` (int): calls of which the tokens are known; ``silent`` (int): those left out,
-          because the service did not say what they used.
+        - ``calls`` (int): calls with known tokens; ``silent`` (int): calls that are left out
+          because the service did not report their usage.
         - ``prompt_tokens``, ``output_tokens`` (int): tokens of prompts and of answers.
         - ``cached``, ``written`` (float): shares of the prompts' tokens, 0 to 1, that were read
           from a cache and written to one.
         - ``cost`` (float): dollars; NaN without prices.
 
-        ``attrs["notes"]`` says what the estimate rests on.
+        ``attrs["notes"]`` has the assumptions of the estimate.
 
     Raises:
         CradleError: If there is no such model, or tokens can't be counted on this machine.

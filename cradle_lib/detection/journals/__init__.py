@@ -1,1 +1,1 @@
-"""Journals: where answers are kept, read again, and become predictions."""
+"""Journals: files of answers, and the predictions read from them."""

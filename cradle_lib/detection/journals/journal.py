@@ -1,15 +1,14 @@
 """The journal: an append-only file with one line per answer.
 
-The first line is a header with the record of the run, each further line one
-prediction. Every line is handed to the operating system as soon as there is an answer,
-so that a killed process loses at most the turn in flight, and is forced to the disk
-within a second, which matters only when the machine itself goes down. A last line that
-was torn is dropped on resume. Where a turn stands twice, the later line counts.
+The first line is a header with the record of the run, each further line one prediction. Every line
+is written as soon as there is an answer, so that a killed process loses at most the turn in flight,
+and is synced to disk within a second. A torn last line is dropped on resume. If a turn occurs
+twice, the later line counts.
 
-A run that goes on under changed circumstances (another commit, another version of the
-corpus) writes a further header: the last one says what holds now. A header with other settings
-may follow only where no question was answered before it: a start that failed, because of a
-mistyped name for instance, is no run, and what stands before the new header is void.
+A run that is resumed under changed circumstances (another commit, another version of the corpus)
+writes a further header; the last header counts. A header with other settings may follow only if
+every question before it failed, for instance because of a mistyped name. The lines before it are
+then ignored.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from io import FileIO
+from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import BinaryIO, Final, Self
+from typing import Final, Self
 
 from filelock import FileLock, Timeout
 
@@ -52,11 +51,11 @@ class Journal:
         """Opens a journal for a run, new or to be resumed, and locks it.
 
         Args:
-            path: The file; its folder is made.
+            path: The file; its folder is created.
             record: The record of the run that is about to start.
 
         Returns:
-            The journal, holding what was answered before.
+            The journal, with the answers of earlier starts.
 
         Raises:
             JournalError: If the file belongs to a run with other settings (the message
@@ -64,7 +63,6 @@ class Journal:
             CorpusError: If it holds answers about another file of the same name.
         """
         if path.exists() and not path.is_file():
-            # A device would be read without end, and a pipe waits for a writer.
             raise JournalError(
                 f"{paths.shown(path)}: can't be a journal, which is a file. Choose another place."
             )
@@ -92,20 +90,17 @@ class Journal:
         return journal
 
     def stored(self, dialogue: str) -> list[Prediction]:
-        """Gives what earlier starts answered about a dialogue, in the order of its turns.
-
-        What this start appends is in the file alone, so that a long run needs no more memory.
-        """
+        """Gives the answers of earlier starts about a dialogue, in the order of its turns."""
         return [p for _, p in sorted(self._stored.get(dialogue, {}).items())]
 
     def append(self, prediction: Prediction) -> None:
-        """Writes one prediction; after this call a killed process has not lost it."""
+        """Writes one prediction. A process that is killed after this call has not lost it."""
         self._write(prediction)
         if time.monotonic() - self._synced >= _SYNC_SECONDS:
             self._sync()
 
     def close(self) -> None:
-        """Forces everything to the disk and gives the lock back; harmless if done already."""
+        """Syncs the file to disk and releases the lock; may be called again."""
         if not self._file.closed:
             self._sync()
             self._held.close()
@@ -147,7 +142,7 @@ def read_journal(path: Path) -> tuple[Record, list[Prediction]]:
 def read_answers(path: Path) -> tuple[Record, list[Prediction]]:
     """Reads the last record and every answer, in the order in which they were written.
 
-    Those that a later one replaced are among them: all were paid for.
+    Answers that a later one replaced are included: all were paid for.
 
     Raises:
         JournalError: If there is no such file, it can't be read (a folder, for one), it has no
@@ -160,7 +155,7 @@ def read_answers(path: Path) -> tuple[Record, list[Prediction]]:
 
 
 def _read(path: Path) -> tuple[Record | None, list[Prediction], int]:
-    """Gives the last record, the answers under its settings, and the bytes of whole lines."""
+    """Gives the last record, the answers under its settings, and the size of the whole lines."""
     record: Record | None = None
     stored: list[Prediction] = []
     size = 0
@@ -177,7 +172,7 @@ def _read(path: Path) -> tuple[Record | None, list[Prediction], int]:
 
 
 def last_record(path: Path) -> Record:
-    """Reads the header that holds, and no answer.
+    """Reads the last header only.
 
     Raises:
         JournalError: As :func:`read_answers`.
@@ -210,7 +205,7 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
 
 
 @contextmanager
-def open_journal(path: Path) -> Iterator[BinaryIO]:
+def open_journal(path: Path) -> Iterator[BufferedReader]:
     """Opens a journal to read it.
 
     Raises:
@@ -245,12 +240,12 @@ def _require_void(stored: Sequence[Prediction], before: Record, now: Record, pat
 
 
 def _of_same_file(before: Record, now: Record, path: Path) -> Record:
-    """Keeps files of the same name apart; an equal copy goes on, in the name of the first."""
+    """Refuses another file of the same name; a copy with the same content may go on."""
     if not before.is_of_another_file(now.corpus_file):
         return now
     if before.corpus_fingerprint == now.corpus_fingerprint:
         return now.model_copy(update={"corpus_file": before.corpus_file})
-    # No JournalError, which would let a baseline's journal be set aside and made anew.
+    # Not a JournalError: the journal of a baseline would then be replaced.
     raise CorpusError(
         f"this journal is about another file called {now.corpus!r} (then "
         f"{before.corpus_fingerprint}, now {now.corpus_fingerprint})",
@@ -260,12 +255,12 @@ def _of_same_file(before: Record, now: Record, path: Path) -> Record:
 
 
 def lock_journal(path: Path) -> FileLock:
-    """Keeps other processes from writing a journal until the lock is released.
+    """Locks a journal against other processes.
 
     Raises:
         JournalError: If another process is writing it.
     """
-    # Beside the journal, because locking a file may empty it.
+    # A file beside the journal, because locking a file may empty it.
     lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=0)
     try:
         lock.acquire()

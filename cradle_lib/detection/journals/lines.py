@@ -1,8 +1,7 @@
-"""One line of a journal: how it is written, and what is checked when it is read.
+"""Writes and validates single lines of a journal.
 
-A journal is a text file that anybody can edit, so that nothing of it is believed: every field is
-of its kind and within bounds, no key stands twice, and the labels are those which the parser reads
-in the raw answer beside them.
+A journal is a text file that anybody can edit. Every field is checked for its type and range, keys
+may occur only once, and the labels must be those that the parser reads in the raw answer.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ from cradle_lib.prompts import load_template
 from cradle_lib.prompts.template import DETECTION_SLOTS
 from cradle_lib.record import Record
 
-# Fields that most engines have nothing to say in: a line holds them only if there is something.
+# Fields that are written only if they are set: most engines do not use them.
 _OPTIONAL: Final = frozenset({"choices", "tokens_written", "served", "dropped", "ending"})
-# Greater than any count that is true, and small enough for every array.
+# Greater than any real count, and small enough for every integer type.
 _MOST: Final = 1 << 40
 
 _Count = Annotated[int, Field(ge=0, lt=_MOST)]
 
 
 class _Line(BaseModel):
-    """What the line of an answer holds: a prediction with its labels as text."""
+    """The fields of an answer's line: a prediction with its labels as text."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
@@ -47,7 +46,7 @@ class _Line(BaseModel):
     tokens_cached: _Count | None
     tokens_out: _Count | None
     seconds: Annotated[float, Field(ge=0, le=_MOST)]
-    # The logarithm of a probability that vanishes is minus infinity.
+    # The log-probability of an impossible answer is minus infinity.
     choices: list[dict[str, Annotated[float, Field(le=_MOST)]]] | None = None
     tokens_written: _Count | None = None
     served: str | None = None
@@ -56,7 +55,7 @@ class _Line(BaseModel):
 
 
 def to_line(prediction: Prediction) -> dict[str, Any]:
-    """Gives a prediction as the object of its line."""
+    """Converts a prediction into the JSON object of its line."""
     names = [name for name in Prediction.__dataclass_fields__ if name != "error"]
     line = {"labels" if name == "mask" else name: getattr(prediction, name) for name in names}
     line |= {"labels": format_mask(prediction.mask), "seconds": round(prediction.seconds, 4)}
@@ -73,22 +72,26 @@ def to_bytes(line: Record | Prediction) -> bytes:
         content = to_line(line)
     else:
         content = {"record": line.model_dump(), "identity": line.identity}
-    # Plain ASCII: no reader can take an exotic line separator in an answer for a new line.
+    # ASCII, so that no reader takes a Unicode line separator in an answer for a new line.
     return (json.dumps(content) + "\n").encode("ascii")
 
 
 def read_lines(lines: Iterable[bytes], path: Path) -> Iterator[tuple[Record | Prediction, bytes]]:
-    """Reads whole lines, of which the first must be a record; gives each line with what it says.
+    """Parses lines, of which the first must be a header.
 
-    The path is for messages.
+    Args:
+        lines: Complete lines.
+        path: The journal, for messages.
+
+    Yields:
+        The record or prediction of each line, and the line itself.
 
     Raises:
         JournalError: If a line is damaged or edited, or the first is no header. The message
             names the line.
     """
     record: Record | None = None
-    # Beside an answer that is asked for as labels stands what it says; drafts of dialogues,
-    # which the same journals hold, are judged by whoever reads them.
+    # Answers that are labels are parsed again. Drafts of dialogues are checked by their reader.
     labels = True
     for number, raw in enumerate(lines, start=1):
         try:
@@ -108,7 +111,7 @@ def read_lines(lines: Iterable[bytes], path: Path) -> Iterator[tuple[Record | Pr
 
 
 def no_header(path: Path) -> JournalError:
-    """Says that a file is no journal."""
+    """Makes the error for a file that is no journal."""
     return JournalError(
         f"{paths.shown(path)}: the first line is not the header of a journal. "
         "Choose another place for the run, or move the file away."
@@ -152,7 +155,7 @@ def _prediction(line: dict[str, Any], path: Path, number: int, labels: bool) -> 
     if mask and outcome is not Outcome.OK:
         raise _damaged(path, number, f"has labels although its outcome is {outcome}")
     said, read = read_answer(prediction.answer)
-    # Where there is a reason, the engine knew more than the text says, such as a cut.
+    # If there is a reason, the engine knew more than the text says, such as a cut.
     readable = outcome is Outcome.OK or (outcome is Outcome.UNPARSED and prediction.reason is None)
     if (readable and labels and (said, read) != (outcome, mask)) or (mask and read != mask):
         raise _damaged(

@@ -1,4 +1,4 @@
-"""Where the journal of a run lies."""
+"""Paths of journals and of their shards."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cradle_lib.errors import JournalError
 from cradle_lib.files import visible_files
 from cradle_lib.record import History
 
-# Set in the environment of a page that is executed, so that building the book starts no model.
+# Environment variable of pages that are being executed: building the book starts no model.
 PAGE: Final = "CRADLE_PAGE"
 
 
@@ -26,8 +26,8 @@ def journal_path(
 ) -> Path:
     """Chooses the place of a run's journal: ``OUT/CORPUS/MODEL[.HISTORY][.shard-I-of-N].jsonl``.
 
-    Files of the same name share the place, so that it can be typed; the journal knows which of
-    them it is about and refuses the other.
+    Corpus files of the same name share the path, so that it can be typed. The journal records
+    which file it is about and refuses another one.
 
     Args:
         model: An entry of the registry.
@@ -48,7 +48,7 @@ def journal_path(
 
 
 def stored_as(path: Path) -> list[Path]:
-    """Finds the files that hold a run: its journal, or else what there is of its shards."""
+    """Finds the files of a run: its journal, or else its existing shards."""
     return [path] if path.exists() else [file for _, _, file in _shards(path)]
 
 
@@ -61,13 +61,13 @@ def other_shards(path: Path) -> list[Path]:
 
 
 def journal_files(path: Path, *, partial: bool = False) -> list[Path]:
-    """Finds the files that hold a run, and makes sure that they are all there, or some (partial).
+    """Finds the files of a run, and checks that no shard is missing unless ``partial``.
 
-    If there is neither the journal nor a shard, it is still the journal, so that whoever reads it
-    says that it is missing.
+    If there is neither a journal nor a shard, the path of the journal is returned; reading it then
+    raises the error.
 
     Raises:
-        JournalError: If shards are missing, or those of two divisions lie there.
+        JournalError: If shards are missing, or there are shards of two divisions.
     """
     shards = [] if path.exists() else _shards(path)
     counts = sorted({count for _, count, _ in shards})
@@ -90,16 +90,16 @@ def journal_files(path: Path, *, partial: bool = False) -> list[Path]:
 
 
 def made_runs(*folders: Path) -> dict[str, list[str]]:
-    """Lists what has been run, without reading it: a run may be unfinished.
+    """Lists the runs in some folders without reading them; a run may be unfinished.
 
-    By the id of a model stands the name of each corpus that it was run over, and the history after
-    it where that is not the model's own.
+    Returns:
+        For each model id the names of the corpora, followed by the history if it is not ``self``.
     """
     found: dict[str, list[str]] = {}
     for folder in folders:
         for file in visible_files(folder, "*/*.jsonl"):
-            whole = file.name.partition(".shard-")[0].removesuffix(".jsonl")
-            name, _, history = whole.partition(".history-")
+            stem = file.name.partition(".shard-")[0].removesuffix(".jsonl")
+            name, _, history = stem.partition(".history-")
             run = file.parent.name + (f", history {history}" if history else "")
             runs = found.setdefault(name, [])
             runs += [run] if run not in runs else []
@@ -114,10 +114,10 @@ def _shards(path: Path) -> list[tuple[int, int, Path]]:
 
 
 def parse_shard(shard: str) -> tuple[int, int]:
-    """Reads ``i/n``: a part's number from 0, a slash, and how many parts there are.
+    """Parses ``i/n``: the index of a shard from 0, and the number of shards.
 
     Raises:
-        JournalError: If that is not what it says.
+        JournalError: If it is not of this form.
     """
     index, slash, count = shard.partition("/")
     if slash and index.isdecimal() and count.isdecimal() and int(index) < int(count):

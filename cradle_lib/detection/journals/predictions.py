@@ -1,4 +1,4 @@
-"""Predictions in the shape that scoring wants: arrays aligned to a corpus's user turns."""
+"""Predictions of a run as arrays, aligned to the user turns of a corpus."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MOST_READ: Final = 16
 
 @dataclass(frozen=True)
 class Predictions:
-    """What one run says about every user turn of a corpus.
+    """The predictions of one run for every user turn of a corpus.
 
     Attributes:
         record: The record of the run (of its first shard).
@@ -44,8 +44,8 @@ class Predictions:
         answers: The raw texts.
         of_turns: User turns of the corpus that was loaded; more than ``len(masks)`` if
             the run is partial or a sample.
-        choices: For each turn the log-probabilities at the forks of its answer, if decoding
-            was constrained; empty if that was not loaded.
+        choices: For each turn the log-probabilities at the branching points of its answer, if
+            decoding was constrained; empty if they were not loaded.
     """
 
     record: Record
@@ -57,7 +57,7 @@ class Predictions:
     choices: tuple[list[dict[str, float]] | None, ...] = ()
 
     def __repr__(self) -> str:
-        """Says whose they are and how many; no answer, which may quote a dialogue."""
+        """Names the run and its size; no answers, which may quote a dialogue."""
         turns = f"{len(self.masks):,} of {self.of_turns:,} user turns"
         counts = ", ".join(f"{n:,} {outcome}" for outcome, n in self.outcome_counts.items() if n)
         run = f"{self.record.model} over {self.record.corpus}, run {self.record.identity}"
@@ -65,12 +65,12 @@ class Predictions:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it covers its corpus, not only a part of it."""
+        """Whether the run covers the whole corpus."""
         return len(self.masks) == self.of_turns
 
     @property
     def is_finished(self) -> bool:
-        """Whether all dialogues that the run chose are answered completely."""
+        """Whether all dialogues of the run are answered completely."""
         chosen = self.record.dialogues
         if chosen is None:
             return self.is_whole
@@ -78,7 +78,7 @@ class Predictions:
 
     @property
     def over(self) -> str:
-        """Says over which dialogues it was, as a heading; equal only for the same dialogues."""
+        """Describes the dialogues of the run, as a heading; equal only for the same dialogues."""
         corpus, turns = self.corpus, len(self.masks)
         part = f" of {self.of_turns:,}" if turns < self.of_turns else ""
         return (
@@ -93,13 +93,13 @@ class Predictions:
 
     @property
     def outcome_counts(self) -> dict[Outcome, int]:
-        """How many turns ended in each of the four outcomes."""
+        """Number of turns with each of the four outcomes."""
         counts = np.bincount(self.outcomes, minlength=len(OUTCOMES))
         return {outcome: int(counts[code]) for code, outcome in enumerate(OUTCOMES)}
 
     @property
     def cleaned(self) -> int:
-        """How many of the ``ok`` answers were not written as the prompt asks."""
+        """Number of ``ok`` answers that are not written as the prompt asks."""
         pairs = zip(self.answers, self.ok, strict=True)
         return sum(needs_cleaning(answer) for answer, ok in pairs if ok)
 
@@ -218,7 +218,7 @@ def load_predictions(
 
 
 def aligned(record: Record, stored: Iterable[Prediction], corpus: Corpus) -> Predictions:
-    """Aligns answers, of which the last counts, to the dialogues that they cover completely."""
+    """Aligns answers to the dialogues that they cover completely; the last answer counts."""
     found = {(p.dialogue, p.turn): p for p in stored}
     chosen = [
         position
@@ -260,7 +260,7 @@ def _merged(files: Sequence[Path], corpus: Corpus) -> tuple[Record, list[Predict
 
 
 def _asked(records: Sequence[Record], corpus: Corpus) -> list[str] | None:
-    """Which dialogues a run in parts is over; ``None``: all, or a part is not there to say it."""
+    """Gives the dialogues of a run in shards; ``None`` for all, or if a shard is missing."""
     shards = {record.shard for record in records if record.shard is not None}
     parts = [record.dialogues for record in records]
     if None in parts or any(len(shards) < parse_shard(shard)[1] for shard in shards):
@@ -270,13 +270,13 @@ def _asked(records: Sequence[Record], corpus: Corpus) -> list[str] | None:
 
 
 def _read(path: Path, corpus: Corpus) -> tuple[Record, list[Prediction]]:
-    """Reads what is still true, from memory where the same bytes were read a moment ago."""
+    """Reads the answers to the questions of a corpus; caches them by the file's checksum."""
     content = _checksum(path)
     place = content, corpus.fingerprint, tuple(dialogue.id for dialogue in corpus)
     found = _READ.get(place)
     if found is None or template_of(found[0]) is None:
         record, stored = read_journal(path)
-        found = record, _still_true(record, stored, corpus, path)
+        found = record, _matching(record, stored, corpus, path)
         # A run that goes on may have written more before it was read.
         if _checksum(path) == content:
             _READ[place] = found
@@ -290,10 +290,10 @@ def _checksum(path: Path) -> bytes:
         return hashlib.file_digest(file, "sha256").digest()
 
 
-def _still_true(
+def _matching(
     record: Record, stored: list[Prediction], corpus: Corpus, path: Path
 ) -> list[Prediction]:
-    """Keeps the predictions that answer exactly the questions which this corpus gives rise to."""
+    """Keeps the predictions that answer a question of this corpus, word for word."""
     template = template_of(record)
     if template is None:
         if record.corpus_fingerprint == corpus.fingerprint:
@@ -322,7 +322,7 @@ def _still_true(
 
 
 def template_of(record: Record) -> Template | None:
-    """Finds the very template that a run used; ``None`` if this machine lacks it."""
+    """Finds the template that a run used; ``None`` if it is missing here or has changed."""
     try:
         template = load_template(record.prompt)
     except PromptError:

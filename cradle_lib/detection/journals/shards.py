@@ -1,10 +1,10 @@
-"""A journal becomes shards that go on where it was, and shards become the one journal again.
+"""Divides a journal into shards, and joins shards into one journal.
 
 The joined journal has the same bytes as that of a process which asks one question after the other:
-one header, and the lines in the order of the corpus, except for what is measured (``started``,
-``seconds``, and for a service the tokens that it found in its cache). A process that leads many
-dialogues at once writes the same lines in the order in which answers came; the log-probabilities
-that the wave engine stores differ in their last digits, by which dialogues advanced together.
+one header, and the lines in the order of the corpus. Only measurements differ (``started``,
+``seconds``, and the cached tokens of a service). A process that runs many dialogues at the same
+time writes the same lines in the order of the answers. The log-probabilities of the wave engine
+depend in their last digits on the batch.
 """
 
 from __future__ import annotations
@@ -25,14 +25,17 @@ from cradle_lib.errors import JournalError
 from cradle_lib.files import replacing
 from cradle_lib.record import Record
 
-# What says where and with which programs a part was made, and may differ between machines.
+# Fields of a record that may differ between the machines of a run.
 _CIRCUMSTANCES: Final = ("version", "commit", "dirty", "python", "platform", "packages", "proxy")
 
 
 def divide(journal: Path, shards: Sequence[Path], dialogues: Sequence[str]) -> None:
-    """Divides a journal into shards, which then take its place, so that they can go on.
+    """Divides a journal into shards, so that several processes can resume it; deletes the journal.
 
-    They are over the dialogues that the run is to be over, in the order of the corpus.
+    Args:
+        journal: The journal.
+        shards: The files to write.
+        dialogues: Ids of all dialogues of the run, in the order of the corpus.
 
     Raises:
         JournalError: If the journal can't be read or is being written, or a shard exists.
@@ -61,9 +64,9 @@ def divide(journal: Path, shards: Sequence[Path], dialogues: Sequence[str]) -> N
             }
             file.write(to_bytes(record.model_copy(update=part)))
         for line, raw in _answers(journal, record):
-            # What the run is no longer over was answered all the same, and is kept.
+            # Answers about other dialogues are kept in the first shard.
             files[of.get(line.dialogue, 0)].write(raw)
-        # All of them are whole before one takes its place.
+        # All shards are complete before the first one is renamed.
         for file in files:
             file.flush()
             os.fsync(file.fileno())
@@ -73,10 +76,10 @@ def divide(journal: Path, shards: Sequence[Path], dialogues: Sequence[str]) -> N
 def join(
     shards: Sequence[Path], out: Path, *, dialogues: int, turns: Mapping[str, int] | None = None
 ) -> Record:
-    """Joins the journals of all shards of a run, in any order; they stay as they are.
+    """Joins the journals of all shards of a run; the shards are kept.
 
     Args:
-        shards: The journals of all shards.
+        shards: The journals of all shards, in any order.
         out: The journal to write.
         dialogues: Number of dialogues of the corpus. The record of a run over all of them lists
             none.
@@ -135,7 +138,7 @@ def _require_finished(
 
 
 def _in_order(shards: Sequence[Path]) -> list[tuple[Path, Record]]:
-    """Sees to it that these are the shards of one run; gives them in order, with their records."""
+    """Checks that these are the shards of one run; gives them in order, with their records."""
     if not shards:
         raise JournalError("no shard was named. Name all shards of a run.")
     records = [last_record(path) for path in shards]
@@ -188,7 +191,7 @@ def _in_order(shards: Sequence[Path]) -> list[tuple[Path, Record]]:
 
 
 def _joined_record(parts: Sequence[Record], dialogues: int) -> Record:
-    """Gives the record of all parts together."""
+    """Makes the record of the joined run."""
     chosen, agreed = (
         [
             name
@@ -211,7 +214,7 @@ def _joined_record(parts: Sequence[Record], dialogues: int) -> Record:
 
 
 def _headers(parts: Sequence[Record], joined: Record) -> list[Record]:
-    """One header, and before it one for every other machine or version that answered."""
+    """Makes the header, and before it one for each other machine or version that answered."""
     headers = [joined]
     for part in parts[1:]:
         there = {name: getattr(part, name) for name in _CIRCUMSTANCES}
@@ -222,9 +225,9 @@ def _headers(parts: Sequence[Record], joined: Record) -> list[Record]:
 
 
 def _answers(path: Path, record: Record) -> Iterator[tuple[Prediction, bytes]]:
-    """Yields the answers that hold, and each one's own line.
+    """Gives the answers of a journal with their lines.
 
-    Answers under other settings, which stand only where all of them failed, are left out.
+    Answers under other settings, all of which failed, are left out.
     """
     holds = False
     for line, raw in each_line(path):

@@ -1,4 +1,4 @@
-"""Answers as data: every call of stored runs with what it used, and the records of the runs."""
+"""Data frames of the answers and the records of stored runs."""
 
 from __future__ import annotations
 
@@ -29,27 +29,26 @@ _COLUMNS: Final = (
 def stored_answers(
     corpus: Corpus, models: Sequence[str], history: History = "self"
 ) -> pd.DataFrame:
-    """Lists the answers of runs, those of dialogues that are not complete included.
+    """Lists the answers of runs, including those of incomplete dialogues.
 
     Args:
         corpus: The corpus that they were over.
         models: Ids in the registry, specs, or paths of journals (they end with ``.jsonl``); those
             that were not run are left out.
-        history: Whose tags they saw.
+        history: Tags in the history: the model's own (``self``), ``gold`` or ``none``.
 
     Returns:
         One row for each answer, in the order of the models and of their journals; none if
         nothing was run.
 
-        - ``run`` (str): what the run was named by in ``models``; ``system`` (str): the model's
+        - ``run`` (str): the name of the run in ``models``; ``system`` (str): the model's
           name; ``dialogue`` (str) and ``turn`` (int): the turn's id.
-        - ``question`` (str): hash of all that the model was asked; equal only for the same
-          question.
+        - ``question`` (str): hash of the valid_unicode question.
         - ``outcome`` (str): ``ok``, ``unparsed``, ``refused`` or ``failed``; ``tagged`` (str):
           labels joined by ``; ``, or ``none``; ``answer`` (str): the raw text.
         - ``tokens_in``, ``tokens_cached``, ``tokens_written``, ``tokens_out`` (Int64): tokens of
           the prompt, those of them that were read from a cache and written to one, and tokens of
-          the answer; missing if nobody said.
+          the answer; missing if unknown.
         - ``seconds`` (float): the time that the answer took.
 
     Raises:
@@ -81,16 +80,16 @@ def stored_answers(
 def stored_records(
     corpus: Corpus, models: Sequence[str], history: History = "self"
 ) -> pd.DataFrame:
-    """Sets the records of runs side by side.
+    """Compares the records of runs.
 
     Args:
         corpus: The corpus that they were over.
         models: As for :func:`stored_answers`.
-        history: Whose tags they saw.
+        history: As for :func:`stored_answers`.
 
     Returns:
         One row for each field of a record (the index, ``field``) and one column for each run (of
-        its first shard), by what it was named by; text, missing where there is none.
+        its first shard), named as in ``models``; text, missing where there is none.
 
     Raises:
         CradleError: As :func:`stored_answers`.
@@ -104,7 +103,7 @@ def stored_records(
 
 
 def run_files(name: str, corpus: Corpus, history: History = "self") -> list[Path]:
-    """Lists the journals of a run, of its shards so far or of none, by any of its names."""
+    """Lists the journals of a run or of its shards; none if it was not made."""
     if name.endswith(".jsonl"):
         return [file for file in [paths.ROOT / name] if file.exists()]
     path = find_journal(resolve(name), corpus, history)

@@ -76,7 +76,7 @@ def test_a_changed_function_or_version_is_asked_again(
     assert first.record.code != again.record.code
     assert (first.masks == 0).all()
     assert (again.masks == BITS["alert_past"]).all()
-    assert "the old one is now" in capsys.readouterr().err
+    assert "The previous file was renamed to" in capsys.readouterr().err
     versioned = run_model(lambda prompt: "alert_past", corpus, name="One", version="2")
     assert str(versioned.record.code).endswith(" version:2")
     kept = sorted(file.name for file in (paths.RUNS / corpus.name).glob("[!.]*"))
