@@ -26,7 +26,8 @@ ABOUT: Final = ("dialogue_id", *META)
 ENDINGS: Final = (".parquet", ".csv", ".json", ".jsonl", ".ndjson")
 #: Most bytes of a file of text, and most characters of a parquet file: hundreds of real corpora.
 LARGEST: Final = 1 << 28
-_BATCH: Final = 1024
+# Rows that are unpacked at a time, before their size is known.
+_BATCH: Final = 64
 Columns = Mapping[str, Sequence[Any]]
 Names = Sequence[str]
 

@@ -223,16 +223,19 @@ def test_a_column_without_a_meaning_is_not_unpacked(tmp_path: Path) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1_000_000
 
 
-def test_a_parquet_file_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [90_000, 5_000_000])
+def test_a_parquet_file_that_unpacks_to_too_much_is_refused(tmp_path: Path, size: int) -> None:
     path = as_parquet(
         tmp_path / "c.parquet",
         turn_id=pa.array([0, 1] * 2_000),
-        text=repeated("User: " + "x" * 90_000, 4_000),
+        text=repeated("User: " + "x" * size, 4_000),
         labels=repeated("none", 4_000),
     )
     assert path.stat().st_size < 50_000
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(CorpusError, match="more than 256 MB of cells"):
         read_release(path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1_000_000
 
 
 @pytest.mark.parametrize(
