@@ -83,15 +83,15 @@ def test_the_picture_of_the_cache_fits_a_phone_and_reads_the_same_in_both_themes
 def test_the_readme_says_the_same_of_the_model_that_ships() -> None:
     readme = " ".join((paths.ROOT / "README.md").read_text(encoding="utf-8").split())
     said = re.search(
-        r"writing freely, ([\d,]+) of its ([\d,]+) answers can't be read as labels; allowed to "
-        r"write only labels, ([\d,]+) of its ([\d,]+) tags are right",
+        r"Untrained, ([\d,]+) of its ([\d,]+) free answers are unreadable, and ([\d,]+) of the "
+        r"([\d,]+) labels that it predicts under constrained decoding are correct",
         readme,
     )
     assert said is not None
     answers, unread, _, _ = counted(FREE)
     _, _, tags, right = counted(CONSTRAINED)
     assert said.groups() == (f"{unread:,}", f"{answers:,}", f"{right:,}", f"{tags:,}")
-    tuned = re.search(r"it writes ([\d,]+) tags, of which ([\d,]+) are right", readme)
+    tuned = re.search(r"it predicts ([\d,]+) labels, of which ([\d,]+) are correct", readme)
     assert tuned is not None
     _, unread, tags, right = counted(TUNED)
     assert (unread, *tuned.groups()) == (0, f"{tags:,}", f"{right:,}")
