@@ -267,7 +267,7 @@ def test_every_page_has_a_title_of_its_own_and_a_language(visits: list[Visit]) -
 def test_the_search_finds_a_page_and_shows_no_line_of_it(site: Site, browser: Browser) -> None:
     page = browser.new_page()
     page.goto(site.url("search.html?q=protocol"))
-    page.locator("#search-results li a", has_text="The protocol").wait_for()
+    page.locator("#search-results li a", has_text="Task and prompt").wait_for()
     assert page.locator("#search-results .context").count() == 0
     page.close()
 
