@@ -322,7 +322,7 @@ def test_an_answer_that_is_none_and_one_that_is_none_at_all_look_different(
     open_page: Callable[..., Page], systems: list[Predictions]
 ) -> None:
     frame = systems[1].to_frame()
-    quiet = frame[(frame["tagged"] == "none") & (frame["gold"] == "none")]
+    quiet = frame[(frame["tagged_mask"] == 0) & (frame["gold"] == "none")]
     drawn: dict[str, set[str]] = {}
     for outcome in ("ok", "unparsed", "refused", "failed"):
         row = quiet[quiet["outcome"] == outcome].iloc[0]
