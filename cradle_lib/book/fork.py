@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import yaml
 
+from cradle_lib import paths
 from cradle_lib.book.notebooks.notebook import Notebook, retitle
 from cradle_lib.book.plan import Entry, Project, read_plan
 from cradle_lib.detection import resolve
@@ -17,12 +18,11 @@ from cradle_lib.detection.baselines.function import id_of
 from cradle_lib.errors import BookError
 from cradle_lib.files import replacing
 
-TEMPLATE: Final = "your-model"
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
 def fork(
-    project: Project, name: str, source: str = TEMPLATE, parameters: Mapping[str, Any] | None = None
+    project: Project, name: str, source: str = paths.TEMPLATE, parameters: Mapping[str, Any] | None = None
 ) -> Path:
     """Makes a page of the book from a copy of one of its notebooks.
 

@@ -267,7 +267,7 @@ def test_intervals_are_those_of_dialogues_drawn_one_by_one() -> None:
 
 def test_an_interval_is_refused_where_the_label_is_missing_from_many_draws() -> None:
     dialogues: Dialogues = [([1], [1]), *[([2], [0])] * 9]
-    found = measured(pair(dialogues), draws=500)[FIRST]["f1"]
+    found = measured(pair(dialogues), draws=500)[FIRST]["kappa"]
     assert found.value == 1
     # A dialogue is missing from a draw of ten with probability 0.9^10 = 0.35.
     assert math.isnan(found.low)

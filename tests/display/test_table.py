@@ -98,7 +98,7 @@ def test_a_long_frame_becomes_a_cell_for_each_row(scores: pd.DataFrame) -> None:
         ["keyword", "21.0 [18.0, 24.5]", "30.0"],
         ["12 dialogues"],
         ["small", "90.0 [50.0, 100.0]", DASH],
-        ["Published"],
+        ["Published values (\N{DOUBLE DAGGER})"],
         ["Claude \N{DOUBLE DAGGER}", "47.11", DASH],
     ]
     # The sample's 90 has no rival: it stands under another heading, and has another signature.
