@@ -22,7 +22,10 @@ _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
 def fork(
-    project: Project, name: str, source: str = paths.TEMPLATE, parameters: Mapping[str, Any] | None = None
+    project: Project,
+    name: str,
+    source: str = paths.TEMPLATE,
+    parameters: Mapping[str, Any] | None = None,
 ) -> Path:
     """Makes a page of the book from a copy of one of its notebooks.
 
@@ -91,9 +94,11 @@ def _with_entry(plan: Path, entry: Mapping[str, Any]) -> str:
 
 def _with_page(toc: Path, name: str) -> str:
     text = toc.read_text(encoding="utf-8")
-    place = re.search(rf"^(\s*)- file: sections/{TEMPLATE}\n", text, flags=re.MULTILINE)
+    place = re.search(rf"^(\s*)- file: sections/{paths.TEMPLATE}\n", text, flags=re.MULTILINE)
     if place is None:
-        problem = f"the page sections/{TEMPLATE} is not listed, after which a new one would be"
+        problem = (
+            f"the page sections/{paths.TEMPLATE} is not listed, after which a new one would be"
+        )
         raise BookError(problem, path=toc, hint="Add the page by hand.")
     return f"{text[: place.end()]}{place[1]}- file: sections/{name}\n{text[place.end() :]}"
 

@@ -133,6 +133,8 @@ def _joined_name(names: Sequence[str]) -> str:
     first, *others = [name.split(", ") for name in names]
     told = []
     for parts in others:
-        shared = sum(1 for _ in takewhile(lambda two: two[0] == two[1], zip(first, parts, strict=False)))
+        shared = sum(
+            1 for _ in takewhile(lambda two: two[0] == two[1], zip(first, parts, strict=False))
+        )
         told.append(", ".join(parts[shared:] if len(parts) > shared else parts))
     return names[0] + (f" (= {', = '.join(told)})" if told else "")

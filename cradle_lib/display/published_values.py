@@ -113,7 +113,8 @@ def with_published(
 
         known, published = {*source["system"]}, published_systems()
         named["system"] = [
-            name if name in known else published.get(first_name(name), name) for name in named["system"]
+            name if name in known else published.get(first_name(name), name)
+            for name in named["system"]
         ]
     ours, theirs = (
         list(zip(*(data[name].astype(object) for name in keys), strict=True))
