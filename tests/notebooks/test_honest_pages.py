@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import csv
 import io
+import json
+import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -159,3 +161,58 @@ def test_two_published_cells_can_not_come_from_their_gold_labels() -> None:
     assert {n for _, n in far.values()} == {8}
     assert all(fits(text, 25) for text, _ in far.values())
     assert published_label_counts()["confirm_DV_ongoing"] == 25
+
+
+def test_scenarios_are_uneven_by_the_exact_chi_square_test(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counts = [96, 97, 91, 67, 56, 97, 96]  # Sec 3.1 of the paper
+    mean = sum(counts) / 7
+    half = sum((n - mean) ** 2 for n in counts) / mean / 2
+    # The tail of chi-square with six degrees of freedom is that of a Poisson count below three.
+    exact = math.exp(-half) * (1 + half + half**2 / 2)
+    assert f"{exact:.4f}" == "0.0026"
+    tables = [item for item in show_page("construction", {}, monkeypatch) if hasattr(item, "frame")]
+    [test] = [table.frame for table in tables if "chi2" in table.frame]
+    row = test.set_index("draw").loc["scenarios, published"]
+    assert row["chi2"] == pytest.approx(2 * half)
+    assert row["p"] == pytest.approx(exact)
+    # The page of inconsistencies gives the same.
+    assert "chi-square 20.2, p = .003" in (paths.BOOK / "disagreements.md").read_text("utf-8")
+
+
+def test_the_papers_recipe_is_costed_with_the_papers_dialogues(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tables = show_page("training", {"draws": 20}, monkeypatch)
+    [costs] = [t.frame for t in tables if isinstance(t, Table) and "way" in t.frame]
+    record = json.loads(
+        (paths.DATA / "adapters/smollm2-135m-tuned/training.json").read_text("utf-8")
+    )
+    tokens = 3 * 3058 * record["tokens"] / 2000  # three epochs, Sec 4.2 and Appendix D.2
+    assert record["dialogues"] == 2000
+    row = costs.set_index("way").loc["one sequence per dialogue"]
+    assert row["tokens"] == pytest.approx(tokens)
+    assert row["hours"] == pytest.approx(6 * 32.761446400e9 * tokens / (2 * 989e12 / 2) / 3600)
+
+
+def test_annotators_of_other_dialogues_are_not_under_one_heading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tables = show_page("results", {"draws": 20}, monkeypatch)
+    [people] = [t for t in tables if isinstance(t, Table) and "annotators" in t.caption]
+    dialogues = {row.system: row.over for row in people.frame.itertuples()}
+    together: dict[str, set[str]] = {}
+    for heading, row in zip(people.grid.groups, people.grid.rows, strict=True):
+        together.setdefault(heading, set()).add(dialogues[row[0].text])
+    assert len(dialogues) == 4
+    assert len({*dialogues.values()}) == 2
+    assert all(len(over) == 1 for over in together.values())
+
+
+def test_the_banner_of_runs_over_a_sample_names_the_sample(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = repr(show_page("run-to-run", {"draws": 20, "permutations": 20}, monkeypatch)[0])
+    assert "100 dialogues" in said
+    assert "600 dialogues" not in said
