@@ -29,7 +29,10 @@ class Origin:
         """
         if self.corpus is None:
             return frame
-        about = {"corpus": self.corpus.name, "fingerprint": self.corpus.fingerprint}
+        about: dict[str, str | bool] = {
+            "corpus": self.corpus.name,
+            "fingerprint": self.corpus.fingerprint,
+        }
         about |= {"simulated": True} if self.simulated else {}
         return frame.assign(**{name: x for name, x in about.items() if name not in frame})
 

@@ -149,7 +149,8 @@ def projected_precision(
         rates = _metrics(tally)
         found, wrong = rates["gold_flagged"], rates["flagged_per_100"] / 100
         own = ratio(tally["gold_turns"], tally["turns"])
-        return [ratio(q * found, q * found + (1 - q) * wrong) for q in (own, *prevalences)]
+        shares: list[Floats] = [own, *map(np.asarray, prevalences)]
+        return [ratio(q * found, q * found + (1 - q) * wrong) for q in shares]
 
     frame = pd.DataFrame(
         {
