@@ -1,4 +1,5 @@
 from .corpus.load import load_corpus as load_corpus
+from .detection.run_sets import distinct_runs as distinct_runs
 from .detection.run_sets import repeated_runs as repeated_runs
 from .detection.run_sets import run_sets as run_sets
 from .detection.run_sets import with_same_dialogues as with_same_dialogues
@@ -17,6 +18,7 @@ from .display.explorer.links import with_links as with_links
 from .display.heat_map import heat_map as heat_map
 from .display.lacking import lacking as lacking
 from .display.notice import Notice as Notice
+from .display.origin import finding as finding
 from .display.published_values import published_frame as published_frame
 from .display.published_values import with_published as with_published
 from .display.reference_points import reference_points as reference_points

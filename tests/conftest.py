@@ -8,6 +8,8 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+from cradle_lib.display.origin import PAGE
+
 # Each worker has a core. Threads of two workers that wait for each other on busy cores took ten
 # times as long; what a test starts inherits it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -26,3 +28,9 @@ def unwalked() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def without_page() -> None:
+    """Forgets the corpus of the page that a test before showed."""
+    PAGE.corpus, PAGE.simulated = None, False

@@ -26,9 +26,11 @@ The unit set decides what kappa, PABAK, AC1 and alpha mean, so it is part of eve
 Leaving out the turns that nobody labelled, as the paper does, takes away most agreement on
 absence: kappa falls, PABAK falls further, and F1 and Jaccard stay as they are.
 
-Intervals are those of :mod:`cradle_lib.statistics.bootstrap`. There is none where the draws have
-nothing to say: where many of them lack the label, or where they are all alike, as with a single
-dialogue or with annotators who never differed.
+Jaccard and F1 of single labels have Wilson's interval (:mod:`cradle_lib.statistics.proportions`):
+they are shares of occurrences, often of few. All other intervals are those of
+:mod:`cradle_lib.statistics.bootstrap`. There is none where the draws have nothing to say: where
+many of them lack the label, or where they are all alike, as with a single dialogue or with
+annotators who never differed.
 
 References:
     CRADLE-Dialogue (arXiv 2606.10380), Appendix B.2; Krippendorff, Content Analysis (2004);
@@ -50,6 +52,7 @@ from cradle_lib.annotation.pairs import (
     WINDOWS,
     Floats,
     Pair,
+    Tallies,
     Units,
     pairs,
     tally,
@@ -57,6 +60,7 @@ from cradle_lib.annotation.pairs import (
 from cradle_lib.annotation.table import Annotations
 from cradle_lib.labels import LABELS, crisis_type, stage
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
+from cradle_lib.statistics.proportions import wilson, wilson_f1
 from cradle_lib.statistics.rates import f1, ratio
 
 _NAMES: Final = {
@@ -165,7 +169,23 @@ def agreement(
     frame.insert(3, "turns", int(tallies.turns.sum()))
     frame["label"] = pd.Categorical(frame["label"], names)
     frame.loc[frame["high"] - frame["low"] < _ALIKE, ["low", "high"]] = np.nan
+    if draws:
+        for measure, ends in _of_labels(tallies).items():
+            single = (frame["measure"] == measure) & (frame["label"] != ALL_LABELS)
+            frame.loc[single, ["low", "high"]] = np.stack(ends, axis=-1)
     return frame.assign(reason=_reasons(frame, drawn=draws > 0))
+
+
+def _of_labels(tallies: Tallies) -> dict[str, tuple[Floats, Floats]]:
+    """Finds Wilson's intervals of the measures that are shares of a label's occurrences."""
+    both, given = tallies.cells[..., 0], tallies.cells.sum(axis=-1)
+    sizes = both + given
+    found = {"jaccard": wilson(both, given)}
+    for place, window in enumerate(WINDOWS):
+        matched = tallies.matched[..., place]
+        name = f"within_{window}" if window else "f1"
+        found[name] = wilson_f1(matched, sizes - 2 * matched)
+    return found
 
 
 def _reasons(frame: pd.DataFrame, *, drawn: bool) -> pd.Series[str]:

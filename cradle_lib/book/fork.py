@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import yaml
 
+from cradle_lib import paths
 from cradle_lib.book.notebooks.notebook import Notebook, retitle
 from cradle_lib.book.plan import Entry, Project, read_plan
 from cradle_lib.detection import resolve
@@ -17,12 +18,14 @@ from cradle_lib.detection.baselines.function import id_of
 from cradle_lib.errors import BookError
 from cradle_lib.files import replacing
 
-TEMPLATE: Final = "your-model"
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
 def fork(
-    project: Project, name: str, source: str = TEMPLATE, parameters: Mapping[str, Any] | None = None
+    project: Project,
+    name: str,
+    source: str = paths.TEMPLATE,
+    parameters: Mapping[str, Any] | None = None,
 ) -> Path:
     """Makes a page of the book from a copy of one of its notebooks.
 
@@ -91,9 +94,11 @@ def _with_entry(plan: Path, entry: Mapping[str, Any]) -> str:
 
 def _with_page(toc: Path, name: str) -> str:
     text = toc.read_text(encoding="utf-8")
-    place = re.search(rf"^(\s*)- file: sections/{TEMPLATE}\n", text, flags=re.MULTILINE)
+    place = re.search(rf"^(\s*)- file: sections/{paths.TEMPLATE}\n", text, flags=re.MULTILINE)
     if place is None:
-        problem = f"the page sections/{TEMPLATE} is not listed, after which a new one would be"
+        problem = (
+            f"the page sections/{paths.TEMPLATE} is not listed, after which a new one would be"
+        )
         raise BookError(problem, path=toc, hint="Add the page by hand.")
     return f"{text[: place.end()]}{place[1]}- file: sections/{name}\n{text[place.end() :]}"
 

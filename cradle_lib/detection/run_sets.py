@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+from itertools import takewhile
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
@@ -46,6 +48,30 @@ def with_same_dialogues(runs: Sequence[Predictions]) -> list[Predictions]:
     for same in _by_dialogues(run for run in runs if not run.is_whole):
         extended += [run.subset(same[0].corpus) for run in whole] + same
     return extended
+
+
+def distinct_runs(runs: Sequence[Predictions], *, answers: bool = False) -> list[Predictions]:
+    """Puts runs with the same labels on every turn together: they are one system.
+
+    Args:
+        runs: Runs over a corpus, or over parts of it.
+        answers: Whether the same answers must also be unusable. They count in the exact match and
+            in tables of outcomes, and not in F1.
+
+    Returns:
+        The first run of each system, in the given order. Its name tells the others: ``Tuned
+        (= constrained)``.
+    """
+    systems: dict[Hashable, list[Predictions]] = {}
+    for run in runs:
+        usable = run.ok.tobytes() if answers else b""
+        key = (run.corpus.fingerprint, run.masks.tobytes(), usable)
+        systems.setdefault(key, []).append(run)
+    found = []
+    for same in systems.values():
+        name = _joined_name([run.record.name for run in same])
+        found.append(replace(same[0], record=same[0].record.model_copy(update={"name": name})))
+    return found
 
 
 def repeated_runs(corpus: Corpus) -> dict[str, list[Predictions]]:
@@ -100,3 +126,15 @@ def _by_dialogues(runs: Iterable[Predictions]) -> list[list[Predictions]]:
     for run in runs:
         found.setdefault(run.corpus.fingerprint, []).append(run)
     return list(found.values())
+
+
+def _joined_name(names: Sequence[str]) -> str:
+    """Names systems that are shown as one: ``Tuned`` and ``Tuned, wide`` as ``Tuned (= wide)``."""
+    first, *others = [name.split(", ") for name in names]
+    told = []
+    for parts in others:
+        shared = sum(
+            1 for _ in takewhile(lambda two: two[0] == two[1], zip(first, parts, strict=False))
+        )
+        told.append(", ".join(parts[shared:] if len(parts) > shared else parts))
+    return names[0] + (f" (= {', = '.join(told)})" if told else "")

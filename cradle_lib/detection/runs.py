@@ -168,7 +168,8 @@ def stored_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]
     Args:
         corpus: The corpus that they were over.
         models: Ids in the registry, or specs; if none is named, those of the default set that have
-            been run, and after them the functions and specs that have been, by name.
+            been run, and after them the functions and specs that have been, by name, but not the
+            template's: that one has a page of its own.
 
     Returns:
         The predictions in the order of the models. A run over a sample, or one that is not
@@ -185,6 +186,7 @@ def stored_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]
     # Functions and specs have no entry.
     made = made_runs(paths.RUNS)
     own = [name for name in sorted(made) if name not in registry and corpus.name in made[name]]
+    own = [name for name in own if name != paths.TEMPLATE]
     journals = [find_journal(entry, corpus) for entry in registry.default]
     journals += [paths.RUNS / corpus.name / f"{name}.jsonl" for name in own]
     found = []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.display.cells import with_code
+from cradle_lib.display.origin import PAGE
 from cradle_lib.version import commit, library_version
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def banner(
     simulated: bool = False,
     runs: Sequence[Run] = (),
 ) -> Banner:
-    """Says what a page's numbers rest on.
+    """Says what a page's numbers rest on; the page's headline and downloads name it from then on.
 
     Args:
         corpus: The corpus of the page.
@@ -86,6 +87,7 @@ def banner(
         keeps the commit from which it was executed. Where a run was made from another one,
         both are named.
     """
+    PAGE.corpus, PAGE.simulated = corpus, simulated
     here = _commit(*commit())
     rows = [("Corpus", f"{corpus.name} ({corpus.fingerprint}), {_dialogues(len(corpus))}")]
     if record is not None:

@@ -21,6 +21,7 @@ import pandas as pd
 
 from cradle_lib.display.cells import Cell, clean, with_code
 from cradle_lib.display.grid import Grid
+from cradle_lib.display.origin import PAGE
 from cradle_lib.labels import BITS
 
 if TYPE_CHECKING:
@@ -98,9 +99,10 @@ def to_latex(grid: Grid, caption: str, notes: Sequence[str]) -> str:
 def to_csv(frame: pd.DataFrame) -> str:
     """Writes a frame without its index, unrounded; missing values are empty fields.
 
-    A text that a spreadsheet would compute has a single quote before it.
+    The last columns name the corpus of the page. A text that a spreadsheet would compute has a
+    single quote before it.
     """
-    frame = frame.rename(columns=uncomputed)
+    frame = PAGE.marked(frame).rename(columns=uncomputed)
     for place, kind in enumerate(frame.dtypes):
         if not pd.api.types.is_numeric_dtype(kind):
             column = frame.iloc[:, place].astype(object).map(uncomputed)

@@ -172,11 +172,16 @@ class Layout(Writer):
                     yield key, True
 
         about, links = {row: record for (row, _), record in records.items()}, links_of(frame)
-        across = list(lines(1))
+        # Systems of the paper are no rivals of those that were run: they come last.
+        down, across = (
+            sorted(lines(place), key=lambda line: line[1] and "system" in names)
+            for place, names in enumerate((self.rows, self.columns))
+        )
         stubs = [self.column(frame[name], name) for name in self.rows]
         blank = ("",) * (len(self.columns) - 1)
-        rows, groups = [], []
-        for row, paper in lines(0):
+        rows: list[list[Cell]] = []
+        groups: list[str] = []
+        for row, paper in down:
             above, names = row[: len(self.group)], row[len(self.group) :]
             first, *rest = (
                 replace(write(name), link=_link(about[row], column, links))
@@ -188,13 +193,21 @@ class Layout(Writer):
             for column, published in across:
                 cells = stated if paper or published else measured
                 rest.append(cells.get((row, column), Cell(MISSING, number=True)))
+            apart = paper and "system" in self.rows
+            if apart and [first, *rest] in rows:
+                continue
             rows.append([first, *rest])
-            groups.append(self._grouped(*above))
+            groups.append(self._published_group if apart else self._grouped(*above))
         heads: list[tuple[str, ...]] = [(*blank, self.title(name)) for name in self.rows]
         for key, paper in across:
             *outer, last = (self.name(part) for part in key)
             heads.append((*outer, f"{last}: {self.stated}" if paper else last))
         return Grid(heads, rows, groups)
+
+    @property
+    def _published_group(self) -> str:
+        stated = self.stated if "published" in self.titles else "published values"
+        return f"{stated[0].upper()}{stated[1:]} ({STATED_MARK})"
 
     def _grouped(self, key: Any = "") -> str:
         return "" if missing(key) or key == "" else self.name(key)

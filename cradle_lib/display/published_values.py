@@ -18,6 +18,7 @@ import pandas as pd
 from cradle_lib import paths
 from cradle_lib.display.cells import DERIVED, STATED, STATED_DIGITS
 from cradle_lib.errors import BookError
+from cradle_lib.formatting import first_name
 from cradle_lib.published import published_table
 
 # How a published number is written, by its unit in the file; all others are counts.
@@ -112,7 +113,8 @@ def with_published(
 
         known, published = {*source["system"]}, published_systems()
         named["system"] = [
-            name if name in known else published.get(name, name) for name in named["system"]
+            name if name in known else published.get(first_name(name), name)
+            for name in named["system"]
         ]
     ours, theirs = (
         list(zip(*(data[name].astype(object) for name in keys), strict=True))

@@ -150,10 +150,7 @@ def show(
 
 
 #: The note on intervals over dialogues.
-RESAMPLED: Final = (
-    "Intervals are over dialogues: how much a system varies from one run to the next is not in "
-    "them."
-)
+RESAMPLED: Final = "Intervals reflect the choice of dialogues, not run-to-run variation."
 _DRAWN: Final = re.compile(r"\|boot:[1-9]")
 
 

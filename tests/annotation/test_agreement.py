@@ -19,6 +19,7 @@ from nltk.metrics.agreement import AnnotationTask
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import maximum_bipartite_matching
 from sklearn.metrics import cohen_kappa_score, f1_score, jaccard_score
+from statsmodels.stats.proportion import proportion_confint
 
 from cradle_lib.annotation.agreement import ALL_LABELS, MEASURES, agreement
 from cradle_lib.annotation.pairs import UNITS, Pair, Units, masi, pairs, tally
@@ -267,7 +268,7 @@ def test_intervals_are_those_of_dialogues_drawn_one_by_one() -> None:
 
 def test_an_interval_is_refused_where_the_label_is_missing_from_many_draws() -> None:
     dialogues: Dialogues = [([1], [1]), *[([2], [0])] * 9]
-    found = measured(pair(dialogues), draws=500)[FIRST]["f1"]
+    found = measured(pair(dialogues), draws=500)[FIRST]["kappa"]
     assert found.value == 1
     # A dialogue is missing from a draw of ten with probability 0.9^10 = 0.35.
     assert math.isnan(found.low)
@@ -330,3 +331,18 @@ def test_pairs_are_found_by_team_and_round_and_leave_adjudicators_out(
     kept = [e for e in kept if (e.dialogue, e.annotator) != ("d0003", "D")]
     with pytest.raises(AnnotationError, match="dialogue d0003: 1 annotators"):
         pairs(Annotations.of(annotations.corpus, kept))
+
+
+def test_jaccard_and_f1_of_a_label_have_wilsons_interval() -> None:
+    # A unit a dialogue, so that no unit depends on another: 4 of 7 agree.
+    dialogues: Dialogues = [*[([1], [1])] * 4, *[([1], [0])] * 2, ([0], [1])]
+    found = measured(pair(dialogues), draws=200)[FIRST]
+    low, high = proportion_confint(4, 7, method="wilson")
+    assert (found["jaccard"].low, found["jaccard"].high) == pytest.approx((low, high))
+    for name in ("f1", "within_1"):
+        ends = (2 * low / (1 + low), 2 * high / (1 + high))
+        assert (found[name].low, found[name].high) == pytest.approx(ends)
+    # Annotators who never differ are not certain to agree.
+    never = measured(pair([([1], [1])] * 3), draws=200)[FIRST]["jaccard"]
+    assert (never.value, never.high) == (1, 1)
+    assert never.low == pytest.approx(proportion_confint(3, 3, method="wilson")[0])

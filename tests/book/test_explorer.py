@@ -266,7 +266,7 @@ def test_text_is_searched_once_it_is_shown(open_page: Callable[..., Page]) -> No
     assert "searched once it is shown" in page.locator(".count").inner_text()
     page.keyboard.press("j")
     page.click(".open-text")
-    page.locator(".count", has_text="in 4 dialogues").wait_for()  # 7, 17, 27 and 37
+    page.locator(".count", has_text="4 of 40 dialogues").wait_for()  # 7, 17, 27 and 37
     page.keyboard.press("c")
     page.locator(".count", has_text="in 40 dialogues").wait_for()
 

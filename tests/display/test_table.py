@@ -98,7 +98,7 @@ def test_a_long_frame_becomes_a_cell_for_each_row(scores: pd.DataFrame) -> None:
         ["keyword", "21.0 [18.0, 24.5]", "30.0"],
         ["12 dialogues"],
         ["small", "90.0 [50.0, 100.0]", DASH],
-        ["Published"],
+        ["Published values (\N{DOUBLE DAGGER})"],
         ["Claude \N{DOUBLE DAGGER}", "47.11", DASH],
     ]
     # The sample's 90 has no rival: it stands under another heading, and has another signature.
@@ -481,10 +481,10 @@ def test_resampled_intervals_say_what_they_leave_out() -> None:
     for draws, said in (("10000@0", True), ("0@0", False)):
         frame.attrs["signature"] = f"cradle|n:600|boot:{draws}|v0.1.0"
         table = show(frame, "All.", rows="system", columns="score")
-        assert any("from one run to the next" in note for note in table.notes) is said
+        assert any("not run-to-run variation" in note for note in table.notes) is said
     frame.attrs["signature"] = "cradle|n:600|boot:10000@0|v0.1.0"
     bare = show(frame.drop(columns=["low", "high"]), "All.", rows="system", columns="score")
-    assert not any("from one run to the next" in note for note in bare.notes)
+    assert not any("not run-to-run variation" in note for note in bare.notes)
 
 
 def test_how_it_was_scored_is_folded_on_a_page_and_told_in_a_terminal() -> None:

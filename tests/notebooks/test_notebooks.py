@@ -37,7 +37,7 @@ from cradle_lib.published import published_table
 SOURCES = sorted(paths.NOTEBOOKS.glob("*.ipynb"))
 MODELS = ["always-none", "keyword"]
 # What a reader of a notebook knows already.
-LIBRARIES = {"pandas", "numpy", "matplotlib.pyplot", "seaborn"}
+LIBRARIES = {"pandas", "numpy", "matplotlib.pyplot", "seaborn", "scipy.stats"}
 each_notebook = pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 # Say why they show nothing if only baselines have run.
 NEEDS_LANGUAGE_MODELS = {"before-after", "engine-agreement", "run-to-run", "thresholds"}

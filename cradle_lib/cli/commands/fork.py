@@ -7,11 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from cradle_lib import bounded_yaml, paths
-from cradle_lib.book.fork import TEMPLATE
 from cradle_lib.book.fork import fork as copy_page
 from cradle_lib.book.plan import Project
 from cradle_lib.cli.console import out
 from cradle_lib.errors import BookError
+from cradle_lib.paths import TEMPLATE
 
 
 def fork(

@@ -61,11 +61,13 @@ const n = number => number.toLocaleString("en");
 const plural = (number, word) => `${n(number)} ${word}${number === 1 ? "" : "s"}`;
 
 function tell() {
-  const turns = `${plural(found.turns, "turn")} in ${plural(found.dialogues, "dialogue")}`;
   const filtered = Object.values(state.filter).some(values => values?.length);
+  const turns = filtered
+    ? `${n(found.turns)} of ${plural(model.turns, "turn")}, ${n(found.dialogues)} of ${plural(model.dialogues.length, "dialogue")}`
+    : `${plural(found.turns, "turn")} in ${plural(found.dialogues, "dialogue")}`;
   const what = state.filter.category && !state.filter.category.includes("right") ? "error" : "pair of gold label and tag";
   const pairs = what === "error" ? plural(found.pairs, what) : `${n(found.pairs)} ${found.pairs === 1 ? what : "pairs of gold label and tag"}`;
-  const count = `${found.byPair ? `${pairs} on ` : ""}${turns}${filtered ? `, of ${n(model.turns)} in ${n(model.dialogues.length)}` : ""}.`;
+  const count = found.byPair ? `${pairs} (${turns}).` : `${turns}.`;
   const only = state.filter.among ? ` Only ${plural(state.filter.among.length, "turn")} that the address names.` : "";
   const waits = state.filter.text?.length && !text.shown ? " The text is searched once it is shown." : "";
   const told = text.wanted && !matching ? "Searching the text." : count + only + waits;

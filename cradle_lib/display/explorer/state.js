@@ -17,7 +17,9 @@ function parseState(hash) {
   const fields = new Map(hash.replace(/^#/, "").split("&").map(part => part.split(/=(.*)/s, 2)));
   const unknown = [];
   const system = name => {
-    const found = model.systems.findIndex(s => s.id === name || s.name === name);
+    // A name may be followed by those of systems with the same labels: "Tuned (= constrained)".
+    const first = text => text.split(" (= ")[0];
+    const found = model.systems.findIndex(s => s.id === name || first(s.name) === first(name));
     if (found < 0) unknown.push(name);
     return found;
   };

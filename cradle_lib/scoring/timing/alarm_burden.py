@@ -133,8 +133,8 @@ def projected_precision(
         - ``prevalence`` (float): share of turns with a gold label; ``observed`` (bool): whether
           it is the corpus' own.
         - ``value``, ``low``, ``high`` (float): the predictive value, 0 to 1; NaN for a run that
-          flags nothing. Its 95 % interval takes the prevalence as fixed, and is NaN for a given
-          prevalence below 1 %.
+          flags nothing. Its 95 % interval takes a given prevalence as fixed, and is NaN below 1 %;
+          that of the corpus is resampled with the dialogues, so that the value is the precision.
         - ``signature`` (str): what the numbers depend on.
 
     Raises:
@@ -148,7 +148,9 @@ def projected_precision(
     def projected(tally: Mapping[str, Floats]) -> list[Floats]:
         rates = _metrics(tally)
         found, wrong = rates["gold_flagged"], rates["flagged_per_100"] / 100
-        return [ratio(q * found, q * found + (1 - q) * wrong) for q in every]
+        own = ratio(tally["gold_turns"], tally["turns"])
+        shares: list[Floats] = [own, *map(np.asarray, prevalences)]
+        return [ratio(q * found, q * found + (1 - q) * wrong) for q in shares]
 
     frame = pd.DataFrame(
         {

@@ -5,12 +5,16 @@ from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from cradle_lib.corpus import Corpus
+from cradle_lib.corpus.load import load_corpus
 from cradle_lib.detection.journals.predictions import Predictions
+from cradle_lib.detection.runs import stored_runs
 from cradle_lib.scoring.core.conventions import Conventions
+from cradle_lib.scoring.robustness.thresholds import thresholds
 from cradle_lib.scoring.timing.alarm_burden import alarm_burden, burden_rows, projected_precision
 
 from .test_windows import AO, DVP, SHO, dialogues, rows_of
@@ -157,3 +161,27 @@ def test_a_projected_precision_is_bayes_rule_on_the_counts(
     assert frame["value"].tolist() == pytest.approx([float(share) for share in expected])
     silent = projected_precision(make_predictions(corpus, [0] * 8), draws=0)
     assert silent["value"].isna().all()
+
+
+def test_precision_here_has_the_interval_of_the_page_of_thresholds() -> None:
+    """The value at the corpus' own prevalence is a precision: both vary over the same draws."""
+    run = next(
+        run
+        for run in stored_runs(load_corpus("surrogate", "test"))
+        if run.record.model == "smollm2-135m-tuned-constrained"
+    )
+    here = projected_precision(run, draws=500).query("observed").iloc[0]
+    curves = thresholds([run], draws=500)
+    own = curves.query("measure == 'precision' and wanted == 'any' and threshold.isna()").iloc[0]
+    assert [*here[["value", "low", "high"]]] == pytest.approx([*own[["value", "low", "high"]]])
+    # An interval by hand: dialogues drawn with replacement.
+    places = run.corpus.dialogue_of
+    flagged = np.bincount(places, run.masks > 0, len(run.corpus))
+    right = np.bincount(places, (run.masks > 0) & (run.corpus.gold > 0), len(run.corpus))
+    chance = np.random.default_rng(7)
+    drawn = chance.integers(len(run.corpus), size=(2000, len(run.corpus)))
+    shares = right[drawn].sum(axis=1) / flagged[drawn].sum(axis=1)
+    assert [here["low"], here["high"]] == pytest.approx(
+        [*np.percentile(shares, [2.5, 97.5])], abs=0.01
+    )
+    assert here["value"] == pytest.approx(right.sum() / flagged.sum())

@@ -1,0 +1,218 @@
+"""What a page says at a glance: its corpus, its systems, its published values."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cradle_lib
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Predictions
+from cradle_lib.detection.run_sets import distinct_runs
+from cradle_lib.detection.runs import stored_runs
+from cradle_lib.display.banner import banner
+from cradle_lib.display.notice import Notice
+from cradle_lib.display.origin import finding
+from cradle_lib.display.table import Table, show
+from cradle_lib.display.theme import Picture
+from cradle_lib.published import published_label_counts, published_table
+
+from .test_notebooks import show as show_page
+
+PAGES = ["results", "per-label", "alarm-burden", "timing", "error-analysis", "confusion"]
+
+
+def called(run: Predictions, name: str) -> Predictions:
+    return replace(run, record=run.record.model_copy(update={"name": name}))
+
+
+@pytest.fixture
+def twins(corpus: Corpus, make_run: Callable[..., Predictions]) -> list[Predictions]:
+    """Two that say the same, one that says less, and one that says nothing."""
+    less = np.where(np.arange(len(corpus.gold)) % 2, corpus.gold, 0).astype(np.uint16)
+    nothing = np.zeros_like(corpus.gold)
+    return [
+        called(make_run("tuned", corpus.gold), "Small, tuned"),
+        called(make_run("tuned-wide", corpus.gold), "Small, tuned, wide"),
+        called(make_run("half", less), "Half"),
+        called(make_run("none", nothing), "None"),
+    ]
+
+
+def test_runs_with_the_same_labels_are_one_system(twins: list[Predictions]) -> None:
+    names = [run.record.name for run in distinct_runs(twins)]
+    assert names == ["Small, tuned (= wide)", "Half", "None"]
+    unread = replace(twins[3], outcomes=np.ones_like(twins[3].outcomes))
+    both = [*twins[3:], called(unread, "Unreadable")]
+    assert [run.record.name for run in distinct_runs(both)] == ["None (= Unreadable)"]
+    assert len(distinct_runs(both, answers=True)) == 2
+    # Over other dialogues it is another run.
+    part = twins[0].subset(twins[0].corpus.subset(range(4), "four"))
+    assert len(distinct_runs([twins[0], part])) == 2
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_page_has_two_rows_or_lines_for_one_system(
+    page: str, twins: list[Predictions], corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cradle_lib, "load_corpus", lambda *_: corpus, raising=False)
+    monkeypatch.setattr(cradle_lib, "stored_runs", lambda *_: twins, raising=False)
+    shown = show_page(page, {"draws": 20}, monkeypatch)
+    told = " ".join(
+        f"{item!r} {item.frame.to_csv()}" if isinstance(item, Table) else repr(item)
+        for item in shown
+        if isinstance(item, Table | Picture | Notice)
+    )
+    assert "Small, tuned (= wide)" in told
+    assert "Small, tuned, wide" not in told
+    [headline] = [item for item in shown[-1:] if isinstance(item, Notice)]
+    rare = "No label is gold 20 times: none has an F1 to report."
+    assert headline.message.startswith("On the surrogate corpus, ") or headline.message == rare
+    # None has the fewest wrong labels, and is no system that does the task.
+    assert "None" not in headline.message
+
+
+def test_the_template_is_on_no_page_but_its_own(
+    corpus: Corpus, make_run: Callable[..., Predictions], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = stored_runs(cradle_lib.load_corpus("surrogate", "test"))
+    assert paths.TEMPLATE not in {run.record.model for run in found}
+
+
+@pytest.mark.parametrize(
+    ("synthetic", "simulated", "said"),
+    [
+        (True, False, "On the surrogate corpus, half of them agree."),
+        (True, True, "On the surrogate corpus, with simulated annotators, half of them agree."),
+        (False, False, "Half of them agree."),
+    ],
+)
+def test_a_headline_names_the_surrogate_and_nothing_else(
+    corpus: Corpus, synthetic: bool, simulated: bool, said: str
+) -> None:
+    banner(corpus=replace(corpus, synthetic=synthetic), simulated=simulated)
+    assert finding("half of them agree.").message == said
+
+
+def test_a_headline_that_begins_with_a_name_keeps_it(corpus: Corpus) -> None:
+    banner(corpus=replace(corpus, synthetic=False))
+    assert finding("qwen3-32b leads.").message == "qwen3-32b leads."
+
+
+@pytest.mark.parametrize("simulated", [False, True])
+def test_every_download_names_its_corpus(corpus: Corpus, simulated: bool) -> None:
+    banner(corpus=corpus, simulated=simulated)
+    html = show(pd.DataFrame({"n": [1, 2]}), "Two numbers.")._repr_html_()
+    [data] = re.findall(r'href="data:text/csv;base64,([^"]+)"', html)
+    rows = [*csv.DictReader(io.StringIO(base64.b64decode(data).decode()))]
+    about: dict[str, Any] = {"corpus": corpus.name, "fingerprint": corpus.fingerprint}
+    about |= {"simulated": "True"} if simulated else {}
+    assert rows == [{"n": "1"} | about, {"n": "2"} | about]
+
+
+def test_published_systems_are_in_rows_of_their_own_and_compete_with_nobody() -> None:
+    frame = pd.DataFrame(
+        {
+            "system": ["Ours", "Claude", "Theirs"],
+            "score": "micro_f1",
+            "value": [0.5, np.nan, 0.4],
+            "published": [0.9, 0.8, np.nan],
+        }
+    )
+    table = show(frame, "Scores.", rows="system", columns="score", best="system", published="rows")
+    assert isinstance(table, Table)
+    names = [row[0].text for row in table.grid.rows]
+    assert names == ["Ours", "Theirs", "Ours ‡", "Claude ‡"]
+    assert table.grid.groups == ["", "", *["Published values (‡)"] * 2]
+    assert [row[1].best for row in table.grid.rows] == [True, False, False, False]
+
+
+def test_two_published_cells_can_not_come_from_their_gold_labels() -> None:
+    """Recomputed with rounding alone: k of n to two decimals, for each n near the count."""
+    cells = {
+        key: (entry.text, published_label_counts()[key.split(".")[1]])
+        for key, entry in published_table().items()
+        if key.startswith("confusion.")
+    }
+
+    def fits(text: str, n: int) -> bool:
+        return any(f"{k / n:.2f}" == f"{float(text):.2f}" for k in range(n + 1))
+
+    # A few labels more or fewer explain all but the row of CA_ongoing.
+    far = {
+        key: (text, n)
+        for key, (text, n) in cells.items()
+        if not any(fits(text, n + step) for step in range(-3, 2))
+    }
+    assert {key.split(".")[1] for key in far} == {"confirm_CA_ongoing"}
+    assert sorted(text for text, _ in far.values()) == ["0.08", "0.36"]
+    assert {n for _, n in far.values()} == {8}
+    assert all(fits(text, 25) for text, _ in far.values())
+    assert published_label_counts()["confirm_DV_ongoing"] == 25
+
+
+def test_scenarios_are_uneven_by_the_exact_chi_square_test(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counts = [96, 97, 91, 67, 56, 97, 96]  # Sec 3.1 of the paper
+    mean = sum(counts) / 7
+    half = sum((n - mean) ** 2 for n in counts) / mean / 2
+    # The tail of chi-square with six degrees of freedom is that of a Poisson count below three.
+    exact = math.exp(-half) * (1 + half + half**2 / 2)
+    assert f"{exact:.4f}" == "0.0026"
+    tables = [item for item in show_page("construction", {}, monkeypatch) if hasattr(item, "frame")]
+    [test] = [table.frame for table in tables if "chi2" in table.frame]
+    row = test.set_index("draw").loc["scenarios, published"]
+    assert row["chi2"] == pytest.approx(2 * half)
+    assert row["p"] == pytest.approx(exact)
+    # The page of inconsistencies gives the same.
+    assert "chi-square 20.2, p = .003" in (paths.BOOK / "disagreements.md").read_text("utf-8")
+
+
+def test_the_papers_recipe_is_costed_with_the_papers_dialogues(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tables = show_page("training", {"draws": 20}, monkeypatch)
+    [costs] = [t.frame for t in tables if isinstance(t, Table) and "way" in t.frame]
+    record = json.loads(
+        (paths.DATA / "adapters/smollm2-135m-tuned/training.json").read_text("utf-8")
+    )
+    tokens = 3 * 3058 * record["tokens"] / 2000  # three epochs, Sec 4.2 and Appendix D.2
+    assert record["dialogues"] == 2000
+    row = costs.set_index("way").loc["one sequence per dialogue"]
+    assert row["tokens"] == pytest.approx(tokens)
+    assert row["hours"] == pytest.approx(6 * 32.761446400e9 * tokens / (2 * 989e12 / 2) / 3600)
+
+
+def test_annotators_of_other_dialogues_are_not_under_one_heading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tables = show_page("results", {"draws": 20}, monkeypatch)
+    [people] = [t for t in tables if isinstance(t, Table) and "annotators" in t.caption]
+    dialogues = {row.system: row.over for row in people.frame.itertuples()}
+    together: dict[str, set[str]] = {}
+    for heading, row in zip(people.grid.groups, people.grid.rows, strict=True):
+        together.setdefault(heading, set()).add(dialogues[row[0].text])
+    assert len(dialogues) == 4
+    assert len({*dialogues.values()}) == 2
+    assert all(len(over) == 1 for over in together.values())
+
+
+def test_the_banner_of_runs_over_a_sample_names_the_sample(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = repr(show_page("run-to-run", {"draws": 20, "permutations": 20}, monkeypatch)[0])
+    assert "100 dialogues" in said
+    assert "600 dialogues" not in said
