@@ -15,8 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-import pandas as pd
-
 from cradle_lib import labels, paths
 from cradle_lib.corpus.formats import read_columns
 from cradle_lib.errors import CorpusError, LabelError
@@ -95,13 +93,6 @@ class Posts:
                 hint="Give the posts that the plans were made for.",
             )
         return self.by_id[post]
-
-    def to_frame(self) -> pd.DataFrame:
-        """Gives the posts as a frame: ``id``, ``title``, ``text``, ``labels`` (str)."""
-        return pd.DataFrame(
-            [(p.id, p.title, p.text, labels.format_mask(p.mask)) for p in self.items],
-            columns=["id", "title", "text", "labels"],
-        )
 
 
 def load_posts(path: str | Path = SHIPPED) -> Posts:

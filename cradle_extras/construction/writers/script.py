@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from cradle_extras.construction.plan import Event, Plan, Step
-from cradle_extras.construction.writers import topics
 from cradle_extras.construction.writers.bank import Bank
+from cradle_extras.construction.writers.topics import fitting_topics
 from cradle_lib.labels import CRISIS_TYPES
 
 LABELLED: Final = r"(alert|confirm2?)\..+"
@@ -85,7 +85,7 @@ class Script:
         self._steps = dict(zip(plan.places, plan.steps, strict=True))
         self._starts = [row for row, who in enumerate(plan.rows) if who in "UL"]
         self._user_rows = [row for row in self._starts if plan.rows[row] == "U"]
-        self._topic = self._one(topics.fitting(bank, plan))
+        self._topic = self._one(fitting_topics(bank, plan))
         self._types = [event.type for event in sorted(plan.events) if event.type != "any"]
         self._shade = self._one(self._types or _ORDER)
         self._told: list[Event] = []
