@@ -17,7 +17,7 @@ from cradle_lib.detection.engine import Options
 from cradle_lib.detection.journals.predictions import load_predictions
 from cradle_lib.detection.local.adapter import CONFIG, WEIGHTS
 from cradle_lib.detection.models.model import Model
-from cradle_lib.files import replacing, visible_files
+from cradle_lib.files import replacing, visible_files, write_text
 from cradle_lib.scoring.core.evaluate import evaluate
 
 # What is written last into a checkpoint: a folder that has it is whole.
@@ -74,8 +74,7 @@ def keep(checkpoint: Path, folder: Path, model: Model) -> None:
         save_file({name: tensor.to(torch.bfloat16) for name, tensor in weights.items()}, part)
     settings: dict[str, Any] = json.loads((checkpoint / CONFIG).read_text(encoding="utf-8"))
     settings |= {"base_model_name_or_path": model.base, "inference_mode": True}
-    with replacing(folder / CONFIG) as part:
-        part.write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    write_text(folder / CONFIG, json.dumps(settings, indent=2, sort_keys=True) + "\n")
 
 
 def trained_model(model: Model, folder: Path) -> Model:

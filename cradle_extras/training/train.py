@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from cradle_extras.training.checkpoints import (
 )
 from cradle_extras.training.recipe import Recipe, load_recipe
 from cradle_extras.training.record import FILE, TrainingProgress, TrainingRecord, read_training
-from cradle_extras.training.sequences import TokenTree, token_tree
+from cradle_extras.training.sequences import token_tree
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection.engine import Options
@@ -96,7 +96,11 @@ def train_model(
     model = _base(base, recipe)
     require_packages("torch", "transformers", extra="local", model=model)
     require_packages("trl", "peft", "datasets", extra="train", model=model)
-    _require_labels(train)
+    if not any(turn.mask for dialogue in train for turn in dialogue.user_turns):
+        raise TrainingError(
+            f"{train.name}: no user turn has a label, so there is nothing to learn. Train on a "
+            "split with gold labels."
+        )
     held_out = [split for split in (dev, test) if split is not None]
     if not shared:
         for split in held_out:
@@ -112,10 +116,28 @@ def train_model(
             f"{model.name} has no chat template, so nothing says where an answer begins and ends. "
             "Train its instruction-tuned version."
         )
-    chosen, template = _chosen(train, recipe), load_template(recipe.prompt)
+    chosen, template = list(train), load_template(recipe.prompt)
+    if recipe.dialogues is not None:
+        order = np.random.default_rng(recipe.seed).permutation(len(chosen))
+        chosen = [chosen[index] for index in order[: recipe.dialogues]]
     trees = [token_tree(dialogue, template, local, recipe.max_length) for dialogue in chosen]
     trees = [tree for tree in trees if len(tree.targets)]
-    record = _record(model, train, held_out, recipe, trees, len(chosen))
+    record = TrainingRecord.create(
+        base=model.base,
+        base_revision=base_pin(model),
+        corpus=train.name,
+        fingerprint=train.fingerprint,
+        held_out={split.name: split.fingerprint for split in held_out},
+        recipe=recipe,
+        prompt_hash=template.hash,
+        date=model.decoding.date if model.decoding else None,
+        dialogues=len(chosen),
+        turns=sum(tree.turns for tree in trees),
+        dropped=sum(tree.dropped for tree in trees),
+        tokens=sum(len(tree.ids) for tree in trees),
+        plain_tokens=sum(tree.plain for tree in trees),
+        answer_tokens=sum(len(tree.targets) for tree in trees),
+    )
     _require_same(folder, record)
     if record.dropped:
         notice(
@@ -166,14 +188,6 @@ def _base(base: str | Model, recipe: Recipe) -> Model:
     return model
 
 
-def _require_labels(corpus: Corpus) -> None:
-    if not any(turn.mask for dialogue in corpus for turn in dialogue.user_turns):
-        raise TrainingError(
-            f"{corpus.name}: no user turn has a label, so there is nothing to learn. Train on a "
-            "split with gold labels."
-        )
-
-
 def _require_separate(train: Corpus, held_out: Corpus) -> None:
     """Refuses splits in which two dialogues say the same, whatever their case and spacing."""
     known = {_said(dialogue): dialogue.id for dialogue in held_out}
@@ -191,40 +205,6 @@ def _require_separate(train: Corpus, held_out: Corpus) -> None:
 def _said(dialogue: Dialogue) -> str:
     return "\n".join(
         " ".join(harmless(dialogue.utterance(turn)).lower().split()) for turn in dialogue.user_turns
-    )
-
-
-def _chosen(train: Corpus, recipe: Recipe) -> Sequence[Dialogue]:
-    dialogues = list(train)
-    if recipe.dialogues is None:
-        return dialogues
-    order = np.random.default_rng(recipe.seed).permutation(len(dialogues))
-    return [dialogues[index] for index in order[: recipe.dialogues]]
-
-
-def _record(
-    model: Model,
-    train: Corpus,
-    held_out: Sequence[Corpus],
-    recipe: Recipe,
-    trees: Sequence[TokenTree],
-    dialogues: int,
-) -> TrainingRecord:
-    return TrainingRecord.create(
-        base=model.base,
-        base_revision=base_pin(model),
-        corpus=train.name,
-        fingerprint=train.fingerprint,
-        held_out={split.name: split.fingerprint for split in held_out},
-        recipe=recipe,
-        prompt_hash=load_template(recipe.prompt).hash,
-        date=model.decoding.date if model.decoding else None,
-        dialogues=dialogues,
-        turns=sum(tree.turns for tree in trees),
-        dropped=sum(tree.dropped for tree in trees),
-        tokens=sum(len(tree.ids) for tree in trees),
-        plain_tokens=sum(tree.plain for tree in trees),
-        answer_tokens=sum(len(tree.targets) for tree in trees),
     )
 
 
