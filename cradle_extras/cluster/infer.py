@@ -31,7 +31,7 @@ from cradle_lib.record import History
 
 #: Options of the command that its jobs do not get.
 _OURS: Final = frozenset(("cluster", "shards", "sbatch", "as_json", "yes"))
-# Seconds between two looks at the jobs: few at first, so that short jobs end soon.
+# Seconds between two queries of the jobs' states: few at first, so that short jobs end soon.
 _FIRST, _LONGEST = 0.2, 10.0
 
 

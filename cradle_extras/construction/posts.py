@@ -1,4 +1,4 @@
-"""Posts: what somebody wrote once, with labels for the whole text.
+"""Posts: texts of people, each with labels for the text as one unit.
 
 A file has the columns ``id``, ``title`` (may be missing), ``text`` and ``labels``. Labels are
 those of CRADLE Bench (``suicideideation_active_ongoing``), ours (``confirm_SI_active_ongoing``,
@@ -32,7 +32,7 @@ class Post:
 
     Attributes:
         id: A name, once in the file.
-        title: The title, perhaps empty.
+        title: The title; may be empty.
         text: What it says.
         mask: Its confirm labels; 0 for no crisis.
     """

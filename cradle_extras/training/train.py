@@ -16,13 +16,13 @@ import numpy as np
 from cradle_extras.training.card import write_card
 from cradle_extras.training.checkpoints import (
     STATE,
+    complete_checkpoints,
     is_epoch_end,
     is_finished,
     keep,
     score_checkpoint,
     step_of,
     trained_model,
-    whole_checkpoints,
 )
 from cradle_extras.training.recipe import Recipe, load_recipe
 from cradle_extras.training.record import FILE, TrainingProgress, TrainingRecord, read_training
@@ -45,7 +45,7 @@ class Trained:
     """What a training leaves.
 
     Attributes:
-        folder: The adapter, or the whole model if the recipe has none, with record and card.
+        folder: The adapter, or the full model if the recipe has none, with record and card.
         record: Its record.
         model: The model, ready for :func:`~cradle_lib.detection.asking.run`.
     """
@@ -68,7 +68,7 @@ def train_model(
     progress: Callable[[TrainingProgress], None] = lambda _: None,
     notice: Callable[[str], None] = lambda _: None,
 ) -> Trained:
-    """Trains a model, or goes on from the last whole checkpoint, and keeps the best on dev.
+    """Trains a model, or goes on from the last complete checkpoint, and keeps the best on dev.
 
     Args:
         base: An id in the registry, a spec such as ``hf:ORG/NAME``, or an entry.
@@ -153,7 +153,7 @@ def train_model(
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         notice("Trained. The same command in one process, without accelerate, chooses and keeps.")
         return Trained(folder, record, trained_model(model, folder))
-    candidates = whole_checkpoints(folder)
+    candidates = complete_checkpoints(folder)
     losses, scores = _loss_curve(candidates[-1]), []
     for checkpoint in candidates:
         if dev is not None and is_epoch_end(checkpoint):
