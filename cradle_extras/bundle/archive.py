@@ -1,4 +1,4 @@
-"""A bundle's archive: a zip that somebody else may have made, so that nothing of it is believed."""
+"""A bundle's archive: a zip file from somebody else, which is checked before it is read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TIME: Final = (1980, 1, 1, 0, 0, 0)
 
 
 def write_archive(files: Mapping[str, bytes], path: Path) -> None:
-    """Writes files, their contents by name, to an archive, whole or not at all."""
+    """Writes files, their contents by name, to an archive, completely or not at all."""
     with replacing(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in sorted(files.items()):
             entry = zipfile.ZipInfo(name, _TIME)

@@ -75,10 +75,10 @@ def verify(
     split: opt.Split = "test",
     as_json: opt.Json = False,
 ) -> None:
-    """Derive a bundle's questions and scores anew, and say what does not match.
+    """Derive a bundle's questions and scores again, and say what does not match.
 
     The exit status is 0 if everything is as it was derived, and 1 if something is not. Another
-    version of this library alone is said, and is no failure.
+    version of this library alone is reported, and is no failure.
     """
     found = derive(file, load_corpus(corpus, split) if corpus is not None else None)
     if as_json:
@@ -143,13 +143,13 @@ def _show(found: Verification) -> None:
         )
     counts = Counter(finding.kind for finding in found.findings)
     for kind, number in counts.items():
-        told = [finding.about for finding in found.findings if finding.kind == kind]
-        for about in told[:_SHOWN]:
+        differences = [finding.about for finding in found.findings if finding.kind == kind]
+        for about in differences[:_SHOWN]:
             out.print(f"{kind}: {about}")
         if number > _SHOWN:
             out.print(f"{kind}: and {number - _SHOWN:,} more")
     if found.holds:
         out.print("Everything else matches." if counts else "Everything matches.")
     else:
-        told = [f"{number:,} of kind {kind}" for kind, number in counts.items()]
-        out.print(f"Does not hold: {', '.join(told)}.")
+        kinds = [f"{number:,} of kind {kind}" for kind, number in counts.items()]
+        out.print(f"Does not hold: {', '.join(kinds)}.")

@@ -82,9 +82,9 @@ class Verification:
 
 
 def verify(path: Path, corpus: Corpus | None = None) -> Verification:
-    """Derives a bundle anew from the corpus that the run was over.
+    """Derives questions and scores of a bundle again, from the corpus that the run was over.
 
-    By default that is the one that the record names: the surrogate or the fetched release.
+    By default the corpus is the one that the record names: the surrogate or the fetched release.
 
     Raises:
         ExchangeError: If the archive can't be read, or lacks a journal, record or scores.
@@ -97,8 +97,7 @@ def verify(path: Path, corpus: Corpus | None = None) -> Verification:
             "A bundle is made with `cradle bundle`."
         )
     findings = [*_files(files)]
-    told, stated = (_object(files[name], name, path) for name in (RECORD, SCORES))
-    levels = _levels(stated.get("levels"))
+    stated_record, stated = (_object(files[name], name, path) for name in (RECORD, SCORES))
     with tempfile.TemporaryDirectory() as folder:
         journals = unpack_journals(files, Path(folder), path)
         try:
@@ -114,7 +113,7 @@ def verify(path: Path, corpus: Corpus | None = None) -> Verification:
             findings += _circumstances(record, corpus, stated)
             if not any(finding.kind in ("corpus", "prompt") for finding in findings):
                 turns = _questions(parts, corpus, findings)
-                findings += _rescored(journals, corpus, stated, levels, told)
+                findings += _rescored(journals, corpus, stated, stated_record)
     return Verification(
         path=path,
         checksum=hashlib.sha256(path.read_bytes()).hexdigest(),
@@ -132,18 +131,6 @@ def _object(content: bytes, name: str, path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ExchangeError(f"{paths.shown(path)}: its {name} is not a JSON object.")
     return found
-
-
-def _levels(stated: Any) -> dict[str, Any]:
-    """Keeps of the levels those that hold scores in the form of scores."""
-    found = stated.items() if isinstance(stated, dict) else ()
-    return {
-        name: level
-        for name, level in found
-        if isinstance(level, dict)
-        and isinstance(level.get("scores"), list)
-        and all(isinstance(row, dict) for row in level["scores"])
-    }
 
 
 def _files(files: Mapping[str, bytes]) -> Iterator[Finding]:
@@ -192,12 +179,12 @@ def _questions(
     for _, stored in parts:
         for prediction in stored:
             lines.setdefault(prediction.dialogue, {})[prediction.turn] = prediction
-    whole = any(part.dialogues is None for part, _ in parts)
+    complete = any(part.dialogues is None for part, _ in parts)
     chosen = {name for part, _ in parts for name in part.dialogues or ()}
     fitting = 0
     for dialogue in corpus:
         own = lines.pop(dialogue.id, {})
-        if whole or dialogue.id in chosen or own:
+        if complete or dialogue.id in chosen or own:
             fitting += _dialogue(dialogue, template, record, own, findings)
     findings += [Finding("question", f"the corpus has no dialogue {name}") for name in lines]
     return fitting
@@ -241,8 +228,7 @@ def _rescored(
     journals: Sequence[Path],
     corpus: Corpus,
     stated: Mapping[str, Any],
-    levels: Mapping[str, Any],
-    told: Mapping[str, Any],
+    stated_record: Mapping[str, Any],
 ) -> Iterator[Finding]:
     try:
         run = load_predictions(journals, corpus, partial=True)
@@ -255,33 +241,35 @@ def _rescored(
     except (CradleError, TypeError, ValueError, OverflowError) as error:
         yield Finding("score", f"can't be computed: {str(error).partition('. ')[0]}")
         return
-    if not _is_told(told, run.record):
+    if not _is_record(stated_record, run.record):
         yield Finding("record", f"{RECORD} is not the record in the journal")
+    levels = stated.get("levels")
     for level, derived in again["levels"].items():
-        yield from _level(level, levels.get(level), derived)
+        yield from _level(level, levels.get(level) if isinstance(levels, dict) else None, derived)
 
 
-def _is_told(told: Mapping[str, Any], record: Record) -> bool:
-    """Whether ``record.json`` has this record; older versions wrote fewer fields."""
+def _is_record(stated: Mapping[str, Any], record: Record) -> bool:
+    """Whether ``record.json`` contains this record; older versions wrote fewer fields."""
     try:
-        return Record.model_validate(told) == record
+        return Record.model_validate(stated) == record
     except ValueError:
         return False
 
 
 def _level(level: str, found: Any, derived: Mapping[str, Any]) -> Iterator[Finding]:
-    if found is None:
+    rows = found.get("scores") if isinstance(found, dict) else None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         yield Finding("score", f"{level}: there are none")
         return
     for name in ("signature", "turns", "of_turns", "outcomes"):
-        # Another version is told of already.
+        # Another version is a finding of its own.
         pair = [str(each.get(name)).partition("|v")[0] for each in (found, derived)]
         if pair[0] != pair[1]:
             yield Finding("score", f"{level}, {name}: {pair[0]:.200}, derived {pair[1]:.200}")
-    if len(found["scores"]) != len(derived["scores"]):
-        yield Finding("score", f"{level}: {len(found['scores'])} rows, not all")
+    if len(rows) != len(derived["scores"]):
+        yield Finding("score", f"{level}: {len(rows)} rows, not all")
         return
-    for mine, theirs in zip(derived["scores"], found["scores"], strict=True):
+    for mine, theirs in zip(derived["scores"], rows, strict=True):
         for name in mine:
             if name != "signature" and not _equal(mine[name], theirs.get(name)):
                 what = " ".join(str(mine[key]) for key in ("label", "score") if mine[key])

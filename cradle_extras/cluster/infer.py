@@ -8,7 +8,6 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
 from typing import Any, Final
@@ -31,51 +30,44 @@ from cradle_lib.record import History
 
 #: Options of the command that its jobs do not get.
 _OURS: Final = frozenset(("cluster", "shards", "sbatch", "as_json", "yes"))
-# Seconds between two looks at the jobs: few at first, so that short jobs end soon.
+# Seconds between two queries of the jobs' states: few at first, so that short jobs end soon.
 _FIRST, _LONGEST = 0.2, 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterOptions:
-    """The options of a cluster: its kind, ``slurm`` or ``local``, and those of ``sbatch``."""
+def open_cluster(kind: str, sbatch: Sequence[str], folder: Path, journal: Path) -> Slurm | Local:
+    """Makes the cluster that runs the jobs of a journal.
 
-    kind: str
-    sbatch: Mapping[str, str]
-
-    @property
-    def gpus(self) -> int:
-        """GPUs of a job, from ``gpu:2`` or ``gpu:a100:2``."""
-        kind, *rest = self.sbatch.get("gres", "").split(":")
-        return (int(rest[-1]) if rest and rest[-1].isdecimal() else 1) if kind == "gpu" else 0
-
-    def connect(self, folder: Path, journal: Path) -> Slurm | Local:
-        """Makes the cluster that runs the jobs of a journal; a missing one is an error."""
-        if self.kind == "local":
-            return Local(folder, self.gpus)
-        place = hashlib.sha256(str(journal.absolute()).encode()).hexdigest()[:8]
-        name = re.sub(r"[^\w.-]", "-", journal.stem)
-        return Slurm(folder, f"cradle-{name}-{place}", self.sbatch)
-
-
-def cluster_options(cluster: str, sbatch: Sequence[str] | None) -> ClusterOptions:
-    """Reads the options of a cluster.
+    Args:
+        kind: ``slurm`` or ``local``.
+        sbatch: Options of ``sbatch``, each as ``name=value``.
+        folder: Folder for scripts and logs, which is made.
+        journal: The journal, from whose path the jobs are named.
 
     Raises:
-        ClusterError: If there is no such kind, an option is no pair, or belongs to another kind.
+        ClusterError: If there is no such kind, an option is malformed or of another kind, or the
+            cluster can't be used.
     """
     options: dict[str, str] = {}
-    for pair in sbatch or ():
+    for pair in sbatch:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip("-"):
             raise ClusterError(f"--sbatch {pair}: expected name=value, such as mem=64G.")
         options[name.strip("-")] = value
-    if cluster not in ("slurm", "local"):
-        raise ClusterError(f"no cluster {cluster!r}. Choose slurm or local.")
-    if cluster == "local" and (odd := options.keys() - {"gres"}):
+    if kind not in ("slurm", "local"):
+        raise ClusterError(f"no cluster {kind!r}. Choose slurm or local.")
+    if kind == "local" and (odd := options.keys() - {"gres"}):
         raise ClusterError(
             f"--sbatch {min(odd)} is SLURM's: processes of this machine have no such thing."
         )
-    return ClusterOptions(cluster, options)
+    folder.mkdir(parents=True, exist_ok=True)
+    if kind == "slurm":
+        place = hashlib.sha256(str(journal.absolute()).encode()).hexdigest()[:8]
+        name = re.sub(r"[^\w.-]", "-", journal.stem)
+        return Slurm(folder, f"cradle-{name}-{place}", options)
+    # Such as gpu:2 or gpu:a100:2.
+    resource, *rest = options.get("gres", "").split(":")
+    number = int(rest[-1]) if rest and rest[-1].isdecimal() else 1
+    return Local(folder, number if resource == "gpu" else 0)
 
 
 def words_of(context: typer.Context, **changed: Any) -> list[str]:
@@ -114,16 +106,15 @@ def infer_shards(
         ClusterError: If jobs can't be submitted, or one fails.
     """
     shards: int = context.params["shards"]
-    options = cluster_options(context.params["cluster"], context.params["sbatch"])
     turns = {dialogue.id: len(dialogue.user_turns) for dialogue in chosen}
     total = sum(turns.values())
     if journal.exists() and _is_finished(journal, corpus, chosen):
         bar.show(Progress(total, total, total))
         return
-    # Whatever can be refused is refused before a journal is divided.
+    # Everything that can be refused is refused before a journal is divided.
     folder = journal.absolute().with_name(f".{journal.stem}.cluster")
-    folder.mkdir(parents=True, exist_ok=True)
-    cluster = options.connect(folder, journal)
+    sbatch = context.params["sbatch"] or ()
+    cluster = open_cluster(context.params["cluster"], sbatch, folder, journal)
     if entry.remote:
         require_consent(entry, f"{len(chosen)} dialogues of {corpus.name}", bar.agree)
     names = [f"{journal.stem}.shard-{index}-of-{shards}.jsonl" for index in range(shards)]

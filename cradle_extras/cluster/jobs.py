@@ -26,8 +26,8 @@ from cradle_lib.errors import ClusterError
 #: Words of a command after ``cradle``, by the number of its shard.
 Commands = Mapping[int, Sequence[str]]
 _PROGRAM: Final = (sys.executable, "-m", "cradle_lib.cli")
-# States of jobs that are over without a result, and what is said of a job that SLURM no longer
-# lists. The result of a job that is COMPLETED may be seen on this machine a minute later.
+# States of jobs that ended without a result; FORGOTTEN is a job that SLURM no longer lists. The
+# result of a job that is COMPLETED may be seen on this machine a minute later.
 _ENDED: Final = frozenset(
     {
         *("BOOT_FAIL", "CANCELLED", "DEADLINE", "FAILED", "FORGOTTEN", "NODE_FAIL"),
@@ -237,8 +237,8 @@ def _end(status: int, log: Path) -> End:
     with suppress(OSError):
         text = log.read_text(encoding="utf-8", errors="replace")
         lines = [line.strip() for line in text.splitlines() if any(map(str.isalnum, line))]
-    told = [line for line in lines if line.startswith("error:")] or lines or [f"status {status}"]
-    return End(status, told[-1].removeprefix("error:").strip(" .")[:1000])
+    reasons = [line for line in lines if line.startswith("error:")] or lines or [f"status {status}"]
+    return End(status, reasons[-1].removeprefix("error:").strip(" .")[:1000])
 
 
 def _result(job: Any) -> int:
@@ -255,7 +255,9 @@ def _slurm(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def _reason(said: str) -> str:
+def _reason(output: str) -> str:
     """Extracts the lines in which SLURM's tools say what is wrong."""
-    told = re.findall(r"(?:error|fatal): *(\S.*)", said)
-    return "; ".join(dict.fromkeys(told)) or " ".join(said.split())[:300] or "it does not say why"
+    reasons = re.findall(r"(?:error|fatal): *(\S.*)", output)
+    return (
+        "; ".join(dict.fromkeys(reasons)) or " ".join(output.split())[:300] or "it does not say why"
+    )

@@ -34,7 +34,7 @@ PostsOption = Annotated[
     ),
 ]
 PlansOption = Annotated[
-    Path | None, typer.Option("--plans", help="Plans, perhaps changed by hand; default: made anew.")
+    Path | None, typer.Option("--plans", help="Plans, also changed by hand; default: new plans.")
 ]
 KindOption = Annotated[
     str,
@@ -91,9 +91,6 @@ def write(
     base_url: opt.BaseUrl = None,
     key: opt.Key = None,
     decoding: opt.Decoding = None,
-    grammar: Annotated[
-        bool, typer.Option("--grammar", help="Force the form by a grammar (llama.cpp servers).")
-    ] = False,
     concurrency: Annotated[int, typer.Option(min=1, help="Calls at once, for a service.")] = 8,
     device: opt.Device = None,
     max_cost: opt.MaxCost = None,
@@ -113,9 +110,6 @@ def write(
     model: str | Model = writer
     if writer != construction.PHRASE_BANK:
         settings = opt.decoding_settings(decoding)
-        if grammar:
-            forced = construction.form_grammar(planned[0].kind)
-            settings["extra"] = {**(settings.get("extra") or {}), **forced}
         model = construction.writer_model(
             writer, engine=engine, base_url=base_url, key=key, **settings
         )
@@ -215,8 +209,8 @@ def _show_estimate(model: Model, plans: list[construction.Plan], posts: Posts, t
 
 
 def _show_outcomes(made: Construction, folder: Path) -> None:
-    told = ", ".join(f"{number:,} {status}" for status, number in made.counts.items())
-    out.print(f"{len(made.outcomes):,} plans: {told}.")
+    summary = ", ".join(f"{number:,} {status}" for status, number in made.counts.items())
+    out.print(f"{len(made.outcomes):,} plans: {summary}.")
     findings = made.findings()
     if len(findings):
         columns = ["validator", "severity"]

@@ -99,10 +99,10 @@ def construct(
             raise CorpusError(
                 "a language model's answers need a place to be kept", hint="Give `out`, a folder."
             )
-        outcomes, told = have_written(
+        outcomes, about = have_written(
             model, pairs, posts, Path(out), attempts, options, progress, consent, max_cost
         )
-        record |= {"writer": model.id, **told}
+        record |= {"writer": model.id, **about}
     title = name or f"{posts.name}-{plans[0].kind}-{record['writer']}"
     made = Construction(title, _without_duplicates(outcomes, against), record)
     if out is not None:
@@ -113,7 +113,7 @@ def construct(
 def load_construction(
     folder: str | Path, posts: Posts | None = None, against: Iterable[Corpus] = ()
 ) -> Construction:
-    """Loads what a language model wrote; it is judged anew, and the model is not needed.
+    """Loads what a language model wrote and runs the validators again, without the model.
 
     Args:
         folder: A folder that :func:`construct` wrote, or the name of a set that ships.

@@ -64,7 +64,7 @@ def write_plans(plans: Sequence[Plan], path: Path) -> None:
 
 
 def read_plans(path: str | Path) -> list[Plan]:
-    """Reads plans from a CSV file, perhaps changed by hand.
+    """Reads plans from a CSV file, which may have been changed by hand.
 
     Raises:
         CorpusError: If the file can't be read, lacks a column, or a row is no plan; the message

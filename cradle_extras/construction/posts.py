@@ -1,4 +1,4 @@
-"""Posts: what somebody wrote once, with labels for the whole text.
+"""Posts: texts of people, each with labels for the text as one unit.
 
 A file has the columns ``id``, ``title`` (may be missing), ``text`` and ``labels``. Labels are
 those of CRADLE Bench (``suicideideation_active_ongoing``), ours (``confirm_SI_active_ongoing``,
@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
-
-import pandas as pd
 
 from cradle_lib import labels, paths
 from cradle_lib.corpus.formats import read_columns
@@ -34,7 +32,7 @@ class Post:
 
     Attributes:
         id: A name, once in the file.
-        title: The title, perhaps empty.
+        title: The title; may be empty.
         text: What it says.
         mask: Its confirm labels; 0 for no crisis.
     """
@@ -95,13 +93,6 @@ class Posts:
                 hint="Give the posts that the plans were made for.",
             )
         return self.by_id[post]
-
-    def to_frame(self) -> pd.DataFrame:
-        """Gives the posts as a frame: ``id``, ``title``, ``text``, ``labels`` (str)."""
-        return pd.DataFrame(
-            [(p.id, p.title, p.text, labels.format_mask(p.mask)) for p in self.items],
-            columns=["id", "title", "text", "labels"],
-        )
 
 
 def load_posts(path: str | Path = SHIPPED) -> Posts:

@@ -42,7 +42,7 @@ def repair_template() -> Template:
 
 
 def writing_prompts() -> pd.DataFrame:
-    """Gives the prompts whole, part by part.
+    """Gives the full prompts, part by part.
 
     Returns:
         One row for each line: ``prompt`` (its name), ``part`` (its heading), ``line`` (str). What

@@ -1,8 +1,6 @@
 """The seven scenarios in which a dialogue takes place, and which crisis types fit which.
 
-The paper's Tables 1 and 8 are images in our copy, so the definitions and the mapping here are
-this project's own. What the paper's prose does say is kept: seven scenarios, S4 and S5 for
-immediate intervention, nothing past in these two, and an intersection for several labels.
+``scenarios.yml`` defines them.
 
 References:
     CRADLE-Dialogue (arXiv 2606.10380), Sec 3.1, Table 1, and Appendix A.3, Table 8.
@@ -12,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import pandas as pd
+import yaml
 
 from cradle_lib.errors import CorpusError
 from cradle_lib.labels import CRISIS_TYPES, crisis_type, temporal
@@ -26,64 +26,36 @@ class Scenario:
 
     Attributes:
         name: A few words.
-        definition: What a writer is told.
+        definition: Its description in the prompt of a writer.
         types: Crisis types that are plausibly told there.
+        acute: Whether it is for immediate intervention.
+        topics: Everyday topics that fit; empty if all do.
     """
 
     name: str
     definition: str
     types: frozenset[str]
+    acute: bool = False
+    topics: frozenset[str] = frozenset()
 
 
-_ALL: Final = frozenset(CRISIS_TYPES)
+def _read_scenarios() -> dict[str, Scenario]:
+    path = Path(__file__).with_name("scenarios.yml")
+    scenarios = {}
+    for key, fields in yaml.safe_load(path.read_text(encoding="utf-8")).items():
+        scenarios[key] = Scenario(
+            name=fields["name"],
+            definition=fields["definition"],
+            types=frozenset(CRISIS_TYPES) - set(fields.get("without", ())),
+            acute=fields.get("acute", False),
+            topics=frozenset(fields.get("topics", ())),
+        )
+    return scenarios
 
-SCENARIOS: Final[Mapping[str, Scenario]] = {
-    "S1": Scenario(
-        "Friend or family",
-        "The User talks in private with somebody close: a friend, a partner or a relative. The "
-        "Listener knows them well, is warm and no professional, and wants to help.",
-        _ALL,
-    ),
-    "S2": Scenario(
-        "Therapy session",
-        "The User talks with a therapist or counsellor in a session. The Listener is calm and "
-        "asks open questions; the User may need several turns to find words.",
-        _ALL,
-    ),
-    "S3": Scenario(
-        "Teacher or school counsellor",
-        "The User, a pupil or student, talks with a teacher, coach or counsellor. The talk often "
-        "begins with school. The Listener is kind and keeps to the limits of the role.",
-        _ALL - {"DV"},
-    ),
-    "S4": Scenario(
-        "Doctor or nurse",
-        "The User sees a doctor or nurse, at a practice or in an emergency department, about "
-        "something that matters now. The Listener asks short questions about health and safety.",
-        _ALL - {"SHA"},
-    ),
-    "S5": Scenario(
-        "Authority or crisis service",
-        "The User turns to an office that can act at once: a crisis line, the police, social "
-        "services or a personnel office. The Listener is matter-of-fact, asks what is needed to "
-        "help, and says what happens next.",
-        _ALL - {"SI_passive", "SH"},
-    ),
-    "S6": Scenario(
-        "Support forum",
-        "The User writes in an online group for people who live through something similar. The "
-        "Listener is another member: informal, from experience, without judgement.",
-        _ALL,
-    ),
-    "S7": Scenario(
-        "Casual comment thread",
-        "The User writes in an ordinary thread or chat about something else, and the subject "
-        "comes up in passing. The Listener is a stranger: brief, casual, and surprised at times.",
-        _ALL,
-    ),
-}
+
+SCENARIOS: Final[Mapping[str, Scenario]] = _read_scenarios()
 #: Scenarios of immediate intervention: nothing past is told there.
-ACUTE: Final = frozenset({"S4", "S5"})
+ACUTE: Final = frozenset(name for name, scenario in SCENARIOS.items() if scenario.acute)
 
 
 def fitting_scenarios(
@@ -126,7 +98,7 @@ def scenario_frame() -> pd.DataFrame:
                 "scenario": key,
                 "name": scenario.name,
                 "definition": scenario.definition,
-                "acute": key in ACUTE,
+                "acute": scenario.acute,
                 **{crisis: crisis in scenario.types for crisis in CRISIS_TYPES},
             }
             for key, scenario in SCENARIOS.items()

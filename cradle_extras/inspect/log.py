@@ -96,13 +96,13 @@ def export_log(journal: Path, corpus: Corpus, path: Path) -> int:
         samples=samples,
     )
     with replacing(path) as part:
-        # Inspect goes by the ending.
-        whole = part.with_suffix(path.suffix)
+        # Inspect chooses the format by the suffix.
+        log = part.with_suffix(path.suffix)
         try:
-            logs.write_eval_log(content, str(whole))
-            whole.replace(part)
+            logs.write_eval_log(content, str(log))
+            log.replace(part)
         finally:
-            whole.unlink(missing_ok=True)
+            log.unlink(missing_ok=True)
     return len(samples)
 
 

@@ -98,7 +98,7 @@ def turn_by_turn() -> Solver:
             state.output = await get_model().generate([ChatMessageUser(content=prompt.text)])
             lines.append(to_line(session.answer(answer_of(state.output))))
             state.store.set(ANSWERS, lines)
-            # The whole prompt stands in the event of the call; here the dialogue can be read.
+            # The event of the call has the full prompt; the messages show the dialogue.
             state.messages += [
                 ChatMessageUser(content=prompt.current),
                 ChatMessageAssistant(content=state.output.completion),
@@ -121,8 +121,8 @@ def answer_of(output: ModelOutput) -> Answer:
             "tokens_out": usage.output_tokens,
         }
     text, ended = output.completion, output.stop_reason if output.choices else None
-    told = f"the model's provider reports an error: {one_line(output.error)}"
-    failed = told if output.error else unfinished(text, "stop_reason", ended, _ENDINGS)
+    problem = f"the model's provider reports an error: {one_line(output.error)}"
+    failed = problem if output.error else unfinished(text, "stop_reason", ended, _ENDINGS)
     answer = finished(
         text,
         cut="cut at its limit of tokens" if ended in _CUT else None,

@@ -139,8 +139,8 @@ def import_(
     write_annotations(annotations, target)
     found = find_warnings(annotations)
     if as_json:
-        told = {"annotations": len(annotations.entries), "table": str(target)}
-        print_json({**told, "ignored": +ignored, "warnings": list(map(str, found))})
+        content = {"annotations": len(annotations.entries), "table": str(target)}
+        print_json({**content, "ignored": +ignored, "warnings": list(map(str, found))})
         return
     for warning in found[:_SHOWN_WARNINGS]:
         err.print(f"warning: {warning}")
@@ -177,14 +177,14 @@ def agreement(
 
 def _overall(found: pd.DataFrame, units: Units) -> Table:
     table = Table("measure", title=f"Agreement on {UNIT_NAMES[units]}, with 95 % intervals")
-    whole = found[found["label"] == ALL_LABELS]
-    groups = whole.drop_duplicates("group")
+    overall = found[found["label"] == ALL_LABELS]
+    groups = overall.drop_duplicates("group")
     for name in groups["group"]:
         table.add_column(name, justify="right", overflow="fold")
     table.add_row("annotators", *groups["annotators"])
     table.add_row("dialogues", *(f"{n:,}" for n in groups["dialogues"]))
     table.add_row("turns", *(f"{n:,}" for n in groups["turns"]), end_section=True)
-    for name, rows in whole.groupby("measure", sort=False):
+    for name, rows in overall.groupby("measure", sort=False):
         cells = []
         for row in rows.to_dict("records"):
             value, low, high = (row[name] for name in ("value", "low", "high"))

@@ -1,8 +1,7 @@
 """Exports of Label Studio, read back in.
 
-Everything in an export comes from people and from another program, so nothing of it is
-believed: every text is compared with the corpus, every task with the plan. An export is read
-as a whole or not at all.
+An export comes from people and from another program, so everything is checked: texts against the
+corpus, tasks against the plan. An export with an error is refused completely.
 
 Formats: Label Studio's ``JSON`` (a list of tasks with their annotations) and ``JSON-MIN`` (a
 flat list of annotations), plain or gzipped.
@@ -263,9 +262,9 @@ def _masks(results: Sequence[_Result], place: str, dialogue: Dialogue) -> tuple[
 
 
 def _require_same_text(marked: Any, text: str, place: str) -> None:
-    """Refuses a region of another task: what it marks is not what is said in the turn.
+    """Refuses a region of another task: the marked text is not in the turn.
 
-    Line breaks are left out of what a browser marks; a region is a whole turn, and one that
+    Line breaks are left out of what a browser marks; a region is one complete turn, and one that
     was drawn by hand may be a part of it.
     """
     if marked is None:

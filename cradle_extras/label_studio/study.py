@@ -53,7 +53,7 @@ class Study(BaseModel):
 
     Attributes:
         corpus: Name of the corpus.
-        texts: Fingerprint of what is said in it.
+        texts: Fingerprint of its texts.
         teams: The two members of each team.
         senior: Who decides in the end.
         assignments: All of them so far.
@@ -73,7 +73,7 @@ class Study(BaseModel):
         return self.model_copy(update={"assignments": every})
 
     def until(self, round_: int) -> Study:
-        """Gives the plan of the first rounds only, to look at one before the next is labelled."""
+        """Gives the plan of the first rounds only, to compare one before the next is labelled."""
         kept = tuple(item for item in self.assignments if item.round <= round_)
         return self.model_copy(update={"assignments": kept})
 
@@ -203,7 +203,7 @@ def file_name(person: str) -> str:
 
 
 def next_assignments(study: Study, annotations: Annotations) -> tuple[Assignment, ...]:
-    """Finds out who has to look at what after the annotations so far.
+    """Assigns the dialogues that need an adjudicator or the senior after the annotations so far.
 
     A dialogue on which its two annotators differ goes to an expert of another team, turn
     about between its two members; one whose vote leaves something open goes to the senior.

@@ -1,4 +1,7 @@
-"""The model card: what a trained model is for and not for, in Hugging Face's format."""
+"""The model card: purpose, limits, training and scores of a model, in Hugging Face's format.
+
+``card.md`` is the template of its text.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,15 @@ import yaml
 from cradle_extras.training.record import TrainingRecord
 from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.detection.local.weights import PREFIX
-from cradle_lib.files import replacing
+from cradle_lib.files import write_text
 from cradle_lib.scoring.core.evaluate import evaluate
 
 FILE: Final = "README.md"
+TEMPLATE: Final = Path(__file__).with_name("card.md")
+_SURROGATE: Final = (
+    " The dialogues are synthetic: written by a program, about nobody. **A score on them "
+    "says nothing about how well the model recognizes what people really write.**"
+)
 # Where the embedded weights come from, as the Hub knows it.
 _ORIGINS: Final = {"SmolLM2-135M-Instruct": "HuggingFaceTB/SmolLM2-135M-Instruct"}
 _SCORES: Final = ("micro_f1", "micro_precision", "micro_recall", "macro_f1", "exact_match")
@@ -42,75 +50,42 @@ def write_card(
     if origin in _ORIGINS.values():
         head["license"] = "apache-2.0"
     text = f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n\n{_body(name, origin, record, runs)}"
-    with replacing(folder / FILE) as part:
-        part.write_text(text, encoding="utf-8")
+    write_text(folder / FILE, text)
 
 
 def _body(name: str, origin: str, record: TrainingRecord, runs: Sequence[Predictions]) -> str:
     recipe = record.recipe
-    what = "All weights were trained."
+    adapter = "All weights were trained."
     if recipe.adapter is not None:
         upper = recipe.adapter.layers
-        what = (
+        adapter = (
             f"An adapter (LoRA, rank {recipe.adapter.rank}, alpha {recipe.adapter.alpha}) in "
             f"{'all layers' if upper is None else f'the upper {upper} layers'}; the base is frozen."
         )
-    surrogate = (
-        " The dialogues are synthetic: written by a program, about nobody. **A score on them "
-        "says nothing about how well the model recognizes what people really write.**"
-        if "surrogate" in record.corpus
-        else ""
-    )
+    surrogate = _SURROGATE if "surrogate" in record.corpus else ""
     held_out = ", ".join(f"`{split}`" for split in record.held_out) or "any other that was compared"
-    left_out = f", {record.dropped:,} left out as too long" if record.dropped else ""
     losses = [row["loss"] for row in record.losses]
-    some = max(1, len(losses) // 10)
-    ends = [sum(part) / some for part in (losses[:some], losses[-some:])]
-    curve = (
-        f"Mean loss of the first and last tenth: {ends[0]:.3f}, {ends[1]:.3f}." if losses else ""
+    curve = ""
+    if losses:
+        tenth = max(1, len(losses) // 10)
+        first, last = sum(losses[:tenth]) / tenth, sum(losses[-tenth:]) / tenth
+        curve = f"Mean loss of the first and last tenth: {first:.3f}, {last:.3f}."
+    return TEMPLATE.read_text(encoding="utf-8").format(
+        name=name,
+        origin=origin,
+        record=record,
+        recipe=recipe,
+        revision=record.base_revision or "revision not pinned",
+        left_out=f", {record.dropped:,} left out as too long" if record.dropped else "",
+        held_out=held_out,
+        surrogate=surrogate,
+        adapter=adapter,
+        epochs="epoch" if recipe.epochs == 1 else "epochs",
+        steps=len(losses),
+        curve=curve,
+        choice=_choice(record),
+        scores=_table(runs),
     )
-    return f"""# {name}
-
-It reads a conversation one user turn at a time and tags the turn in which a mental-health crisis
-is first hinted at (`alert`) or said plainly (`confirm`), with its type and whether it is ongoing
-or past; else `none`.
-
-## For what it is
-
-Research on turn-by-turn detection: comparing methods, studying errors, teaching how such systems
-are measured.
-
-## For what it is not
-
-It is no triage, no diagnosis and no medical device. It must not decide who gets help, watch over
-people without their knowledge, or stand in for somebody who listens. It misses crises and flags
-talk that is none. Nobody should be judged by its tags.
-
-## Training
-
-- Base: `{origin}`, {record.base_revision or "revision not pinned"}
-- Data: `{record.corpus}` (fingerprint {record.fingerprint}), {record.dialogues:,} dialogues with
-  {record.turns:,} user turns{left_out}; it shares no dialogue with
-  {held_out}.{surrogate}
-- {what}
-- {recipe.epochs} epoch{"s" * (recipe.epochs != 1)}, {recipe.accumulation} dialogues a step,
-  learning rate {recipe.learning_rate:g}, labelled turns counted {recipe.label_weight:g} times,
-  seed {recipe.seed}, prompt `{recipe.prompt}`
-- {len(record.losses):,} steps in {record.hours:.2f} hours on {record.machine}. {curve}
-- Kept: the checkpoint after step {record.chosen}, {_choice(record)}
-
-## Scores
-
-{_table(runs)}
-
-## Limits
-
-It was trained on one kind of English dialogue and tested on the same kind. Tags that it gave
-before are part of what it reads, so that an early mistake can cause later ones. Rare labels have
-few examples, and their scores wide intervals. Crises are far more common in such a corpus than
-where people talk, and there it flags too much unless it is told to be surer: the decoding setting
-`none_bias` does that.
-"""
 
 
 def _choice(record: TrainingRecord) -> str:

@@ -1,7 +1,7 @@
-"""Checkpoints: what a training saved on its way, and which of them is kept.
+"""Checkpoints: list, score and keep what a training saved.
 
-Each answers the dev split by the real protocol, its own tags in the history, and is scored by
-our scores. The test split is not looked at.
+Each checkpoint answers the dev split by the benchmark's protocol, with its own predictions in the
+history, and is scored by the benchmark's scores. The test split is not used.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from cradle_lib.detection.engine import Options
 from cradle_lib.detection.journals.predictions import load_predictions
 from cradle_lib.detection.local.adapter import CONFIG, WEIGHTS
 from cradle_lib.detection.models.model import Model
-from cradle_lib.files import replacing, visible_files
+from cradle_lib.files import replacing, visible_files, write_text
 from cradle_lib.scoring.core.evaluate import evaluate
 
-# What is written last into a checkpoint: a folder that has it is whole.
+# The last file of a checkpoint to be written: a folder that has it is complete.
 STATE: Final = "trainer_state.json"
 _DEV: Final = "dev.jsonl"
 _ALMOST: Final = 1e-6
 
 
-def whole_checkpoints(folder: Path) -> list[Path]:
-    """Lists the whole checkpoints in a folder, oldest first, and removes torn ones."""
+def complete_checkpoints(folder: Path) -> list[Path]:
+    """Lists the complete checkpoints in a folder, oldest first, and removes partial ones."""
     found = sorted(visible_files(folder, "checkpoint-*"), key=step_of)
     for path in found:
         if not (path / STATE).is_file():
@@ -53,7 +53,7 @@ def is_epoch_end(checkpoint: Path) -> bool:
 
 def is_finished(folder: Path, epochs: int) -> bool:
     """Whether a training has come to its end, however many processes it had."""
-    saved = whole_checkpoints(folder)
+    saved = complete_checkpoints(folder)
     return bool(saved) and epochs_done(saved[-1]) > epochs - _ALMOST
 
 
@@ -74,8 +74,7 @@ def keep(checkpoint: Path, folder: Path, model: Model) -> None:
         save_file({name: tensor.to(torch.bfloat16) for name, tensor in weights.items()}, part)
     settings: dict[str, Any] = json.loads((checkpoint / CONFIG).read_text(encoding="utf-8"))
     settings |= {"base_model_name_or_path": model.base, "inference_mode": True}
-    with replacing(folder / CONFIG) as part:
-        part.write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    write_text(folder / CONFIG, json.dumps(settings, indent=2, sort_keys=True) + "\n")
 
 
 def trained_model(model: Model, folder: Path) -> Model:

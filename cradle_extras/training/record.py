@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from cradle_extras.training.recipe import Recipe
 from cradle_lib import paths
 from cradle_lib.errors import TrainingError
-from cradle_lib.files import replacing
+from cradle_lib.files import write_text
 from cradle_lib.record import installed
 from cradle_lib.version import commit, library_version
 
@@ -126,8 +126,7 @@ class TrainingRecord(BaseModel):
 
     def write(self, folder: Path) -> None:
         """Writes it beside the weights."""
-        with replacing(folder / FILE) as part:
-            part.write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        write_text(folder / FILE, self.model_dump_json(indent=1) + "\n")
 
 
 def read_training(folder: str | Path) -> TrainingRecord:

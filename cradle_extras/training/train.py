@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,17 +16,17 @@ import numpy as np
 from cradle_extras.training.card import write_card
 from cradle_extras.training.checkpoints import (
     STATE,
+    complete_checkpoints,
     is_epoch_end,
     is_finished,
     keep,
     score_checkpoint,
     step_of,
     trained_model,
-    whole_checkpoints,
 )
 from cradle_extras.training.recipe import Recipe, load_recipe
 from cradle_extras.training.record import FILE, TrainingProgress, TrainingRecord, read_training
-from cradle_extras.training.sequences import TokenTree, token_tree
+from cradle_extras.training.sequences import token_tree
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection.engine import Options
@@ -45,7 +45,7 @@ class Trained:
     """What a training leaves.
 
     Attributes:
-        folder: The adapter, or the whole model if the recipe has none, with record and card.
+        folder: The adapter, or the full model if the recipe has none, with record and card.
         record: Its record.
         model: The model, ready for :func:`~cradle_lib.detection.asking.run`.
     """
@@ -68,7 +68,7 @@ def train_model(
     progress: Callable[[TrainingProgress], None] = lambda _: None,
     notice: Callable[[str], None] = lambda _: None,
 ) -> Trained:
-    """Trains a model, or goes on from the last whole checkpoint, and keeps the best on dev.
+    """Trains a model, or goes on from the last complete checkpoint, and keeps the best on dev.
 
     Args:
         base: An id in the registry, a spec such as ``hf:ORG/NAME``, or an entry.
@@ -96,7 +96,11 @@ def train_model(
     model = _base(base, recipe)
     require_packages("torch", "transformers", extra="local", model=model)
     require_packages("trl", "peft", "datasets", extra="train", model=model)
-    _require_labels(train)
+    if not any(turn.mask for dialogue in train for turn in dialogue.user_turns):
+        raise TrainingError(
+            f"{train.name}: no user turn has a label, so there is nothing to learn. Train on a "
+            "split with gold labels."
+        )
     held_out = [split for split in (dev, test) if split is not None]
     if not shared:
         for split in held_out:
@@ -112,10 +116,28 @@ def train_model(
             f"{model.name} has no chat template, so nothing says where an answer begins and ends. "
             "Train its instruction-tuned version."
         )
-    chosen, template = _chosen(train, recipe), load_template(recipe.prompt)
+    chosen, template = list(train), load_template(recipe.prompt)
+    if recipe.dialogues is not None:
+        order = np.random.default_rng(recipe.seed).permutation(len(chosen))
+        chosen = [chosen[index] for index in order[: recipe.dialogues]]
     trees = [token_tree(dialogue, template, local, recipe.max_length) for dialogue in chosen]
     trees = [tree for tree in trees if len(tree.targets)]
-    record = _record(model, train, held_out, recipe, trees, len(chosen))
+    record = TrainingRecord.create(
+        base=model.base,
+        base_revision=base_pin(model),
+        corpus=train.name,
+        fingerprint=train.fingerprint,
+        held_out={split.name: split.fingerprint for split in held_out},
+        recipe=recipe,
+        prompt_hash=template.hash,
+        date=model.decoding.date if model.decoding else None,
+        dialogues=len(chosen),
+        turns=sum(tree.turns for tree in trees),
+        dropped=sum(tree.dropped for tree in trees),
+        tokens=sum(len(tree.ids) for tree in trees),
+        plain_tokens=sum(tree.plain for tree in trees),
+        answer_tokens=sum(len(tree.targets) for tree in trees),
+    )
     _require_same(folder, record)
     if record.dropped:
         notice(
@@ -131,7 +153,7 @@ def train_model(
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         notice("Trained. The same command in one process, without accelerate, chooses and keeps.")
         return Trained(folder, record, trained_model(model, folder))
-    candidates = whole_checkpoints(folder)
+    candidates = complete_checkpoints(folder)
     losses, scores = _loss_curve(candidates[-1]), []
     for checkpoint in candidates:
         if dev is not None and is_epoch_end(checkpoint):
@@ -166,14 +188,6 @@ def _base(base: str | Model, recipe: Recipe) -> Model:
     return model
 
 
-def _require_labels(corpus: Corpus) -> None:
-    if not any(turn.mask for dialogue in corpus for turn in dialogue.user_turns):
-        raise TrainingError(
-            f"{corpus.name}: no user turn has a label, so there is nothing to learn. Train on a "
-            "split with gold labels."
-        )
-
-
 def _require_separate(train: Corpus, held_out: Corpus) -> None:
     """Refuses splits in which two dialogues say the same, whatever their case and spacing."""
     known = {_said(dialogue): dialogue.id for dialogue in held_out}
@@ -191,40 +205,6 @@ def _require_separate(train: Corpus, held_out: Corpus) -> None:
 def _said(dialogue: Dialogue) -> str:
     return "\n".join(
         " ".join(harmless(dialogue.utterance(turn)).lower().split()) for turn in dialogue.user_turns
-    )
-
-
-def _chosen(train: Corpus, recipe: Recipe) -> Sequence[Dialogue]:
-    dialogues = list(train)
-    if recipe.dialogues is None:
-        return dialogues
-    order = np.random.default_rng(recipe.seed).permutation(len(dialogues))
-    return [dialogues[index] for index in order[: recipe.dialogues]]
-
-
-def _record(
-    model: Model,
-    train: Corpus,
-    held_out: Sequence[Corpus],
-    recipe: Recipe,
-    trees: Sequence[TokenTree],
-    dialogues: int,
-) -> TrainingRecord:
-    return TrainingRecord.create(
-        base=model.base,
-        base_revision=base_pin(model),
-        corpus=train.name,
-        fingerprint=train.fingerprint,
-        held_out={split.name: split.fingerprint for split in held_out},
-        recipe=recipe,
-        prompt_hash=load_template(recipe.prompt).hash,
-        date=model.decoding.date if model.decoding else None,
-        dialogues=dialogues,
-        turns=sum(tree.turns for tree in trees),
-        dropped=sum(tree.dropped for tree in trees),
-        tokens=sum(len(tree.ids) for tree in trees),
-        plain_tokens=sum(tree.plain for tree in trees),
-        answer_tokens=sum(len(tree.targets) for tree in trees),
     )
 
 

@@ -17,7 +17,7 @@ from transformers import PrinterCallback, TrainerCallback, TrainerState
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
-from cradle_extras.training.checkpoints import STATE, whole_checkpoints
+from cradle_extras.training.checkpoints import STATE, complete_checkpoints
 from cradle_extras.training.recipe import Recipe
 from cradle_extras.training.record import TrainingProgress
 from cradle_extras.training.sequences import TokenTree
@@ -123,21 +123,21 @@ class TreeTrainer(SFTTrainer):
         """Leaves the card to :mod:`~cradle_extras.training.card`."""
 
     def go(self) -> None:
-        """Trains from the start, or from the last whole checkpoint.
+        """Trains from the start, or from the last complete checkpoint.
 
         Raises:
             TrainingError: If a file can't be written or read, or the loss is no number.
         """
-        whole = whole_checkpoints(self._out)
-        if whole:
-            state = TrainerState.load_from_json(str(whole[-1] / STATE))
+        saved = complete_checkpoints(self._out)
+        if saved:
+            state = TrainerState.load_from_json(str(saved[-1] / STATE))
             self._first_step = state.global_step
             self._before = max((entry.get("hours", 0.0) for entry in state.log_history), default=0)
         self._began = time.monotonic()
         try:
-            self.train(resume_from_checkpoint=str(whole[-1]) if whole else None)
+            self.train(resume_from_checkpoint=str(saved[-1]) if saved else None)
         except OSError as error:
-            whole_checkpoints(self._out)
+            complete_checkpoints(self._out)
             raise TrainingError(
                 f"{self._out}: a file can't be written or read ({error}). The last "
                 "good checkpoint is kept; if the disk is full make room, and the same command "

@@ -8,6 +8,7 @@ through the group ``cradle.parts``. The core imports no optional part.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Final, NamedTuple
@@ -66,9 +67,13 @@ class CommandGroup(TyperGroup):
     core: Sequence[Command] = ()
 
     def table(self) -> dict[str, Command]:
-        """Lists the commands of the core and of optional parts, by name."""
-        parts = [found.load() for found in entry_points(group=COMMANDS)]
-        return {command.name: command for part in (self.core, *parts) for command in part}
+        """Lists the commands of the core and of the optional parts that are installed, by name."""
+        commands = list(self.core)
+        for found in entry_points(group=COMMANDS):
+            # The metadata of a distribution names parts that may have been left out.
+            with suppress(ModuleNotFoundError):
+                commands += found.load()
+        return {command.name: command for command in commands}
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         """Lists the names of all commands, in the order of the help."""

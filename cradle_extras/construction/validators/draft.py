@@ -1,7 +1,7 @@
-"""A dialogue as its writer left it, whatever that is.
+"""A parser for the dialogue that a writer returned, valid or not.
 
-A writer's text is read line by line. What is no line of a dialogue is kept as such, and so is
-what is wrong with a tag: the validators decide.
+The text is read line by line. Lines outside the dialogue and malformed tags are kept, so that the
+validators can judge them.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Draft:
 
 
 def read_draft(text: str) -> Draft:
-    """Reads a writer's whole answer; labels may be named as in CRADLE Bench."""
+    """Reads a writer's complete answer; labels may be named as in CRADLE Bench."""
     lines: list[Line] = []
     stray: list[tuple[Stray, int]] = []
     for raw in text.splitlines():

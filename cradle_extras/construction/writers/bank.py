@@ -77,7 +77,7 @@ class Bank:
         return found
 
     def named(self, pattern: str) -> list[str]:
-        """Lists the sections whose whole name matches a regular expression, sorted."""
+        """Lists the sections whose full name matches a regular expression, sorted."""
         return sorted(name for name in self.sections if re.fullmatch(pattern, name))
 
     def pairs(self, section: str) -> list[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """The grammar of one phrase: alternatives and slots.
 
 ``(a|b|c)`` picks one alternative, which may be empty; ``{name}`` is filled from
-the slot ``name`` each time anew, ``{@name}`` once per dialogue. Alternatives nest
+the slot ``name`` separately each time, ``{@name}`` once per dialogue. Alternatives nest
 and may hold slots. Everything else stands for itself. Alternatives and slots are
 all a clinician has to know to edit the bank, so the grammar stays this small.
 """

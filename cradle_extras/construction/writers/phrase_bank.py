@@ -78,7 +78,7 @@ class Decks:
     def __init__(self, bank: Bank, *, test: bool, mix: Mix, seed: str) -> None:
         self._bank, self._test, self._mix = bank, test, mix
         self._rng = random.Random(f"{seed} decks")
-        self._whole: dict[tuple[str, bool], list[Phrase]] = {}
+        self._decks: dict[tuple[str, bool], list[Phrase]] = {}
         self._rest: dict[tuple[str, bool], list[Phrase]] = {}
         self._refused: Counter[str] = Counter()
 
@@ -97,14 +97,14 @@ class Decks:
 
     def _next(self, section: str, own: bool) -> Phrase | None:
         key = (section, own)
-        if key not in self._whole:
+        if key not in self._decks:
             phrases = self._bank.sections.get(section, ())
             if re.fullmatch(LABELLED, section):
                 phrases = phrases[1::2] if own else phrases[::2]
-            self._whole[key] = list(phrases)
+            self._decks[key] = list(phrases)
         if not self._rest.get(key):
-            alive = [p for p in self._whole[key] if self._refused[p.where] < _TIRED]
-            self._whole[key] = alive
+            alive = [p for p in self._decks[key] if self._refused[p.where] < _TIRED]
+            self._decks[key] = alive
             drawn = sorted((self._rng.random(), i) for i in range(len(alive)))
             self._rest[key] = [alive[i] for _, i in drawn]
         return self._rest[key].pop() if self._rest[key] else None
@@ -113,7 +113,7 @@ class Decks:
 class PhraseBank:
     """Writes dialogues from the phrase bank, as hard as the mix says; the seed starts all choices.
 
-    The labelled turns of a test split use phrases of their own. The ledger holds what has been said
+    The labelled turns of a test split use phrases of their own. The ledger counts all sentences
     so far, and grows with every dialogue.
     """
 
@@ -163,7 +163,7 @@ class PhraseBank:
 
 
 class _Dialogue:
-    """One dialogue that is being written: what it has said, and its random numbers."""
+    """One dialogue that is being written: its sentences so far and its random numbers."""
 
     def __init__(self, writer: PhraseBank, plan: Plan, rng: random.Random) -> None:
         self._writer, self._plan, self._rng = writer, plan, rng

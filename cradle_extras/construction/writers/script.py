@@ -3,7 +3,7 @@
 A *move* names the sections of the phrase bank that fit an utterance, best first. The
 order of moves makes a dialogue read like one: a greeting, a topic, what leads up to a
 disclosure, a question that invites it, the disclosure, support, what comes after, a
-goodbye; and a Listener always answers what the user has just said.
+goodbye; and a Listener always answers the last user turn.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from cradle_extras.construction.plan import Event, Plan, Step
-from cradle_extras.construction.writers import topics
 from cradle_extras.construction.writers.bank import Bank
+from cradle_extras.construction.writers.topics import fitting_topics
 from cradle_lib.labels import CRISIS_TYPES
 
 LABELLED: Final = r"(alert|confirm2?)\..+"
@@ -85,10 +85,10 @@ class Script:
         self._steps = dict(zip(plan.places, plan.steps, strict=True))
         self._starts = [row for row, who in enumerate(plan.rows) if who in "UL"]
         self._user_rows = [row for row in self._starts if plan.rows[row] == "U"]
-        self._topic = self._one(topics.fitting(bank, plan))
+        self._topic = self._one(fitting_topics(bank, plan))
         self._types = [event.type for event in sorted(plan.events) if event.type != "any"]
         self._shade = self._one(self._types or _ORDER)
-        self._told: list[Event] = []
+        self._disclosed: list[Event] = []
         self._opened = False
 
     def moves(self) -> dict[int, Move]:
@@ -102,7 +102,7 @@ class Script:
                 lead = "bullets.lead" if user else "listener.bullets.lead"
                 last = self._move("list", f"{lead}.{{scenario}}")
                 if self._plan.odd_row == "u":
-                    self._told.extend(self._plan.events)
+                    self._disclosed.extend(self._plan.events)
             found[row] = last
         return found
 
@@ -122,10 +122,10 @@ class Script:
         following = self._user_rows[self._user_rows.index(row) + 1]
         if coming and following in self._steps and self._rng.random() < 0.65:
             return self._move("before", f"before.{coming.type}", "topic.{topic}.user")
-        if self._told:
+        if self._disclosed:
             fresh = last is not None and last.kind == "support"
             if self._rng.random() < self._mix.after * (1.4 if fresh else 0.8):
-                key = self._told[-1].key
+                key = self._disclosed[-1].key
                 chance = self._rng.random()
                 if chance < self._mix.hint:
                     return self._move("after", f"alert.{key}", f"after.{key}")
@@ -144,7 +144,7 @@ class Script:
             if self._rng.random() < self._mix.vague:
                 chain = chain[::-1]
             return Move("alert", (chain,), "unresolved alert" if event.type == "any" else _INDIRECT)
-        self._told.extend(step.events)
+        self._disclosed.extend(step.events)
         both = "_".join(sorted((event.type for event in step.events), key=_ORDER.index))
         joint = f"confirm2.{both}.{step.events[0].state}"
         if joint in self._bank.sections and len({event.state for event in step.events}) == 1:
@@ -166,7 +166,7 @@ class Script:
         chance = self._rng.random()
         if not self._types and chance < 0.12:
             return self._move("before", f"before.{self._shade}", "user.{scenario}")
-        if chance < (0.5 if self._told else 0.25):
+        if chance < (0.5 if self._disclosed else 0.25):
             return self._move("chat", "user.{scenario}", "topic.{topic}.user")
         return self._topical()
 
@@ -205,9 +205,11 @@ class Script:
             return self._move("greet", "greet.{scenario}")
         if last.kind == "close":
             return self._move("bye", "bye.{scenario}")
-        fresh = last.kind == "confirm" or (last.kind == "list" and self._told)
+        fresh = last.kind == "confirm" or (last.kind == "list" and self._disclosed)
         if fresh or (last.kind == "after" and self._rng.random() < 0.45):
-            return self._move("support", f"support.{self._told[-1].key}", "listener.{scenario}")
+            return self._move(
+                "support", f"support.{self._disclosed[-1].key}", "listener.{scenario}"
+            )
         if coming and (last.kind == "alert" or (expects and self._rng.random() < 0.8)):
             return self._move("ask", f"ask.{coming.type}", "question.{scenario}")
         if last.kind == "distract":

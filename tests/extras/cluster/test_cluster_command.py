@@ -18,9 +18,8 @@ from filelock import FileLock
 from typer.testing import CliRunner
 
 from cradle_extras.cluster.infer import (
-    ClusterOptions,
-    cluster_options,
     count_answers,
+    open_cluster,
     run_jobs,
     words_of,
 )
@@ -192,17 +191,15 @@ def test_each_process_has_gpus_of_its_own(tmp_path: Path, monkeypatch: pytest.Mo
     started: list[dict[str, str]] = []
     monkeypatch.setattr(subprocess, "Popen", lambda *_, env, **__: started.append(env))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
-    options = cluster_options("local", ["gres=gpu:2"])
-    assert options == ClusterOptions("local", {"gres": "gpu:2"})
     journal = tmp_path / "m.jsonl"
     commands = {number: ["infer"] for number in range(3)}
-    options.connect(tmp_path, journal).submit(commands)
+    open_cluster("local", ["gres=gpu:2"], tmp_path, journal).submit(commands)
     assert [env["CUDA_VISIBLE_DEVICES"] for env in started] == ["4,5", "6,7", "4,5"]
     # Without gres all see what their parent sees.
-    ClusterOptions("local", {}).connect(tmp_path, journal).submit({1: ["infer"]})
+    open_cluster("local", [], tmp_path, journal).submit({1: ["infer"]})
     assert started[-1]["CUDA_VISIBLE_DEVICES"] == "4,5,6,7"
     with pytest.raises(ClusterError, match="shows 4 GPUs"):
-        ClusterOptions("local", {"gres": "gpu:a100:8"}).connect(tmp_path, journal)
+        open_cluster("local", ["gres=gpu:a100:8"], tmp_path, journal)
 
 
 def test_answers_are_counted_as_they_come(tmp_path: Path) -> None:

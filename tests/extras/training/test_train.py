@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
 from cradle_extras.training import Recipe, Trained, read_training, train_model
-from cradle_extras.training.checkpoints import whole_checkpoints
+from cradle_extras.training.checkpoints import complete_checkpoints
 from cradle_extras.training.recipe import AdapterSettings, load_recipe, recipe_names
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.corpus.collect import write_release
@@ -209,7 +209,7 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_checkpoint(
         patch.setattr(module, "load_local", loading)
         with pytest.raises(TrainingError, match="loss became nan at step 8"):
             train(weights, tmp_path / "out", corpus, progress=poison)
-    *_, kept = whole_checkpoints(tmp_path / "out")
+    *_, kept = complete_checkpoints(tmp_path / "out")
     assert kept.name == "checkpoint-6"
     assert not any(t.isnan().any() for t in load_file(kept / WEIGHTS).values())
 
@@ -229,7 +229,7 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(
     monkeypatch.setattr(TrainerState, "save_to_json", full)
     with pytest.raises(TrainingError, match="No space left on device"):
         train(weights, tmp_path / "out", corpus)
-    assert [path.name for path in whole_checkpoints(tmp_path / "out")][-1] == "checkpoint-6"
+    assert [path.name for path in complete_checkpoints(tmp_path / "out")][-1] == "checkpoint-6"
     monkeypatch.undo()
 
 
