@@ -94,7 +94,7 @@ def counted(site: Site, browser: Browser) -> Callable[[str, list[str]], list[dic
     [
         ("confusion", 500),
         ("before-after", 100),
-        ("error-analysis", 350),
+        ("error-analysis", 300),
         ("error-cases", 40),
         ("annotator-confusion", 60),
         ("annotation-statistics", 8),
