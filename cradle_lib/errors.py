@@ -8,10 +8,7 @@ traceback.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from pydantic import ValidationError
+from typing import Final
 
 #: Most characters of a message, which may quote a file.
 LONGEST: Final = 2_000
@@ -81,20 +78,12 @@ class ClusterError(CradleError, RuntimeError):
     """A cluster that is missing or refuses tasks, or tasks that failed."""
 
 
-class TrainingError(CradleError, RuntimeError):
-    """A training that can't start or can't go on; what was saved stays."""
-
-
 class AnnotationError(CradleError, ValueError):
     """Annotations that are incomplete, doubled, edited, or of another corpus."""
 
 
 class ScoringError(CradleError, ValueError):
     """Predictions and gold labels that can't be scored as asked."""
-
-
-class ExchangeError(CradleError, ValueError):
-    """A bundle, or a log of another tool, that can't be made or read."""
 
 
 class BookError(CradleError, RuntimeError):
@@ -114,14 +103,6 @@ def compose(
         place += f", row {row}" if place else f"row {row}"
     message = f"{place}: {problem}" if place else problem
     return f"{message.rstrip('.')}. {hint}" if hint else message
-
-
-def first_fault(error: ValidationError) -> str:
-    """Describes the first validation error of a document: field, problem and value."""
-    first = error.errors()[0]
-    found = "" if first["type"] == "missing" else f", found {first['input']!r:.80}"
-    place = ".".join(map(str, first["loc"]))
-    return f"{place}: {first['msg']}{found}" if place else f"{first['msg']}{found}"
 
 
 def printable(text: str, most: int = LONGEST) -> str:

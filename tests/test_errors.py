@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from cradle_lib.errors import LONGEST, CorpusError, CradleError, first_fault, printable
+from cradle_extras.errors import first_fault
+from cradle_lib.errors import LONGEST, CorpusError, CradleError, printable
 
 
 def test_a_message_is_bounded_and_keeps_both_ends() -> None:

@@ -10,8 +10,8 @@ from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from cradle_extras.errors import ExchangeError
 from cradle_lib import paths
-from cradle_lib.errors import ExchangeError
 from cradle_lib.files import is_hidden, read_bounded, replacing
 
 # A run of the largest model over the paper's test split takes a fiftieth of this.

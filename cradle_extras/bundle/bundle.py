@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from cradle_extras.bundle.archive import read_archive, write_archive
+from cradle_extras.errors import ExchangeError
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.journals.places import journal_files
 from cradle_lib.detection.journals.predictions import Predictions, load_predictions
-from cradle_lib.errors import CradleError, ExchangeError
+from cradle_lib.errors import CradleError
 from cradle_lib.scoring.core.conventions import LEVELS, Conventions
 from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.scoring.core.report import level_scores

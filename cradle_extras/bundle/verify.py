@@ -18,12 +18,13 @@ from typing import Any, Final, Literal
 
 from cradle_extras.bundle.archive import read_archive
 from cradle_extras.bundle.bundle import RECORD, SCORES, SUMS, scored, unpack_journals
+from cradle_extras.errors import ExchangeError
 from cradle_lib import paths, strict_json
 from cradle_lib.corpus import Corpus, Dialogue, load_corpus
 from cradle_lib.detection.journals.journal import read_journal
 from cradle_lib.detection.journals.predictions import load_predictions, template_of
 from cradle_lib.detection.session import Prediction, Session
-from cradle_lib.errors import CradleError, ExchangeError, JournalError
+from cradle_lib.errors import CradleError, JournalError
 from cradle_lib.prompts import Template
 from cradle_lib.record import Record
 from cradle_lib.scoring.core.conventions import Conventions

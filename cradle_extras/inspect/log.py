@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from cradle_extras.errors import ExchangeError
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.detection.baselines.function import id_of
@@ -17,7 +18,7 @@ from cradle_lib.detection.journals.places import journal_files
 from cradle_lib.detection.journals.predictions import Predictions, load_predictions
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Prediction, Prompt, Session
-from cradle_lib.errors import CradleError, ExchangeError
+from cradle_lib.errors import CradleError
 from cradle_lib.files import replacing
 from cradle_lib.labels import format_mask, format_prediction
 from cradle_lib.prompts import load_template

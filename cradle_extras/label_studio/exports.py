@@ -18,13 +18,14 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
+from cradle_extras.errors import first_fault
 from cradle_extras.label_studio.interface import CONTROL, OBJECT, title
 from cradle_extras.label_studio.study import Study, read_json
 from cradle_extras.label_studio.tasks import TaskData, authored
 from cradle_lib import paths
 from cradle_lib.annotation.table import Annotation, Annotations
 from cradle_lib.corpus.dialogue import Corpus, Dialogue
-from cradle_lib.errors import AnnotationError, first_fault
+from cradle_lib.errors import AnnotationError
 from cradle_lib.labels import BITS, LABELS
 
 _NAMES: Final = {title(label): label for label in LABELS} | {label: label for label in LABELS}

@@ -21,11 +21,12 @@ from typing import Any, Final
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from cradle_extras.errors import first_fault
 from cradle_lib import strict_json
 from cradle_lib.annotation.adjudication import open_turns, voters_of
 from cradle_lib.annotation.table import ROLES, Annotations, Role
 from cradle_lib.corpus.dialogue import Corpus
-from cradle_lib.errors import AnnotationError, first_fault
+from cradle_lib.errors import AnnotationError
 from cradle_lib.files import read_bounded, write_text
 
 _LARGEST: Final = 1 << 27

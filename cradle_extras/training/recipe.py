@@ -7,8 +7,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from cradle_extras.errors import TrainingError
 from cradle_lib import bounded_yaml, paths
-from cradle_lib.errors import TrainingError
 from cradle_lib.files import visible_files
 
 SHIPPED: Final = Path(__file__).parent / "recipes"

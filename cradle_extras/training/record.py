@@ -13,9 +13,9 @@ from typing import Any, Final
 import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
+from cradle_extras.errors import TrainingError
 from cradle_extras.training.recipe import Recipe
 from cradle_lib import paths
-from cradle_lib.errors import TrainingError
 from cradle_lib.files import write_text
 from cradle_lib.record import installed
 from cradle_lib.version import commit, library_version

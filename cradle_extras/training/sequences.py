@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cradle_extras.errors import TrainingError
 from cradle_lib.corpus import Dialogue
 from cradle_lib.detection.baselines.gold_questions import gold_questions
 from cradle_lib.detection.local.local_engine import Local
-from cradle_lib.errors import TrainingError
 from cradle_lib.labels import format_mask
 from cradle_lib.prompts import Template
 

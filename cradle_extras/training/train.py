@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cradle_extras.errors import TrainingError
 from cradle_extras.training.card import write_card
 from cradle_extras.training.checkpoints import (
     STATE,
@@ -36,7 +37,6 @@ from cradle_lib.detection.local.quiet import quiet
 from cradle_lib.detection.local.snapshot import base_pin
 from cradle_lib.detection.models.model import Model
 from cradle_lib.detection.models.registry import resolve
-from cradle_lib.errors import TrainingError
 from cradle_lib.prompts import load_template
 
 

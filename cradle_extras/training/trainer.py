@@ -17,11 +17,11 @@ from transformers import PrinterCallback, TrainerCallback, TrainerState
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
+from cradle_extras.errors import TrainingError
 from cradle_extras.training.checkpoints import STATE, complete_checkpoints
 from cradle_extras.training.recipe import Recipe
 from cradle_extras.training.record import TrainingProgress
 from cradle_extras.training.sequences import TokenTree
-from cradle_lib.errors import TrainingError
 
 
 class TreeTrainer(SFTTrainer):

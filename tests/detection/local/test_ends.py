@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer, LlamaConfig
 
+from cradle_extras.errors import TrainingError
 from cradle_extras.training.sequences import questions
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Outcome, Session, read_journal, run
 from cradle_lib.detection.local.local_engine import load_local
-from cradle_lib.errors import TrainingError
 from cradle_lib.prompts import load_template
 
 from ..dialogues import make_corpus

@@ -19,11 +19,12 @@ from typer.testing import CliRunner
 from cradle_extras.bundle.archive import read_archive, write_archive
 from cradle_extras.bundle.bundle import bundle
 from cradle_extras.bundle.verify import verify
+from cradle_extras.errors import ExchangeError
 from cradle_lib import paths
 from cradle_lib.cli.main import app
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import find_model, load_registry, run
-from cradle_lib.errors import CradleError, ExchangeError
+from cradle_lib.errors import CradleError
 
 Lines = list[dict[str, Any]]
 

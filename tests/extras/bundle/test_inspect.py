@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from cradle_extras.errors import ExchangeError
 from cradle_extras.inspect.log import export_log, import_log
 from cradle_lib.cli.main import app
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Answer, Session, load_predictions, read_journal
-from cradle_lib.errors import ExchangeError
 from cradle_lib.prompts import load_template
 from cradle_lib.scoring.core.conventions import LEVELS
 from cradle_lib.scoring.core.evaluate import evaluate

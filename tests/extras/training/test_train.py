@@ -15,6 +15,7 @@ from peft import PeftModel
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
+from cradle_extras.errors import TrainingError
 from cradle_extras.training import Recipe, Trained, read_training, train_model
 from cradle_extras.training.checkpoints import complete_checkpoints
 from cradle_extras.training.recipe import AdapterSettings, load_recipe, recipe_names
@@ -29,7 +30,7 @@ from cradle_lib.detection.local.quiet import quiet
 from cradle_lib.detection.models.registry import resolve
 from cradle_lib.detection.parsing import first_line
 from cradle_lib.display.theme import Picture
-from cradle_lib.errors import EngineError, TrainingError
+from cradle_lib.errors import EngineError
 from cradle_lib.scoring.core.evaluate import evaluate
 
 from ...detection.local.tiny_models import CHAT, make_model, make_weights

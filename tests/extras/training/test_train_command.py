@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from cradle_extras.errors import TrainingError
 from cradle_lib import paths
 from cradle_lib.corpus.collect import write_release
-from cradle_lib.errors import TrainingError
 
 from ...cli.in_process import invoke
 from ...detection.local.tiny_models import make_weights
