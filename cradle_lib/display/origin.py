@@ -46,6 +46,9 @@ def finding(sentence: str) -> Notice:
 
     Args:
         sentence: Begins with a small letter, unless its first word is a name.
+
+    Returns:
+        The headline.
     """
     if PAGE.corpus is not None and PAGE.corpus.synthetic:
         simulated = " with simulated annotators," * PAGE.simulated

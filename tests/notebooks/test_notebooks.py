@@ -265,8 +265,9 @@ def test_a_notebook_runs_on_a_small_file(
     assert "small" in banner._repr_html_()
     results = [item for item in rest if not isinstance(item, (Notice, Downloads))]
     if path.stem in NEEDS_LANGUAGE_MODELS:
-        assert not results
-        assert all(item.message for item in rest)
+        # What the paper states needs no run.
+        assert not [item for item in results if not str(item).startswith("Published values")]
+        assert all(item.message for item in rest if isinstance(item, Notice))
     else:
         assert results
     for item in results:

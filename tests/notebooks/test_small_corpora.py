@@ -138,7 +138,11 @@ def sentences(
         ("alarm-burden", "every user turn labelled", "has a gold label: no turn can be flagged"),
         ("error-analysis", "confirms only", "has a gold alert: none could be found or missed"),
         ("error-cases", "no labels", "No run errs on any user turn: there is no case to show."),
-        ("confusion", "no user turn at all", "has a user turn: Always none tags nothing either"),
+        (
+            "confusion",
+            "no user turn at all",
+            "has a user turn: Always none (= Keyword lexicon) tags nothing either",
+        ),
         ("conventions", "twelve ordinary dialogues", "does not say the reveal timing of a dialog"),
         ("statistics", "twelve ordinary dialogues", "has no train split and no dev split"),
         ("statistics", "no labels", "No turn of no-labels has a label: there are none to draw."),
