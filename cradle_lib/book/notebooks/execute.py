@@ -27,7 +27,7 @@ _SHOW_CODE: Final = "show-input"
 _INJECTED: Final = "injected-parameters"
 #: Tag of the cell whose output opens the page.
 FINDING: Final = "finding"
-_TAGS_THAT_DECIDE: Final = {"hide-cell", "remove-cell", "hide-input", "remove-input", _SHOW_CODE}
+_DECIDING_TAGS: Final = {"hide-cell", "remove-cell", "hide-input", "remove-input", _SHOW_CODE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +157,9 @@ def _tidy(text: str, job: Job) -> str:
         tags = _tags(cell)
         if injected and "parameters" in tags and _SHOW_CODE not in tags:
             # The values that were used replace the defaults on the page.
-            tags = [*(tag for tag in tags if tag not in _TAGS_THAT_DECIDE), "remove-cell"]
-        elif _INJECTED in tags:
+            tags = [*(tag for tag in tags if tag not in _DECIDING_TAGS), "remove-cell"]
+        elif _INJECTED in tags or (cell["cell_type"] == "code" and not _DECIDING_TAGS & {*tags}):
+            # A page shows results; their code is one click away.
             tags = [*tags, "hide-input"]
         metadata["tags"] = tags
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
