@@ -217,7 +217,7 @@ def test_a_dying_kernel_and_a_missing_artefact_are_failures_like_any_other(
     assert "  BookError: it should provide runs/a.json or data/runs/a.json, and did not" in lines
 
 
-def test_an_executed_notebook_holds_no_time_no_machine_and_shows_its_code(
+def test_an_executed_notebook_holds_no_time_no_machine_and_folds_its_code(
     built: Project,
 ) -> None:
     text = (built.sections / "run-a.ipynb").read_text(encoding="utf-8")
@@ -229,7 +229,7 @@ def test_an_executed_notebook_holds_no_time_no_machine_and_shows_its_code(
     assert [cell["metadata"]["tags"] for cell in content["cells"]] == [
         ["parameters", "remove-cell"],
         ["injected-parameters", "hide-input"],
-        [],
-        [],
+        ["hide-input"],
+        ["hide-input"],
     ]
     assert content["metadata"]["cradle"]["ingredients"]["parameter model"] == '"a"'
