@@ -29,19 +29,6 @@ from .tiny_models import make_model, make_weights
 EOS = 0
 
 
-@pytest.fixture
-def short_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "prompts"
-    folder.mkdir()
-    (folder / "short.txt").write_text("Label.\n{history}\n{current_turn}\n")
-    monkeypatch.setattr(paths, "PROMPTS", folder)
-
-
-@pytest.fixture(scope="module")
-def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_weights(tmp_path_factory.mktemp("weights"))
-
-
 @pytest.fixture(scope="module")
 def tokenizer(weights: Path) -> Any:
     return AutoTokenizer.from_pretrained(weights)

@@ -10,7 +10,6 @@ import pytest
 from transformers.utils import chat_template_utils
 
 from cradle_extras.cluster.infer import _require_same as require_same
-from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Session, read_journal, run
 from cradle_lib.detection.journals.journal import last_record
@@ -23,7 +22,9 @@ from cradle_lib.detection.models.model import Decoding
 from cradle_lib.errors import EngineError, JournalError
 from cradle_lib.prompts import load_template
 
-from .tiny_models import make_model, make_tokenizer, make_weights
+from .tiny_models import make_model, make_tokenizer
+
+pytestmark = pytest.mark.usefixtures("short_prompt")
 
 MESSAGES = (
     "{% for m in messages %}<|{{ m['role'] }}|>{{ m['content'] }}<|end|>{% endfor %}"
@@ -66,19 +67,6 @@ FIXED = {
     "in a comment": "{# strftime_now('%Y') #}strftime_now",
     "none": "",
 }
-
-
-@pytest.fixture(autouse=True)
-def short_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "prompts"
-    folder.mkdir()
-    (folder / "short.txt").write_text("Label.\n{history}\n{current_turn}\n")
-    monkeypatch.setattr(paths, "PROMPTS", folder)
-
-
-@pytest.fixture(scope="module")
-def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_weights(tmp_path_factory.mktemp("weights"))
 
 
 class Day:

@@ -15,7 +15,6 @@ from transformers import AutoTokenizer, LlamaConfig
 
 from cradle_extras.errors import TrainingError
 from cradle_extras.training.sequences import questions
-from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Outcome, Session, read_journal, run
 from cradle_lib.detection.local.local_engine import load_local
@@ -24,17 +23,11 @@ from cradle_lib.prompts import load_template
 from ..dialogues import make_corpus
 from .tiny_models import CHAT, make_model, make_weights, teach
 
+pytestmark = pytest.mark.usefixtures("short_prompt")
+
 # The id that the model writes after `none`; what it is called differs between tests.
 END = 3
 CALLED = "<|final|>"
-
-
-@pytest.fixture(autouse=True)
-def short_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "prompts"
-    folder.mkdir()
-    (folder / "short.txt").write_text("Label.\n{history}\n{current_turn}\n")
-    monkeypatch.setattr(paths, "PROMPTS", folder)
 
 
 @pytest.fixture(scope="module")

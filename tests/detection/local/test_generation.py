@@ -13,7 +13,6 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Session, read_journal, run
 from cradle_lib.detection.local.local_engine import load_local
@@ -23,6 +22,8 @@ from cradle_lib.errors import EngineError, RegistryError
 from cradle_lib.prompts import load_template
 
 from .tiny_models import LIMIT, make_model, make_weights
+
+pytestmark = pytest.mark.usefixtures("short_prompt")
 
 # As Qwen3 ships it, and settings of other checkpoints.
 QWEN = {"do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.95}
@@ -58,14 +59,6 @@ REFUSED: dict[str, dict[str, Any]] = {
     "layers": {"dola_layers": "high"},
     "of another library": {"presence_penalty": 1.5, "temperature": 0.7},
 }
-
-
-@pytest.fixture(autouse=True)
-def short_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "prompts"
-    folder.mkdir()
-    (folder / "short.txt").write_text("Label.\n{history}\n{current_turn}\n")
-    monkeypatch.setattr(paths, "PROMPTS", folder)
 
 
 @pytest.fixture(scope="module")

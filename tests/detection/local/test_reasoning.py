@@ -12,7 +12,6 @@ import pytest
 from transformers import AutoTokenizer
 
 from cradle_extras.training.sequences import token_tree
-from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Outcome, Prediction, read_answer, read_journal, run
 from cradle_lib.detection.local.local_engine import Local, load_local
@@ -22,6 +21,8 @@ from cradle_lib.prompts import load_template
 
 from ..dialogues import make_corpus
 from .tiny_models import CHAT, make_model, make_weights, teach
+
+pytestmark = pytest.mark.usefixtures("short_prompt")
 
 LABEL = "confirm_DV_past"
 LONG = 80
@@ -35,14 +36,6 @@ FORMS = {
     "Command A": ("<|START_THINKING|>", "<|END_THINKING|>", True),
     "GRPO recipes": ("<reasoning>", "</reasoning>", None),
 }
-
-
-@pytest.fixture(autouse=True)
-def short_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "prompts"
-    folder.mkdir()
-    (folder / "short.txt").write_text("Label.\n{history}\n{current_turn}\n")
-    monkeypatch.setattr(paths, "PROMPTS", folder)
 
 
 @pytest.fixture(scope="module")

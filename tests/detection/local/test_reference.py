@@ -36,18 +36,7 @@ from cradle_lib.prompts import load_template
 from ..dialogues import make_dialogue
 from .tiny_models import LIMIT, make_model, make_tokenizer, make_weights
 
-
-@pytest.fixture(autouse=True)
-def short_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "prompts"
-    folder.mkdir()
-    (folder / "short.txt").write_text("Label.\n{history}\n{current_turn}\n")
-    monkeypatch.setattr(paths, "PROMPTS", folder)
-
-
-@pytest.fixture(scope="module")
-def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_weights(tmp_path_factory.mktemp("weights"))
+pytestmark = pytest.mark.usefixtures("short_prompt")
 
 
 def plain_greedy(lm: Any, ids: list[int]) -> list[int]:
