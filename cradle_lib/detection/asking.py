@@ -24,7 +24,6 @@ from cradle_lib.detection.engine import (
     Options,
     Questions,
     Sequential,
-    Setup,
     WatchedEmit,
     code_of,
     failure,
@@ -216,11 +215,11 @@ def ask(
         source=None if function is None else function.source,
         **record,
     )
-    made = _set_up(made, engine.setup()) if before is None else _set_up_again(before, made, engine)
+    made = _set_up(made, engine) if before is None else _set_up_again(before, made, engine)
     made = _dated(made, engine, before, path)
     if before is not None and before.identity != made.identity:
         # A start that failed with other settings binds nobody.
-        before, made = None, _set_up(made, engine.setup())
+        before, made = None, _set_up(made, engine)
     max_cost = before.max_cost if max_cost is None and before is not None else max_cost
     if max_cost is not None:
         answered = [] if before is None else read_answers(path)[1]
@@ -254,9 +253,9 @@ def ask(
     return made
 
 
-def _set_up(made: Record, setup: Setup) -> Record:
-    """Puts what the model's files say into the record."""
-    return made.model_copy(update={"decoding": made.decoding | dict(setup.decoding)})
+def _set_up(made: Record, engine: Engine) -> Record:
+    """Adds the settings of the model's checkpoint to the record."""
+    return made.model_copy(update={"decoding": made.decoding | engine.checkpoint_decoding()})
 
 
 def _set_up_again(before: Record, made: Record, engine: Engine) -> Record:
@@ -268,7 +267,7 @@ def _set_up_again(before: Record, made: Record, engine: Engine) -> Record:
     if not made.decoding.get("from_checkpoint"):
         return made
     try:
-        return _set_up(made, engine.setup())
+        return _set_up(made, engine)
     except EngineError:
         return made.model_copy(update={"decoding": before.decoding | made.decoding})
 

@@ -11,8 +11,8 @@ import inspect
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from itertools import islice
@@ -73,17 +73,6 @@ class Options:
     batch: int | None = None
     deadline: float = 120.0
     notice: Callable[[str], None] = lambda _: None
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """What shapes answers and is not in the entry: found in the files of the model.
-
-    Attributes:
-        decoding: Decoding settings that the model's checkpoint adds to those of the entry.
-    """
-
-    decoding: Mapping[str, Any] = field(default_factory=dict)
 
 
 def failure(error: Exception, clean: Callable[[str], str] = str) -> Answer:
@@ -171,13 +160,13 @@ class Engine(ABC):
         """
         return cls()
 
-    def setup(self) -> Setup:
-        """Finds what shapes answers besides the entry, such as settings of a checkpoint.
+    def checkpoint_decoding(self) -> dict[str, Any]:
+        """Finds the decoding settings that the model's checkpoint adds to those of the entry.
 
         Raises:
             EngineError: If the model's files can't be read, or ask for what can't be done.
         """
-        return Setup()
+        return {}
 
     def asks_for_date(self) -> bool:
         """Whether prompts would show another date on another day.

@@ -111,7 +111,7 @@ def test_a_local_model_gives_the_shipped_answers_again(path: Path) -> None:
     sample = [p for group in groups for p in group[:: len(group) // 7 + 1]]
     assert 7 <= len(sample) <= 14
     engine = make_engine(model_of(record), corpus_of(record), Options(device="cpu"))
-    engine.setup()
+    engine.checkpoint_decoding()
     again: list[Prediction] = []
     engine.answer_all(sessions_without(sample, record, stored), again.append)
     found = {(p.dialogue, p.turn): (p.key, p.answer, p.mask) for p in again}

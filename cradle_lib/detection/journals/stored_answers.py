@@ -43,7 +43,7 @@ def stored_answers(
 
         - ``run`` (str): the name of the run in ``models``; ``system`` (str): the model's
           name; ``dialogue`` (str) and ``turn`` (int): the turn's id.
-        - ``question`` (str): hash of the valid_unicode question.
+        - ``question`` (str): hash of the whole question; equal only for the same question.
         - ``outcome`` (str): ``ok``, ``unparsed``, ``refused`` or ``failed``; ``tagged`` (str):
           labels joined by ``; ``, or ``none``; ``answer`` (str): the raw text.
         - ``tokens_in``, ``tokens_cached``, ``tokens_written``, ``tokens_out`` (Int64): tokens of

@@ -34,17 +34,14 @@ def load_weights(model: Model, options: Options) -> tuple[Any, Any]:
         EngineError: If weights are missing or not whole, can't be reached, or memory runs out.
     """
     import torch
-    from transformers import AutoTokenizer
 
     device = _device(options.device)
-    source = _source(model)
-    commit = hub_commit(model)
-    where = {} if commit is None else {"revision": commit}
+    source, where = _place(model)
     said: list[str] = []
     try:
         _require_no_adapter(model, source, where)
         with quiet(), overheard("transformers") as said:
-            tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **where)
+            tokenizer = _base_tokenizer(source, where)
             lm = _from_pretrained(model, source, where, options)
         for sentence in dict.fromkeys(said):
             if _REPORT not in sentence:
@@ -86,8 +83,7 @@ def load_generation_config(model: Model) -> Any:
     """
     from transformers import GenerationConfig
 
-    source, commit = _source(model), hub_commit(model)
-    where: dict[str, Any] = {} if commit is None else {"revision": commit}
+    source, where = _place(model)
     try:
         with quiet():
             try:
@@ -106,15 +102,11 @@ def load_tokenizer(model: Model) -> Any:
     Raises:
         EngineError: If it can't be read or reached.
     """
-    from transformers import AutoTokenizer
-
-    source = _source(model)
-    commit = hub_commit(model)
-    where = {} if commit is None else {"revision": commit}
+    source, where = _place(model)
     try:
         _require_no_adapter(model, source, where)
         with quiet():
-            tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **where)
+            tokenizer = _base_tokenizer(source, where)
     except EngineError:
         raise
     except Exception as error:  # Whatever Transformers raises.
@@ -123,6 +115,18 @@ def load_tokenizer(model: Model) -> Any:
     if folder is None:
         return tokenizer
     return adapter_tokenizer(model, folder, tokenizer, lambda _: None)
+
+
+def _base_tokenizer(source: str, where: dict[str, Any]) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(source, trust_remote_code=False, **where)
+
+
+def _place(model: Model) -> tuple[str, dict[str, Any]]:
+    """Gives the folder or the repository of a model's base, and the commit as an argument."""
+    source, commit = _source(model), hub_commit(model)
+    return source, {} if commit is None else {"revision": commit}
 
 
 def _source(model: Model) -> str:

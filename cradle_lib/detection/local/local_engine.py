@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.engine import Engine, Options, Setup
+from cradle_lib.detection.engine import Engine, Options
 from cradle_lib.detection.local.adapter_tokenizer import tokenizer_in_use
 from cradle_lib.detection.local.chat import Chat
 from cradle_lib.detection.local.clock import asks_for_date, render, today
@@ -274,7 +274,7 @@ class LocalEngine(Engine):
         self._model, self._options, self._loaded = model, options, local
         self.tokenizer = tokenizer_in_use(model)
 
-    def setup(self) -> Setup:
+    def checkpoint_decoding(self) -> dict[str, Any]:
         """Finds the checkpoint's own decoding settings, if the entry takes them over.
 
         Raises:
@@ -282,9 +282,9 @@ class LocalEngine(Engine):
         """
         model, decoding = self._model, self._model.decoding or Decoding()
         if not decoding.from_checkpoint:
-            return Setup()
+            return {}
         config = load_generation_config(model)
-        return Setup(decoding=taken_over(config, model.name, decoding.temperature))
+        return taken_over(config, model.name, decoding.temperature)
 
     def reset(self) -> None:
         """Drops the keys and values that an engine keeps, which may not be those of a prompt."""
