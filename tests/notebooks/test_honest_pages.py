@@ -216,3 +216,25 @@ def test_the_banner_of_runs_over_a_sample_names_the_sample(
     said = repr(show_page("run-to-run", {"draws": 20, "permutations": 20}, monkeypatch)[0])
     assert "100 dialogues" in said
     assert "600 dialogues" not in said
+
+
+def test_gold_labels_with_unusable_answers_are_not_confused(
+    twins: list[Predictions], corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Every third answer is unusable; all others are right.
+    unusable = np.arange(len(corpus.gold)) % 3 == 0
+    masks = np.where(unusable, 0, corpus.gold).astype(np.uint16)
+    run = replace(twins[0], masks=masks, outcomes=unusable.astype(np.uint8))
+    monkeypatch.setattr(cradle_lib, "load_corpus", lambda *_: corpus, raising=False)
+    monkeypatch.setattr(cradle_lib, "stored_runs", lambda *_: [run], raising=False)
+    golds = [int(np.bitwise_count(corpus.gold[part]).sum()) for part in (~unusable, unusable)]
+    assert min(golds) > 0
+    shown = show_page("confusion", {"draws": 20}, monkeypatch)
+    headline = shown[-1].message
+    share = 100 * golds[0] / sum(golds)
+    assert headline.endswith(
+        f"Small, tuned finds {golds[0]:,} of {sum(golds):,} gold labels ({share:.0f} %), misses 0 "
+        f"and confuses 0 with another label; {golds[1]:,} met an unusable answer."
+    )
+    [picture] = [item for item in shown if isinstance(item, Picture)]
+    assert f"{golds[1]:,} met an unusable answer, and 0 were given another one." in picture.alt

@@ -25,5 +25,9 @@ def test_unusable_answers_are_a_category_of_their_own(
     table = next(t for t in shown if isinstance(t, Table) and t.caption.startswith("What was pred"))
     rows = {row[0].text: [cell.text for cell in row[1:]] for row in table.grid.rows}
     assert rows.get("unusable answer", ["0", "0"]) == [f"{unusable:,}", "0"]
+    headline = shown[-1].message
+    labelled = {(line["dialogue"], line["turn"]) for line in lines if line["labels"] != "none"}
+    assert f"it labels {len(labelled):,}, and " in headline
+    assert ("of its answers are unusable." in headline) == (unusable > 0)
     turns = sum(int(turns.replace(",", "")) for turns, _ in rows.values())
     assert turns == len(answered)
