@@ -237,4 +237,4 @@ def test_gold_labels_with_unusable_answers_are_not_confused(
         f"and confuses 0 with another label; {golds[1]:,} met an unusable answer."
     )
     [picture] = [item for item in shown if isinstance(item, Picture)]
-    assert f"{golds[1]:,} met an unusable answer, and 0 were given another one." in picture.alt
+    assert f"{golds[1]:,} with an unusable answer, 0 confused with another" in picture.alt
