@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Final, NamedTuple
@@ -66,8 +67,13 @@ class CommandGroup(TyperGroup):
     #: Commands of the core, in the order of the help.
     core: Sequence[Command] = ()
 
+    @cached_property
     def table(self) -> dict[str, Command]:
-        """Lists the commands of the core and of the optional parts that are installed, by name."""
+        """The commands of the core and of the optional parts that are installed, by name.
+
+        Kept, because the help asks for each command, and each search for entry points reads the
+        metadata of all distributions.
+        """
         commands = list(self.core)
         for found in entry_points(group=COMMANDS):
             # The metadata of a distribution names parts that may have been left out.
@@ -77,18 +83,18 @@ class CommandGroup(TyperGroup):
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         """Lists the names of all commands, in the order of the help."""
-        return list(self.table())
+        return list(self.table)
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
         """Describes a command for the help, without importing it."""
-        command = self.table().get(cmd_name)
+        command = self.table.get(cmd_name)
         if command is None:
             return None
         return TyperCommand(cmd_name, help=command.help, rich_help_panel=command.group)
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
         """Imports the command that is called."""
-        command = self.table().get(args[0])
+        command = self.table.get(args[0])
         if command is None:
             return super().resolve_command(ctx, args)
         return command.name, command.load(), args[1:]

@@ -34,7 +34,7 @@ WITHOUT = {
 
 
 def commands(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
-    own = group.commands or {name: each.load() for name, each in group.table().items()}
+    own = group.commands or {name: each.load() for name, each in group.table.items()}
     for name, command in own.items():
         if hasattr(command, "commands"):
             yield from commands(command, (*before, name))
