@@ -312,6 +312,8 @@ def start(*words: str | Path) -> subprocess.Popen[str]:
         text=True,
         cwd=paths.ROOT,
         env={**os.environ, "COLUMNS": "200"},
+        # A job in the background of a shell inherits that Ctrl-C is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 

@@ -68,6 +68,8 @@ def begin(slurm: Cluster | None, *arguments: str | Path) -> subprocess.Popen[str
         text=True,
         cwd=paths.ROOT,
         env={**environment, "COLUMNS": "200", "PYTHONPATH": str(paths.ROOT)},
+        # A job in the background of a shell inherits that Ctrl-C is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     BEGUN.append(process)
     return process
