@@ -7,6 +7,7 @@ Listed in ``_config.yml`` under ``sphinx.extra_extensions``, so that
 from __future__ import annotations
 
 import html
+import os
 import re
 import sys
 from pathlib import Path
@@ -93,6 +94,28 @@ def tidy_site(app: Sphinx, exception: Exception | None) -> None:
         _log.info("[book] removed %s: the book has no such page or file", name)
     place_files(Project(Path(app.srcdir).parent), out)
     put_beside(out)
+    write_redirects(app)
+
+
+def write_redirects(app: Sphinx) -> None:
+    """Writes a page that leads on to the new place for every address in ``cradle_redirects``.
+
+    A target that does not exist, or an address that the book has, is a warning.
+    """
+    out = Path(app.outdir)
+    for old, new in app.config.cradle_redirects.items():
+        address, _, anchor = new.partition("#")
+        page = out / address
+        text = page.read_text(encoding="utf-8") if page.is_file() else ""
+        if old in app.env.found_docs:
+            _log.warning("cradle_redirects: %s is a page of the book", old)
+        elif not text or (anchor and f'id="{anchor}"' not in text):
+            _log.warning("cradle_redirects: %s leads to %s, which does not exist", old, new)
+        else:
+            target = os.path.relpath(out / new, (out / old).parent)
+            (out / old).parent.mkdir(parents=True, exist_ok=True)
+            content = app.builder.templates.render("redirect.html", {"target": target})
+            (out / f"{old}.html").write_text(content, encoding="utf-8")
 
 
 def add_keywords(app: Sphinx, document: nodes.document) -> None:
@@ -158,6 +181,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-read", add_keywords)
     app.connect("build-finished", tidy_site)
     app.connect("html-page-context", clean_page, priority=_AFTER_THEMES)
+    app.add_config_value("cradle_redirects", {}, "html", dict)
     app.add_directive("helplines", HelpLinesDirective)
     app.add_js_file(None, body=_NO_SPY)
     app.setup_extension("cradle_lib.book.site.mathml")

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from textwrap import dedent
 
+import yaml
+
 from cradle_lib.book.plan import Project
 
 from ..command import run
@@ -148,7 +150,10 @@ def text_of(path: Path) -> str:
 
 def make_site(root: Path) -> Path:
     """Writes a book with the real configuration, templates and styles, and without notebooks."""
-    shutil.copy(ROOT / "_config.yml", root)
+    settings = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+    # They lead to pages that the miniature book does not have.
+    settings["sphinx"]["config"]["cradle_redirects"] = {}
+    write(root / "_config.yml", yaml.safe_dump(settings))
     for part in ("_templates", "_static"):
         shutil.copytree(ROOT / "book" / part, root / "book" / part)
     (root / "book/_config.yml").symlink_to("../_config.yml")

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
@@ -43,9 +43,19 @@ class Site:
 
     @property
     def pages(self) -> list[str]:
-        """Every page, the search page among them, without the redirect at the top."""
+        """Every page, the search page among them, but no redirect."""
+        return [page for page in self._found if page not in self.redirects]
+
+    @property
+    def redirects(self) -> list[str]:
+        """The old addresses, and the one at the top."""
+        heads = {page: (self.folder / page).read_text("utf-8")[:500] for page in self._found}
+        return [page for page, head in heads.items() if 'http-equiv="refresh"' in head.lower()]
+
+    @cached_property
+    def _found(self) -> list[str]:
         found = sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*.html"))
-        return [page for page in found if page != "index.html" and not page.startswith("_")]
+        return [page for page in found if not page.startswith("_")]
 
     def url(self, page: str) -> str:
         return f"{self.address}/{page}"

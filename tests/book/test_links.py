@@ -26,7 +26,8 @@ class Reader(HTMLParser):
 
 
 def test_every_link_inside_the_book_leads_somewhere(site: Site) -> None:
-    pages = {name: Reader((site.folder / name).read_text("utf-8")) for name in site.pages}
+    names = [*site.pages, *site.redirects]
+    pages = {name: Reader((site.folder / name).read_text("utf-8")) for name in names}
     broken = []
     for name, reader in pages.items():
         for target in reader.targets:

@@ -204,3 +204,25 @@ def test_an_output_says_what_it_rests_on(root: Path) -> None:
     stored = json.loads((root / "book/sections/one.ipynb").read_text(encoding="utf-8"))
     ingredients = stored["metadata"]["cradle"]["ingredients"]
     assert {"notebook", "python", "packages", "library", "title"} <= set(ingredients)
+
+
+def test_an_old_address_leads_to_its_new_page(root: Path) -> None:
+    settings = root / "_config.yml"
+    before = settings.read_text(encoding="utf-8")
+    old = "{sections/gone: sections/one.html#one, older/gone: intro.html}"
+    settings.write_text(before.replace("cradle_redirects: {}", f"cradle_redirects: {old}"))
+    done = build(root)
+    assert done.returncode == 0, done.stderr
+    html = root / "book/_build/html"
+    for page, target in {"sections/gone": "one.html#one", "older/gone": "../intro.html"}.items():
+        text = (html / f"{page}.html").read_text(encoding="utf-8")
+        assert f'content="0; url={target}"' in text
+        assert f'rel="canonical" href="{target}"' in text
+        assert f'<a href="{target}">' in text
+        assert "noindex" in text
+    for faulty in ("{gone: none.html}", "{gone: intro.html#none}", "{intro: sections/one.html}"):
+        settings.write_text(before.replace("cradle_redirects: {}", f"cradle_redirects: {faulty}"))
+        done = build(root)
+        assert done.returncode == 1
+        assert "WARNING: cradle_redirects: " in done.stderr
+    settings.write_text(before)
