@@ -9,6 +9,7 @@ from .detection.runs import run_model as run_model
 from .detection.runs import stored_runs as stored_runs
 from .display.alluvial import alluvial as alluvial
 from .display.banner import banner as banner
+from .display.choice import choose as choose
 from .display.downloads import downloads as downloads
 from .display.examples import first_turns as first_turns
 from .display.examples import show_examples as show_examples

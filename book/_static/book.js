@@ -27,3 +27,17 @@ document.addEventListener("keydown", event => {
   next.tabIndex = 0;
   next.focus();
 });
+
+// One of several results is open. Without this script a reader sees all of them.
+document.addEventListener("readystatechange", () => {
+  if (document.readyState !== "interactive") return;
+  for (const box of document.querySelectorAll(".cradle-choice")) {
+    const list = box.querySelector("select");
+    const parts = box.querySelectorAll(":scope > section");
+    const open = () => parts.forEach((part, place) => (part.hidden = place !== list.selectedIndex));
+    box.classList.add("cradle-scripted");
+    list.parentElement.hidden = false;
+    list.addEventListener("change", open);
+    open();
+  }
+});

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from cradle_lib.corpus.dialogue import Corpus
+from cradle_lib.corpus.gaps import Need, gap
 from cradle_lib.display.notice import Notice
 
 
@@ -36,20 +37,34 @@ class Origin:
         about |= {"simulated": True} if self.simulated else {}
         return frame.assign(**{name: x for name, x in about.items() if name not in frame})
 
+    def lacks(self, needs: Need | None) -> str | None:
+        """Says that the corpus lacks what a result needs; ``None`` if it has it."""
+        if needs is None or self.corpus is None:
+            return None
+        why = gap(self.corpus, needs)
+        return None if why is None else f"{why}."
+
 
 #: A notebook is one process, and shows one page.
 PAGE = Origin()
 
 
-def finding(sentence: str) -> Notice:
+def finding(sentence: str, needs: Need | None = None) -> Notice:
     """Makes the headline of a page; on the surrogate it begins with "On the surrogate corpus,".
 
     Args:
-        sentence: Begins with a small letter, unless its first word is a name.
+        sentence: Begins with a small letter, unless its first word is a name. If it is empty, the
+            headline says that there is no result.
+        needs: What the result needs of the page's corpus: see :func:`cradle_lib.corpus.gaps.gap`.
+            A corpus without it has that said in its headline.
 
     Returns:
         The headline.
     """
+    if missing := PAGE.lacks(needs):
+        return Notice(missing)
+    if not sentence:
+        return Notice("This page has no result for this corpus.")
     if PAGE.corpus is not None and PAGE.corpus.synthetic:
         simulated = " with simulated annotators," * PAGE.simulated
         return Notice(f"On the surrogate corpus,{simulated} {sentence}")

@@ -9,10 +9,12 @@ from typing import Any, Final, Literal
 
 import pandas as pd
 
+from cradle_lib.corpus.gaps import Need
 from cradle_lib.display import export
 from cradle_lib.display.cells import STATED_MARK, Format, clean
 from cradle_lib.display.grid import Grid, Layout, links_of
 from cradle_lib.display.notice import Notice
+from cradle_lib.display.origin import PAGE
 from cradle_lib.errors import BookError
 from cradle_lib.formatting import slug
 
@@ -79,6 +81,7 @@ def show(
     published: Literal["rows", "columns"] | None = None,
     notes: Names = (),
     empty: str = "",
+    needs: Need | None = None,
 ) -> Table | Notice:
     """Shows a data frame as a table, with its files.
 
@@ -115,10 +118,12 @@ def show(
             beside them; by default columns if there is one column of values, else rows.
         notes: Sentences below the table; text between backticks is shown as code.
         empty: Sentence in place of the table if the frame has no rows.
+        needs: What the table needs of the page's corpus, such as gold ``labels``: see
+            :func:`cradle_lib.corpus.gaps.gap`.
 
     Returns:
-        The table, or a notice if the frame has no rows. A notebook shows it by itself; a table's
-        ``to_csv()`` and ``to_latex()`` give it as text.
+        The table, or a notice if the frame has no rows or the corpus lacks what is needed. A
+        notebook shows it by itself; a table's ``to_csv()`` and ``to_latex()`` give it as text.
 
     Raises:
         BookError: If the caption is empty, the frame has no columns with cells, a column that is
@@ -127,6 +132,8 @@ def show(
     """
     if not clean(caption):
         raise BookError("a table needs a caption: one sentence that says what it shows")
+    if missing := PAGE.lacks(needs):
+        return Notice(f"{missing} Not shown: {clean(caption)}")
     if not len(frame):
         return Notice(empty or f"Nothing to show: {clean(caption)}")
     data = _without_index(frame)

@@ -17,11 +17,11 @@ import base64
 import html
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import matplotlib
 import numpy as np
@@ -34,9 +34,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterMathtext, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
+from cradle_lib.corpus.gaps import Need
 from cradle_lib.display import export
 from cradle_lib.display.cells import clean
 from cradle_lib.display.image_links import take_links
+from cradle_lib.display.notice import Notice
+from cradle_lib.display.origin import PAGE
 from cradle_lib.errors import BookError
 from cradle_lib.formatting import slug
 
@@ -91,6 +94,9 @@ _STYLE: Final[dict[str, Any]] = {
 _PIXELS: Final = 96 / 72
 # Inches around a drawing.
 _PAD: Final = 0.05
+
+
+Drawing: TypeAlias = Figure | Axes | sns.axisgrid.Grid
 
 
 @contextmanager
@@ -156,34 +162,49 @@ class Picture:
 
 
 def show_figure(
-    drawing: Figure | Axes | sns.axisgrid.Grid,
+    drawing: Drawing | Callable[[pd.DataFrame], Drawing],
+    data: pd.DataFrame | None = None,
     *,
     alt: str,
     caption: str,
-    data: pd.DataFrame | None = None,
-) -> Picture:
+    needs: Need | None = None,
+) -> Picture | Notice:
     """Puts a drawing on a page, for light and for dark readers.
 
     Args:
-        drawing: What seaborn or matplotlib gave, best made under :func:`theme`: a figure, the
-            axes of one, or a grid of them. It is closed, so that a notebook does not show it twice.
+        drawing: A function that draws ``data`` and gives the result of seaborn or matplotlib: a
+            figure, the axes of one, or a grid of them. It is called under :func:`theme`. A
+            drawing that was made before does as well. It is closed, so that a notebook does not
+            show it twice.
+        data: The data of the drawing, offered as a file.
         alt: What a reader who can't see it needs to know: what is shown, and the finding.
         caption: One or two sentences.
-        data: What is drawn, to be offered as a file where no table shows it.
+        needs: What the figure needs of the page's corpus, such as gold ``labels``: see
+            :func:`cradle_lib.corpus.gaps.gap`.
 
     Returns:
         The picture. What has a ``url`` leads there, with its ``gid`` as the title. Nothing of the
-        drawing is cut off; wider than :data:`WIDTH` it scrolls on
-        a phone, else it shrinks.
+        drawing is cut off; wider than :data:`WIDTH` it scrolls on a phone, else it shrinks. A
+        notice if the data are empty or the corpus lacks what is needed.
 
     Raises:
         BookError: If the alternative text or the caption is empty, or the drawing is none of
             matplotlib's or seaborn's.
     """
+    alt, caption = clean(alt), clean(caption)
+    missing = PAGE.lacks(needs)
+    if missing or (data is not None and not len(data)):
+        if isinstance(drawing, Figure | Axes | sns.axisgrid.Grid):
+            pyplot.close(drawing.figure)  # type: ignore[arg-type]
+        return Notice(f"{missing or 'There are no data.'} Not shown: {caption}")
+    if callable(drawing):
+        if data is None:
+            raise BookError("a function that draws needs its data")
+        with theme():
+            drawing = drawing(data)
     figure = getattr(drawing, "figure", None)
     if not isinstance(figure, Figure):
         raise BookError(f"a {type(drawing).__name__} is no drawing of matplotlib or seaborn")
-    alt, caption = clean(alt), clean(caption)
     try:
         if not alt or not caption:
             raise BookError("a figure needs an alternative text (`alt`) and a caption")

@@ -13,6 +13,7 @@ from playwright.sync_api import Page
 
 from cradle_lib import paths
 from cradle_lib.display.alluvial import alluvial
+from cradle_lib.display.choice import choose
 from cradle_lib.display.heat_map import heat_map
 from cradle_lib.display.table import Table, show
 from cradle_lib.display.theme import show_figure
@@ -69,14 +70,24 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         show_figure(
             alluvial(steps, stages=["first", "second"]), alt="Alluvial.", caption="A diagram."
         ),
+        choose(
+            "System",
+            {
+                name: show(steps[steps["first"] == name], f"Chosen: <{name}>.")
+                for name in ("a", "b")
+            },
+        ),
     ]
-    styles = (paths.ROOT / "book/_static/book.css").read_text(encoding="utf-8")
+    static = paths.ROOT / "book/_static"
+    styles, script = (
+        (static / name).read_text(encoding="utf-8") for name in ("book.css", "book.js")
+    )
     body = "".join(thing._repr_html_() for thing in shown)
     (folder / "page.html").write_text(
         '<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width"><title>Page</title>'
-        f"<style>{THEME}{styles}</style></head><body><main class='bd-content'>"
-        f"<article class='bd-article'><h1>Page</h1>{body}</article></main></body></html>",
+        f"<style>{THEME}{styles}</style><script>{script}</script></head><body>"
+        f"<main class='bd-content'><article class='bd-article'><h1>Page</h1>{body}</article></main></body></html>",
         encoding="utf-8",
     )
     with book.serve(folder) as site, book.browser() as browser:
@@ -126,3 +137,27 @@ def test_the_links_give_the_files(page: Page, tmp_path: Path) -> None:
         download.value.save_as(tmp_path / "file")
         assert (tmp_path / "file").read_bytes().decode() == content
         assert download.value.suggested_filename.startswith("scores-in-percent-with-95-intervals.")
+
+
+def test_a_list_shows_one_of_several_results(page: Page) -> None:
+    one, other = (page.get_by_role("table", name=f"Chosen: <{name}>.") for name in ("a", "b"))
+    assert (one.count(), other.count()) == (1, 0)
+    chosen = page.get_by_label("System")
+    chosen.focus()
+    page.keyboard.press("ArrowDown")
+    assert (one.count(), other.count()) == (0, 1)
+    chosen.select_option("a")
+    assert (one.count(), other.count()) == (1, 0)
+
+
+def test_without_scripts_all_results_are_on_the_page(page: Page) -> None:
+    address = page.url
+    browser = page.context.browser
+    assert browser is not None
+    plain = browser.new_page(java_script_enabled=False)
+    plain.goto(address)
+    for name in ("a", "b"):
+        assert plain.get_by_role("table", name=f"Chosen: <{name}>.").is_visible()
+        assert plain.get_by_text(name, exact=True).first.is_visible()
+    assert not plain.get_by_label("System").is_visible()
+    plain.close()

@@ -1,0 +1,67 @@
+"""One result out of several, chosen by the reader: :func:`choose`.
+
+CSS classes: ``cradle-choice`` (the box), ``cradle-choice-name`` (a name, hidden by the script).
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cradle_lib.display.cells import clean
+from cradle_lib.display.notice import Notice
+from cradle_lib.display.table import Table
+from cradle_lib.display.theme import Picture
+from cradle_lib.errors import BookError
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Several results of which a page shows one at a time.
+
+    Attributes:
+        label: What is chosen, such as ``System``.
+        shown: The results by name, in the order of the list.
+    """
+
+    label: str
+    shown: Mapping[str, Table | Picture | Notice]
+
+    def _repr_html_(self) -> str:
+        # The list appears only where scripts run: without them all results are on the page.
+        options = "".join(f"<option>{html.escape(name)}</option>" for name in self.shown)
+        parts = "".join(
+            f'<section aria-label="{html.escape(name)}">'
+            f'<p class="cradle-choice-name">{html.escape(name)}</p>{result._repr_html_()}</section>'
+            for name, result in self.shown.items()
+        )
+        return (
+            f'<div class="cradle-choice"><label hidden>{html.escape(self.label)} '
+            f"<select>{options}</select></label>{parts}</div>"
+        )
+
+    def __repr__(self) -> str:
+        """All results in plain text, each below its name."""
+        return "\n\n".join(f"{name}\n{result!r}" for name, result in self.shown.items())
+
+
+def choose(label: str, shown: Mapping[str, Table | Picture | Notice]) -> Choice | Notice:
+    """Puts several tables or figures into one place of a page, with a list to choose from.
+
+    Args:
+        label: What is chosen, such as ``System``.
+        shown: The results of :func:`.show` or :func:`.show_figure` by name. The first is open.
+            A page without scripts shows all of them, one below the other.
+
+    Returns:
+        The choice; a notice if there is nothing to choose from.
+
+    Raises:
+        BookError: If the label or a name is empty.
+    """
+    if not clean(label) or not all(map(clean, shown)):
+        raise BookError("a choice needs a label, and a name for each of its results")
+    if not shown:
+        return Notice("Nothing to choose from: there is no result.")
+    return Choice(clean(label), {clean(name): result for name, result in shown.items()})

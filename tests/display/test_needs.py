@@ -1,0 +1,73 @@
+"""Results for which a corpus lacks something become a sentence."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+import seaborn as sns
+
+from cradle_lib.corpus.dialogue import Corpus, Dialogue, Turn
+from cradle_lib.display import origin
+from cradle_lib.display.choice import choose
+from cradle_lib.display.notice import Notice
+from cradle_lib.display.origin import finding
+from cradle_lib.display.table import Table, show
+from cradle_lib.display.theme import Picture, show_figure
+from cradle_lib.errors import BookError
+
+FRAME = pd.DataFrame({"x": [1, 2], "y": [3, 4]})
+WORDS = {"alt": "Two points.", "caption": "Points."}
+
+
+@pytest.fixture
+def unlabelled(monkeypatch: pytest.MonkeyPatch) -> Corpus:
+    turn = Turn(row=0, turn_id=0, speaker="User", text="Hello.", mask=0)
+    corpus = Corpus(name="mine", dialogues=(Dialogue(0, (turn,)),))
+    monkeypatch.setattr(origin.PAGE, "corpus", corpus)
+    return corpus
+
+
+def draw(data: pd.DataFrame) -> object:
+    return sns.scatterplot(data, x="x", y="y")
+
+
+def never(data: pd.DataFrame) -> object:
+    raise AssertionError("nothing is drawn for a corpus that lacks what is needed")
+
+
+def test_what_a_corpus_lacks_is_said_in_place_of_the_result(unlabelled: Corpus) -> None:
+    for shown in (
+        show(FRAME, "A table.", needs="labels"),
+        show_figure(never, FRAME, **WORDS, needs="labels"),
+        finding("all is well.", needs="labels"),
+    ):
+        assert isinstance(shown, Notice)
+        assert shown.message.startswith("No user turn of mine has a gold label.")
+
+
+def test_a_corpus_that_has_what_is_needed_shows_the_result(unlabelled: Corpus) -> None:
+    assert isinstance(show(FRAME, "A table.", needs="user turns"), Table)
+    assert isinstance(show_figure(draw, FRAME, **WORDS, needs="user turns"), Picture)
+    assert finding("all is well.", needs="unlabelled turns").message == "All is well."
+
+
+def test_empty_data_draw_nothing() -> None:
+    shown = show_figure(never, FRAME[:0], **WORDS)
+    assert isinstance(shown, Notice)
+    assert shown.message.endswith("Not shown: Points.")
+    assert "no result" in finding("").message
+
+
+def test_a_drawing_function_needs_data_and_gives_them_as_a_file() -> None:
+    with pytest.raises(BookError, match="needs its data"):
+        show_figure(draw, **WORDS)
+    picture = show_figure(draw, FRAME, **WORDS)
+    assert isinstance(picture, Picture)
+    assert picture.csv == "x,y\r\n1,3\r\n2,4\r\n"
+
+
+def test_a_choice_has_names_and_may_be_empty() -> None:
+    assert isinstance(choose("System", {}), Notice)
+    with pytest.raises(BookError, match="needs a label"):
+        choose("System", {" ": Notice("x")})
+    assert repr(choose("System", {"a": Notice("x"), "b": Notice("y")})) == "a\nx\n\nb\ny"
