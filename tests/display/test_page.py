@@ -87,7 +87,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         '<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width"><title>Page</title>'
         f"<style>{THEME}{styles}</style><script>{script}</script></head><body>"
-        f"<main class='bd-content'><article class='bd-article'><h1>Page</h1>{body}</article></main></body></html>",
+        "<main class='bd-content'><article class='bd-article'><h1>Page</h1>"
+        f"{body}</article></main></body></html>",
         encoding="utf-8",
     )
     with book.serve(folder) as site, book.browser() as browser:
