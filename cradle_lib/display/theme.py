@@ -1,14 +1,9 @@
 """The style of figures, and how a matplotlib or seaborn drawing becomes part of a page.
 
-A drawing is made once, in the colours of a light page. Its dark version is the same SVG with
-every colour's lightness inverted (in OKLab, where lightness is perceptual), so that hues and their
-differences stay. Text stays text, and none of it is read as mathematics.
+A drawing is made in the colours of a light page. On a dark page the style sheet inverts its
+lightness and keeps its hues. Text stays text, and none of it is read as mathematics.
 
-CSS classes: ``cradle-figure``, ``cradle-wide``, ``cradle-scroll``; ``only-light`` and ``only-dark``
-are the book theme's.
-
-References:
-    Ottosson B. A perceptual color space for image processing (2020).
+CSS classes: ``cradle-figure``, ``cradle-wide``, ``cradle-scroll``.
 """
 
 from __future__ import annotations
@@ -20,19 +15,16 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Final, TypeAlias
 
 import matplotlib
-import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib import pyplot
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterMathtext, NullFormatter, StrMethodFormatter
-from numpy.typing import NDArray
 
 from cradle_lib.corpus.gaps import Need
 from cradle_lib.display import export
@@ -54,11 +46,11 @@ PAPER: Final = "#ffffff"
 #: The first two are those of Okabe and Ito; the others were searched for as far as possible from
 #: all others under simulated dichromacy (Machado et al. 2009), with a contrast to the page of 3.
 PALETTE: Final = (
-    "#0072b2", "#d55e00", "#b402fd", "#625201", "#a14265",
-    "#6992e4", "#541100", "#aa8b98", "#253497", "#022d42",
+    "#0072b2", "#d55e00", "#9d62ff", "#1e3928", "#2700d4",
+    "#8794bb", "#724600", "#a58d8e", "#c88551", "#606946",
 )  # fmt: skip
 #: From nothing to all; text in ink is readable on every shade.
-RAMP: Final = LinearSegmentedColormap.from_list("cradle", ["#f4f7fa", "#56b4e9"])
+RAMP: Final = LinearSegmentedColormap.from_list("cradle", ["#f4f7fa", "#6fc1ee"])
 
 _STYLE: Final[dict[str, Any]] = {
     "svg.fonttype": "none",
@@ -114,14 +106,13 @@ def theme() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Picture:
-    """A finished figure as SVG for light and for dark pages, with its text.
+    """A finished figure as SVG with its text.
 
     A wide one scrolls sideways on a phone instead of shrinking. The CSV is the data behind it, if
     it comes with them.
     """
 
-    light: bytes
-    dark: bytes
+    svg: bytes
     alt: str
     caption: str
     wide: bool
@@ -130,29 +121,27 @@ class Picture:
 
     def _repr_html_(self) -> str:
         # With a size a page knows its layout before it has drawn the picture.
-        width, height = map(round, _pixels(self.light))
-        images = "".join(
-            f'<img class="only-{name}" alt="{html.escape(self.alt)}" '
-            f'width="{width}" height="{height}" '
-            f'src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}">'
-            for name, svg in (("light", self.light), ("dark", self.dark))
+        width, height = map(round, _pixels(self.svg))
+        image = (
+            f'<img alt="{html.escape(self.alt)}" width="{width}" height="{height}" '
+            f'src="data:image/svg+xml;base64,{base64.b64encode(self.svg).decode()}">'
         )
         if self.links:
-            images = (
+            image = (
                 '<div class="cradle-map" role="group" aria-label="Cells that lead to their turns: '
-                f'arrow keys go from one to the next">{images}{self.links}</div>'
+                f'arrow keys go from one to the next">{image}{self.links}</div>'
             )
         if self.wide:
-            images = (
+            image = (
                 f'<div class="cradle-scroll" role="group" aria-label="{html.escape(self.caption)}" '
-                f'tabindex="0">{images}</div>'
+                f'tabindex="0">{image}</div>'
             )
         downloads = ""
         if self.csv is not None:
             file = ("CSV", f"{slug(self.caption)}.csv", "text/csv", self.csv)
             downloads = export.links(self.caption, [file])
         return (
-            f'<figure class="cradle-figure{" cradle-wide" * self.wide}">{images}'
+            f'<figure class="cradle-figure{" cradle-wide" * self.wide}">{image}'
             f"<figcaption>{html.escape(self.caption)}</figcaption></figure>{downloads}"
         )
 
@@ -216,7 +205,7 @@ def show_figure(
     finally:
         pyplot.close(figure)
     file = None if data is None else export.to_csv(data)
-    return Picture(svg, _dark(svg), alt, caption, wide, file, links)
+    return Picture(svg, alt, caption, wide, file, links)
 
 
 def _svg(figure: Figure) -> bytes:
@@ -242,51 +231,3 @@ def _pixels(svg: bytes) -> tuple[float, float]:
     """Width and height of a drawing in pixels of CSS."""
     [(width, height)] = re.findall(rb'<svg [^>]*width="([\d.]+)pt" height="([\d.]+)pt"', svg)
     return float(width) * _PIXELS, float(height) * _PIXELS
-
-
-def _dark(svg: bytes) -> bytes:
-    """Turns the colours of every tag round; text between tags is left alone."""
-
-    def tag(found: re.Match[bytes]) -> bytes:
-        return re.sub(rb"(?<=: )#[0-9a-f]{6}\b", lambda m: turned(m[0].decode()).encode(), found[0])
-
-    # SVG paints black by default.
-    black = turned("#000000").encode()
-    return re.sub(rb"<[^>]*>", tag, svg).replace(b"<svg ", b'<svg fill="%s" ' % black, 1)
-
-
-_TO_LMS: Final = np.array(
-    [
-        [0.4122214708, 0.5363325363, 0.0514459929],
-        [0.2119034982, 0.6806995451, 0.1073969566],
-        [0.0883024619, 0.2817188376, 0.6299787005],
-    ]
-)
-_TO_LAB: Final = np.array(
-    [
-        [0.2104542553, 0.7936177850, -0.0040720468],
-        [1.9779984951, -2.4285922050, 0.4505937099],
-        [0.0259040371, 0.7827717662, -0.8086757660],
-    ]
-)
-# Lightness of the dark page, and how much of the range is left above it.
-_LOW, _RANGE = 0.21, 0.96
-
-
-@cache
-def turned(colour: str) -> str:
-    """Gives the colour on a dark page for a colour on a light page.
-
-    Args:
-        colour: Any name of a colour that matplotlib knows.
-
-    Returns:
-        ``#rrggbb`` of the same hue: white becomes the dark page, and ink nearly white.
-    """
-    rgb: NDArray[np.float64] = np.array(to_rgb(colour))
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    lab = _TO_LAB @ np.cbrt(_TO_LMS @ linear)
-    lab[0] = _LOW + _RANGE * (1 - lab[0])
-    linear = np.clip(np.linalg.inv(_TO_LMS) @ np.linalg.inv(_TO_LAB).dot(lab) ** 3, 0, 1)
-    back = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
-    return to_hex(np.clip(back, 0, 1).tolist())

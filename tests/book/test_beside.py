@@ -21,7 +21,7 @@ def page(content: bytes, name: str = "a &amp; b.csv") -> str:
     """A page that offers a file and shows it as a figure."""
     return (
         f'<a download="{name}" aria-label="CSV: all" href="data:text/csv;base64,{held(content)}">'
-        f'CSV</a><img class="only-dark" alt="x" width="1" src="data:image/svg+xml;base64,'
+        f'CSV</a><img alt="x" width="1" src="data:image/svg+xml;base64,'
         f'{held(content)}">'
     )
 

@@ -36,7 +36,7 @@ PATHS = pd.DataFrame(
 
 
 def words(axes: Axes) -> set[str]:
-    svg = show_figure(axes, alt="a", caption="c").light
+    svg = show_figure(axes, alt="a", caption="c").svg
     nodes = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
     return {"".join(node.itertext()).strip() for node in nodes}
 
@@ -66,7 +66,7 @@ def test_equal_pairs_are_framed() -> None:
 def test_each_cell_that_is_not_0_leads_to_its_address_wherever_it_is_drawn() -> None:
     linked = LONG.assign(link=[f"there.html#<{n}>&x" for n in range(4)])
     picture = show_figure(heat_map(linked, rows="gold", columns="tagged"), alt="a", caption="c")
-    assert b"there.html" not in picture.light + picture.dark
+    assert b"there.html" not in picture.svg
     links = {
         title: (address, *map(float, re.findall(r"(?:left|top|width|height):([\d.]+)%", style)))
         for address, title, style in re.findall(

@@ -27,7 +27,6 @@ pytestmark = pytest.mark.skipif(
 THEME = """
 html[data-theme="light"] { --pst-color-background: #fff; --pst-color-text-base: #222832; }
 html[data-theme="dark"] { --pst-color-background: #14181e; --pst-color-text-base: #ced6dd; }
-html[data-theme="light"] .only-dark, html[data-theme="dark"] .only-light { display: none; }
 body { margin: 1rem; background: var(--pst-color-background); color: var(--pst-color-text-base); }
 a { color: var(--pst-color-link); }
 """

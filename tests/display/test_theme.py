@@ -19,7 +19,6 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from cradle_lib.display.theme import (
-    FAINT,
     INK,
     PALETTE,
     PAPER,
@@ -28,7 +27,6 @@ from cradle_lib.display.theme import (
     Picture,
     show_figure,
     theme,
-    turned,
 )
 from cradle_lib.errors import BookError
 
@@ -94,6 +92,19 @@ def lab(rgb: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
 
+def turned(colour: str) -> str:
+    """The colour on a dark page, by the matrices of the Filter Effects Module of CSS."""
+    inverted = 1 - np.array(matplotlib.colors.to_rgb(colour))
+    cos, sin = -1, 0
+    matrix = (
+        np.array([[0.213, 0.715, 0.072]] * 3)
+        + cos
+        * np.array([[0.787, -0.715, -0.072], [-0.213, 0.285, -0.072], [-0.213, -0.715, 0.928]])
+        + sin * np.array([[-0.213, -0.715, 0.928], [0.143, 0.140, -0.283], [-0.787, 0.715, 0.072]])
+    )
+    return matplotlib.colors.to_hex(np.clip(matrix @ inverted, 0, 1))
+
+
 @pytest.mark.parametrize("page", ["light", "dark"])
 @pytest.mark.parametrize("vision", VISION)
 def test_ten_colours_are_told_apart_with_any_colour_vision(vision: str, page: str) -> None:
@@ -102,11 +113,10 @@ def test_ten_colours_are_told_apart_with_any_colour_vision(vision: str, page: st
     seen = [lab(np.array(VISION[vision]) @ linear(colour)) for colour in colours]
     closest = min(float(np.linalg.norm(a - b)) for a, b in combinations(seen, 2))
     # A difference of 2.3 is just noticeable; seaborn's colour-blind palette reaches 4.
-    assert closest > 9
+    assert closest > 20
 
 
 def test_text_and_marks_stand_out_from_both_pages() -> None:
-    assert turned(PAPER) == pytest.approx(DARK_PAGE) or contrast(turned(PAPER), DARK_PAGE) < 1.1
     assert contrast(INK, PAPER) >= 7
     assert contrast(turned(INK), DARK_PAGE) >= 7
     for colour in PALETTE:
@@ -124,30 +134,10 @@ def test_ink_is_readable_on_every_shade_of_the_ramp() -> None:
 # Markup.
 
 
-def test_names_are_shown_as_they_are_in_both_versions() -> None:
+def test_names_are_shown_as_they_are() -> None:
     picture = shown(bars())
-    for svg in (picture.light, picture.dark):
-        assert set(NAMES) <= set(words(svg))
-        assert not ElementTree.fromstring(svg).findall(f".//{SVG}script")
-
-
-def test_the_dark_version_has_the_same_marks_in_turned_colours() -> None:
-    picture = shown(bars())
-    assert words(picture.light) == words(picture.dark)
-    light, dark = (
-        re.findall(r"(?<=: )#[0-9a-f]{6}", svg.decode()) for svg in (picture.light, picture.dark)
-    )
-    assert [turned(colour) for colour in light] == dark
-    assert {INK, FAINT} <= set(light)
-
-
-def test_a_colour_that_is_text_stays_and_black_is_turned_too() -> None:
-    with theme():
-        _, axes = pyplot.subplots()
-        axes.set_title("fill: #1f2328", color="black")
-    picture = shown(axes)
-    assert "fill: #1f2328" in words(picture.dark)
-    assert ElementTree.fromstring(picture.dark).get("fill") == turned("black") == "#ffffff"
+    assert set(NAMES) <= set(words(picture.svg))
+    assert not ElementTree.fromstring(picture.svg).findall(f".//{SVG}script")
 
 
 class Images(HTMLParser):
@@ -163,20 +153,19 @@ class Images(HTMLParser):
             self.found.append(dict(attrs))
 
 
-def test_the_page_gets_both_versions_with_the_same_alternative_text() -> None:
+def test_the_page_gets_the_drawing_with_its_alternative_text() -> None:
     picture = shown(bars())
     parsed = Images(picture._repr_html_())
     assert parsed.tags == {"figure", "img", "figcaption"}
-    assert [image["class"] for image in parsed.found] == ["only-light", "only-dark"]
-    assert {image["alt"] for image in parsed.found} == {'Bars, "quoted" <b>.'}
-    sources = [(image["src"] or "").partition(";base64,")[2] for image in parsed.found]
-    assert [base64.b64decode(source) for source in sources] == [picture.light, picture.dark]
+    [image] = parsed.found
+    assert image["alt"] == 'Bars, "quoted" <b>.'
+    assert base64.b64decode((image["src"] or "").partition(";base64,")[2]) == picture.svg
     assert repr(picture) == 'Figure: Three <bars>. Bars, "quoted" <b>.'
     # As wide as drawn, so that a page knows its layout before it has the picture: 96 px an inch.
-    box = ElementTree.fromstring(picture.light)
+    box = ElementTree.fromstring(picture.svg)
     for name in ("width", "height"):
         points = float(str(box.get(name)).removesuffix("pt"))
-        assert [image[name] for image in parsed.found] == [str(round(points * 96 / 72))] * 2
+        assert image[name] == str(round(points * 96 / 72))
 
 
 def test_a_figure_may_come_with_its_numbers() -> None:
@@ -208,7 +197,7 @@ def test_the_same_drawing_gives_the_same_bytes_whatever_a_readers_settings_are()
 
 def test_nothing_is_cut_off_however_long_a_name_is() -> None:
     def width(picture: Picture) -> float:
-        return float(ElementTree.fromstring(picture.light).get("width", "").removesuffix("pt"))
+        return float(ElementTree.fromstring(picture.svg).get("width", "").removesuffix("pt"))
 
     with theme():
         _, axes = pyplot.subplots()
@@ -222,7 +211,7 @@ def test_powers_of_ten_are_written_out() -> None:
         _, axes = pyplot.subplots()
         axes.plot([1, 10_000], [1, 2])
         axes.set_xscale("log")
-    found = words(shown(axes).light)
+    found = words(shown(axes).svg)
     assert {"1", "10", "100", "1,000", "10,000"} <= set(found)
     assert not [word for word in found if "$" in word]
 
@@ -231,7 +220,7 @@ def test_a_grid_of_panels_is_a_drawing_too() -> None:
     frame = pd.DataFrame({"x": [1, 2] * 2, "y": [1, 2, 3, 4], "run": list("aabb")})
     with theme():
         grid = sns.relplot(frame, x="x", y="y", col="run", hue="run", kind="line", height=2.6)
-    assert {"run = a", "run = b"} <= set(words(show_figure(grid, alt="a", caption="c").light))
+    assert {"run = a", "run = b"} <= set(words(show_figure(grid, alt="a", caption="c").svg))
 
 
 # What is refused.

@@ -121,7 +121,7 @@ def test_outcomes_and_deciders_are_counted(page: Page) -> None:
     assert len(by_label) == len(LABELS) + 1
     assert "Alluvial drawing of 4 dialogues" in flow.alt
     assert "exact agreement 1; resolved 2:1 1; final mismatch, labels agree 3:0 1" in flow.alt
-    text = flow.light.decode()
+    text = flow.svg.decode()
     for step in ("team 1: 2", "exact agreement: 1", "resolved 2:1: 1", "turn conflict: 1"):
         assert f">{step}<" in text
     assert "labels agree 2:1" not in text

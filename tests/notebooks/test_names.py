@@ -62,7 +62,7 @@ def test_a_notebook_writes_every_name_as_it_is(
     few = {"draws": 5, "permutations": 5, "histories_of": []}
     shown = show(page, few, monkeypatch)
     [figure] = [item for item in shown if isinstance(item, Picture)]
-    written = "".join(ElementTree.fromstring(figure.light).itertext())
+    written = "".join(ElementTree.fromstring(figure.svg).itertext())
     # The baseline is named in the caption only.
     for name in NAMES[page == "who-is-better" :]:
         assert "".join(name.split()) in "".join(written.split())

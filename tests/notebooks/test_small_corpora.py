@@ -106,7 +106,7 @@ def parameters(page: str, corpus: Path, made: Callable[[str], tuple[Path, Path]]
 def seen(item: Any) -> str:
     """What a reader of the page sees of it, and what one who can't see is told."""
     if isinstance(item, Picture):
-        return f"{item.alt} {item.caption} {item.light.decode()}"
+        return f"{item.alt} {item.caption} {item.svg.decode()}"
     # Links to files hold unrounded numbers, in which what is undefined is called nan.
     return "" if isinstance(item, Downloads) else str(item._repr_html_())
 

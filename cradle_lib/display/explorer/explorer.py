@@ -15,8 +15,11 @@ from pathlib import Path
 from string import Template
 from typing import Any, Final
 
+import numpy as np
+from matplotlib.colors import to_hex, to_rgb
+
 from cradle_lib.display.explorer.page_files import FOLDER, PAGE_FILES
-from cradle_lib.display.theme import PALETTE, turned
+from cradle_lib.display.theme import PALETTE
 from cradle_lib.labels import CRISIS_TYPES
 
 _HERE: Final = Path(__file__).parent
@@ -107,13 +110,20 @@ def explore(data: Mapping[str, Any], *, gold: str = "Gold") -> Explorer:
 def _colours() -> str:
     """The crisis types in the colours of the figures, for light and for dark pages."""
     chosen = dict(zip(CRISIS_TYPES, PALETTE, strict=False))
-    themes = {"light": chosen, "dark": {crisis: turned(c) for crisis, c in chosen.items()}}
+    themes = {"light": chosen, "dark": {crisis: _on_dark(c) for crisis, c in chosen.items()}}
     return "".join(
         f'html[data-theme="{theme}"] {{ '
         + " ".join(f"--cradle-{crisis}: {colour};" for crisis, colour in colours.items())
         + " }\n"
         for theme, colours in themes.items()
     )
+
+
+def _on_dark(colour: str) -> str:
+    """The colour that figures have on a dark page: see ``invert`` and ``hue-rotate`` in CSS."""
+    inverted = 1 - np.array(to_rgb(colour))
+    grey = np.array([0.213, 0.715, 0.072]) @ inverted
+    return to_hex(np.clip(2 * grey - inverted, 0, 1).tolist())
 
 
 def _read(name: str) -> str:
