@@ -18,51 +18,48 @@ if TYPE_CHECKING:
     from cradle_lib.record import Record
 
 SURROGATE_NOTICE: Final = (
-    "These dialogues are a surrogate, written by this project so that everything runs. "
-    "A score on them says nothing about a model's worth: what you see is how the analysis works. "
+    "These dialogues are a surrogate: this project wrote them so that the whole analysis can run. "
+    "A score on them says nothing about a model's worth; it shows how the analysis works. "
     "For a book on the real data run `cradle data fetch`, then `CRADLE_CORPUS=hub make book`."
 )
 SIMULATED_NOTICE: Final = (
-    "The annotators of the surrogate are simulated, and made to agree as far as the paper states: "
-    "this shows the procedure at work, and not how clinicians agree."
+    "The annotators of the surrogate are simulated so that they agree as much as the paper states: "
+    "the page shows the procedure, not how clinicians agree."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Banner:
-    """What a page's numbers rest on.
+    """What a page's numbers rest on: one line, which a reader unfolds.
 
     Attributes:
-        rows: Term and value, in the order shown; a value is text, never markup.
-        notices: Warnings about the numbers by their title, such as that of the surrogate.
-        signature: The signature of the scores; it is long, so that a reader unfolds it.
+        line: Parts of the line: corpus, systems, commit; text, never markup.
+        rows: Term and value of what is folded, in the order shown; a value is text as well.
+        notices: Warnings about the numbers, by the few words that are on the line.
     """
 
+    line: tuple[str, ...]
     rows: tuple[tuple[str, str], ...]
     notices: tuple[tuple[str, str], ...] = ()
-    signature: str = ""
 
     def _repr_html_(self) -> str:
-        notices = "".join(
-            f'<p class="cradle-surrogate"><strong>{title}.</strong> {with_code(text)}</p>'
-            for title, text in self.notices
-        )
+        titles = dict.fromkeys(title for title, _ in self.notices)
+        line = [f"<strong>{title}</strong>" for title in titles]
+        line += map(html.escape, self.line)
+        notices = "".join(f"<p>{with_code(text)}</p>" for _, text in self.notices)
         rows = "".join(
             f"<div><dt>{html.escape(term)}</dt><dd>{html.escape(value)}</dd></div>"
             for term, value in self.rows
         )
-        if self.signature:
-            rows += (
-                "<div><dt>Signature</dt><dd><details><summary>How it was scored</summary>"
-                f"{html.escape(self.signature)}</details></dd></div>"
-            )
-        return f'<div class="cradle-banner" role="note">{notices}<dl>{rows}</dl></div>'
+        return (
+            f'<div class="cradle-banner" role="note"><details><summary>{" · ".join(line)}</summary>'
+            f"{notices}<dl>{rows}</dl></details></div>"
+        )
 
     def __repr__(self) -> str:
         """The same as plain text."""
         lines = [text for _, text in self.notices]
-        lines += [f"{term}: {value}" for term, value in self.rows]
-        return "\n".join([*lines, *[f"Signature: {self.signature}"] * bool(self.signature)])
+        return "\n".join([*lines, *(f"{term}: {value}" for term, value in self.rows)])
 
 
 def banner(
@@ -77,7 +74,7 @@ def banner(
 
     Args:
         corpus: The corpus of the page.
-        record: The record of the run, on a page about one model.
+        record: The record of the run, on a page about one system.
         signature: The signature of its scores, on a page with scores.
         simulated: Whether its annotations are those that ship with the surrogate.
         runs: The runs of the page, as they were stored; unfinished ones are named in a notice.
@@ -89,19 +86,27 @@ def banner(
     """
     PAGE.corpus, PAGE.simulated = corpus, simulated
     here = _commit(*commit())
-    rows = [("Corpus", f"{corpus.name} ({corpus.fingerprint}), {_dialogues(len(corpus))}")]
+    names = [run.record.name for run in runs]
+    if record is not None:
+        names = [record.name]
+    line = [f"{corpus.name} ({corpus.fingerprint})"]
+    line += [names[0] if len(names) == 1 else f"{len(names)} systems"] * bool(names)
+    rows = [("Corpus", f"{line[0]}, {_dialogues(len(corpus))}")]
     if record is not None:
         chosen = "" if record.dialogues is None else f", {_dialogues(len(record.dialogues))} chosen"
         # The record has long checksums in full.
         revision = re.sub(r"[0-9a-f]{16,}", lambda found: found[0][:12], record.revision or "")
         at = f" at {revision}" if revision else ""
-        rows.append(("Model", f"{record.name}{at} ({record.engine} engine{chosen})"))
+        rows.append(("System", f"{record.name}{at} ({record.engine} engine{chosen})"))
         made = _commit(record.commit, record.dirty)
         if made != here:
             rows.append(("Run made at", f"commit {made}, cradle_lib {record.version}"))
+    elif names:
+        rows.append(("Systems", ", ".join(names)))
     rows.append(("Page made at", f"commit {here}, cradle_lib {library_version()}"))
-    notices = [("Surrogate", SURROGATE_NOTICE)] * corpus.synthetic
-    notices += [("Simulated", SIMULATED_NOTICE)] * simulated
+    rows += [("How it was scored", str(signature))] * bool(signature)
+    notices = [("Surrogate corpus", SURROGATE_NOTICE)] * corpus.synthetic
+    notices += [("Simulated annotators", SIMULATED_NOTICE)] * simulated
     for run in runs:
         if not run.is_finished:
             size = len(corpus if run.record.dialogues is None else run.record.dialogues)
@@ -110,7 +115,7 @@ def banner(
                 "the page shows these only. `cradle infer` goes on."
             )
             notices.append(("Not finished", text))
-    return Banner(tuple(rows), tuple(notices), str(signature or ""))
+    return Banner((*line, f"commit {here}"), tuple(rows), tuple(notices))
 
 
 def _dialogues(number: int) -> str:

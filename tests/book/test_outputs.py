@@ -110,12 +110,14 @@ def test_files_that_a_notebook_carries_are_placed_and_older_ones_removed(tmp_pat
     copy = out / "_sources/sections/explore.ipynb"
     page = project.sections / "explore.ipynb"
     write(project.sections / "other.ipynb", json.dumps({"cells": []}))
+    write(project.notebooks / "mine.ipynb", "as it was written")
 
     def carry(folder: str) -> None:
         files = {f"_explorer/{folder}/core.js": folder}
         cells = [{"outputs": [{"data": {}, "metadata": {"cradle_files": files}}]}]
+        state = {"cradle": {"source": "notebooks/mine.ipynb"}}
         for path in (page, copy):
-            write(path, json.dumps({"cells": cells}))
+            write(path, json.dumps({"cells": cells, "metadata": state}))
 
     def placed() -> dict[str, str]:
         files = (path for path in (out / "_explorer").rglob("*") if path.is_file())
@@ -124,7 +126,7 @@ def test_files_that_a_notebook_carries_are_placed_and_older_ones_removed(tmp_pat
     carry("one")
     place_files(project, out)
     assert placed() == {"_explorer/one/core.js": "one"}
-    assert "cradle_files" not in copy.read_text("utf-8")
+    assert copy.read_text("utf-8") == "as it was written"
     assert "cradle_files" in page.read_text("utf-8")
     carry("two")
     place_files(project, out)

@@ -38,8 +38,9 @@ FACTS = """() => ({
     !w.querySelector('a[href*="help.html"]')).length,
   checked: document.querySelector('footer .cradle-help .checked')?.innerText ?? '',
   purpose: document.querySelector('.cradle-purpose')?.innerText ?? '',
-  corpus: document.querySelector('.cradle-banner dd')?.innerText ?? '',
-  notice: document.querySelector('.cradle-banner .cradle-surrogate')?.innerText ?? '',
+  corpus: document.querySelector('.cradle-banner dd')?.textContent ?? '',
+  line: document.querySelector('.cradle-banner summary')?.innerText ?? '',
+  notice: document.querySelector('.cradle-banner details')?.textContent ?? '',
   examples: document.querySelectorAll('.cradle-example').length,
   warned: [...document.querySelectorAll('.cradle-example')].every(e =>
     [...document.querySelectorAll('.cradle-warning')].some(w =>
@@ -246,6 +247,7 @@ def test_a_surrogate_page_says_that_its_scores_say_nothing(visits: list[Visit]) 
     for visit in sections(visits):
         surrogate = str(visit.facts["corpus"]).startswith("surrogate")
         assert surrogate == ("says nothing" in str(visit.facts["notice"])), visit.page
+        assert surrogate == ("Surrogate corpus" in str(visit.facts["line"])), visit.page
 
 
 def test_examples_are_folded_and_come_after_a_warning(visits: list[Visit]) -> None:

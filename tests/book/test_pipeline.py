@@ -77,25 +77,25 @@ def test_a_page_names_no_folder_of_this_machine(project: Project) -> None:
     assert text_of(project.sections / "words.ipynb") == "2\nnotebooks/words.ipynb\n"
 
 
-def test_a_finding_opens_the_page_and_its_code_stays_where_it_is(project: Project) -> None:
+def test_a_page_shows_its_values_and_results_first_and_the_code_below(project: Project) -> None:
     path = project.notebooks / "words.ipynb"
-    content = json.loads(notebook([*WORDS, "print('two words')", "print('last')"]))
-    content["cells"][2]["metadata"]["tags"] = ["finding"]
+    cells = [*WORDS, "more = 'two words'", "print(more)", "print('last')"]
+    content = json.loads(notebook(cells))
+    content["cells"][3]["metadata"]["tags"] = ["finding"]
     title = {"cell_type": "markdown", "id": "t", "metadata": {}, "source": "# Words\n\nWhy."}
     path.write_text(json.dumps({**content, "cells": [title, *content["cells"]]}), encoding="utf-8")
 
     bring(project)
 
-    cells = json.loads((project.sections / "words.ipynb").read_text(encoding="utf-8"))["cells"]
-    heading, finding, why, *rest = cells
+    page = json.loads((project.sections / "words.ipynb").read_text(encoding="utf-8"))
+    heading, headline, why, two, code, last, rest = page["cells"]
     assert (heading["source"], why["source"]) == ("# Words", "Why.")
-    assert finding["metadata"]["tags"] == ["finding", "remove-input"]
-    # Without code it would not be rendered.
-    assert finding["source"].startswith("# ")
-    assert finding["outputs"][0]["text"] == ["two words\n"]
-    [code] = [cell for cell in rest if "finding" in cell["metadata"]["tags"]]
-    assert ("".join(code["source"]), code["outputs"]) == ("print('two words')", [])
-    assert len({cell["id"] for cell in cells}) == len(cells)
+    assert headline["metadata"]["tags"] == ["finding", "remove-input"]
+    shown = [text for cell in (headline, two, last) for text in cell["outputs"][0]["text"]]
+    assert shown == ["two words\n", "2\n", "last\n"]
+    assert code["source"].startswith('# Parameters\nname = "one.txt"\n\nfrom mini_lib')
+    assert rest["source"] == "\n\n".join(cells[2:])
+    assert page["metadata"]["cradle"]["source"] == "notebooks/words.ipynb"
 
 
 def test_a_changed_parameter_executes_its_own_page(project: Project) -> None:
@@ -227,9 +227,7 @@ def test_an_executed_notebook_holds_no_time_no_machine_and_folds_its_code(
     assert "papermill" not in content["metadata"]
     assert all("papermill" not in cell["metadata"] for cell in content["cells"])
     assert [cell["metadata"]["tags"] for cell in content["cells"]] == [
-        ["parameters", "remove-cell"],
-        ["injected-parameters", "hide-input"],
-        ["hide-input"],
+        ["remove-input"],
         ["hide-input"],
     ]
     assert content["metadata"]["cradle"]["ingredients"]["parameter model"] == '"a"'

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from html.parser import HTMLParser
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -57,6 +58,7 @@ def test_a_banner_names_corpus_model_both_commits_and_signature(corpus: Corpus) 
     text = " ".join(Text(banner(corpus=corpus, record=record, signature="a|b")._repr_html_()).parts)
 
     assert f"<b>mine</b> ({corpus.fingerprint}), 1 dialogue" in text
+    assert f"<b>mine</b> ({corpus.fingerprint}) · A model · commit {commit()[0]}" in text
     assert "A model at 0123456789ab (keyword engine, 1 dialogue chosen)" in text
     assert "commit feedfacecafe" in text
     assert f"commit {commit()[0]}" in text
@@ -67,10 +69,22 @@ def test_a_banner_never_lets_a_name_become_markup(corpus: Corpus) -> None:
     assert "b" not in Text(banner(corpus=corpus)._repr_html_()).tags
 
 
+def test_a_banner_counts_its_systems_on_its_line_and_names_them_in_its_fold(corpus: Corpus) -> None:
+    runs = [Mock(record=Mock(), corpus=corpus, is_finished=True) for _ in range(2)]
+    for run, name in zip(runs, ("One", "Two"), strict=True):
+        run.record.name = name
+    shown = banner(corpus=corpus, runs=runs)._repr_html_()
+    line, _, fold = shown.partition("</summary>")
+    assert "2 systems" in line
+    assert "One, Two" in fold
+
+
 def test_only_a_surrogate_gets_the_notice(corpus: Corpus) -> None:
     surrogate = replace(corpus, synthetic=True)
     for shown in (str(banner(corpus=surrogate)), banner(corpus=surrogate)._repr_html_()):
         assert "says nothing about a model" in shown
+    line = banner(corpus=surrogate)._repr_html_().partition("</summary>")[0]
+    assert "<strong>Surrogate corpus</strong>" in line
     # A file of somebody else's that is only called so is not ours.
     named = replace(corpus, name="surrogate-test")
     assert SURROGATE_NOTICE not in repr(banner(corpus=named))

@@ -18,16 +18,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib.book.cache_key import METADATA, artefacts, key_of
-from cradle_lib.book.notebooks.notebook import find_title, retitle
+from cradle_lib.book.notebooks.notebook import retitle
+from cradle_lib.book.notebooks.page import INJECTED, as_page, is_aside, tags_of
 from cradle_lib.book.plan import Page, Project
 from cradle_lib.detection.journals.places import PAGE
 
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]*m")
-_SHOW_CODE: Final = "show-input"
-_INJECTED: Final = "injected-parameters"
-#: Tag of the cell whose output opens the page.
-FINDING: Final = "finding"
-_DECIDING_TAGS: Final = {"hide-cell", "remove-cell", "hide-input", "remove-input", _SHOW_CODE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +130,7 @@ def _run(job: Job, ran: Path) -> None:
 
 
 def _tidy(text: str, job: Job) -> str:
-    """Drops what differs from run to run, folds the parameters, and stores the page's state."""
+    """Drops what differs from run to run, arranges the page, and stores its state."""
     text = text.replace(json.dumps(f"{job.project.root}{os.sep}", ensure_ascii=False)[1:-1], "")
     content = json.loads(text)
     content["metadata"].pop("papermill", None)
@@ -142,26 +138,11 @@ def _tidy(text: str, job: Job) -> str:
         "key": key_of(job.ingredients),
         "ingredients": dict(job.ingredients),
         "artefacts": artefacts(job.project, job.page.provides),
+        "source": job.project.shown(job.page.notebook.path),
     }
     if job.page.title is not None:
         retitle(content["cells"], job.page.title)
-    content["cells"] = _finding_first(content["cells"])
-    injected = any(_INJECTED in _tags(cell) for cell in content["cells"])
-    for number, cell in enumerate(content["cells"]):
-        metadata = cell["metadata"]
-        for key in ("papermill", "execution"):
-            metadata.pop(key, None)
-        cell["id"] = f"cell-{number}"
-        if "outputs" in cell:
-            cell["outputs"] = [output for output in cell["outputs"] if not _is_aside(output)]
-        tags = _tags(cell)
-        if injected and "parameters" in tags and _SHOW_CODE not in tags:
-            # The values that were used replace the defaults on the page.
-            tags = [*(tag for tag in tags if tag not in _DECIDING_TAGS), "remove-cell"]
-        elif _INJECTED in tags or (cell["cell_type"] == "code" and not _DECIDING_TAGS & {*tags}):
-            # A page shows results; their code is one click away.
-            tags = [*tags, "hide-input"]
-        metadata["tags"] = tags
+    content["cells"] = as_page(content["cells"])
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
 
@@ -171,53 +152,19 @@ def _said(ran: Path) -> tuple[str, ...]:
         return ()
     lines = []
     for cell in json.loads(ran.read_text(encoding="utf-8"))["cells"]:
-        asides = (output["text"] for output in cell.get("outputs", ()) if _is_aside(output))
+        asides = (output["text"] for output in cell.get("outputs", ()) if is_aside(output))
         for line in _ANSI.sub("", "".join("".join(text) for text in asides)).split("\n"):
             states = [state.rstrip() for state in line.split("\r") if state.strip()]
             lines += states[-1:]
     return tuple(lines)
 
 
-def _is_aside(output: Mapping[str, Any]) -> bool:
-    return bool(output["output_type"] == "stream" and output["name"] == "stderr")
-
-
-def _finding_first(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Moves what the cell tagged ``finding`` shows to right after the page's title.
-
-    The code stays where the author put it: it needs what the cells before it computed.
-    """
-    shown = []
-    for cell in cells:
-        if FINDING in _tags(cell):
-            shown += [output for output in cell["outputs"] if not _is_aside(output)]
-            cell["outputs"] = []
-    title = find_title(cells)
-    if not shown or title is None:
-        return cells
-    place, heading = title
-    parts: list[dict[str, Any]] = [
-        {"cell_type": "markdown", "metadata": {}, "source": text.strip()}
-        for text in (heading.string[: heading.end()], heading.string[heading.end() :])
-        if text.strip()
-    ]
-    # A cell without code would not be rendered.
-    note = f"# What the cell tagged {FINDING!r} shows."
-    first = {"cell_type": "code", "execution_count": None, "source": note, "outputs": shown}
-    parts.insert(1, first | {"metadata": {"tags": [FINDING, "remove-input"]}})
-    return [*cells[:place], *parts, *cells[place + 1 :]]
-
-
-def _tags(cell: Mapping[str, Any]) -> list[str]:
-    return list(cell["metadata"].get("tags", []))
-
-
 def _place(ran: Path, error: Any) -> str:
     """The number of the failing cell in the source, and its first line that failed."""
     cells = json.loads(ran.read_text(encoding="utf-8"))["cells"]
     # Papermill has put a cell at the top, and one before that which failed.
-    added = {_INJECTED, "papermill-error-cell-tag"}
-    number = sum(added.isdisjoint(_tags(cell)) for cell in cells[: error.cell_index + 3])
+    added = {INJECTED, "papermill-error-cell-tag"}
+    number = sum(added.isdisjoint(tags_of(cell)) for cell in cells[: error.cell_index + 3])
     text = _ANSI.sub("", "\n".join(error.traceback))
     marked = re.findall(r"^-+> *\d+ (.*)$", text, flags=re.MULTILINE)
     line = (marked[:1] or [error.source.strip().split("\n")[0]])[0]

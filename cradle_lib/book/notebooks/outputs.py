@@ -79,23 +79,22 @@ def remove_orphans(out: Path, pages: Collection[str], kept: Collection[str]) -> 
 def place_files(project: Project, out: Path) -> None:
     """Writes the files that executed notebooks carry into the site, and nothing else beside them.
 
-    The copy of a notebook that a page offers for download is written without them. A file that
-    would lie elsewhere than in the folder of such files is an error.
+    A page offers its notebook as it was written, in place of the executed one. A file that would
+    lie elsewhere than in the folder of such files is an error.
     """
     wanted: dict[Path, str] = {}
     for notebook in visible_files(project.sections, "*.ipynb"):
         text = notebook.read_text(encoding="utf-8")
+        copy = out / "_sources" / project.sections.name / notebook.name
+        if copy.is_file() and (state := stored_state(notebook)) is not None:
+            shutil.copyfile(project.root / state["source"], copy)
         if f'"{PAGE_FILES}"' not in text:
             continue
-        content = json.loads(text)
-        for name, written in take_page_files(content).items():
+        for name, written in take_page_files(json.loads(text)).items():
             if ".." in Path(name).parts or Path(name).parts[:1] != (FOLDER,):
                 problem = f"carries a file for {name!r}, which is not in {FOLDER}"
                 raise BookError(problem, path=notebook)
             wanted[out / name] = written
-        copy = out / "_sources" / project.sections.name / notebook.name
-        if copy.is_file():
-            copy.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
     for path, written in wanted.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         # What a path holds is part of its name: what is there need not be written again.

@@ -1,0 +1,114 @@
+"""The order in which a page shows the cells of its executed notebook: results first.
+
+The headline and the banner follow the title, before the text of the first cell. Code is folded
+below the output that it makes: cells without output are joined with the next one that has some, and
+the last ones with the last code of the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from cradle_lib.book.notebooks.notebook import PARAMETERS_TAG, find_title
+
+#: Tag of the cell whose output opens the page.
+FINDING: Final = "finding"
+#: Tag of the cell that papermill adds, with the values of the parameters.
+INJECTED: Final = "injected-parameters"
+_SHOW_CODE: Final = "show-input"
+# Cells with one of these tags stay as they are.
+_AS_WRITTEN: Final = {_SHOW_CODE, "hide-cell", "remove-cell"}
+_BANNER: Final = 'class="cradle-banner"'
+
+Cell = dict[str, Any]
+
+
+def as_page(cells: Sequence[Cell]) -> list[Cell]:
+    """Arranges the cells of an executed notebook; text on standard error is dropped."""
+    injected = any(INJECTED in tags_of(cell) for cell in cells)
+    headline: list[Cell] = []
+    banner: list[Cell] = []
+    body: list[Cell] = []
+    code: list[str] = []
+    last: Cell | None = None
+    for cell in cells:
+        tags = tags_of(cell)
+        if injected and PARAMETERS_TAG in tags and _SHOW_CODE not in tags:
+            continue  # The values that were used replace the defaults.
+        outputs = [output for output in cell.get("outputs", ()) if not is_aside(output)]
+        if cell["cell_type"] != "code" or _AS_WRITTEN & {*tags}:
+            body.append(cell | ({"outputs": outputs} if "outputs" in cell else {}))
+            continue
+        code.append("".join(cell["source"]).strip())
+        if FINDING in tags:
+            headline += outputs
+            continue
+        banner += [output for output in outputs if _is_banner(output)]
+        outputs = [output for output in outputs if not _is_banner(output)]
+        if outputs:
+            last = _code(code)
+            body += [_shown(outputs, tags), last]
+            code = []
+    if code:
+        if last is None:
+            body.append(last := _code([]))
+        last["source"] = "\n\n".join(filter(None, [last["source"], *code]))
+    opening = [_shown(headline, [FINDING])] * bool(headline) + [_shown(banner)] * bool(banner)
+    return _numbered(_opened(body, opening))
+
+
+def is_aside(output: Mapping[str, Any]) -> bool:
+    """Whether an output went to standard error."""
+    return bool(output["output_type"] == "stream" and output["name"] == "stderr")
+
+
+def tags_of(cell: Mapping[str, Any]) -> list[str]:
+    """The tags of a cell."""
+    return list(cell["metadata"].get("tags", []))
+
+
+def _is_banner(output: Mapping[str, Any]) -> bool:
+    return _BANNER in "".join(output.get("data", {}).get("text/html", ""))
+
+
+def _opened(cells: list[Cell], opening: list[Cell]) -> list[Cell]:
+    """Puts cells between the title and the text under it; without a title, before everything."""
+    title = find_title(cells)
+    if title is None:
+        return [*opening, *cells]
+    place, heading = title
+    text = heading.string
+    above, below = text[: heading.end()].strip(), text[heading.end() :].strip()
+    intro = [{"cell_type": "markdown", "metadata": {}, "source": below}] * bool(below)
+    return [*cells[:place], cells[place] | {"source": above}, *opening, *intro, *cells[place + 1 :]]
+
+
+def _numbered(cells: Sequence[Cell]) -> list[Cell]:
+    """Drops what differs from run to run, and gives each cell an id of the page."""
+    for number, cell in enumerate(cells):
+        cell["metadata"] = {"tags": tags_of(cell)}
+        cell["id"] = f"cell-{number}"
+    return list(cells)
+
+
+def _code(parts: Sequence[str]) -> Cell:
+    source = "\n\n".join(filter(None, parts))
+    metadata = {"tags": ["hide-input"]}
+    return _cell(source, [], metadata)
+
+
+def _shown(outputs: Sequence[Any], tags: Sequence[str] = ()) -> Cell:
+    # Without code the cell would not be rendered.
+    metadata = {"tags": [*(tag for tag in tags if tag != "hide-input"), "remove-input"]}
+    return _cell("# The code is below.", outputs, metadata)
+
+
+def _cell(source: str, outputs: Sequence[Any], metadata: dict[str, Any]) -> Cell:
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "metadata": metadata,
+        "outputs": list(outputs),
+        "source": source,
+    }
