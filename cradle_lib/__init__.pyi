@@ -3,6 +3,7 @@ from .detection.run_sets import distinct_runs as distinct_runs
 from .detection.run_sets import repeated_runs as repeated_runs
 from .detection.run_sets import run_sets as run_sets
 from .detection.run_sets import with_same_dialogues as with_same_dialogues
+from .detection.runs import default_runs as default_runs
 from .detection.runs import dev_runs as dev_runs
 from .detection.runs import history_runs as history_runs
 from .detection.runs import run_model as run_model
@@ -11,7 +12,6 @@ from .display.alluvial import alluvial as alluvial
 from .display.banner import banner as banner
 from .display.choice import choose as choose
 from .display.downloads import downloads as downloads
-from .display.examples import first_turns as first_turns
 from .display.examples import show_examples as show_examples
 from .display.explorer.explorer import explore as explore
 from .display.explorer.links import link_to_turns as link_to_turns

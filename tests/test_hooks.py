@@ -24,7 +24,7 @@ def strip(*files: Path) -> None:
 
 
 def test_the_hook_takes_outputs_away_and_nothing_else(tmp_path: Path) -> None:
-    source = paths.NOTEBOOKS / "inference.ipynb"
+    source = paths.NOTEBOOKS / "runs.ipynb"
     notebook = nbformat.read(source, as_version=4)
     output = nbformat.v4.new_output("stream", text="User: a line of a dialogue")
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -49,6 +49,6 @@ def test_the_hook_leaves_every_source_as_it_is(tmp_path: Path) -> None:
 
 
 def test_copies_that_an_editor_keeps_are_ignored() -> None:
-    name = "notebooks/.ipynb_checkpoints/inference-checkpoint.ipynb"
+    name = "notebooks/.ipynb_checkpoints/runs-checkpoint.ipynb"
     done = subprocess.run(["git", "check-ignore", "--quiet", name], cwd=paths.ROOT, check=False)
     assert done.returncode == 0

@@ -63,7 +63,7 @@ def update(
         chosen = "" if corpus.choice == "surrogate" else f" --corpus {shlex.quote(corpus.choice)}"
         for name in lacking:
             report(
-                f"no page for {name}: it has no journal over {corpus.name} "
+                f"no run of {name}: it has no journal over {corpus.name} "
                 f"(cradle infer --model {name}{chosen})"
             )
     pages = load_plan(project, models, corpus)

@@ -13,7 +13,6 @@ import yaml
 from cradle_lib import paths
 from cradle_lib.book.notebooks.notebook import Notebook, retitle
 from cradle_lib.book.plan import Entry, Project, read_plan
-from cradle_lib.detection import resolve
 from cradle_lib.detection.baselines.function import id_of
 from cradle_lib.errors import BookError
 from cradle_lib.files import replacing
@@ -30,7 +29,7 @@ def fork(
     """Makes a page of the book from a copy of one of its notebooks.
 
     The copy, whose path is given, belongs to whoever asked for it: nothing writes to it again.
-    ``source`` names the notebook that is copied, such as ``inference``.
+    ``source`` names the notebook that is copied, such as ``runs``.
 
     Raises:
         BookError: If the name can't be one or is taken, there is no such notebook, or it has no
@@ -64,24 +63,16 @@ def fork(
 
 
 def _entry(source: Entry, name: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """Makes the plan's entry: that of the source, for one model, without its title."""
+    """Makes the plan's entry: that of the source, with the journal of the copy's own model."""
     parameters = source.parameters | dict(chosen)
-    if source.for_each and "model" not in chosen:
-        raise BookError(
-            f"{source.notebook} is about one model. Name it: --parameter model=hf:./folder"
-        )
-    entry = source.model_dump(
-        mode="json", exclude_defaults=True, exclude={"for_each", "title", "inputs_of"}
-    )
+    entry = source.model_dump(mode="json", exclude_defaults=True, exclude={"title", "provides"})
     entry |= {"page": name, "notebook": f"{name}.ipynb", "parameters": parameters}
-    if source.provides:
-        run = resolve(parameters["model"]).id if "model" in parameters else None
-        journal = f"runs/{{corpus_name}}/{run or id_of(str(parameters.get('name', name)))}"
-        entry["provides"] = [
-            f"{journal}.jsonl",
-            f"{journal}.shard-*.jsonl",
-            f"data/{journal}.jsonl",
-        ]
+    if "name" in parameters:
+        journal = f"runs/{{corpus_name}}/{id_of(str(parameters['name']))}"
+        entry["provides"] = [f"{journal}.jsonl"]
+    elif source.provides:
+        # The source writes the journals that the copy reads.
+        entry["after"] = [source.page]
     return entry
 
 

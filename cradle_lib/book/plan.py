@@ -21,6 +21,9 @@ book's corpus, ``{corpus_name}`` what its runs are filed under, and ``{training}
 whose train and dev splits are shown, empty if there are none. A ``title`` replaces the
 notebook's own.
 
+A pattern of ``provides`` with ``{model}``, on a page about all default models, is one pattern for
+each of them.
+
 ``inputs`` are the files that the notebook reads: patterns relative to the repository, each of
 which must match something, or a split of the book's corpus. ``inputs_of`` adds some for one
 model. ``provides`` are the files that exist once the page has been executed, for the pages that
@@ -145,7 +148,7 @@ class Page:
         provides: Patterns of the artefacts.
         after: Names of the pages whose artefacts this one reads.
         runs: Patterns of the runs that it reads.
-        model: The registry's entry as canonical JSON, for a page of one model.
+        model: The registry's entries as canonical JSON, for a page of one or all default models.
     """
 
     name: str
@@ -213,8 +216,8 @@ def load_plan(
         for name, model in made[entry.page]:
             if name in pages:
                 raise BookError(f"page {name!r} is made twice", path=project.plan)
-            own = None if model is None else (model, models[model])
-            pages[name] = _page(entry, name, notebook, after, corpus, own)
+            about = models if model is None else {model: models[model]}
+            pages[name] = _page(entry, name, notebook, after, corpus, about)
     try:
         order = TopologicalSorter({name: page.after for name, page in pages.items()}).static_order()
         return tuple(pages[name] for name in order)
@@ -241,27 +244,31 @@ def _page(
     notebook: Notebook,
     after: tuple[str, ...],
     corpus: BookCorpus,
-    model: tuple[str, str] | None,
+    models: Mapping[str, str],
 ) -> Page:
-    """Fills the slots of an entry; a model is its id and its entry in the registry."""
+    """Fills the slots of an entry; ``models`` are those of the page, with their entries."""
     slots = {
         "{corpus}": corpus.choice,
         "{corpus_name}": corpus.name,
         "{training}": corpus.training,
     }
     own: tuple[str, ...] = ()
-    if model is not None:
-        slots |= {"{model}": model[0], "{name}": json.loads(model[1])["name"]}
-        own = entry.inputs_of.get(model[0], ())
+    if entry.for_each:
+        [(model, content)] = models.items()
+        slots |= {"{model}": model, "{name}": json.loads(content)["name"]}
+        own = entry.inputs_of.get(model, ())
+    of_all = not entry.for_each and any("{model}" in pattern for pattern in entry.provides)
 
     def patterns(written: Sequence[str]) -> tuple[str, ...]:
         found: list[str] = []
         for pattern in written:
             if pattern.startswith(_SPLIT):
                 found.extend(corpus.files(pattern.removeprefix(_SPLIT)))
-            else:
+                continue
+            for model in models if of_all and "{model}" in pattern else [""]:
+                filled = slots | {"{model}": model} if model else slots
                 # A name with brackets stands for itself alone.
-                found.append(_filled(pattern, slots, glob.escape))
+                found.append(_filled(pattern, filled, glob.escape))
         return tuple(dict.fromkeys(found))
 
     parameters = _filled(entry.parameters, slots)
@@ -275,7 +282,7 @@ def _page(
         provides=patterns(entry.provides),
         after=after,
         runs=patterns(_RUNS if entry.runs else ()),
-        model=model and model[1],
+        model="\n".join(models.values()) if entry.for_each or of_all else None,
     )
 
 

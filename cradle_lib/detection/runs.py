@@ -29,6 +29,7 @@ from cradle_lib.detection.run_sets import common_dialogues
 from cradle_lib.detection.session import Prompt
 from cradle_lib.errors import (
     CorpusError,
+    EngineError,
     JournalError,
     NoJournalError,
     NothingAnsweredError,
@@ -124,6 +125,34 @@ def run_model(
             )
             start()
     return load_run(entry, corpus, history, partial=True)
+
+
+def default_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]:
+    """Runs baselines that have not been run, and loads the stored runs of other models.
+
+    Nothing is sent, and no model is run that needs hardware, hours or money.
+
+    Args:
+        corpus: The corpus.
+        models: Ids in the registry, or specs; the default set if none is named.
+
+    Returns:
+        The predictions in the order of the models. A model without a run is left out, as is a
+        baseline that has nothing to learn from.
+
+    Raises:
+        CradleError: As :func:`run_model`.
+    """
+    registry = load_registry()
+    entries = [resolve(name, registry) for name in models] or registry.default
+    found = []
+    for entry in entries:
+        with suppress(NoJournalError, NothingAnsweredError):
+            if entry.kind == "baseline":
+                with suppress(EngineError):  # There is no train split beside the corpus.
+                    run_model(entry, corpus)
+            found.append(load_run(entry, corpus, partial=True))
+    return found
 
 
 def history_runs(

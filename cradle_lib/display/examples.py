@@ -110,7 +110,7 @@ def show_examples(
 
     Args:
         corpus: The corpus that the turns come from.
-        excerpts: What :func:`.error_cases` or :func:`first_turns` gave.
+        excerpts: What :func:`.error_cases` gave.
         marks: What :func:`.turn_marks` gave.
         empty: Sentence in place of the excerpts if there are none.
 
@@ -120,25 +120,6 @@ def show_examples(
     if excerpts.empty:
         return Notice(empty)
     return Examples(corpus, excerpts, marks)
-
-
-def first_turns(corpus: Corpus, systems: Sequence[str], *, dialogues: int) -> pd.DataFrame:
-    """Picks the dialogues with the most gold labels, up to the turn of the last label.
-
-    Args:
-        corpus: The corpus, or the part of it that the systems were run over.
-        systems: Names of the systems that the explorer is opened with.
-        dialogues: How many dialogues to show at most.
-
-    Returns:
-        Excerpts for :func:`show_examples`; the same for the same corpus.
-    """
-    rows = []
-    for dialogue in sorted(corpus, key=lambda each: -each.mask.bit_count())[:dialogues]:
-        turns = dialogue.turns
-        last = max((turn.turn_id for turn in turns if turn.mask), default=len(turns) - 1)
-        rows.append(("A dialogue, turn by turn", dialogue.id, 0, last, None, tuple(systems)))
-    return pd.DataFrame(rows, columns=["title", "dialogue", "first", "last", "turn", "systems"])
 
 
 def _given_before(dialogue: Dialogue, turn: Turn) -> str:

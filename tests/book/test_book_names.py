@@ -26,8 +26,8 @@ pages:
 """
 CELLS = [
     'model: str = "keyword"\ncorpus: str = "surrogate"',
-    "from pathlib import Path\nimport numpy as np\nimport yaml\n"
-    "from cradle_lib import banner, confusion_frame, first_turns, heat_map, load_corpus, show\n"
+    "from pathlib import Path\nimport numpy as np\nimport pandas as pd\nimport yaml\n"
+    "from cradle_lib import banner, confusion_frame, heat_map, load_corpus, show\n"
     "from cradle_lib import show_examples, show_figure, turn_marks\n"
     "from cradle_lib.detection import Predictions\nfrom cradle_lib.record import Record\n"
     "dialogues = load_corpus(corpus)\n"
@@ -46,7 +46,8 @@ CELLS = [
     "cells = confusion_frame(run)\n"
     "drawing = heat_map(cells, rows='gold', columns='tagged', value='count')\n"
     "show_figure(drawing, alt=name, caption=name)",
-    "excerpts = first_turns(dialogues, [name], dialogues=1)\n"
+    "excerpts = pd.DataFrame([{'title': name, 'dialogue': dialogues.dialogues[0].id, 'first': 0,\n"
+    "    'last': 0, 'turn': None, 'systems': [name]}])\n"
     "show_examples(dialogues, excerpts, turn_marks([run]))",
 ]
 # Sphinx's typography takes a backslash before a backtick away.

@@ -25,7 +25,7 @@ __all__ = ["place", "server"]  # fixtures
 def project(tmp_path: Path) -> Project:
     for folder in ("notebooks", "book"):
         (tmp_path / folder).mkdir()
-    for name in ("inference.ipynb", "your-model.ipynb", "results.ipynb", "pages.yml"):
+    for name in ("runs.ipynb", "your-model.ipynb", "results.ipynb", "pages.yml"):
         shutil.copy(paths.NOTEBOOKS / name, tmp_path / "notebooks")
     shutil.copy(paths.BOOK / "_toc.yml", tmp_path / "book")
     return Project(tmp_path)
@@ -58,7 +58,6 @@ def test_a_fork_is_a_notebook_a_page_of_the_plan_and_a_line_of_the_contents(
         ("../out", "your-model", {}, "small letters"),
         ("mine", "nothing", {}, "no notebook 'nothing' is in the plan"),
         ("mine", "your-model", {"colour": "red"}, "colour"),
-        ("mine", "inference", {}, "--parameter model="),
     ],
 )
 def test_a_fork_that_can_not_be_is_one_line_and_changes_nothing(
@@ -89,7 +88,7 @@ def test_each_of_the_three_ways_leads_to_a_page_and_a_row(place: Path) -> None:
         shutil.copy(paths.NOTEBOOKS / name, place / "notebooks")
     plan = (
         "  - {page: your-model, notebook: your-model.ipynb, parameters: {corpus: '{corpus}'},\n"
-        "     provides: ['runs/{corpus_name}/your-model.jsonl'], after: ['inference-{model}']}\n"
+        "     provides: ['runs/{corpus_name}/your-model.jsonl'], after: [runs]}\n"
         "  - {page: results, notebook: results.ipynb, runs: true,\n"
         "     parameters: {corpus: '{corpus}', draws: 50}}\n"
     )
@@ -104,9 +103,8 @@ def test_each_of_the_three_ways_leads_to_a_page_and_a_row(place: Path) -> None:
     commands = [
         "fork a-function",
         "infer --model hf:./tiny --engine reference --decoding max_new_tokens=2 --corpus mine.csv",
-        "fork a-folder --from inference --parameter model=hf:./tiny",
         f"infer --model openai:mine --base-url {url} --corpus mine.csv",
-        "fork a-server --from inference --parameter model=openai:mine",
+        "fork others --from runs --parameter models=[hf:./tiny,openai:mine]",
     ]
     for command in commands:
         done = python(place, INFER, *command.split())
@@ -115,8 +113,9 @@ def test_each_of_the_three_ways_leads_to_a_page_and_a_row(place: Path) -> None:
     asked = Counting.calls
     built = python(place, UPDATE)
     assert built.returncode == 0, built.stderr
-    assert {"a-function", "a-folder", "a-server", "results"} <= set(built.stdout.split())
+    assert {"a-function", "others", "runs", "results"} <= set(built.stdout.split())
     assert Counting.calls == asked
-    table = (place / "book" / "sections" / "results.ipynb").read_text()
+    sections = place / "book" / "sections"
     for system in ("a-function", "./tiny", "mine"):
-        assert system in table
+        assert system in (sections / "results.ipynb").read_text()
+        assert (system in (sections / "others.ipynb").read_text()) == (system != "a-function")

@@ -16,13 +16,12 @@ from ..loopback import Handler, Loopback
 
 PLAN = """
 pages:
-  - page: inference-{model}
-    for_each: models
-    notebook: inference.ipynb
-    parameters: {model: "{model}", corpus: "{corpus}", excerpts: 1}
+  - page: runs
+    notebook: runs.ipynb
+    parameters: {corpus: "{corpus}"}
     provides: ["runs/{corpus_name}/{model}.jsonl"]
 """
-TOC = "format: jb-book\nroot: intro\nchapters:\n  - glob: sections/inference-*\n"
+TOC = "format: jb-book\nroot: intro\nchapters:\n  - file: sections/runs\n"
 MODELS = """
 keyword: {{name: Keyword, group: baseline, engine: keyword, default: true}}
 near: &near
@@ -36,11 +35,13 @@ near: &near
   default: true
 far:
   <<: *near
+  name: Far
   remote: true
   key: {{variable: FAR_KEY}}
 # Called a baseline, and a service all the same.
 disguised:
   <<: *near
+  name: Disguised
   group: baseline
 """
 
@@ -83,7 +84,7 @@ def place(tmp_path: Path, server: str) -> Path:
     (tmp_path / "data").symlink_to(paths.DATA)
     for folder in ("notebooks", "book"):
         (tmp_path / folder).mkdir()
-    shutil.copy(paths.NOTEBOOKS / "inference.ipynb", tmp_path / "notebooks")
+    shutil.copy(paths.NOTEBOOKS / "runs.ipynb", tmp_path / "notebooks")
     (tmp_path / "notebooks" / "pages.yml").write_text(PLAN)
     (tmp_path / "book" / "_toc.yml").write_text(TOC)
     (tmp_path / "models.yml").write_text(MODELS.format(url=server))
@@ -118,10 +119,10 @@ def test_building_the_book_calls_no_service_and_shows_what_there_is(place: Path)
     assert len(journals) == 3
     built = python(place, UPDATE)
     assert built.returncode == 0, built.stderr
-    pages = ["inference-disguised", "inference-far", "inference-keyword", "inference-near"]
-    assert sorted(built.stdout.split()) == pages
+    assert built.stdout.split() == ["runs"]
     assert Counting.calls == 30
     for path, content in journals.items():
         assert path.read_bytes() == content
-    far = (place / "book" / "sections" / "inference-far.ipynb").read_text()
-    assert "5 dialogues chosen" in far
+    page = (place / "book" / "sections" / "runs.ipynb").read_text()
+    for system in ("Keyword", "Near", "Far", "Disguised"):
+        assert f"Record of the run of {system}." in page

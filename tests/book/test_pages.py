@@ -81,8 +81,6 @@ PLACES = "runOnly: ['scrollable-region-focusable', 'aria-hidden-focus', 'region'
 # Contrast is the slow check, which every page has from FAINT: on these axe is asked too.
 ASKED_WHOLE = {"intro.html", "sections/error-cases.html", "sections/explore.html", "search.html"}
 
-ONE_OF_MANY = "sections/inference-smollm2-135m-tuned.html"
-
 
 def violations(page: Page, question: str, without: list[str]) -> list[str]:
     """What axe has against a page, but for the elements that these selectors name."""
@@ -124,8 +122,6 @@ def visited(page: Page, site: Site, name: str, view: str) -> Visit:
     page.goto(site.url(name) if view == "wide" else file.as_uri(), wait_until="load")
     looks = page.evaluate(LOOKS)
     looks["least"] = least_text(file, looks["figures"])
-    # Pages of one notebook are built alike, and axe takes its time: it is asked about one.
-    alike = name.startswith("sections/inference-") and name != ONE_OF_MANY
     whole = name in ASKED_WHOLE
     without = [ROWS] if whole else [ROWS, CONTENTS]
     seen, faint = {}, {}
@@ -133,7 +129,7 @@ def visited(page: Page, site: Site, name: str, view: str) -> Visit:
         set_theme(page, theme)
         faint[theme] = page.evaluate(FAINT)
         asked = [CONTRAST] if whole else []
-        if theme == "light" and not alike:
+        if theme == "light":
             asked += [STRUCTURE if view == "wide" or whole else PLACES]
         seen[theme] = [v for each in asked for v in violations(page, each, without)]
     visit = Visit(

@@ -18,7 +18,6 @@ from cradle_lib.display.examples import (
     HELP_PAGE,
     SURROGATE,
     Examples,
-    first_turns,
 )
 from cradle_lib.labels import BITS, LABELS, labels_of, mask_of
 from cradle_lib.scoring.errors.cases import error_cases, pick_cases
@@ -104,10 +103,16 @@ def test_excerpts_are_closed_and_come_after_a_warning(examples: Examples) -> Non
     assert page.attributes[0]["class"] == "cradle-warning"
 
 
+def whole(corpus: Corpus, runs: list[Predictions], dialogues: int) -> Examples:
+    """Excerpts of the first dialogues, from beginning to end."""
+    sizes = [len(dialogue.turns) for dialogue in list(corpus)[:dialogues]]
+    return excerpt(corpus, runs, *(("All", n, 0, size - 1) for n, size in enumerate(sizes)))
+
+
 def test_the_surrogate_is_marked_before_and_inside_every_excerpt(
     corpus: Corpus, runs: list[Predictions]
 ) -> None:
-    several = Examples(corpus, first_turns(corpus, [], dialogues=3), turn_marks(runs))
+    several = whole(corpus, runs, 3)
     assert several._repr_html_().count(SURROGATE) == 1 + 3
 
 
@@ -115,7 +120,7 @@ def test_the_text_of_any_other_corpus_never_reaches_a_page(
     corpus: Corpus, runs: list[Predictions]
 ) -> None:
     real = replace(corpus, name="hub-test", synthetic=False)
-    page = Page(Examples(real, first_turns(real, [], dialogues=40), turn_marks(runs))._repr_html_())
+    page = Page(whole(real, runs, 40)._repr_html_())
     assert "alert('x')" not in page.text
     assert "and more" not in page.text
     assert SURROGATE not in page.text
@@ -229,16 +234,6 @@ def test_error_cases_end_with_their_turn_and_have_neutral_titles(
         assert turns[excerpt.first] in turns
         assert not any(label in excerpt.title for label in LABELS)
     assert {case.kind for case in cases} <= set(ErrorKind)
-
-
-def test_the_first_turns_show_the_dialogues_with_most_labels(corpus: Corpus) -> None:
-    excerpts = [*first_turns(corpus, [], dialogues=2).itertuples()]
-    counts = [dialogue.mask.bit_count() for dialogue in corpus]
-    shown = [corpus.by_id[excerpt.dialogue].mask.bit_count() for excerpt in excerpts]
-    assert shown == sorted(counts, reverse=True)[:2]
-    for excerpt in excerpts:
-        later = corpus.by_id[excerpt.dialogue].turns[excerpt.last + 1 :]
-        assert not any(turn.mask for turn in later)
 
 
 def test_all_sixteen_labels_can_be_marked() -> None:

@@ -7,7 +7,6 @@ import importlib
 import io
 import re
 import tokenize
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from cradle_lib.book.notebooks.notebook import Notebook
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection.runs import run_model
 from cradle_lib.display.banner import Banner
+from cradle_lib.display.choice import Choice
 from cradle_lib.display.downloads import Downloads
 from cradle_lib.display.examples import Examples
 from cradle_lib.display.explorer.explorer import Explorer
@@ -92,10 +92,10 @@ def test_there_is_a_notebook_for_every_section() -> None:
         "explore-annotators",
         "explore",
         "implied",
-        "inference",
         "per-label",
         "results",
         "run-to-run",
+        "runs",
         "scenarios",
         "speed",
         "statistics",
@@ -271,28 +271,10 @@ def test_a_notebook_runs_on_a_small_file(
     else:
         assert results
     for item in results:
-        assert isinstance(item, (Table, Picture, Explorer, Examples, pd.DataFrame)), item
+        assert isinstance(item, (Table, Picture, Choice, Explorer, Examples, pd.DataFrame)), item
         if isinstance(item, Table):
             assert len(item.frame), item.caption
             assert item._repr_html_().count("<tr") >= 2, "a heading and a row"
     # The file is not the surrogate, so that no line of it may be seen.
     pages = [item._repr_html_() for item in shown]
     assert not any("alert(" in page or "Surrogate" in page for page in pages)
-
-
-def test_the_inference_page_counts_answers_that_needed_cleaning(
-    file: Path, runs_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(paths, "RUNS", runs_folder)
-    run = run_model("always-none", load_corpus(file))
-    values = {"model": "always-none", "corpus": str(file)}
-    note = "of the ok answers are not written as the prompt asks."
-
-    def pages(answers: tuple[str, ...]) -> str:
-        changed = replace(run, answers=answers)
-        monkeypatch.setattr(cradle_lib, "run_model", lambda *_: changed)
-        shown = show("inference", values, monkeypatch)
-        return " ".join(item._repr_html_() for item in shown if item is not None)
-
-    assert note not in pages(run.answers)
-    assert f"2 {note}" in pages(("None.", "- none", *run.answers[2:]))

@@ -19,7 +19,7 @@ def fork(
     source: Annotated[str, typer.Option("--from", help="The notebook that is copied.")] = TEMPLATE,
     parameter: Annotated[
         list[str] | None,
-        typer.Option(help="A parameter, such as model=hf:./folder; may be given several times."),
+        typer.Option(help="A parameter, such as baseline=tfidf; may be given several times."),
     ] = None,
 ) -> None:
     """Copy a notebook into a page of your own, and add it to the book."""
@@ -33,9 +33,10 @@ def fork(
         key, equals, value = pair.partition("=")
         if not equals:
             raise BookError(f"--parameter {pair}: expected name=value")
-        # A spec holds a colon, which YAML would read as a mapping.
+        # YAML would read text with a colon as a mapping.
+        is_text = ":" in value and not value.startswith("[")
         try:
-            parameters[key] = value if ":" in value else bounded_yaml.load(value)
+            parameters[key] = value if is_text else bounded_yaml.load(value)
         except ValueError as error:
             raise BookError(f"--parameter {key}: {error}") from None
     copy = copy_page(Project(paths.ROOT), name, source, parameters)
