@@ -1,18 +1,8 @@
-"""Exceptions of the optional parts."""
+"""Messages about documents that optional parts read."""
 
 from __future__ import annotations
 
 from pydantic import ValidationError
-
-from cradle_lib.errors import CradleError
-
-
-class TrainingError(CradleError, RuntimeError):
-    """A training that can't start or can't go on; what was saved stays."""
-
-
-class ExchangeError(CradleError, ValueError):
-    """A bundle, or a log of another tool, that can't be made or read."""
 
 
 def first_fault(error: ValidationError) -> str:

@@ -38,48 +38,28 @@ class CradleError(Exception):
         super().__init__(printable(compose(problem, path=path, row=row, hint=hint)))
 
 
-class LabelError(CradleError, ValueError):
-    """A label that is not one of the sixteen."""
-
-
 class CorpusError(CradleError, ValueError):
-    """A corpus file that can't be read as the release's format."""
-
-
-class PromptError(CradleError, ValueError):
-    """A prompt template that lacks a slot, or can't be found."""
+    """Dialogues, labels or annotations that can't be read, or do not fit each other."""
 
 
 class RegistryError(CradleError, ValueError):
-    """A registry of models that can't be used, or a model that is not in it."""
+    """A model, a prompt template or a setting that does not exist or can't be used."""
 
 
 class JournalError(CradleError, ValueError):
-    """A journal that does not fit the run, the corpus, or its own format."""
+    """A journal, bundle or log that does not fit the run, the corpus, or its own format."""
+
+
+class NoRunError(JournalError):
+    """A run that was never made, or has answered no dialogue completely yet."""
 
 
 class OtherRunError(JournalError):
     """A journal with answers that were given under other settings."""
 
 
-class NoJournalError(JournalError):
-    """A run that was never made."""
-
-
-class NothingAnsweredError(JournalError):
-    """A run that has answered no dialogue completely yet."""
-
-
 class EngineError(CradleError, RuntimeError):
-    """An engine that can't start: missing weights, package, key or memory."""
-
-
-class ClusterError(CradleError, RuntimeError):
-    """A cluster that is missing or refuses tasks, or tasks that failed."""
-
-
-class AnnotationError(CradleError, ValueError):
-    """Annotations that are incomplete, doubled, edited, or of another corpus."""
+    """A model that can't start or go on: missing weights, package, key, memory or cluster."""
 
 
 class ScoringError(CradleError, ValueError):

@@ -20,7 +20,7 @@ from operator import or_
 from types import MappingProxyType
 from typing import Final, Literal
 
-from cradle_lib.errors import LabelError
+from cradle_lib.errors import CorpusError
 
 Stage = Literal["alert", "confirm"]
 Temporal = Literal["ongoing", "past"]
@@ -108,7 +108,7 @@ def find(name: str) -> str:
     """Finds a label by name, in any case, as written in :data:`LABELS`.
 
     Raises:
-        LabelError: If no label has this name; the message suggests the nearest.
+        CorpusError: If no label has this name; the message suggests the nearest.
     """
     name = name.strip()
     found = _LOWER.get(name.lower())
@@ -118,7 +118,7 @@ def find(name: str) -> str:
         advice = (
             f"Did you mean {_LOWER[near[0]]!r}?" if near else f"Labels are: {', '.join(LABELS)}."
         )
-        raise LabelError(f"unknown label {name[:_LONGEST]!r}. {advice}")
+        raise CorpusError(f"unknown label {name[:_LONGEST]!r}. {advice}")
     return found
 
 
@@ -126,7 +126,7 @@ def mask_of(names: Iterable[str]) -> int:
     """Packs labels, in any order and case, into a mask; duplicates count once.
 
     Raises:
-        LabelError: If one of them is not a label.
+        CorpusError: If one of them is not a label.
     """
     return union(BITS[find(name)] for name in names)
 
@@ -140,10 +140,10 @@ def labels_of(mask: int) -> tuple[str, ...]:
     """Unpacks a mask into labels, in the fixed order.
 
     Raises:
-        LabelError: If the mask is negative or has more than sixteen bits.
+        CorpusError: If the mask is negative or has more than sixteen bits.
     """
     if not 0 <= mask <= ALL_MASK:
-        raise LabelError(f"mask {mask} is outside 0..{ALL_MASK}")
+        raise CorpusError(f"mask {mask} is outside 0..{ALL_MASK}")
     return tuple(label for label, bit in BITS.items() if mask & bit)
 
 
@@ -155,7 +155,7 @@ def parse(text: str) -> int:
     ``none`` or nothing for a turn without labels.
 
     Raises:
-        LabelError: If a part is not a label.
+        CorpusError: If a part is not a label.
     """
     cell = text.strip()
     if cell.startswith("[") and cell.endswith("]"):
@@ -172,7 +172,7 @@ def _list_items(cell: str) -> list[str]:
         # A Python list: single quotes, which JSON does not know.
         items = [part.strip().strip("'\"") for part in cell[1:-1].split(",")]
     if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-        raise LabelError(f"a list of labels holds something other than text: {cell[:80]}")
+        raise CorpusError(f"a list of labels holds something other than text: {cell[:80]}")
     return [item.strip() for item in items]
 
 
@@ -193,7 +193,7 @@ def from_bench(name: str) -> int:
     It is that of the confirm with the same type and state; 0 for ``no_crisis``.
 
     Raises:
-        LabelError: If CRADLE Bench has no such label.
+        CorpusError: If CRADLE Bench has no such label.
     """
     key = name.strip().lower()
     if key == "no_crisis":
@@ -201,5 +201,5 @@ def from_bench(name: str) -> int:
     if key not in BENCH_LABELS:
         near = get_close_matches(key, list(BENCH_LABELS), n=1, cutoff=0.5)
         advice = f" Did you mean {near[0]!r}?" if near else ""
-        raise LabelError(f"unknown CRADLE Bench label {name.strip()!r}.{advice}")
+        raise CorpusError(f"unknown CRADLE Bench label {name.strip()!r}.{advice}")
     return BITS[BENCH_LABELS[key]]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cradle_lib import labels
-from cradle_lib.errors import LabelError
+from cradle_lib.errors import CorpusError
 from cradle_lib.published import published_label_counts
 
 label_sets = st.sets(st.sampled_from(labels.LABELS))
@@ -87,7 +87,7 @@ def test_cells_without_a_label(cell: str) -> None:
     ],
 )
 def test_a_typo_is_an_error_that_suggests_the_nearest(cell: str, hint: str) -> None:
-    with pytest.raises(LabelError, match=hint):
+    with pytest.raises(CorpusError, match=hint):
         labels.parse(cell)
 
 
@@ -95,14 +95,14 @@ def test_a_typo_is_an_error_that_suggests_the_nearest(cell: str, hint: str) -> N
 def test_any_text_is_read_or_refused_but_never_crashes(cell: str) -> None:
     try:
         mask = labels.parse(cell)
-    except LabelError:
+    except CorpusError:
         return
     assert 0 <= mask <= labels.ALL_MASK
 
 
 @pytest.mark.parametrize("mask", [-1, 0x10000])
 def test_a_mask_outside_sixteen_bits_is_refused(mask: int) -> None:
-    with pytest.raises(LabelError, match="outside"):
+    with pytest.raises(CorpusError, match="outside"):
         labels.labels_of(mask)
 
 
@@ -115,5 +115,5 @@ def test_names_of_cradle_bench_translate_to_confirms() -> None:
     )
     assert labels.from_bench("no_crisis") == 0
     assert len({labels.from_bench(name) for name in labels.BENCH_LABELS}) == 14
-    with pytest.raises(LabelError, match="rape_past"):
+    with pytest.raises(CorpusError, match="rape_past"):
         labels.from_bench("rape_pst")

@@ -10,8 +10,8 @@ from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from cradle_extras.errors import ExchangeError
 from cradle_lib import paths
+from cradle_lib.errors import JournalError
 from cradle_lib.files import is_hidden, read_bounded, replacing
 
 # A run of the largest model over the paper's test split takes a fiftieth of this.
@@ -40,7 +40,7 @@ def read_archive(path: Path) -> dict[str, bytes]:
     Hidden files, as macOS adds them to archives, are left out.
 
     Raises:
-        ExchangeError: If it is no zip, is damaged, holds a name outside itself, a link or a name
+        JournalError: If it is no zip, is damaged, holds a name outside itself, a link or a name
             twice, or would unpack to more than a result can have.
     """
     try:
@@ -85,7 +85,7 @@ def _require_inside(entry: zipfile.ZipInfo, path: Path) -> None:
         raise _refused(path, f"holds {name!r:.80}, a link")
 
 
-def _refused(path: Path, problem: str) -> ExchangeError:
-    return ExchangeError(
+def _refused(path: Path, problem: str) -> JournalError:
+    return JournalError(
         f"{paths.shown(path)}: {problem}. Get the bundle anew from whoever made it."
     )

@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from cradle_extras.bundle.archive import read_archive, write_archive
-from cradle_extras.errors import ExchangeError
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.journals.places import journal_files
 from cradle_lib.detection.journals.predictions import Predictions, load_predictions
-from cradle_lib.errors import CradleError
+from cradle_lib.errors import CradleError, JournalError
 from cradle_lib.scoring.core.conventions import LEVELS, Conventions
 from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.scoring.core.report import level_scores
@@ -53,7 +52,7 @@ def bundle(
     files = journal_files(journal)
     run = load_predictions(files, corpus, partial=True)
     if not run.is_finished:
-        raise ExchangeError(
+        raise JournalError(
             f"{paths.shown(journal)}: {len(run.corpus):,} of the run's dialogues are complete. "
             "Finish it with `cradle infer`, and bundle it then."
         )
@@ -83,18 +82,18 @@ def load_bundle(path: Path, corpus: Corpus, *, partial: bool = False) -> Predict
             return load_predictions(journals, corpus, partial=partial)
         except CradleError as error:
             message = str(error).replace(f"{folder}/", "")
-            raise ExchangeError(f"{paths.shown(path)}: {message}") from None
+            raise JournalError(f"{paths.shown(path)}: {message}") from None
 
 
 def unpack_journals(files: Mapping[str, bytes], folder: Path, path: Path) -> list[Path]:
     """Writes the journals of the bundle ``path`` to a folder, and returns where, sorted by name.
 
     Raises:
-        ExchangeError: If the bundle contains no journal.
+        JournalError: If the bundle contains no journal.
     """
     names = sorted(name for name in files if name.endswith(".jsonl"))
     if not names:
-        raise ExchangeError(f"{paths.shown(path)}: is no bundle, it holds no journal.")
+        raise JournalError(f"{paths.shown(path)}: is no bundle, it holds no journal.")
     journals = [folder / Path(name).name for name in names]
     for journal, name in zip(journals, names, strict=True):
         journal.write_bytes(files[name])

@@ -18,7 +18,6 @@ from typing import Any, Final, Literal
 
 from cradle_extras.bundle.archive import read_archive
 from cradle_extras.bundle.bundle import RECORD, SCORES, SUMS, scored, unpack_journals
-from cradle_extras.errors import ExchangeError
 from cradle_lib import paths, strict_json
 from cradle_lib.corpus import Corpus, Dialogue, load_corpus
 from cradle_lib.detection.journals.journal import read_journal
@@ -88,12 +87,12 @@ def verify(path: Path, corpus: Corpus | None = None) -> Verification:
     By default the corpus is the one that the record names: the surrogate or the fetched release.
 
     Raises:
-        ExchangeError: If the archive can't be read, or lacks a journal, record or scores.
+        JournalError: If the archive can't be read, or lacks a journal, record or scores.
         CorpusError: If the corpus is not here.
     """
     files = read_archive(path)
     if lacking := [name for name in (RECORD, SCORES, SUMS) if name not in files]:
-        raise ExchangeError(
+        raise JournalError(
             f"{paths.shown(path)}: is no bundle, it lacks {', '.join(lacking)}. "
             "A bundle is made with `cradle bundle`."
         )
@@ -128,9 +127,9 @@ def _object(content: bytes, name: str, path: Path) -> dict[str, Any]:
     try:
         found = strict_json.loads(content)
     except ValueError as error:
-        raise ExchangeError(f"{paths.shown(path)}: its {name} is not JSON ({error}).") from None
+        raise JournalError(f"{paths.shown(path)}: its {name} is not JSON ({error}).") from None
     if not isinstance(found, dict):
-        raise ExchangeError(f"{paths.shown(path)}: its {name} is not a JSON object.")
+        raise JournalError(f"{paths.shown(path)}: its {name} is not a JSON object.")
     return found
 
 
@@ -151,7 +150,7 @@ def _corpus_of(record: Record, path: Path) -> Corpus:
     name, _, split = record.corpus.rpartition("-")
     if name in ("surrogate", "hub"):
         return load_corpus(name, split)
-    raise ExchangeError(
+    raise JournalError(
         f"{paths.shown(path)}: the run was over {record.corpus!r} ({record.corpus_fingerprint}), "
         "a file of somebody's own. Name it with `--corpus`."
     )

@@ -24,7 +24,7 @@ from cradle_lib.detection.asking import require_consent
 from cradle_lib.detection.journals.journal import last_record
 from cradle_lib.detection.journals.shards import divide, join
 from cradle_lib.detection.models.model import Model
-from cradle_lib.errors import ClusterError, CradleError, JournalError
+from cradle_lib.errors import CradleError, EngineError, JournalError
 from cradle_lib.prompts import load_template
 from cradle_lib.record import History
 
@@ -44,19 +44,19 @@ def open_cluster(kind: str, sbatch: Sequence[str], folder: Path, journal: Path) 
         journal: The journal, from whose path the jobs are named.
 
     Raises:
-        ClusterError: If there is no such kind, an option is malformed or of another kind, or the
+        EngineError: If there is no such kind, an option is malformed or of another kind, or the
             cluster can't be used.
     """
     options: dict[str, str] = {}
     for pair in sbatch:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip("-"):
-            raise ClusterError(f"--sbatch {pair}: expected name=value, such as mem=64G.")
+            raise EngineError(f"--sbatch {pair}: expected name=value, such as mem=64G.")
         options[name.strip("-")] = value
     if kind not in ("slurm", "local"):
-        raise ClusterError(f"no cluster {kind!r}. Choose slurm or local.")
+        raise EngineError(f"no cluster {kind!r}. Choose slurm or local.")
     if kind == "local" and (odd := options.keys() - {"gres"}):
-        raise ClusterError(
+        raise EngineError(
             f"--sbatch {min(odd)} is SLURM's: processes of this machine have no such thing."
         )
     folder.mkdir(parents=True, exist_ok=True)
@@ -103,7 +103,7 @@ def infer_shards(
     interrupted, the shards keep what was answered, and the next start continues them.
 
     Raises:
-        ClusterError: If jobs can't be submitted, or one fails.
+        EngineError: If jobs can't be submitted, or one fails.
     """
     shards: int = context.params["shards"]
     turns = {dialogue.id: len(dialogue.user_turns) for dialogue in chosen}
@@ -122,7 +122,7 @@ def infer_shards(
     others = sorted(set(journal.parent.glob(f"{escape(journal.stem)}.shard-*.jsonl")) - set(files))
     if others:
         count = others[0].stem.rpartition("-of-")[2]
-        raise ClusterError(
+        raise EngineError(
             f"{paths.shown(others[0])}: is a shard of an earlier start, whose answers would be "
             f"asked again. Finish it with --shards {count}, or move its shards away."
         )
@@ -147,7 +147,7 @@ def infer_shards(
 
     failed = run_jobs(cluster, commands, show)
     if failed:
-        raise ClusterError(
+        raise EngineError(
             f"{'; '.join(failed)}. Logs: {paths.shown(folder)}. The answers so far are kept: "
             "the same command goes on."
         )

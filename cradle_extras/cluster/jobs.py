@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib import paths
-from cradle_lib.errors import ClusterError
+from cradle_lib.errors import EngineError
 
 #: Words of a command after ``cradle``, by the number of its shard.
 Commands = Mapping[int, Sequence[str]]
@@ -58,18 +58,18 @@ class Slurm:
         options: Options of ``sbatch`` by name, such as ``{"gres": "gpu:1"}``.
 
     Raises:
-        ClusterError: If SLURM or submitit is missing, or jobs of that name are in the queue.
+        EngineError: If SLURM or submitit is missing, or jobs of that name are in the queue.
     """
 
     def __init__(self, folder: Path, name: str, options: Mapping[str, str]) -> None:
         if importlib.util.find_spec("submitit") is None:
-            raise ClusterError(
+            raise EngineError(
                 "--cluster slurm needs the package submitit, which is not installed. Install it "
                 f"with `{paths.install_command('cluster')}`."
             )
         missing = [tool for tool in ("sbatch", "squeue", "scancel") if shutil.which(tool) is None]
         if missing:
-            raise ClusterError(
+            raise EngineError(
                 f"there is no SLURM here: {', '.join(missing)} not found. Start this on a login "
                 "node of the cluster, or use --cluster local."
             )
@@ -77,9 +77,9 @@ class Slurm:
         self.jobs: dict[int, Any] = {}
         queue = _slurm("squeue", "--noheader", "--me", f"--name={name}", "--format=%F")
         if queue.returncode:
-            raise ClusterError(f"SLURM does not answer: {_reason(queue.stderr)}.")
+            raise EngineError(f"SLURM does not answer: {_reason(queue.stderr)}.")
         if earlier := sorted(set(queue.stdout.split())):
-            raise ClusterError(
+            raise EngineError(
                 f"jobs of an earlier start are still in the queue: {', '.join(earlier)}. Wait for "
                 f"them, or end them with `scancel {' '.join(earlier)}`; then the same command goes "
                 "on from what they answered."
@@ -105,7 +105,7 @@ class Slurm:
             with redirect_stderr(StringIO()):
                 jobs = executor.map_array(run_command, list(commands.values()))
         except (FailedJobError, FailedSubmissionError, subprocess.SubprocessError) as error:
-            raise ClusterError(f"SLURM refuses the tasks: {_reason(str(error))}.") from None
+            raise EngineError(f"SLURM refuses the tasks: {_reason(str(error))}.") from None
         self.jobs |= dict(zip(commands, jobs, strict=True))
 
     def ended(self) -> dict[int, End]:
@@ -152,7 +152,7 @@ class Local:
         gpus: GPUs of each process; 0 for all that this process sees.
 
     Raises:
-        ClusterError: If there are fewer GPUs than one process needs.
+        EngineError: If there are fewer GPUs than one process needs.
     """
 
     def __init__(self, folder: Path, gpus: int) -> None:
@@ -162,7 +162,7 @@ class Local:
         numbers = list(map(str, range(gpu_count()))) if seen is None else seen.split(",")
         self._seen = [number for number in numbers if number] if gpus else []
         if len(self._seen) < gpus:
-            raise ClusterError(
+            raise EngineError(
                 f"--sbatch gres=gpu:{gpus}: this machine shows {len(self._seen)} GPUs."
             )
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from cradle_lib import labels, paths
 from cradle_lib.corpus.formats import read_columns
-from cradle_lib.errors import CorpusError, LabelError
+from cradle_lib.errors import CorpusError
 
 SHIPPED: Final = paths.DATA / "posts" / "posts.csv"
 # What the site that such posts come from allows at most.
@@ -142,7 +142,7 @@ def _post(cells: dict[str, Any]) -> Post:
         )
     try:
         return Post(name, title, text, post_mask(cells["labels"]))
-    except LabelError as error:
+    except CorpusError as error:
         raise CorpusError(f"post {name}: {error}", hint="Correct the label.") from None
 
 
@@ -155,8 +155,10 @@ def _text(value: Any) -> str:
 def post_mask(cell: Any) -> int:
     """Reads a post's labels, one text or a list, into the mask of their confirms.
 
-    ``no_crisis`` is 0. A label that is not known, or an alert, is a :class:`.LabelError`: a post as
-    a whole has no stage.
+    ``no_crisis`` is 0.
+
+    Raises:
+        CorpusError: If a label is not known, or is an alert: a post as a whole has no stage.
     """
     names = cell if isinstance(cell, list) else _SEPARATORS.split(_text(cell))
     mask = 0
@@ -169,11 +171,11 @@ def post_mask(cell: Any) -> int:
 def _label_mask(name: str) -> int:
     lower = name.lower().removeprefix("confirm_")
     if lower.startswith("alert_"):
-        raise LabelError(f"{name!r} is a label of a turn, and a post has none.")
+        raise CorpusError(f"{name!r} is a label of a turn, and a post has none.")
     if lower in labels.BENCH_LABELS:
         return labels.from_bench(lower)
     try:
         return labels.BITS[labels.find(f"confirm_{lower}")]
-    except LabelError:
+    except CorpusError:
         # The message of the post-level labels, which such files have, helps most.
         return labels.from_bench(name)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cradle_extras.errors import ExchangeError
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.detection.baselines.function import id_of
@@ -18,7 +17,7 @@ from cradle_lib.detection.journals.places import journal_files
 from cradle_lib.detection.journals.predictions import Predictions, load_predictions
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Prediction, Prompt, Session
-from cradle_lib.errors import CradleError
+from cradle_lib.errors import CradleError, JournalError
 from cradle_lib.files import replacing
 from cradle_lib.labels import format_mask, format_prediction
 from cradle_lib.prompts import load_template
@@ -114,20 +113,20 @@ def import_log(path: Path, corpus: Corpus, journal: Path | None = None) -> tuple
         The journal, by default where a run of that name would be, and how many answers are in it.
 
     Raises:
-        ExchangeError: If it is no log, one of another task, or over another corpus.
+        JournalError: If it is no log, one of another task, or over another corpus.
         CradleError: If an answer was edited, or the journal belongs to another run.
     """
     log = _read(path)
     record = _record(log, corpus, path)
     if record.corpus_fingerprint != corpus.fingerprint:
-        raise ExchangeError(
+        raise JournalError(
             f"{paths.shown(path)}: the evaluation was over {record.corpus} "
             f"({record.corpus_fingerprint}), this is {corpus.name} ({corpus.fingerprint}). "
             "Name its corpus with `--corpus`."
         )
     template = load_template(record.prompt)
     if template.hash != record.prompt_hash:
-        raise ExchangeError(
+        raise JournalError(
             f"{paths.shown(path)}: asked with another prompt template {record.prompt!r} "
             f"({record.prompt_hash}, here {template.hash}). Import it where that template is."
         )
@@ -135,7 +134,7 @@ def import_log(path: Path, corpus: Corpus, journal: Path | None = None) -> tuple
     for sample in log.samples or ():
         lines, place = sample.store.get(ANSWERS, []), f"{paths.shown(path)}, sample {sample.id}"
         if not isinstance(lines, list):
-            raise ExchangeError(
+            raise JournalError(
                 f"{place}: its {ANSWERS} are {lines!r:.40}, expected a list. "
                 "A log is imported as it was written."
             )
@@ -143,7 +142,7 @@ def import_log(path: Path, corpus: Corpus, journal: Path | None = None) -> tuple
         found = corpus.by_id.get(str(sample.id))
         fitting = Session(found, template, record.history, answers).taken if found else []
         if len(fitting) < len(answers) or sample.epoch != 1:
-            raise ExchangeError(
+            raise JournalError(
                 f"{paths.shown(path)}: sample {sample.id}, epoch {sample.epoch}: "
                 f"{len(fitting)} of its {len(answers)} answers are to a question of "
                 f"{corpus.name}. A log is imported as it was written, with one epoch."
@@ -152,7 +151,7 @@ def import_log(path: Path, corpus: Corpus, journal: Path | None = None) -> tuple
         # What was asked after an answer that does not count had its labels in the history.
         taken += Session(found, template, record.history, checked).taken if found else []
     if not taken:
-        raise ExchangeError(f"{paths.shown(path)}: there is no answer in this log.")
+        raise JournalError(f"{paths.shown(path)}: there is no answer in this log.")
     target = journal or paths.RUNS / corpus.name / f"{record.model}.jsonl"
     with Journal.open(target, record) as opened:
         for prediction in taken:
@@ -244,14 +243,14 @@ def _read(path: Path) -> EvalLog:
     from inspect_ai.log import read_eval_log
 
     if not path.is_file():
-        raise ExchangeError(f"{paths.shown(path)}: no such file. Name a log, .eval or .json.")
+        raise JournalError(f"{paths.shown(path)}: no such file. Name a log, .eval or .json.")
     try:
         log = read_eval_log(str(path), resolve_attachments=True)
     except Exception as error:  # Whatever the reader of a damaged log raises.
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise ExchangeError(f"{paths.shown(path)}: is no log of Inspect ({reason}).") from None
+        raise JournalError(f"{paths.shown(path)}: is no log of Inspect ({reason}).") from None
     if log.eval.task.rpartition("/")[2] != TASK:
-        raise ExchangeError(
+        raise JournalError(
             f"{paths.shown(path)}: is a log of the task {log.eval.task!r:.80}, expected {TASK!r}. "
             f"Make one with `inspect eval cradle_extras/{TASK}`."
         )
@@ -288,7 +287,7 @@ def _record(log: EvalLog, corpus: Corpus, path: Path) -> Record:
         raise
     except (KeyError, ValueError, TypeError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise ExchangeError(
+        raise JournalError(
             f"{paths.shown(path)}: does not say how it was asked ({reason}). "
             f"Import a log of cradle_extras/{TASK}, or one that `cradle export inspect` made."
         ) from None
@@ -298,7 +297,7 @@ def _require_inspect() -> None:
     try:
         import inspect_ai  # noqa: F401
     except ImportError:
-        raise ExchangeError(
+        raise JournalError(
             "logs of Inspect need the package inspect-ai, which is not installed. Install it with "
             f"`{paths.install_command('inspect')}`."
         ) from None

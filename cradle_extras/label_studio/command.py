@@ -25,7 +25,7 @@ from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out, print_frame, print_json
 from cradle_lib.corpus import load_corpus
 from cradle_lib.corpus.collect import check_ending, read_folder, save_table, write_release
-from cradle_lib.errors import AnnotationError
+from cradle_lib.errors import CorpusError
 from cradle_lib.files import write_text
 from cradle_lib.scoring.core.report import json_rows
 from cradle_lib.statistics.bootstrap import DRAWS
@@ -80,7 +80,7 @@ def export(
     plan_file, tasks = study / "study.json", study / "tasks"
     if after is None:
         if plan_file.exists():
-            raise AnnotationError(
+            raise CorpusError(
                 f"{paths.shown(plan_file)} exists: a study is planned once. Give "
                 "`--after TABLE` for its next stage, or another `--study`."
             )
@@ -130,7 +130,7 @@ def import_(
     check_ending(target)
     loaded = load_corpus(corpus, split)
     if any("=" not in pair for pair in user or []):
-        raise AnnotationError(f"--user {' '.join(user or [])}: expected ID=NAME, such as 3=A.")
+        raise CorpusError(f"--user {' '.join(user or [])}: expected ID=NAME, such as 3=A.")
     users = dict(pair.split("=", 1) for pair in user or [])
     plan = Study.load(study / "study.json")
     expected = plan if until is None else plan.until(until)

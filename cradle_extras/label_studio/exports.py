@@ -25,7 +25,7 @@ from cradle_extras.label_studio.tasks import TaskData, authored
 from cradle_lib import paths
 from cradle_lib.annotation.table import Annotation, Annotations
 from cradle_lib.corpus.dialogue import Corpus, Dialogue
-from cradle_lib.errors import AnnotationError
+from cradle_lib.errors import CorpusError
 from cradle_lib.labels import BITS, LABELS
 
 _NAMES: Final = {title(label): label for label in LABELS} | {label: label for label in LABELS}
@@ -115,7 +115,7 @@ def read_exports(
         The annotations, one for each assignment of the plan.
 
     Raises:
-        AnnotationError: If a file can't be read, a text differs from the corpus, a task or
+        CorpusError: If a file can't be read, a text differs from the corpus, a task or
             an annotation is doubled, missing, only skipped or not assigned, or a region is not
             one of the interface's. The message names the task, and the annotator if it is known.
     """
@@ -132,7 +132,7 @@ def read_exports(
                 if given.was_cancelled:
                     ignored[SKIPPED] += 1
                     # Somebody outside the study may look at a task and skip it.
-                    with suppress(AnnotationError):
+                    with suppress(CorpusError):
                         name = _annotator(
                             task.data.annotators, given.completed_by, users or {}, here
                         )
@@ -141,16 +141,16 @@ def read_exports(
                 name = _annotator(task.data.annotators, given.completed_by, users or {}, here)
                 place, key = f"{here}, annotator {name}", (dialogue.id, name)
                 if given.task not in (None, task.id):
-                    raise AnnotationError(
+                    raise CorpusError(
                         f"{place}: the annotation is of task {given.task}. Export again."
                     )
                 results = [result for result in given.result if result is not None]
                 ignored[WITHOUT_LABEL] += len(given.result) - len(results)
                 masks = _masks(results, place, dialogue)
                 if key not in wanted:
-                    raise AnnotationError(f"{place}: not assigned to {name} in this study.")
+                    raise CorpusError(f"{place}: not assigned to {name} in this study.")
                 if key in found:
-                    raise AnnotationError(
+                    raise CorpusError(
                         f"{place}: {name} has annotated dialogue {dialogue.id} already "
                         f"({found[key][1]}). Keep one of the two annotations."
                     )
@@ -160,10 +160,10 @@ def read_exports(
     missing = [key for key in wanted if key not in found]
     for key in missing:
         if key in skipped:
-            raise AnnotationError(f"{skipped[key]}: skipped. Submit it, and export again.")
+            raise CorpusError(f"{skipped[key]}: skipped. Submit it, and export again.")
     if missing:
         dialogue_id, name = missing[0]
-        raise AnnotationError(
+        raise CorpusError(
             f"dialogue {dialogue_id}: not annotated by {name}; {len(missing)} of {len(wanted)} "
             "annotations are missing. Submit these tasks, also where no turn needs a label, export "
             "again, and import all exports."
@@ -179,7 +179,7 @@ def _annotator(people: Sequence[str], user: Any, users: Mapping[str, str], here:
     user = str(user)[:80] if isinstance(user, int | str) else ""
     if user in users:
         return users[user]
-    raise AnnotationError(
+    raise CorpusError(
         f"{here}: by user {user or 'unknown'}, who may be any of {', '.join(people)}. Say who it "
         f"is with `--user {user or 'ID'}=NAME`."
     )
@@ -188,7 +188,7 @@ def _annotator(people: Sequence[str], user: Any, users: Mapping[str, str], here:
 def _tasks_in(path: Path) -> Iterator[tuple[str, _Task]]:
     content = read_json(path, _EXPORT)
     if not isinstance(content, list):
-        raise AnnotationError("expected a list of tasks", path=path, hint=_EXPORT)
+        raise CorpusError("expected a list of tasks", path=path, hint=_EXPORT)
     for position, item in enumerate(content):
         number = item.get("id") if isinstance(item, dict) else None
         known = isinstance(number, int | str)
@@ -196,7 +196,7 @@ def _tasks_in(path: Path) -> Iterator[tuple[str, _Task]]:
         try:
             task = _Task.model_validate(_nested(item))
         except ValidationError as error:
-            raise AnnotationError(first_fault(error), path=here, hint=_EXPORT) from None
+            raise CorpusError(first_fault(error), path=here, hint=_EXPORT) from None
         yield here, task
 
 
@@ -217,18 +217,18 @@ def _nested(item: Any) -> Any:
 def _dialogue_of(data: TaskData, here: str, study: Study, corpus: Corpus) -> Dialogue:
     who = f"annotator {' or '.join(data.annotators):.80}"
     if data.texts != study.texts:
-        raise AnnotationError(
+        raise CorpusError(
             f"{here}, {who}: made for corpus {data.corpus!r:.80} with texts {data.texts!r:.80}; "
             f"this study is on {study.corpus} with texts {study.texts}. Name the right study."
         )
     name = data.dialogue_id
     if name not in corpus.by_id:
-        raise AnnotationError(f"{here}, {who}: dialogue {name!r:.80} is not in {study.corpus}.")
+        raise CorpusError(f"{here}, {who}: dialogue {name!r:.80} is not in {study.corpus}.")
     dialogue = corpus.by_id[name]
     rows = zip_longest(data.turns, authored(dialogue))
     edited = next((turn for turn, (shown, said) in enumerate(rows) if shown != said), None)
     if edited is not None:
-        raise AnnotationError(
+        raise CorpusError(
             f"{here} (dialogue {name}), {who}, turn {edited}: the text was edited, it is not the "
             "corpus' any more. Labels on an edited text can't be used: import the task again."
         )
@@ -240,24 +240,22 @@ def _masks(results: Sequence[_Result], place: str, dialogue: Dialogue) -> tuple[
     for region in (result.value for result in results):
         turn, where = region.start, f"{place}, turn {region.start}"
         if turn != region.end:
-            raise AnnotationError(
+            raise CorpusError(
                 f"{place}: a region runs over several turns, from turn {turn}. Label each turn "
                 "by itself."
             )
         if turn >= len(masks):
-            raise AnnotationError(
+            raise CorpusError(
                 f"{place}: a region on turn {turn}, the dialogue has {len(masks)} turns."
             )
         _require_same_text(region.text, dialogue.turns[turn].text, where)
         if not region.paragraphlabels:
-            raise AnnotationError(
+            raise CorpusError(
                 f"{where}: a region without a label. Choose one or delete the region."
             )
         for name in region.paragraphlabels:
             if name not in _NAMES:
-                raise AnnotationError(
-                    f"{where}: {name!r:.80} is not one of the interface's labels."
-                )
+                raise CorpusError(f"{where}: {name!r:.80} is not one of the interface's labels.")
             masks[turn] |= BITS[_NAMES[name]]
     return tuple(masks)
 
@@ -273,7 +271,7 @@ def _require_same_text(marked: Any, text: str, place: str) -> None:
     own = "".join(text.split())
     found = "".join(marked.split()) if isinstance(marked, str) else ""
     if found not in own or (own and not found):
-        raise AnnotationError(
+        raise CorpusError(
             f"{place}: a region with a text that the turn does not have. It belongs to another "
             "task: export again."
         )

@@ -26,7 +26,7 @@ from cradle_lib import strict_json
 from cradle_lib.annotation.adjudication import open_turns, voters_of
 from cradle_lib.annotation.table import ROLES, Annotations, Role
 from cradle_lib.corpus.dialogue import Corpus
-from cradle_lib.errors import AnnotationError
+from cradle_lib.errors import CorpusError
 from cradle_lib.files import read_bounded, write_text
 
 _LARGEST: Final = 1 << 27
@@ -91,19 +91,19 @@ class Study(BaseModel):
         """Reads a plan.
 
         Raises:
-            AnnotationError: If it is missing, unreadable or malformed.
+            CorpusError: If it is missing, unreadable or malformed.
         """
         hint = "`cradle annotate export` writes the plan of a study; --study names its folder."
         try:
             return cls.model_validate(read_json(path, hint))
         except ValidationError as error:
-            raise AnnotationError(first_fault(error), path=path) from None
+            raise CorpusError(first_fault(error), path=path) from None
 
     def check(self, corpus: Corpus) -> None:
         """Refuses a corpus with other texts than the one that was exported."""
         found = corpus.texts_fingerprint
         if found != self.texts:
-            raise AnnotationError(
+            raise CorpusError(
                 f"the study was made on {self.corpus} (texts {self.texts}), {corpus.name} has "
                 f"texts {found}. Name the corpus that was exported."
             )
@@ -130,30 +130,30 @@ def plan_study(
         The plan; group sizes differ by at most one dialogue.
 
     Raises:
-        AnnotationError: If a team has not two members, somebody is in two teams, or there
+        CorpusError: If a team has not two members, somebody is in two teams, or there
             are fewer than two teams or one round; or if a name is empty, or two names would
             give the same file name.
     """
     people = Counter(name for members in teams.values() for name in members)
     if len(teams) < 2 or any(len(members) != 2 for members in teams.values()):
-        raise AnnotationError("a study needs two teams or more, of two people each.")
+        raise CorpusError("a study needs two teams or more, of two people each.")
     doubled = [name for name, times in people.items() if times > 1 or name == senior]
     if doubled:
-        raise AnnotationError(
+        raise CorpusError(
             f"{', '.join(doubled)} can't have two parts in a study: teams and senior are disjoint."
         )
     by_file: dict[str, str] = {}
     for name in (*people, senior):
         if not name.strip():
-            raise AnnotationError("somebody has an empty name. Give everybody a name.")
+            raise CorpusError("somebody has an empty name. Give everybody a name.")
         known = by_file.setdefault(file_name(name).casefold(), name)
         if known != name:
-            raise AnnotationError(
+            raise CorpusError(
                 f"{known!r} and {name!r} would share the files of {file_name(known)}. Choose "
                 "names that differ in letters or digits, not only in case or signs."
             )
     if rounds < 1:
-        raise AnnotationError(f"{rounds} rounds. There must be at least one.")
+        raise CorpusError(f"{rounds} rounds. There must be at least one.")
     groups = [(team, number) for number in range(1, rounds + 1) for team in teams]
     order = np.random.default_rng(seed).permutation(len(corpus))
     assignments = []
@@ -178,7 +178,7 @@ def read_json(path: Path, hint: str) -> Any:
     """Reads a JSON file that somebody else may have made, gzipped if its name says so.
 
     Raises:
-        AnnotationError: If it is missing, unreadable, cut off, too large, or no JSON.
+        CorpusError: If it is missing, unreadable, cut off, too large, or no JSON.
     """
     try:
         raw = read_bounded(path, _LARGEST)
@@ -195,7 +195,7 @@ def read_json(path: Path, hint: str) -> Any:
         problem = f"can't be read ({getattr(error, 'strerror', None) or error})"
     except ValueError as error:
         problem = f"not JSON ({str(error).splitlines()[0][:120]})"
-    raise AnnotationError(problem, path=path, hint=hint)
+    raise CorpusError(problem, path=path, hint=hint)
 
 
 def file_name(person: str) -> str:
@@ -212,7 +212,7 @@ def next_assignments(study: Study, annotations: Annotations) -> tuple[Assignment
     decided.
 
     Raises:
-        AnnotationError: If a dialogue does not have two annotators, or its team is not in the
+        CorpusError: If a dialogue does not have two annotators, or its team is not in the
             plan.
     """
     names = list(study.teams)
@@ -226,7 +226,7 @@ def next_assignments(study: Study, annotations: Annotations) -> tuple[Assignment
             continue
         team, number, role = entries[0].team, entries[0].round, ROLES[len(voters) - 1]
         if team not in study.teams:
-            raise AnnotationError(
+            raise CorpusError(
                 f"dialogue {dialogue}: team {team} is not in the plan, whose teams are "
                 f"{', '.join(names)}. Name the table and the study that belong together."
             )

@@ -9,14 +9,13 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from cradle_extras.errors import TrainingError
 from cradle_extras.training import TrainingProgress, recipe_names, train_model
 from cradle_extras.training.train import Trained
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out, print_json
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.errors import CorpusError
+from cradle_lib.errors import CorpusError, EngineError
 
 
 def train(
@@ -96,4 +95,4 @@ def _split(corpus: str, name: str, path: Path | None) -> Corpus | None:
     try:
         return load_corpus(corpus, name)
     except CorpusError as error:
-        raise TrainingError(f"{corpus} has no {name} split to compare with: {error}") from error
+        raise EngineError(f"{corpus} has no {name} split to compare with: {error}") from error

@@ -7,8 +7,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from cradle_extras.errors import TrainingError
 from cradle_lib import bounded_yaml, paths
+from cradle_lib.errors import EngineError
 from cradle_lib.files import visible_files
 
 SHIPPED: Final = Path(__file__).parent / "recipes"
@@ -88,7 +88,7 @@ def load_recipe(name: str | Path) -> Recipe:
         The recipe.
 
     Raises:
-        TrainingError: If there is none, or it has a field that is unknown or out of range.
+        EngineError: If there is none, or it has a field that is unknown or out of range.
     """
     path = SHIPPED / f"{name}.yml" if str(name) in recipe_names() else Path(name)
     try:
@@ -97,13 +97,13 @@ def load_recipe(name: str | Path) -> Recipe:
             return Recipe.model_validate(fields)
     except FileNotFoundError:
         known = ", ".join(recipe_names())
-        raise TrainingError(
+        raise EngineError(
             f"no recipe {str(name)!r}. There are {known}; or name a YAML file with such fields."
         ) from None
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
-        raise TrainingError(f"{paths.shown(path)}, field {field}: {first['msg']}") from error
+        raise EngineError(f"{paths.shown(path)}, field {field}: {first['msg']}") from error
     except (OSError, ValueError) as error:
-        raise TrainingError(f"{paths.shown(path)}: can't be read as YAML ({error})") from error
-    raise TrainingError(f"{paths.shown(path)}: expected fields of a recipe, one a line")
+        raise EngineError(f"{paths.shown(path)}: can't be read as YAML ({error})") from error
+    raise EngineError(f"{paths.shown(path)}: expected fields of a recipe, one a line")

@@ -13,9 +13,9 @@ from typing import Any, Final
 import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
-from cradle_extras.errors import TrainingError
 from cradle_extras.training.recipe import Recipe
 from cradle_lib import paths
+from cradle_lib.errors import EngineError
 from cradle_lib.files import write_text
 from cradle_lib.record import installed
 from cradle_lib.version import commit, library_version
@@ -140,7 +140,7 @@ def read_training(folder: str | Path) -> TrainingRecord:
         The record.
 
     Raises:
-        TrainingError: If there is none, or it can't be read.
+        EngineError: If there is none, or it can't be read.
     """
     path = Path(folder) / FILE
     if not path.is_file():
@@ -148,10 +148,10 @@ def read_training(folder: str | Path) -> TrainingRecord:
     try:
         return TrainingRecord.model_validate(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
-        raise TrainingError(f"{paths.shown(path)}: there is no record of a training") from None
+        raise EngineError(f"{paths.shown(path)}: there is no record of a training") from None
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
-        raise TrainingError(f"{paths.shown(path)}: can't be read ({reason})") from error
+        raise EngineError(f"{paths.shown(path)}: can't be read ({reason})") from error
 
 
 def _machine() -> str:

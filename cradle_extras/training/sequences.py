@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cradle_extras.errors import TrainingError
 from cradle_lib.corpus import Dialogue
 from cradle_lib.detection.baselines.gold_questions import gold_questions
 from cradle_lib.detection.local.local_engine import Local
+from cradle_lib.errors import EngineError
 from cradle_lib.labels import format_mask
 from cradle_lib.prompts import Template
 
@@ -76,13 +76,13 @@ def questions(
     configuration, tokenizer and chat.
 
     Raises:
-        TrainingError: If no token is known to end an answer.
+        EngineError: If no token is known to end an answer.
         EngineError: If the chat template opens a thought before the answer.
     """
     local.chat.require_no_open_thought("training")
     end = local.taught_end
     if end is None:
-        raise TrainingError(
+        raise EngineError(
             "neither the base's configuration nor its tokenizer or chat template names a token "
             "that ends an answer. Set `eos_token` in its tokenizer_config.json."
         )

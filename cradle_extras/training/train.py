@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 
-from cradle_extras.errors import TrainingError
 from cradle_extras.training.card import write_card
 from cradle_extras.training.checkpoints import (
     STATE,
@@ -37,6 +36,7 @@ from cradle_lib.detection.local.quiet import quiet
 from cradle_lib.detection.local.snapshot import base_pin
 from cradle_lib.detection.models.model import Model
 from cradle_lib.detection.models.registry import resolve
+from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
 
 
@@ -87,7 +87,7 @@ def train_model(
         none chooses: the same call in one process does.
 
     Raises:
-        TrainingError: If there is nothing to learn, splits share dialogues, the folder holds
+        EngineError: If there is nothing to learn, splits share dialogues, the folder holds
             another training, the loss is no number, or the disk is full.
         CradleError: If the base can't be loaded.
     """
@@ -97,7 +97,7 @@ def train_model(
     require_packages("torch", "transformers", extra="local", model=model)
     require_packages("trl", "peft", "datasets", extra="train", model=model)
     if not any(turn.mask for dialogue in train for turn in dialogue.user_turns):
-        raise TrainingError(
+        raise EngineError(
             f"{train.name}: no user turn has a label, so there is nothing to learn. Train on a "
             "split with gold labels."
         )
@@ -112,7 +112,7 @@ def train_model(
     local = load_local(learner, Options(device="cpu"))
     model = resolve(model, date=local.decoding.date)
     if not local.tokenizer.chat_template:
-        raise TrainingError(
+        raise EngineError(
             f"{model.name} has no chat template, so nothing says where an answer begins and ends. "
             "Train its instruction-tuned version."
         )
@@ -181,7 +181,7 @@ def _recorded_date(model: Model, folder: Path) -> str | None:
 def _base(base: str | Model, recipe: Recipe) -> Model:
     model = resolve(base, prompt=recipe.prompt)
     if not model.computes_here or model.adapter:
-        raise TrainingError(
+        raise EngineError(
             f"{model.name} is not weights that this machine can train. Name a registry entry or a "
             "spec of weights without an adapter, such as hf:ORG/NAME."
         )
@@ -195,7 +195,7 @@ def _require_separate(train: Corpus, held_out: Corpus) -> None:
     shared = [(here, there) for here, there in pairs if there is not None]
     if shared:
         here, there = shared[0]
-        raise TrainingError(
+        raise EngineError(
             f"{train.name} shares {len(shared):,} dialogues with {held_out.name} (the first is "
             f"{here} here and {there} there): a score on them would mean nothing. Remove them, "
             "or agree with --shared."
@@ -214,7 +214,7 @@ def _require_same(folder: Path, record: TrainingRecord) -> None:
     before, now = read_training(folder).about, record.about
     changed = [name for name in now if now[name] != before[name]]
     if changed:
-        raise TrainingError(
+        raise EngineError(
             f"{paths.shown(folder)}: holds a training with another {', '.join(changed)}. "
             "Name another folder, or remove this one."
         )

@@ -17,11 +17,11 @@ from transformers import PrinterCallback, TrainerCallback, TrainerState
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
-from cradle_extras.errors import TrainingError
 from cradle_extras.training.checkpoints import STATE, complete_checkpoints
 from cradle_extras.training.recipe import Recipe
 from cradle_extras.training.record import TrainingProgress
 from cradle_extras.training.sequences import TokenTree
+from cradle_lib.errors import EngineError
 
 
 class TreeTrainer(SFTTrainer):
@@ -84,7 +84,7 @@ class TreeTrainer(SFTTrainer):
         """Sums the loss over the tokens of answers, divided by their number in the whole step.
 
         Raises:
-            TrainingError: If it is no finite number.
+            EngineError: If it is no finite number.
         """
         targets, weights = inputs.pop("labels")[0], inputs.pop("weights")
         self._tokens += inputs["input_ids"].shape[1]
@@ -95,7 +95,7 @@ class TreeTrainer(SFTTrainer):
         number = len(targets) if num_items_in_batch is None else num_items_in_batch
         loss = each.sum() / number
         if not torch.isfinite(loss):
-            raise TrainingError(
+            raise EngineError(
                 f"the loss became {float(loss.detach())} at step {self.state.global_step + 1}. The "
                 "last good checkpoint is kept; try a lower learning_rate, or dtype: float32."
             )
@@ -126,7 +126,7 @@ class TreeTrainer(SFTTrainer):
         """Trains from the start, or from the last complete checkpoint.
 
         Raises:
-            TrainingError: If a file can't be written or read, or the loss is no number.
+            EngineError: If a file can't be written or read, or the loss is no number.
         """
         saved = complete_checkpoints(self._out)
         if saved:
@@ -138,7 +138,7 @@ class TreeTrainer(SFTTrainer):
             self.train(resume_from_checkpoint=str(saved[-1]) if saved else None)
         except OSError as error:
             complete_checkpoints(self._out)
-            raise TrainingError(
+            raise EngineError(
                 f"{self._out}: a file can't be written or read ({error}). The last "
                 "good checkpoint is kept; if the disk is full make room, and the same command "
                 "goes on from it."

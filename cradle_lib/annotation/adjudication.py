@@ -17,7 +17,7 @@ import pandas as pd
 from cradle_lib.annotation.table import ROLES, Annotation, Annotations
 from cradle_lib.annotation.voting import Masks, Outcome, decide, left_open, outcome_of
 from cradle_lib.corpus.dialogue import Corpus
-from cradle_lib.errors import AnnotationError
+from cradle_lib.errors import CorpusError
 from cradle_lib.labels import BITS, LABELS, labels_of, union
 
 By = Literal["agreement", "majority", "senior"]
@@ -35,13 +35,13 @@ def voters_of(entries: Sequence[Annotation]) -> list[Annotation]:
     """Gives who votes on a dialogue: two annotators, and the adjudicator and senior if they differ.
 
     Raises:
-        AnnotationError: If there are not exactly two annotators, or somebody comes before their
+        CorpusError: If there are not exactly two annotators, or somebody comes before their
             turn or a second time.
     """
     found = sorted(entries, key=lambda entry: (ROLES.index(entry.role), entry.annotator))
     if len(found) < 2 or [entry.role for entry in found] != ["annotator", *ROLES][: len(found)]:
         told = ", ".join(f"{entry.role} {entry.annotator}" for entry in found)
-        raise AnnotationError(
+        raise CorpusError(
             f"dialogue {entries[0].dialogue}: labelled by {told}; expected two annotators, then an "
             "adjudicator if they differ, then a senior. Import all exports of the study."
         )
@@ -90,12 +90,12 @@ class Adjudication:
         """Gives the corpus with the decided labels in place of its own.
 
         Raises:
-            AnnotationError: If some of its dialogues were not annotated.
+            CorpusError: If some of its dialogues were not annotated.
         """
         source = self.annotations.corpus
         missing = [dialogue.id for dialogue in source if dialogue.id not in self.gold]
         if missing:
-            raise AnnotationError(
+            raise CorpusError(
                 f"{len(missing)} of {len(source)} dialogues have no annotation, the first is "
                 f"{missing[0]}. Import the exports of all rounds."
             )
@@ -159,7 +159,7 @@ def adjudicate(annotations: Annotations) -> Adjudication:
         there is never gold.
 
     Raises:
-        AnnotationError: If a vote is missing; the message says whose.
+        CorpusError: If a vote is missing; the message says whose.
     """
     gold: dict[str, tuple[int, ...]] = {}
     outcomes: dict[str, Outcome] = {}
@@ -168,7 +168,7 @@ def adjudicate(annotations: Annotations) -> Adjudication:
         voters = voters_of(entries)
         if turns := open_turns(voters):
             who = "nobody has adjudicated" if len(voters) == 2 else "no senior has decided"
-            raise AnnotationError(
+            raise CorpusError(
                 f"dialogue {name}: {', '.join(voter.annotator for voter in voters)} leave turns "
                 f"{', '.join(map(str, turns))} open, and {who}. Write the next tasks with "
                 "`cradle annotate export --after`."

@@ -112,7 +112,7 @@ def agreement_frame(
         The other columns are those of :func:`agreement`.
 
     Raises:
-        AnnotationError: If a dialogue does not have two annotators, or there are none.
+        CorpusError: If a dialogue does not have two annotators, or there are none.
     """
     frames = []
     groups = {(entry.team, entry.round if by_round else None) for entry in annotations.entries}

@@ -25,6 +25,6 @@ def load_annotations(corpus: Corpus, annotations: str | Path = "surrogate") -> A
         The annotations.
 
     Raises:
-        AnnotationError: If they can't be read, or were made on other dialogues.
+        CorpusError: If they can't be read, or were made on other dialogues.
     """
     return read_annotations(SHIPPED if annotations == "surrogate" else Path(annotations), corpus)

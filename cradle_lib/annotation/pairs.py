@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cradle_lib.annotation.table import Annotations
-from cradle_lib.errors import AnnotationError
+from cradle_lib.errors import CorpusError
 from cradle_lib.statistics.matching import Window, match, occurrences
 
 Units = Literal["labelled", "user", "all"]
@@ -67,7 +67,7 @@ def pairs(
     are left out: they saw only what others had found difficult.
 
     Raises:
-        AnnotationError: If a dialogue does not have two annotators, or none is left.
+        CorpusError: If a dialogue does not have two annotators, or none is left.
     """
     found: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
     for dialogue, entries in annotations.by_dialogue.items():
@@ -79,7 +79,7 @@ def pairs(
         if not two:
             continue
         if len(two) != 2:
-            raise AnnotationError(
+            raise CorpusError(
                 f"dialogue {dialogue}: {len(two)} annotators, agreement is between two. "
                 "Import all exports of the study."
             )
@@ -89,7 +89,7 @@ def pairs(
         shared = found.setdefault((one.annotator, other.annotator), [])
         shared.append((dialogue, masks, asked))
     if not found:
-        raise AnnotationError(f"no annotations of team {team or 'any'}, round {round_ or 'any'}.")
+        raise CorpusError(f"no annotations of team {team or 'any'}, round {round_ or 'any'}.")
     return tuple(
         Pair(*names, *zip(*shared, strict=True)) for names, shared in sorted(found.items())
     )

@@ -19,7 +19,7 @@ from cradle_lib import labels
 from cradle_lib.corpus.collect import save_table
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.corpus.formats import read_columns
-from cradle_lib.errors import AnnotationError, CorpusError, LabelError
+from cradle_lib.errors import CorpusError
 
 Role = Literal["annotator", "adjudicator", "senior"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
@@ -70,15 +70,15 @@ class Annotations:
         seen: set[tuple[str, str]] = set()
         for entry in self.entries:
             if entry.dialogue not in self.corpus.by_id:
-                raise AnnotationError(f"{entry.place}: {self.corpus.name} has no such dialogue.")
+                raise CorpusError(f"{entry.place}: {self.corpus.name} has no such dialogue.")
             turns = len(self.corpus.by_id[entry.dialogue].turns)
             if len(entry.masks) != turns:
-                raise AnnotationError(
+                raise CorpusError(
                     f"{entry.place}: labels for {len(entry.masks)} turns, the dialogue has "
                     f"{turns}. Are these annotations of another corpus?"
                 )
             if (entry.dialogue, entry.annotator) in seen:
-                raise AnnotationError(
+                raise CorpusError(
                     f"{entry.place}: annotated twice by the same person. Keep one of the two."
                 )
             seen.add((entry.dialogue, entry.annotator))
@@ -163,34 +163,34 @@ def read_annotations(path: Path, corpus: Corpus) -> Annotations:
         The annotations.
 
     Raises:
-        AnnotationError: If the table is missing or damaged, lacks a turn, or belongs to
+        CorpusError: If the table is missing or damaged, lacks a turn, or belongs to
             another corpus.
     """
     try:
         columns = read_columns(path, COLUMNS, ())
     except CorpusError as error:
         hint = "Write the table with `cradle annotate import`."
-        raise AnnotationError(error.problem, path=path, row=error.row, hint=hint) from None
+        raise CorpusError(error.problem, path=path, row=error.row, hint=hint) from None
     entries: dict[tuple[str, str, str, int, Role], list[int]] = {}
     texts = corpus.texts_fingerprint
     for row, cells in enumerate(zip(*(columns[name] for name in COLUMNS), strict=True)):
         dialogue, turn_id, annotator, team, round_, role, given, found = cells
         try:
             if found != texts:
-                raise AnnotationError(
+                raise CorpusError(
                     f"made on texts {str(found)[:40]}, the corpus has texts {texts}",
                     hint="Name the corpus that was exported for annotation.",
                 )
             if role not in ROLES:
                 known = ", ".join(ROLES)
-                raise AnnotationError(f"role is {str(role)[:40]!r}, expected one of {known}")
+                raise CorpusError(f"role is {str(role)[:40]!r}, expected one of {known}")
             key = (str(dialogue), str(annotator), str(team), _whole(round_), role)
             masks = entries.setdefault(key, [])
             if (number := _whole(turn_id)) != len(masks):
-                raise AnnotationError(f"turn_id is {number}, expected {len(masks)}")
+                raise CorpusError(f"turn_id is {number}, expected {len(masks)}")
             masks.append(labels.parse(str(given)))
-        except (AnnotationError, LabelError) as error:
-            raise AnnotationError(error.problem, path=path, row=row, hint=error.hint) from None
+        except CorpusError as error:
+            raise CorpusError(error.problem, path=path, row=row, hint=error.hint) from None
     return Annotations.of(corpus, (Annotation(*key, tuple(m)) for key, m in entries.items()))
 
 
@@ -198,4 +198,4 @@ def _whole(value: Any) -> int:
     # A text of thousands of digits, an infinity and a date are no numbers here.
     if re.fullmatch(r"[0-9]{1,9}", str(value)):
         return int(value)
-    raise AnnotationError(f"found {str(value)[:40]!r}, expected a whole number")
+    raise CorpusError(f"found {str(value)[:40]!r}, expected a whole number")

@@ -19,7 +19,7 @@ from typing import Any, Final
 from cradle_lib import labels
 from cradle_lib.corpus.dialogue import Corpus, Dialogue, Speaker, Turn
 from cradle_lib.corpus.formats import ABOUT, COLUMNS, Columns, brief, read_columns
-from cradle_lib.errors import CorpusError, LabelError
+from cradle_lib.errors import CorpusError
 
 LONGEST_TEXT: Final = 100_000
 LONGEST_NAME: Final = 64
@@ -105,7 +105,7 @@ def build_corpus(
             dialogues[-1].append(_turn(row, number, text, cell, dialogues[-1]))
             for column, names in known.items():
                 _describe(column, about[column], row, row - number, names)
-    except (CorpusError, LabelError) as error:
+    except CorpusError as error:
         raise CorpusError(error.problem, path=path, row=row, hint=error.hint) from None
     if not dialogues:
         raise CorpusError("there are no rows", path=path, hint="Fetch or export it again.")

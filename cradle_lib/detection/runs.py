@@ -31,8 +31,7 @@ from cradle_lib.errors import (
     CorpusError,
     EngineError,
     JournalError,
-    NoJournalError,
-    NothingAnsweredError,
+    NoRunError,
     OtherRunError,
     RegistryError,
 )
@@ -175,7 +174,7 @@ def history_runs(
     others: tuple[History, ...] = ("gold", "none")
     for name in make:
         for history in others:
-            with suppress(NoJournalError, NothingAnsweredError):
+            with suppress(NoRunError):
                 run_model(name, corpus, history)
     found = []
     registry = load_registry()
@@ -183,7 +182,7 @@ def history_runs(
         histories: dict[History, Predictions] = {"self": own}
         if (model := registry.get(own.record.model)) is not None:
             for history in others:
-                with suppress(NoJournalError, NothingAnsweredError):
+                with suppress(NoRunError):
                     histories[history] = load_run(model, corpus, history, partial=True)
         if len(histories) > 1:
             shared = common_dialogues(list(histories.values()))
@@ -220,10 +219,10 @@ def stored_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]
     journals += [paths.RUNS / corpus.name / f"{name}.jsonl" for name in own]
     found = []
     for path in filter(None, journals):
-        with suppress(NothingAnsweredError):
+        with suppress(NoRunError):
             found.append(load_predictions(path, corpus, partial=True))
     if not found:
-        raise NoJournalError(
+        raise NoRunError(
             f"no model of the default set has been run over {corpus.name}. "
             f"Make a run with `{infer_command(registry['keyword'], corpus)}`."
         )
@@ -249,7 +248,7 @@ def dev_runs(runs: Sequence[Predictions], corpus: str) -> list[Predictions]:
         dev = load_corpus(corpus, "dev")
         for each in runs:
             if any(each.choices):
-                with suppress(NoJournalError, NothingAnsweredError):
+                with suppress(NoRunError):
                     found += stored_runs(dev, [each.record.model])
     return found
 
@@ -269,13 +268,13 @@ def load_run(
         The predictions, aligned to the dialogues that are covered.
 
     Raises:
-        NoJournalError: If the model has not been run over the corpus.
+        NoRunError: If the model has not been run over the corpus.
         JournalError: If the journal does not fit.
     """
     path = find_journal(entry, corpus, history)
     if path is None:
         wanted = paths.shown(journal_path(entry, corpus, history))
-        raise NoJournalError(
+        raise NoRunError(
             f"{wanted}: there is no run of {entry.name} over {corpus.name}. "
             f"Make it with `{infer_command(entry, corpus, history)}`."
         )

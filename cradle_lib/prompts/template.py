@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from cradle_lib import paths
-from cradle_lib.errors import PromptError
+from cradle_lib.errors import RegistryError
 from cradle_lib.files import visible_files
 
 SHIPPED: Final = Path(__file__).parent / "templates"
@@ -65,10 +65,10 @@ class Template:
             The prompt.
 
         Raises:
-            PromptError: If a slot has no value or a value has no slot.
+            RegistryError: If a slot has no value or a value has no slot.
         """
         if values.keys() != set(self.slots):
-            raise PromptError(
+            raise RegistryError(
                 f"prompt template {self.name!r}: values for {_listed(values)} were given, "
                 f"the template has slots {_listed(dict.fromkeys(self.slots))}"
             )
@@ -94,7 +94,7 @@ def parse_template(
         The template.
 
     Raises:
-        PromptError: If a slot is missing, unknown or doubled.
+        RegistryError: If a slot is missing, unknown or doubled.
     """
     found = _SLOT.findall(text)
     if slots is not None:
@@ -104,7 +104,7 @@ def parse_template(
             ("has twice the slot", sorted({slot for slot in found if found.count(slot) > 1})),
         ):
             if names:
-                raise PromptError(
+                raise RegistryError(
                     f"prompt template {name!r} {problem} {{{names[0]}}}. "
                     f"It must hold each of {_listed(sorted(slots))} once."
                 )
@@ -124,11 +124,11 @@ def load_template(name: str, slots: frozenset[str] | None = DETECTION_SLOTS) -> 
         The template. A single line break at the end of the file is not part of it.
 
     Raises:
-        PromptError: If there is no such template, or its slots are wrong.
+        RegistryError: If there is no such template, or its slots are wrong.
     """
     found = template_files()
     if name not in found:
-        raise PromptError(
+        raise RegistryError(
             f"there is no prompt template {name!r}; there are: {', '.join(found)}. "
             f"Save your own as {paths.shown(paths.PROMPTS / name)}.txt."
         )
@@ -156,7 +156,9 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise PromptError(f"{paths.shown(path)}: can't be read as UTF-8 text ({error})") from error
+        raise RegistryError(
+            f"{paths.shown(path)}: can't be read as UTF-8 text ({error})"
+        ) from error
 
 
 def _listed(names: Iterable[str]) -> str:

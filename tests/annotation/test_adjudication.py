@@ -18,7 +18,7 @@ from cradle_lib.annotation.table import Annotation, Annotations
 from cradle_lib.annotation.voting import Outcome, decide, left_open, outcome_of, vote
 from cradle_lib.corpus import Corpus, Dialogue, Turn, read_release
 from cradle_lib.corpus.collect import write_release
-from cradle_lib.errors import AnnotationError
+from cradle_lib.errors import CorpusError
 from cradle_lib.labels import BITS, labels_of
 
 A, B, C = 1, 2, 4
@@ -180,16 +180,12 @@ def test_what_all_three_gave_is_agreement_also_where_their_sets_differ() -> None
 
 
 def test_a_missing_vote_is_named() -> None:
-    with pytest.raises(
-        AnnotationError, match=r"d0000: A, B leave turns 1 open, and nobody has adj"
-    ):
+    with pytest.raises(CorpusError, match=r"d0000: A, B leave turns 1 open, and nobody has adj"):
         adjudicate(study_of([0, A], [0, 0]))
-    with pytest.raises(
-        AnnotationError, match=r"d0000: A, B, C leave turns 0, 1 open, and no senior"
-    ):
+    with pytest.raises(CorpusError, match=r"d0000: A, B, C leave turns 0, 1 open, and no senior"):
         adjudicate(study_of([A, 0], [0, A], [0, 0]))
     alone = study_of([0, A])
-    with pytest.raises(AnnotationError, match=r"d0000: labelled by annotator A; expected two"):
+    with pytest.raises(CorpusError, match=r"d0000: labelled by annotator A; expected two"):
         adjudicate(alone)
     # Without anything open the senior is not needed.
     assert adjudicate(study_of([0, A], [0, 0], [0, A])).gold["d0000"] == (0, A)
@@ -200,7 +196,7 @@ def test_gold_needs_every_dialogue() -> None:
         corpus_of(1, count=2),
         [Annotation("d0001", name, "1", 1, "annotator", (A,)) for name in "AB"],
     )
-    with pytest.raises(AnnotationError, match=re.escape("1 of 2 dialogues have no annotation")):
+    with pytest.raises(CorpusError, match=re.escape("1 of 2 dialogues have no annotation")):
         adjudicate(two).corpus()
 
 
@@ -212,7 +208,7 @@ def test_annotations_refuse_doubles_strangers_and_wrong_lengths() -> None:
         ([replace(entry, dialogue="d0009")], "no such dialogue"),
         ([replace(entry, masks=(0,))], "labels for 1 turns, the dialogue has 2"),
     ):
-        with pytest.raises(AnnotationError, match=message):
+        with pytest.raises(CorpusError, match=message):
             Annotations.of(corpus, entries)
 
 
@@ -247,7 +243,7 @@ def test_a_study_is_even_blind_and_goes_on_to_the_other_team() -> None:
     assert given_.count("C") != given_.count("D") or given_.count("A") != given_.count("B")
     assert next_assignments(study.with_more(more), Annotations.of(corpus, entries)) == more
     assert study.with_more(more).with_more(more) == study.with_more(more)
-    with pytest.raises(AnnotationError, match=r"team \d is not in the plan, whose teams are x, y"):
+    with pytest.raises(CorpusError, match=r"team \d is not in the plan, whose teams are x, y"):
         next_assignments(
             plan_study(corpus, {"x": ("A", "B"), "y": ("C", "D")}), Annotations.of(corpus, entries)
         )
@@ -285,5 +281,5 @@ def test_a_senior_who_was_planned_is_not_planned_again() -> None:
 def test_an_impossible_study_is_refused(
     teams: dict[str, tuple[str, ...]], rounds: int, message: str
 ) -> None:
-    with pytest.raises(AnnotationError, match=message):
+    with pytest.raises(CorpusError, match=message):
         plan_study(corpus_of(1), teams, rounds=rounds, senior="S")

@@ -24,7 +24,7 @@ from statsmodels.stats.proportion import proportion_confint
 from cradle_lib.annotation.agreement import ALL_LABELS, MEASURES, agreement
 from cradle_lib.annotation.pairs import UNITS, Pair, Units, masi, pairs, tally
 from cradle_lib.annotation.table import Annotations
-from cradle_lib.errors import AnnotationError
+from cradle_lib.errors import CorpusError
 from cradle_lib.labels import BITS, LABELS, labels_of
 from cradle_lib.statistics.weighted_sums import draw_weights
 
@@ -325,11 +325,11 @@ def test_pairs_are_found_by_team_and_round_and_leave_adjudicators_out(
     assert sum(len(p.dialogues) for p in everybody) == 20
     (only,) = pairs(annotations, team="2", round_=1)
     assert (only.first, only.second, len(only.dialogues)) == ("C", "D", 5)
-    with pytest.raises(AnnotationError, match="no annotations of team 3"):
+    with pytest.raises(CorpusError, match="no annotations of team 3"):
         pairs(annotations, team="3")
     kept = [e for e in annotations.entries if (e.dialogue, e.annotator) != ("d0003", "B")]
     kept = [e for e in kept if (e.dialogue, e.annotator) != ("d0003", "D")]
-    with pytest.raises(AnnotationError, match="dialogue d0003: 1 annotators"):
+    with pytest.raises(CorpusError, match="dialogue d0003: 1 annotators"):
         pairs(Annotations.of(annotations.corpus, kept))
 
 

@@ -28,7 +28,7 @@ from cradle_lib.detection.engine import (
     _installed,
     find_engine,
 )
-from cradle_lib.errors import EngineError, LabelError
+from cradle_lib.errors import CorpusError, EngineError
 
 from .dialogues import make_corpus
 
@@ -252,13 +252,13 @@ def test_a_function_may_raise_errors_of_the_project(
 
     def strict(prompt: Prompt) -> str:
         if prompt.current == "turn 1.1":
-            raise LabelError("no such label")
+            raise CorpusError("no such label")
         return "none"
 
     run_model(strict, many)
     stored = read_journal(tmp_path / "tiny" / "strict.jsonl")[1]
     assert [p.reason for p in stored if p.outcome is Outcome.FAILED] == [
-        "LabelError: no such label"
+        "CorpusError: no such label"
     ]
 
 

@@ -37,7 +37,7 @@ from cradle_lib.detection.journals.places import PAGE
 from cradle_lib.detection.models import registry as models
 from cradle_lib.detection.models.registry import Registry
 from cradle_lib.detection.run_sets import with_same_dialogues
-from cradle_lib.errors import JournalError, NoJournalError, NothingAnsweredError, RegistryError
+from cradle_lib.errors import JournalError, NoRunError, RegistryError
 from cradle_lib.prompts import load_template
 from cradle_lib.record import Record
 
@@ -235,7 +235,7 @@ def test_a_run_that_is_not_finished_is_shown_as_far_as_it_goes(home: Path, corpu
     journal.write_bytes(b"".join(lines[:2]))
     run_model("always-none", corpus)
     assert [run.record.model for run in stored_runs(corpus)] == ["always-none"]
-    with pytest.raises(NothingAnsweredError, match="no dialogue of surrogate-test completely"):
+    with pytest.raises(NoRunError, match="no dialogue of surrogate-test completely"):
         stored_runs(corpus, ["keyword"])
 
 
@@ -250,7 +250,7 @@ def test_a_page_never_runs_a_model_or_makes_its_journal_longer(
 ) -> None:
     monkeypatch.setenv(PAGE, "any")
     monkeypatch.setattr(runs, "run", lambda *_, **__: pytest.fail("a page ran a model"))
-    with pytest.raises(NoJournalError, match="cradle infer --model own`"):
+    with pytest.raises(NoRunError, match="cradle infer --model own`"):
         run_model(LOCAL, corpus)
     journal = journal_path(LOCAL, corpus)
     fields = {"model": "own", "name": "Own", "group": "open", "engine": "reference"}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cradle_lib import paths
 from cradle_lib.corpus import Dialogue, Turn
 from cradle_lib.detection import Answer, Session, read_answer
-from cradle_lib.errors import PromptError
+from cradle_lib.errors import RegistryError
 from cradle_lib.labels import CRISIS_TYPES, LABELS, parse
 from cradle_lib.prompts import load_template, parse_template, template_files
 from cradle_lib.prompts.template import SHIPPED, Template
@@ -34,15 +34,15 @@ def own_prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_missing_unknown_and_doubled_slots_are_errors(text: str, message: str) -> None:
-    with pytest.raises(PromptError, match=message):
+    with pytest.raises(RegistryError, match=message):
         parse_template("t", text)
 
 
 def test_values_must_match_the_slots() -> None:
     template = parse_template("t", "{history}{current_turn}")
-    with pytest.raises(PromptError, match="values for"):
+    with pytest.raises(RegistryError, match="values for"):
         template.fill(history="a")
-    with pytest.raises(PromptError, match="values for"):
+    with pytest.raises(RegistryError, match="values for"):
         template.fill(history="a", current_turn="b", other="c")
 
 
@@ -78,7 +78,7 @@ def test_a_template_is_found_by_name_and_a_wrong_name_lists_those_there_are(
     (own_prompts / "mine.txt").write_text("Hi {history}\n{current_turn}\n")
     assert load_template("mine").text == "Hi {history}\n{current_turn}"
     with pytest.raises(
-        PromptError, match=r"no prompt template 'turm'; there are: .*turn.*mine.*Save.*turm\.txt"
+        RegistryError, match=r"no prompt template 'turm'; there are: .*turn.*mine.*Save.*turm\.txt"
     ):
         load_template("turm")
 
@@ -91,7 +91,7 @@ def test_a_shipped_name_cannot_be_taken_over(own_prompts: Path) -> None:
 
 def test_files_that_cannot_be_read_are_clear_errors(own_prompts: Path) -> None:
     (own_prompts / "bad.txt").write_bytes(b"\xff\xfe{history}{current_turn}")
-    with pytest.raises(PromptError, match="UTF-8"):
+    with pytest.raises(RegistryError, match="UTF-8"):
         load_template("bad")
 
 

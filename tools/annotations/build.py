@@ -35,7 +35,7 @@ def build_annotations(folder: Path = SHIPPED, seed: int = SEED) -> Annotations:
 
     Raises:
         CorpusError: If the surrogate can't be read.
-        AnnotationError: If the outcomes can't be reached on it.
+        CorpusError: If the outcomes can't be reached on it.
     """
     corpus = load_corpus("surrogate", "test")
     study, annotations = simulate(corpus, seed)

@@ -24,7 +24,7 @@ from cradle_extras.label_studio.study import Assignment, Study, next_assignments
 from cradle_lib.annotation.table import Annotation, Annotations
 from cradle_lib.annotation.voting import Masks, Outcome, decide, outcome_of
 from cradle_lib.corpus.dialogue import Corpus, Dialogue
-from cradle_lib.errors import AnnotationError
+from cradle_lib.errors import CorpusError
 from cradle_lib.labels import ALERT_MASK, BITS, LABELS
 from cradle_lib.published import published_table
 from tools.annotations.noise import CAREFUL, CLEAR, EXPERT, LOOSE, Noise, differ
@@ -69,12 +69,12 @@ def simulate(corpus: Corpus, seed: int = SEED) -> tuple[Study, Annotations]:
         The finished plan and everybody's annotations.
 
     Raises:
-        AnnotationError: If the corpus has not the 600 dialogues of the plan, or a category
+        CorpusError: If the corpus has not the 600 dialogues of the plan, or a category
             can't be reached with its dialogues.
     """
     wanted = sum(sum(counts.values()) for counts in PLAN.values())
     if len(corpus) != wanted:
-        raise AnnotationError(
+        raise CorpusError(
             f"{corpus.name} has {len(corpus)} dialogues, the simulation plans {wanted}."
         )
     study = plan_study(corpus, TEAMS, rounds=2, senior=SENIOR, seed=seed)
@@ -137,7 +137,7 @@ def _group(
                 waiting.remove(dialogue)
                 left -= 1
         if left:
-            raise AnnotationError(f"team {team}, round {round_}: too few dialogues for {outcome}.")
+            raise CorpusError(f"team {team}, round {round_}: too few dialogues for {outcome}.")
     chosen = _choose([draws for _, draws in options], _Target.of(team, round_), generator)
     for (dialogue, draws), index in zip(options, chosen, strict=True):
         yield dialogue, draws[index]

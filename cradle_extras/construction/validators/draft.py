@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from cradle_extras.construction.posts import post_mask
 from cradle_lib.corpus import Corpus, Dialogue
-from cradle_lib.errors import LabelError
+from cradle_lib.errors import CorpusError
 from cradle_lib.labels import BITS, format_mask
 
 _LINE: Final = re.compile(r"(User|Listener):[ \t]*(.*)")
@@ -108,7 +108,7 @@ def _line(speaker: str, said: str, *, continues: bool = False) -> Line:
             continue
         try:
             found = post_mask(name) if name.startswith("confirm_") else 0
-        except LabelError:
+        except CorpusError:
             found = 0
         mask |= found
         unknown += [] if found else [name]

@@ -8,7 +8,7 @@ import typer
 
 from cradle_lib import paths
 from cradle_lib.cli.console import out
-from cradle_lib.errors import PromptError
+from cradle_lib.errors import RegistryError
 from cradle_lib.prompts import load_template, template_files
 
 app = typer.Typer(help="List or show prompt templates.", no_args_is_help=True)
@@ -27,7 +27,7 @@ def text(name: Annotated[str, typer.Argument(help="Name of a template.")]) -> No
     """Print a prompt template whole, with its slots in braces."""
     path = template_files().get(name)
     if path is None:
-        raise PromptError(
+        raise RegistryError(
             f"no prompt template {name!r}; there are: {', '.join(template_files())}. "
             "`cradle prompts list` shows them."
         )

@@ -35,7 +35,7 @@ from cradle_lib.detection.journals.places import journal_files
 from cradle_lib.detection.journals.shards import join as join_shards
 from cradle_lib.detection.parsing import needs_cleaning
 from cradle_lib.detection.selection import choose_dialogues
-from cradle_lib.errors import ClusterError, CradleError, JournalError
+from cradle_lib.errors import CradleError, EngineError, JournalError
 from cradle_lib.labels import format_mask
 from cradle_lib.prompts import load_template
 from cradle_lib.scoring.core.conventions import LEVELS, NEEDED, Level
@@ -88,9 +88,9 @@ def infer(
     if a question failed or no answer could be read.
     """
     if (cluster is None) != (shards is None) or (cluster and shard):
-        raise ClusterError("--cluster goes with --shards, and without --shard.")
+        raise EngineError("--cluster goes with --shards, and without --shard.")
     if sbatch and not cluster:
-        raise ClusterError("--sbatch says what the tasks of a cluster need: give --cluster too.")
+        raise EngineError("--sbatch says what the tasks of a cluster need: give --cluster too.")
     infer_shards = part("cluster") if cluster else None
     entry = opt.choose_model(
         model, engine, base_url, key, decoding, dtype=dtype, adapter=adapter, prompt=prompt

@@ -133,7 +133,7 @@ def estimate_cost(
 
     Raises:
         EngineError: If tokens can't be counted on this machine.
-        PromptError: If there is no such prompt template.
+        RegistryError: If there is no such prompt template.
     """
     template = load_template(model.prompt)
     caching = model.caching

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from cradle_lib import paths, strict_json
 from cradle_lib.detection.parsing import Outcome, read_answer
 from cradle_lib.detection.session import Prediction
-from cradle_lib.errors import JournalError, LabelError, PromptError
+from cradle_lib.errors import CorpusError, JournalError, RegistryError
 from cradle_lib.labels import format_mask, parse
 from cradle_lib.prompts import load_template
 from cradle_lib.prompts.template import DETECTION_SLOTS
@@ -121,7 +121,7 @@ def no_header(path: Path) -> JournalError:
 def _asks_for_labels(record: Record) -> bool:
     try:
         return set(load_template(record.prompt, slots=None).slots) >= DETECTION_SLOTS
-    except PromptError:
+    except RegistryError:
         # A template of another machine.
         return True
 
@@ -148,7 +148,7 @@ def _prediction(line: dict[str, Any], path: Path, number: int, labels: bool) -> 
         where = ".".join(map(str, first["loc"]))
         problem = f"can't be read: {where:.60}{found}. {first['msg']}"
         raise _damaged(path, number, problem) from error
-    except (LabelError, ValueError) as error:
+    except (CorpusError, ValueError) as error:
         raise _damaged(path, number, f"can't be read ({error})") from error
     dropped = tuple(values.pop("dropped"))
     prediction = Prediction(**values, mask=mask, outcome=outcome, dropped=dropped)

@@ -19,7 +19,7 @@ from cradle_lib.detection.journals.journal import open_journal, read_journal
 from cradle_lib.detection.journals.places import journal_files, parse_shard
 from cradle_lib.detection.parsing import OUTCOMES, Outcome, needs_cleaning
 from cradle_lib.detection.session import Prediction, Session
-from cradle_lib.errors import JournalError, NothingAnsweredError, PromptError
+from cradle_lib.errors import JournalError, NoRunError, RegistryError
 from cradle_lib.labels import format_prediction
 from cradle_lib.prompts import Template, load_template
 from cradle_lib.record import Record
@@ -192,7 +192,7 @@ def load_predictions(
         The predictions, aligned to ``corpus`` or, if partial, to the part of it.
 
     Raises:
-        NothingAnsweredError: If no dialogue is covered completely.
+        NoRunError: If no dialogue is covered completely.
         JournalError: If the journals belong to different runs, answer another version of
             the corpus, or cover only a part of it and ``partial`` was not asked for (the
             message says n of N), or if shards are missing.
@@ -210,7 +210,7 @@ def load_predictions(
             "`cradle score --partial`, `cradle compare --common`."
         )
     if not len(run.corpus):
-        raise NothingAnsweredError(
+        raise NoRunError(
             f"{_names(files)}: covers no dialogue of {corpus.name} completely. "
             "Go on with `cradle infer`."
         )
@@ -325,7 +325,7 @@ def template_of(record: Record) -> Template | None:
     """Finds the template that a run used; ``None`` if it is missing here or has changed."""
     try:
         template = load_template(record.prompt)
-    except PromptError:
+    except RegistryError:
         return None
     return template if template.hash == record.prompt_hash else None
 

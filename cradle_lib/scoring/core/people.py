@@ -20,7 +20,7 @@ from cradle_lib.annotation.table import Annotations
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.detection.parsing import OUTCOMES, Outcome
-from cradle_lib.errors import AnnotationError
+from cradle_lib.errors import CorpusError
 from cradle_lib.record import Record
 
 
@@ -40,7 +40,7 @@ def annotator_runs(corpus: Corpus, annotations: Annotations | None = None) -> li
     if annotations is None:
         try:
             annotations = load_annotations(corpus)
-        except AnnotationError:
+        except CorpusError:
             return []
     own: dict[str, dict[str, tuple[int, ...]]] = {}
     for entry in annotations.entries:
@@ -61,7 +61,7 @@ def annotator_pairs(annotations: Annotations) -> tuple[Corpus, list[Predictions]
         then one for the dialogues' own labels if there are any: they are what was decided.
 
     Raises:
-        AnnotationError: If a dialogue does not have two annotators, or there are none.
+        CorpusError: If a dialogue does not have two annotators, or there are none.
     """
     found = pairs(annotations)
     of = {name: both for two in found for name, both in zip(two.dialogues, two.masks, strict=True)}

@@ -190,7 +190,7 @@ def annotator_confusion(annotations: Annotations) -> pd.DataFrame:
           they are nearly all turns.
 
     Raises:
-        AnnotationError: If a dialogue does not have two annotators, or there are none.
+        CorpusError: If a dialogue does not have two annotators, or there are none.
     """
     frames = []
     for two in pairs(annotations):

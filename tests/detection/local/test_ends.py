@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer, LlamaConfig
 
-from cradle_extras.errors import TrainingError
 from cradle_extras.training.sequences import questions
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Outcome, Session, read_journal, run
 from cradle_lib.detection.local.local_engine import load_local
+from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
 
 from ..dialogues import make_corpus
@@ -143,7 +143,7 @@ def test_a_base_without_an_end_token_is_not_trained(asked: Corpus, tmp_path: Pat
         content.pop("eos_token", None)
         (folder / name).write_text(json.dumps(content | {"eos_token_id": None}))
     local = load_local(make_model(folder), Options())
-    with pytest.raises(TrainingError, match=r"`eos_token` in its tokenizer_config\.json"):
+    with pytest.raises(EngineError, match=r"`eos_token` in its tokenizer_config\.json"):
         list(questions(asked.dialogues[0], load_template("short"), local))
 
 

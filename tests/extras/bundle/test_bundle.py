@@ -19,12 +19,11 @@ from typer.testing import CliRunner
 from cradle_extras.bundle.archive import read_archive, write_archive
 from cradle_extras.bundle.bundle import bundle
 from cradle_extras.bundle.verify import verify
-from cradle_extras.errors import ExchangeError
 from cradle_lib import paths
 from cradle_lib.cli.main import app
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import find_model, load_registry, run
-from cradle_lib.errors import CradleError
+from cradle_lib.errors import CradleError, JournalError
 
 Lines = list[dict[str, Any]]
 
@@ -178,7 +177,7 @@ def test_a_score_that_would_take_for_ever_is_not_computed(
 @pytest.mark.parametrize("name", ["record.json", "scores.json"])
 def test_what_is_no_json_is_refused_in_one_line(name: str, made: Path, corpus: Corpus) -> None:
     path = rewritten(made, read_archive(made) | {name: b"{"})
-    with pytest.raises(ExchangeError, match=f"its {name} is not JSON") as refused:
+    with pytest.raises(JournalError, match=f"its {name} is not JSON") as refused:
         verify(path, corpus)
     assert "\n" not in str(refused.value)
 
@@ -213,7 +212,7 @@ def _link() -> zipfile.ZipInfo:
 def test_what_could_do_harm_is_refused_in_one_line(
     entries: list[tuple[Any, bytes]], told: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(ExchangeError, match=told) as refused:
+    with pytest.raises(JournalError, match=told) as refused:
         verify(_zip(tmp_path / "bad.zip", *entries))
     assert "\n" not in str(refused.value)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.zip"]
@@ -225,16 +224,16 @@ def test_what_is_no_archive_is_refused(tmp_path: Path, made: Path) -> None:
     torn.write_bytes(made.read_bytes()[:-40])
     os.mkfifo(tmp_path / "pipe.zip")
     for name in ("text.zip", "torn.zip", "missing.zip"):
-        with pytest.raises(ExchangeError):
+        with pytest.raises(JournalError):
             verify(tmp_path / name)
-    with pytest.raises(ExchangeError, match="a device or a pipe"):
+    with pytest.raises(JournalError, match="a device or a pipe"):
         read_archive(tmp_path / "pipe.zip")
 
 
 def test_an_unfinished_run_is_not_bundled(journal: Path, corpus: Corpus, tmp_path: Path) -> None:
     lines = journal.read_text().splitlines(keepends=True)
     journal.write_text("".join(lines[:-1]))
-    with pytest.raises(ExchangeError, match="Finish it"):
+    with pytest.raises(JournalError, match="Finish it"):
         bundle(journal, corpus, tmp_path / "run.zip")
 
 
@@ -256,7 +255,7 @@ def test_the_commands_end_with_the_status_that_they_promise(
     assert status == 1
     assert json.loads(told)["holds"] is False
     # A file of somebody's own has to be named.
-    assert isinstance(CliRunner().invoke(app, ["verify", "bundles/a.zip"]).exception, ExchangeError)
+    assert isinstance(CliRunner().invoke(app, ["verify", "bundles/a.zip"]).exception, JournalError)
 
 
 def test_several_bundles_are_scored_in_one_table(

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cradle_extras.errors import ExchangeError
 from cradle_extras.inspect.log import export_log, import_log
 from cradle_lib.cli.main import app
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Answer, Session, load_predictions, read_journal
+from cradle_lib.errors import JournalError
 from cradle_lib.prompts import load_template
 from cradle_lib.scoring.core.conventions import LEVELS
 from cradle_lib.scoring.core.evaluate import evaluate
@@ -130,30 +130,30 @@ def test_what_is_no_log_of_this_task_is_refused_in_one_line(
     content = json.loads(log.read_text())
     other = tmp_path / "other.csv"
     other.write_text(Path(str(corpus.path)).read_text().replace("exam", "test"))
-    with pytest.raises(ExchangeError, match=r"Name its corpus with `--corpus`"):
+    with pytest.raises(JournalError, match=r"Name its corpus with `--corpus`"):
         import_log(log, load_corpus(other))
     for change, told in (
         ({"task": "arc"}, "a log of the task 'arc'"),
         ({"metadata": {}}, "does not say how it was asked"),
     ):
         log.write_text(json.dumps({**content, "eval": {**content["eval"], **change}}))
-        with pytest.raises(ExchangeError, match=told) as refused:
+        with pytest.raises(JournalError, match=told) as refused:
             import_log(log, corpus)
         assert "\n" not in str(refused.value)
     line = content["samples"][0]["store"]["cradle_answers"][0]
     line["answer"] = line["labels"] = "alert_ongoing"
     log.write_text(json.dumps(content))
-    with pytest.raises(ExchangeError, match=r"1 of its 3 answers"):
+    with pytest.raises(JournalError, match=r"1 of its 3 answers"):
         import_log(log, corpus, tmp_path / "edited.jsonl")
     for answers in (5, None, "x", {"a": 1}):
         content["samples"][0]["store"]["cradle_answers"] = answers
         log.write_text(json.dumps(content))
-        with pytest.raises(ExchangeError, match=r"sample \S+: its cradle_answers are .* a list"):
+        with pytest.raises(JournalError, match=r"sample \S+: its cradle_answers are .* a list"):
             import_log(log, corpus, tmp_path / "edited.jsonl")
     log.write_text("{}")
-    with pytest.raises(ExchangeError, match="is no log of Inspect"):
+    with pytest.raises(JournalError, match="is no log of Inspect"):
         import_log(log, corpus)
-    with pytest.raises(ExchangeError, match="no such file"):
+    with pytest.raises(JournalError, match="no such file"):
         import_log(tmp_path / "missing.eval", corpus)
 
 

@@ -25,7 +25,7 @@ from cradle_extras.cluster.infer import (
 )
 from cradle_extras.cluster.jobs import Commands, End, Local
 from cradle_lib import paths
-from cradle_lib.errors import ClusterError, CradleError
+from cradle_lib.errors import CradleError, EngineError
 
 from ...cli.in_process import invoke
 from .gated_server import GatedServer
@@ -106,7 +106,7 @@ def test_options_that_do_not_go_together_are_said(
     tmp_path: Path, options: list[str], message: str
 ) -> None:
     refused = invoke(*KEYWORD, tmp_path, *options)
-    assert isinstance(refused.exception, ClusterError)
+    assert isinstance(refused.exception, EngineError)
     assert message in str(refused.exception)
 
 
@@ -139,7 +139,7 @@ def test_a_refused_account_is_said_in_slurms_words(
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     options = ["--cluster", "slurm", "--shards", "2", "--sbatch", "account=theirs"]
     refused = invoke(*KEYWORD, tmp_path / "runs", *options)
-    assert isinstance(refused.exception, ClusterError)
+    assert isinstance(refused.exception, EngineError)
     told = str(refused.exception)
     assert told == (
         "SLURM refuses the tasks: Batch job submission failed: Invalid account or "
@@ -198,7 +198,7 @@ def test_each_process_has_gpus_of_its_own(tmp_path: Path, monkeypatch: pytest.Mo
     # Without gres all see what their parent sees.
     open_cluster("local", [], tmp_path, journal).submit({1: ["infer"]})
     assert started[-1]["CUDA_VISIBLE_DEVICES"] == "4,5,6,7"
-    with pytest.raises(ClusterError, match="shows 4 GPUs"):
+    with pytest.raises(EngineError, match="shows 4 GPUs"):
         open_cluster("local", ["gres=gpu:a100:8"], tmp_path, journal)
 
 
@@ -362,7 +362,7 @@ def test_another_number_of_shards_does_not_ask_again(tmp_path: Path) -> None:
     [shard] = (tmp_path / "surrogate-test").glob("*.jsonl")
     before = shard.read_bytes()
     refused = invoke(*KEYWORD, tmp_path, "--cluster", "local", "--shards", "3")
-    assert isinstance(refused.exception, ClusterError)
+    assert isinstance(refused.exception, EngineError)
     assert "Finish it with --shards 2" in str(refused.exception)
     assert invoke(*KEYWORD, tmp_path, "--cluster", "local", "--shards", "2").exit_code == 0
     assert invoke(*KEYWORD, tmp_path / "one").exit_code == 0

@@ -23,7 +23,7 @@ from cradle_lib.annotation.table import (
     write_annotations,
 )
 from cradle_lib.corpus import Corpus, Dialogue
-from cradle_lib.errors import AnnotationError
+from cradle_lib.errors import CorpusError
 from tools.annotations.build import region
 
 Files = dict[str, list[dict[str, Any]]]
@@ -46,7 +46,7 @@ def test_gzipped_json_is_read_too(
         files[-1].write_bytes(gzip.compress(json.dumps(tasks).encode()))
     assert read_exports(files, study, corpus).entries == annotations.entries
     files[0].write_bytes(files[0].read_bytes()[:-40])
-    with pytest.raises(AnnotationError, match=r"round\d-\w\.json\.gz: can't be read"):
+    with pytest.raises(CorpusError, match=r"round\d-\w\.json\.gz: can't be read"):
         read_exports(files, study, corpus)
 
 
@@ -82,7 +82,7 @@ def test_an_untouched_task_in_json_min_is_not_taken_for_one_without_labels(
     converter(labelling_config(), str(tmp_path)).convert_to_json_min(
         str(paths[0]), str(tmp_path), is_dir=False
     )
-    with pytest.raises(AnnotationError, match=rf"dialogue {dialogue}: not annotated by \w"):
+    with pytest.raises(CorpusError, match=rf"dialogue {dialogue}: not annotated by \w"):
         read_exports([tmp_path / "result.json", *paths[1:]], study, corpus)
 
 
@@ -164,7 +164,7 @@ def test_what_is_wrong_is_refused_and_named(
 ) -> None:
     files = exports()
     change(_labelled(files))
-    with pytest.raises(AnnotationError, match=message):
+    with pytest.raises(CorpusError, match=message):
         read_exports(written(files), study, corpus)
 
 
@@ -224,9 +224,7 @@ def test_a_result_that_may_carry_a_label_is_never_ignored(
 ) -> None:
     files = exports()
     _labelled(files)["annotations"][0]["result"][0]["type"] = kind
-    with pytest.raises(
-        AnnotationError, match=r"result\.0\.type: Input should be 'paragraphlabels'"
-    ):
+    with pytest.raises(CorpusError, match=r"result\.0\.type: Input should be 'paragraphlabels'"):
         read_exports(written(files), study, corpus)
 
 
@@ -263,7 +261,7 @@ def test_drafts_and_predictions_do_not_count_and_ground_truth_does(
     task["annotations"][0]["ground_truth"] = True
     assert read_exports(written(files), study, corpus).entries == annotations.entries
     task["annotations"] = []
-    with pytest.raises(AnnotationError, match=r"not annotated by \w"):
+    with pytest.raises(CorpusError, match=r"not annotated by \w"):
         read_exports(written(files), study, corpus)
 
 
@@ -287,7 +285,7 @@ def test_annotations_of_two_tasks_can_not_change_places(
     one, other = (task["annotations"][0] for task in tasks[:2])
     assert one["result"] or other["result"]
     one["result"], other["result"] = other["result"], one["result"]
-    with pytest.raises(AnnotationError, match="a region"):
+    with pytest.raises(CorpusError, match="a region"):
         read_exports(written(files), study, corpus)
 
 
@@ -296,7 +294,7 @@ def test_a_field_that_stands_twice_is_refused(
 ) -> None:
     first, *rest = written(exports())
     first.write_text(first.read_text().replace('"start": ', '"start": "0", "start": ', 1))
-    with pytest.raises(AnnotationError, match=r"not JSON .*'start' stands twice"):
+    with pytest.raises(CorpusError, match=r"not JSON .*'start' stands twice"):
         read_exports([first, *rest], study, corpus)
 
 
@@ -307,7 +305,7 @@ def test_a_doubled_task_is_refused(
     tasks = next(iter(files.values()))
     tasks.append(copy.deepcopy(tasks[0]))
     with pytest.raises(
-        AnnotationError,
+        CorpusError,
         match=r"task 1 \(dialogue (d\d+)\), annotator \w: .* annotated .*\1 already",
     ):
         read_exports(written(files), study, corpus)
@@ -317,9 +315,9 @@ def test_a_missing_project_is_incomplete(
     exports: Make, written: Write, study: Study, corpus: Corpus
 ) -> None:
     files = written(exports())
-    with pytest.raises(AnnotationError, match=r"dialogue d\d+: not annotated by \w; \d+ of \d+"):
+    with pytest.raises(CorpusError, match=r"dialogue d\d+: not annotated by \w; \d+ of \d+"):
         read_exports(files[1:], study, corpus)
-    with pytest.raises(AnnotationError, match="has annotated dialogue d"):
+    with pytest.raises(CorpusError, match="has annotated dialogue d"):
         read_exports([*files, files[0]], study, corpus)
 
 
@@ -333,7 +331,7 @@ def test_another_corpus_is_refused_whatever_its_labels(
     read_exports(written(exports()), study, same)
     reworded = Dialogue(0, (_with(turns[0], text="Hello."), *turns[1:]))
     other = Corpus("other words", (reworded, *corpus.dialogues[1:]))
-    with pytest.raises(AnnotationError, match="the study was made on small"):
+    with pytest.raises(CorpusError, match="the study was made on small"):
         read_exports(written(exports()), study, other)
 
 
@@ -355,7 +353,7 @@ def test_two_people_may_share_a_project(
         task["data"]["annotators"] = ["A", "B"]
     users = {"1": "A", "2": "B"}
     assert read_exports(written(files), study, corpus, users).entries == annotations.entries
-    with pytest.raises(AnnotationError, match=r"by user 2.*--user 2=NAME"):
+    with pytest.raises(CorpusError, match=r"by user 2.*--user 2=NAME"):
         read_exports(written(files), study, corpus, {"1": "A"})
 
 
@@ -395,11 +393,11 @@ def test_a_table_is_read_back_from_parquet_and_csv(
         ("round,", "labels,", "column labels stands twice|round is missing"),
     ):
         path.write_text(text.replace(old, new), encoding="utf-8")
-        with pytest.raises(AnnotationError, match=message):
+        with pytest.raises(CorpusError, match=message):
             read_annotations(path, corpus)
     (tmp_path / "table.parquet").write_bytes(b"PAR1 but not really")
     for name in ("table.parquet", "gone.csv"):
-        with pytest.raises(AnnotationError, match=name):
+        with pytest.raises(CorpusError, match=name):
             read_annotations(tmp_path / name, corpus)
 
 
@@ -463,7 +461,7 @@ def test_two_thousand_mutated_exports_load_whole_or_are_refused(
             path.write_text(json.dumps(content), encoding="utf-8")
         try:
             found = read_exports(paths, study, corpus)
-        except AnnotationError as error:
+        except CorpusError as error:
             refusals.append(str(error))
         else:
             loaded += 1
@@ -480,7 +478,7 @@ def test_two_thousand_mutated_exports_load_whole_or_are_refused(
 def test_nesting_without_end_is_refused(study: Study, corpus: Corpus, tmp_path: Path) -> None:
     path = tmp_path / "deep.json"
     path.write_text("[" * 200_000, encoding="utf-8")
-    with pytest.raises(AnnotationError, match="not JSON"):
+    with pytest.raises(CorpusError, match="not JSON"):
         read_exports([path], study, corpus)
-    with pytest.raises(AnnotationError, match="no such file"):
+    with pytest.raises(CorpusError, match="no such file"):
         read_exports([tmp_path / "gone.json"], study, corpus)

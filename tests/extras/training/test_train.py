@@ -15,7 +15,6 @@ from peft import PeftModel
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
-from cradle_extras.errors import TrainingError
 from cradle_extras.training import Recipe, Trained, read_training, train_model
 from cradle_extras.training.checkpoints import complete_checkpoints
 from cradle_extras.training.recipe import AdapterSettings, load_recipe, recipe_names
@@ -208,7 +207,7 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_checkpoint(
             return local
 
         patch.setattr(module, "load_local", loading)
-        with pytest.raises(TrainingError, match="loss became nan at step 8"):
+        with pytest.raises(EngineError, match="loss became nan at step 8"):
             train(weights, tmp_path / "out", corpus, progress=poison)
     *_, kept = complete_checkpoints(tmp_path / "out")
     assert kept.name == "checkpoint-6"
@@ -228,7 +227,7 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(
         real(self, path)
 
     monkeypatch.setattr(TrainerState, "save_to_json", full)
-    with pytest.raises(TrainingError, match="No space left on device"):
+    with pytest.raises(EngineError, match="No space left on device"):
         train(weights, tmp_path / "out", corpus)
     assert [path.name for path in complete_checkpoints(tmp_path / "out")][-1] == "checkpoint-6"
     monkeypatch.undo()
@@ -251,7 +250,7 @@ def test_what_can_not_be_trained_is_refused(
         corpus = make_corpus([[("User", "Hello there.", "none")]])
     if changes.pop("weights", None):
         weights = make_weights(tmp_path / "plain", chat=None)
-    with pytest.raises(TrainingError, match=words):
+    with pytest.raises(EngineError, match=words):
         train(weights, tmp_path / "out", corpus, **changes)
     assert not (tmp_path / "out").exists()
 
@@ -275,7 +274,7 @@ def test_what_is_finished_is_not_trained_again_but_chosen_again(trained: Trained
 def test_another_training_is_not_mixed_into_a_folder(
     trained: Trained, corpus: Corpus, tmp_path: Path
 ) -> None:
-    with pytest.raises(TrainingError, match="another recipe"):
+    with pytest.raises(EngineError, match="another recipe"):
         train(Path(trained.record.base), trained.folder, corpus, recipe={"learning_rate": 1e-4})
 
 
@@ -310,7 +309,7 @@ def test_a_training_shows_the_date_on_which_it_began(
     assert last_record(path).decoding["date"] == "2031-03-03"
     dated = make_model(weights, date="2031-03-05")
     recipe = RECIPE.model_copy(update={"epochs": 1})
-    with pytest.raises(TrainingError, match="another date"):
+    with pytest.raises(EngineError, match="another date"):
         train_model(dated, corpus, tmp_path / "out", recipe=recipe, shared=True)
 
 
@@ -393,7 +392,7 @@ def test_shipped_recipes_are_read_and_the_papers_is_the_papers() -> None:
 def test_a_recipe_with_a_mistake_is_one_line(tmp_path: Path, text: str, words: str) -> None:
     file = tmp_path / "mine.yml"
     file.write_text(text)
-    with pytest.raises(TrainingError, match=words):
+    with pytest.raises(EngineError, match=words):
         load_recipe(file)
-    with pytest.raises(TrainingError, match="no recipe 'absent'"):
+    with pytest.raises(EngineError, match="no recipe 'absent'"):
         load_recipe("absent")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cradle_extras.errors import TrainingError
 from cradle_lib import paths
 from cradle_lib.corpus.collect import write_release
+from cradle_lib.errors import EngineError
 
 from ...cli.in_process import invoke
 from ...detection.local.tiny_models import make_weights
@@ -39,7 +39,7 @@ def test_the_command_that_it_names_asks_the_trained_model(
     command = ["train", "--base", f"hf:{weights}", "--corpus", str(train), "--dev", str(dev)]
     command += ["--recipe", str(tmp_path / "mine.yml"), "--out", str(tmp_path / "out")]
     refused = invoke(*command)
-    assert isinstance(refused.exception, TrainingError)
+    assert isinstance(refused.exception, EngineError)
     assert "shares 3 dialogues" in str(refused.exception)
     done = invoke(*command, "--shared")
     assert done.exit_code == 0, done.output
