@@ -17,7 +17,7 @@ from benchmarks.results import Row, keep
 from cradle_lib.corpus import Dialogue, load_corpus
 from cradle_lib.detection.engine import Options
 from cradle_lib.detection.local.local_engine import Local, load_local, wait_passively
-from cradle_lib.detection.models.registry import resolve
+from cradle_lib.detection.registry import resolve
 from cradle_lib.prompts import Template, load_template
 
 BASE: Final = "smollm2-135m"

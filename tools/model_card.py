@@ -13,7 +13,7 @@ from typing import Final
 from cradle_extras.training.card import write_card
 from cradle_extras.training.record import read_training
 from cradle_lib import load_corpus, paths
-from cradle_lib.detection.journals.predictions import Predictions, load_predictions
+from cradle_lib.detection.predictions import Predictions, load_predictions
 
 NAME: Final = "smollm2-135m-tuned"
 ADAPTER: Final = paths.DATA / "adapters" / NAME

@@ -20,8 +20,8 @@ from cradle_extras.bundle.archive import read_archive
 from cradle_extras.bundle.bundle import RECORD, SCORES, SUMS, scored, unpack_journals
 from cradle_lib import paths, strict_json
 from cradle_lib.corpus import Corpus, Dialogue, load_corpus
-from cradle_lib.detection.journals.journal import read_journal
-from cradle_lib.detection.journals.predictions import load_predictions, template_of
+from cradle_lib.detection.journal import read_journal
+from cradle_lib.detection.predictions import load_predictions, template_of
 from cradle_lib.detection.session import Prediction, Session
 from cradle_lib.errors import CradleError, JournalError
 from cradle_lib.prompts import Template

@@ -20,10 +20,10 @@ from cradle_lib.cli.console import err
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection import Outcome, Progress, load_predictions
-from cradle_lib.detection.asking import require_consent
-from cradle_lib.detection.journals.journal import last_record
-from cradle_lib.detection.journals.shards import divide, join
-from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.journal import last_record
+from cradle_lib.detection.model import Model
+from cradle_lib.detection.run import require_consent
+from cradle_lib.detection.shards import divide, join
 from cradle_lib.errors import CradleError, EngineError, JournalError
 from cradle_lib.prompts import load_template
 from cradle_lib.record import History

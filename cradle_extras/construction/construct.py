@@ -25,7 +25,7 @@ from cradle_extras.construction.writers.phrase_bank import PhraseBank
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, Progress, read_journal
-from cradle_lib.detection.asking import Consent
+from cradle_lib.detection.run import Consent
 from cradle_lib.errors import CorpusError
 from cradle_lib.version import commit, library_version
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.detection.baselines.function import id_of
-from cradle_lib.detection.journals.journal import Journal, read_journal
-from cradle_lib.detection.journals.lines import read_lines, to_bytes, to_line
-from cradle_lib.detection.journals.places import journal_files
-from cradle_lib.detection.journals.predictions import Predictions, load_predictions
+from cradle_lib.detection.journal import Journal, read_journal
+from cradle_lib.detection.journal_lines import read_lines, to_bytes, to_line
+from cradle_lib.detection.journal_paths import journal_files
 from cradle_lib.detection.parsing import Outcome
+from cradle_lib.detection.predictions import Predictions, load_predictions
 from cradle_lib.detection.session import Prediction, Prompt, Session
 from cradle_lib.errors import CradleError, JournalError
 from cradle_lib.files import replacing

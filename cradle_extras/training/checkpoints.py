@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.asking import run
 from cradle_lib.detection.engine import Options
-from cradle_lib.detection.journals.predictions import load_predictions
 from cradle_lib.detection.local.adapter import CONFIG, WEIGHTS
-from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.model import Model
+from cradle_lib.detection.predictions import load_predictions
+from cradle_lib.detection.run import run
 from cradle_lib.files import replacing, visible_files, write_text
 from cradle_lib.scoring.core.evaluate import evaluate
 

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cradle_lib.corpus import Dialogue
-from cradle_lib.detection.baselines.gold_questions import gold_questions
 from cradle_lib.detection.local.local_engine import Local
+from cradle_lib.detection.session import gold_questions
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import format_mask
 from cradle_lib.prompts import Template

@@ -34,8 +34,8 @@ from cradle_lib.detection.harmless import harmless
 from cradle_lib.detection.local.local_engine import load_local, require_packages, wait_passively
 from cradle_lib.detection.local.quiet import quiet
 from cradle_lib.detection.local.snapshot import base_pin
-from cradle_lib.detection.models.model import Model
-from cradle_lib.detection.models.registry import resolve
+from cradle_lib.detection.model import Model
+from cradle_lib.detection.registry import resolve
 from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
 
@@ -47,7 +47,7 @@ class Trained:
     Attributes:
         folder: The adapter, or the full model if the recipe has none, with record and card.
         record: Its record.
-        model: The model, ready for :func:`~cradle_lib.detection.asking.run`.
+        model: The model, ready for :func:`~cradle_lib.detection.run.run`.
     """
 
     folder: Path

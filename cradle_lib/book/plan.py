@@ -171,8 +171,8 @@ def default_models(project: Project, corpus: BookCorpus) -> tuple[dict[str, str]
     order; and the ids of the others.
     """
     from cradle_lib.detection.engine import find_engine
-    from cradle_lib.detection.journals.places import stored_as
-    from cradle_lib.detection.models.registry import load_registry
+    from cradle_lib.detection.journal_paths import stored_as
+    from cradle_lib.detection.registry import load_registry
 
     shown: dict[str, str] = {}
     lacking: list[str] = []

@@ -12,8 +12,8 @@ from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out, print_json, right
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Model, estimate_cost
-from cradle_lib.detection.cost.money import total, with_usage
-from cradle_lib.detection.journals.journal import read_answers
+from cradle_lib.detection.api.money import total, with_usage
+from cradle_lib.detection.journal import read_answers
 from cradle_lib.errors import EngineError
 from cradle_lib.formatting import dollars
 from cradle_lib.record import History

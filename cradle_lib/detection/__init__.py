@@ -1,18 +1,17 @@
 """Detection: dialogues and a model in, predictions out. Knows no score."""
 
+from cradle_lib.detection.api.estimate import estimate_cost, estimate_costs
 from cradle_lib.detection.api.faults import service_faults
-from cradle_lib.detection.asking import Progress, run
-from cradle_lib.detection.cost.benchmark import benchmark_results
-from cradle_lib.detection.cost.estimate import estimate_cost, estimate_costs
-from cradle_lib.detection.cost.usage import run_usage
+from cradle_lib.detection.api.usage import run_usage
+from cradle_lib.detection.benchmark import benchmark_results
 from cradle_lib.detection.engine import Engine, Options, make_engine
-from cradle_lib.detection.journals.journal import Journal, read_journal
-from cradle_lib.detection.journals.places import journal_path
-from cradle_lib.detection.journals.predictions import Predictions, load_predictions
-from cradle_lib.detection.journals.stored_answers import stored_answers, stored_records
-from cradle_lib.detection.models.model import Decoding, Model
-from cradle_lib.detection.models.registry import find_model, load_registry, resolve
+from cradle_lib.detection.journal import Journal, read_journal
+from cradle_lib.detection.journal_paths import journal_path
+from cradle_lib.detection.model import Decoding, Model
 from cradle_lib.detection.parsing import OUTCOMES, Outcome, read_answer
+from cradle_lib.detection.predictions import Predictions, load_predictions
+from cradle_lib.detection.registry import find_model, load_registry, resolve
+from cradle_lib.detection.run import Progress
 from cradle_lib.detection.runs import (
     corpus_options,
     find_journal,
@@ -23,6 +22,7 @@ from cradle_lib.detection.runs import (
 )
 from cradle_lib.detection.selection import sample_dialogues
 from cradle_lib.detection.session import Answer, Prediction, Prompt, Session
+from cradle_lib.detection.stored_answers import stored_answers, stored_records
 
 __all__ = [
     "OUTCOMES",
@@ -53,7 +53,6 @@ __all__ = [
     "read_answer",
     "read_journal",
     "resolve",
-    "run",
     "run_model",
     "run_usage",
     "sample_dialogues",

@@ -26,7 +26,7 @@ from cradle_lib.errors import CradleError, EngineError, printable
 from cradle_lib.files import visible_files
 
 if TYPE_CHECKING:
-    from cradle_lib.detection.models.model import Model
+    from cradle_lib.detection.model import Model
 
 Emit = Callable[[Prediction], None]
 _LONGEST_REASON: Final = 300

@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.journals.predictions import Predictions, load_predictions
+from cradle_lib.detection.predictions import Predictions, load_predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.files import visible_files
 

@@ -18,13 +18,13 @@ from typing import Any
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.load import load_corpus
-from cradle_lib.detection.asking import Consent, Progress, run
 from cradle_lib.detection.baselines.function import Function
 from cradle_lib.detection.engine import Options
-from cradle_lib.detection.journals.places import PAGE, journal_path, made_runs, stored_as
-from cradle_lib.detection.journals.predictions import Predictions, load_predictions
-from cradle_lib.detection.models.model import Model
-from cradle_lib.detection.models.registry import load_registry, resolve, spec_options
+from cradle_lib.detection.journal_paths import PAGE, journal_path, made_runs, stored_as
+from cradle_lib.detection.model import Model
+from cradle_lib.detection.predictions import Predictions, load_predictions
+from cradle_lib.detection.registry import load_registry, resolve, spec_options
+from cradle_lib.detection.run import Consent, Progress, run
 from cradle_lib.detection.run_sets import common_dialogues
 from cradle_lib.detection.session import Prompt
 from cradle_lib.errors import (

@@ -13,7 +13,7 @@ taken apart, so that a turn can't forge one.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
@@ -297,3 +297,18 @@ class Session:
                 shown = turn.mask if history == "gold" else prediction.mask
                 tagged |= shown
                 lines.append(f"{TAG}: {format_mask(shown)}")
+
+
+def gold_questions(
+    dialogue: Dialogue, template: Template, history: History = "self"
+) -> Iterator[tuple[Prompt, int]]:
+    """Asks all questions of a dialogue as they are asked when each answer is gold.
+
+    Yields for each user turn the question, and the mask of its gold labels.
+    """
+    session = Session(dialogue, template, history)
+    for turn in dialogue.user_turns:
+        if session.prompt is None:
+            return
+        yield session.prompt, turn.mask
+        session.answer(Answer(format_mask(turn.mask)))

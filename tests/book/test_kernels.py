@@ -22,7 +22,7 @@ before = "pandas" in sys.modules and "seaborn" in sys.modules
 import cradle_lib
 seen = getattr(cradle_lib, "left_behind", None)
 cradle_lib.left_behind = os.getpid()
-predictions = sys.modules["cradle_lib.detection.journals.predictions"]
+predictions = sys.modules["cradle_lib.detection.predictions"]
 facts = {"before": before, "seen": seen, "pid": os.getpid(), "cwd": os.getcwd()}
 facts["runs"] = len(predictions._READ)
 print(json.dumps(facts | {"env": os.environ["WORD"], "parent": os.getppid()}))

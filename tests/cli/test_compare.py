@@ -12,7 +12,8 @@ from cradle_lib import paths
 from cradle_lib.cli.commands.compare import _chance
 from cradle_lib.cli.console import out
 from cradle_lib.corpus import load_corpus
-from cradle_lib.detection import find_model, load_registry, run
+from cradle_lib.detection import find_model, load_registry
+from cradle_lib.detection.run import run
 from cradle_lib.errors import CradleError
 from cradle_lib.labels import LABELS, short
 

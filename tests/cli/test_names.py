@@ -10,9 +10,8 @@ from typer.testing import Result
 
 from cradle_lib.cli.commands import compare, models
 from cradle_lib.cli.console import err, out
-from cradle_lib.detection import load_registry
-from cradle_lib.detection.models import registry
-from cradle_lib.detection.models.registry import Registry
+from cradle_lib.detection import load_registry, registry
+from cradle_lib.detection.registry import Registry
 from cradle_lib.errors import CradleError
 
 from .in_process import invoke

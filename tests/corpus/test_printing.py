@@ -17,8 +17,8 @@ from cradle_lib.detection import (
     Predictions,
     Session,
     load_predictions,
-    run,
 )
+from cradle_lib.detection.run import run
 from cradle_lib.prompts import load_template
 from cradle_lib.scoring.errors.cases import Case
 from cradle_lib.scoring.errors.taxonomy import ErrorKind

@@ -10,16 +10,8 @@ import pytest
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import (
-    Answer,
-    Model,
-    Outcome,
-    Prompt,
-    asking,
-    read_journal,
-    run,
-    run_model,
-)
+from cradle_lib.detection import Answer, Model, Outcome, Prompt, read_journal, run_model
+from cradle_lib.detection import run as asking
 from cradle_lib.detection.engine import (
     Emit,
     Engine,
@@ -28,6 +20,7 @@ from cradle_lib.detection.engine import (
     _installed,
     find_engine,
 )
+from cradle_lib.detection.run import run
 from cradle_lib.errors import CorpusError, EngineError
 
 from .dialogues import make_corpus

@@ -21,16 +21,15 @@ from cradle_lib.detection import (
     Outcome,
     Progress,
     Prompt,
-    asking,
     journal_path,
     load_predictions,
     read_journal,
-    run,
     sample_dialogues,
 )
-from cradle_lib.detection.asking import Consent
+from cradle_lib.detection import run as asking
 from cradle_lib.detection.engine import Engine, Sequential
-from cradle_lib.detection.models.model import Decoding, Prices
+from cradle_lib.detection.model import Decoding, Prices
+from cradle_lib.detection.run import Consent, run
 from cradle_lib.errors import CorpusError, EngineError, JournalError
 from cradle_lib.labels import BITS
 from cradle_lib.scoring.robustness.subgroups import subgroups

@@ -27,15 +27,15 @@ from cradle_lib.detection import (
     load_registry,
     load_run,
     read_journal,
-    run,
     run_model,
     runs,
     stored_runs,
 )
+from cradle_lib.detection import registry as models
 from cradle_lib.detection.baselines.function import Function
-from cradle_lib.detection.journals.places import PAGE
-from cradle_lib.detection.models import registry as models
-from cradle_lib.detection.models.registry import Registry
+from cradle_lib.detection.journal_paths import PAGE
+from cradle_lib.detection.registry import Registry
+from cradle_lib.detection.run import run
 from cradle_lib.detection.run_sets import with_same_dialogues
 from cradle_lib.errors import JournalError, NoRunError, RegistryError
 from cradle_lib.prompts import load_template

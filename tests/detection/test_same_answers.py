@@ -25,10 +25,10 @@ from cradle_lib.detection import (
     Session,
     load_registry,
     read_journal,
-    run,
 )
 from cradle_lib.detection.engine import make_engine
 from cradle_lib.detection.parsing import read_answer
+from cradle_lib.detection.run import run
 from cradle_lib.prompts import load_template
 from cradle_lib.record import Record
 

@@ -20,8 +20,9 @@ from cradle_lib import bounded_yaml, paths
 from cradle_lib.annotation.table import Annotation, Annotations, read_annotations, write_annotations
 from cradle_lib.corpus import Corpus, load_corpus, read_release
 from cradle_lib.corpus.collect import write_release
-from cradle_lib.detection import Outcome, load_predictions, load_registry, read_journal, run
-from cradle_lib.detection.models.registry import Registry
+from cradle_lib.detection import Outcome, load_predictions, load_registry, read_journal
+from cradle_lib.detection.registry import Registry
+from cradle_lib.detection.run import run
 from cradle_lib.labels import BITS, LABELS
 
 from ..detection.dialogues import make_corpus

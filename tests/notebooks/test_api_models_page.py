@@ -13,7 +13,7 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Answer
 from cradle_lib.display.notice import Notice
 
-from ..detection.cost.test_usage import home, write  # noqa: F401
+from ..detection.api.test_usage import home, write  # noqa: F401
 from .test_notebooks import show
 
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from cradle_lib import detection, paths
+from cradle_lib import paths
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import find_model, load_registry
+from cradle_lib.detection.run import run
 from cradle_lib.display.banner import Banner
 from cradle_lib.display.downloads import Downloads
 from cradle_lib.display.examples import Examples
@@ -53,7 +54,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path
         path = write(name, folder)
         corpus = load_corpus(path)
         for model in MODELS:
-            detection.run(find_model(model, load_registry()), corpus, out=runs)
+            run(find_model(model, load_registry()), corpus, out=runs)
         return path, runs
 
     return make

@@ -12,7 +12,7 @@ import pytest
 import cradle_lib
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.detection.journals.journal import read_journal
+from cradle_lib.detection.journal import read_journal
 from cradle_lib.display.notice import Notice
 from cradle_lib.display.table import Table
 from cradle_lib.display.theme import Picture

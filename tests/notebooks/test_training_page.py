@@ -10,8 +10,8 @@ import pytest
 
 from cradle_lib import paths
 from cradle_lib.corpus import load_corpus
-from cradle_lib.detection.journals.journal import read_journal
-from cradle_lib.detection.models.registry import load_registry
+from cradle_lib.detection.journal import read_journal
+from cradle_lib.detection.registry import load_registry
 from cradle_lib.display.table import Table
 
 from .test_notebooks import show

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cradle_lib.corpus import Corpus, Dialogue, Turn
-from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.detection.parsing import OUTCOMES
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.record import Record
 
 # A row is a speaker ("U", "L", or "+" for a continuation of the row above) and a mask.

@@ -10,7 +10,7 @@ import pytest
 
 import cradle_lib
 from cradle_lib.corpus import load_corpus
-from cradle_lib.detection.journals.predictions import Predictions
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.detection.runs import stored_runs
 from cradle_lib.scoring.core.signature import Signature, signed
 

@@ -20,10 +20,10 @@ from cradle_extras.construction.repair import (
 )
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, Prediction, Progress, resolve
-from cradle_lib.detection.asking import Consent, ask
-from cradle_lib.detection.cost.estimate import Estimate
-from cradle_lib.detection.cost.money import Usage
-from cradle_lib.detection.cost.tokens import count_tokens
+from cradle_lib.detection.api.estimate import Estimate
+from cradle_lib.detection.api.money import Usage
+from cradle_lib.detection.api.tokens import count_tokens
+from cradle_lib.detection.run import Consent, ask
 from cradle_lib.errors import RegistryError
 from cradle_lib.record import Record
 

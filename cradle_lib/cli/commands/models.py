@@ -13,7 +13,7 @@ from cradle_lib import paths
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out, print_json
 from cradle_lib.detection import load_registry
-from cradle_lib.detection.journals.places import made_runs
+from cradle_lib.detection.journal_paths import made_runs
 from cradle_lib.detection.local.serving import PORT, serving
 from cradle_lib.detection.local.weights import PARCELS, embedded_weights
 

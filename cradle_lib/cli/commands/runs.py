@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cradle_lib import detection, paths
+from cradle_lib import paths
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.command_table import part
 from cradle_lib.cli.console import err, out, percent, print_json, right
@@ -30,11 +30,12 @@ from cradle_lib.detection import (
     load_predictions,
     read_journal,
 )
-from cradle_lib.detection.journals.journal import last_record
-from cradle_lib.detection.journals.places import journal_files
-from cradle_lib.detection.journals.shards import join as join_shards
+from cradle_lib.detection.journal import last_record
+from cradle_lib.detection.journal_paths import journal_files
 from cradle_lib.detection.parsing import needs_cleaning
+from cradle_lib.detection.run import run
 from cradle_lib.detection.selection import choose_dialogues
+from cradle_lib.detection.shards import join as join_shards
 from cradle_lib.errors import CradleError, EngineError, JournalError
 from cradle_lib.labels import format_mask
 from cradle_lib.prompts import load_template
@@ -106,7 +107,7 @@ def infer(
                 chosen = choose_dialogues(loaded, limit, sample)
                 infer_shards(context, entry, loaded, chosen_history, chosen, journal, bar)
             else:
-                detection.run(
+                run(
                     entry,
                     loaded,
                     out=folder,

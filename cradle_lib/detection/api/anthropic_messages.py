@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cradle_lib.detection.api.remote import Remote
+from cradle_lib.detection.api.client import Remote
 from cradle_lib.detection.api.replies import finished, look, text_of, tokens, unfinished, unreadable
 from cradle_lib.detection.session import Answer, Prompt
 

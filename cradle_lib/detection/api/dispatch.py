@@ -27,7 +27,7 @@ from cradle_lib.detection.session import Answer, Prediction, Prompt
 from cradle_lib.errors import CradleError, EngineError
 
 if TYPE_CHECKING:
-    from cradle_lib.detection.api.remote import Remote
+    from cradle_lib.detection.api.client import Remote
 
 _NOT_A_WORD: Final = "it has not replied"
 _KEPT: Final = "The answers so far are kept: run the same command again to go on."

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from dotenv import dotenv_values
 
-from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
 
 DOTENV: Final = ".env"

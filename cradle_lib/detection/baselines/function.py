@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.engine import Options, Sequential, failure
-from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.model import Model
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError

@@ -21,7 +21,7 @@ from cradle_lib import paths
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection.engine import Options, Sequential
 from cradle_lib.detection.harmless import harmless
-from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.model import Model
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import CorpusError, EngineError
 from cradle_lib.labels import LABELS, format_mask

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from cradle_lib.detection.baselines.gold_questions import gold_questions
 from cradle_lib.detection.baselines.tfidf import (
     Learner,
     Linear,
@@ -22,7 +21,7 @@ from cradle_lib.detection.baselines.tfidf import (
     vectorized,
     word_pairs,
 )
-from cradle_lib.detection.session import TAG, Answer, Prompt
+from cradle_lib.detection.session import TAG, Answer, Prompt, gold_questions
 from cradle_lib.labels import LABELS
 from cradle_lib.prompts import load_template
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from cradle_lib import paths
-from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
 from cradle_lib.files import visible_files
 

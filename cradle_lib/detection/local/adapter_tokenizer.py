@@ -19,7 +19,7 @@ from cradle_lib.detection.local.adapter import (
     more_templates,
 )
 from cradle_lib.detection.local.quiet import quiet
-from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
 
 _SPECIAL: Final = ("bos_token", "eos_token", "pad_token", "unk_token")

@@ -14,7 +14,7 @@ from cradle_lib.detection.local.merge import merged
 from cradle_lib.detection.local.quiet import overheard, quiet
 from cradle_lib.detection.local.snapshot import hub_commit, unloadable
 from cradle_lib.detection.local.weights import PREFIX, embedded_pin, embedded_weights
-from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
 
 # What Transformers begins its table of missing and superfluous tensors with, which is checked.

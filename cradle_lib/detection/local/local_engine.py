@@ -25,7 +25,7 @@ from cradle_lib.detection.local.generation import (
 )
 from cradle_lib.detection.local.load import load_generation_config, load_tokenizer, load_weights
 from cradle_lib.detection.local.snapshot import weights_pin
-from cradle_lib.detection.models.model import Decoding, Model
+from cradle_lib.detection.model import Decoding, Model
 from cradle_lib.detection.parsing import Outcome, is_cut
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.detection.thoughts import is_open

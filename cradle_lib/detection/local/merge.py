@@ -17,7 +17,7 @@ from cradle_lib import paths
 from cradle_lib.detection.local.adapter import WEIGHTS
 from cradle_lib.detection.local.adapter_tokenizer import new_tokens
 from cradle_lib.detection.local.quiet import quiet
-from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import LABELS
 

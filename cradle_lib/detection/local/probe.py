@@ -19,14 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.baselines.gold_questions import gold_questions
 from cradle_lib.detection.baselines.tfidf import Linear, fit_labels, learned, train_split
 from cradle_lib.detection.engine import Options, Sequential
 from cradle_lib.detection.local.local_engine import LocalEngine
 from cradle_lib.detection.local.snapshot import weights_pin
 from cradle_lib.detection.local.wave.prefix import common
-from cradle_lib.detection.models.model import Model
-from cradle_lib.detection.session import Answer, Prompt
+from cradle_lib.detection.model import Model
+from cradle_lib.detection.session import Answer, Prompt, gold_questions
 from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
 

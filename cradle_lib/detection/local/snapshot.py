@@ -13,7 +13,7 @@ from typing import Final
 
 from cradle_lib.detection.local.adapter import content_pin, find_adapter, more_templates
 from cradle_lib.detection.local.weights import PREFIX, embedded_pin
-from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
 from cradle_lib.files import visible_files
 

@@ -40,7 +40,7 @@ from cradle_lib.scoring.core.signature import Signature, require_comparable, sig
 from cradle_lib.statistics.rates import Floats
 
 if TYPE_CHECKING:
-    from cradle_lib.detection.journals.predictions import Predictions
+    from cradle_lib.detection.predictions import Predictions
 
 ALPHA: Final = 0.05
 POWER: Final = 0.8

@@ -22,7 +22,7 @@ from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.rates import Floats, ratio
 
 if TYPE_CHECKING:
-    from cradle_lib.detection.journals.predictions import Predictions
+    from cradle_lib.detection.predictions import Predictions
 
 FATES: Final = ("found", "missed", "swapped", "taken")
 _SUMS: Final = {"all labels": "", "alerts": "alert", "confirms": "confirm"}

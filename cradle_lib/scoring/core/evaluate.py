@@ -21,7 +21,7 @@ from cradle_lib.statistics.proportions import wilson, wilson_f1
 from cradle_lib.version import library_version
 
 if TYPE_CHECKING:
-    from cradle_lib.detection.journals.predictions import Predictions
+    from cradle_lib.detection.predictions import Predictions
 
 # Scores of whole units, which mean something where nothing is gold.
 _OF_UNITS: Final = ("exact_match", "jaccard")

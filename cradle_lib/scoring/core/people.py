@@ -18,8 +18,8 @@ from cradle_lib.annotation.load import load_annotations
 from cradle_lib.annotation.pairs import pairs
 from cradle_lib.annotation.table import Annotations
 from cradle_lib.corpus.dialogue import Corpus
-from cradle_lib.detection.journals.predictions import Predictions
 from cradle_lib.detection.parsing import OUTCOMES, Outcome
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import CorpusError
 from cradle_lib.record import Record
 

@@ -28,7 +28,7 @@ from cradle_lib.scoring.timing.timing import timing
 from cradle_lib.statistics.bootstrap import DRAWS
 
 if TYPE_CHECKING:
-    from cradle_lib.detection.journals.predictions import Predictions
+    from cradle_lib.detection.predictions import Predictions
 
 FORMAT: Final = "cradle-report/2"
 # What has no end, such as the delay of what is never tagged, is not what is undefined.

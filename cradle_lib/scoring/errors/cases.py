@@ -15,7 +15,7 @@ from cradle_lib.scoring.core.counts import Masks
 from cradle_lib.scoring.errors.taxonomy import KINDS, Category, ErrorKind, classify
 
 if TYPE_CHECKING:
-    from cradle_lib.detection.journals.predictions import Predictions
+    from cradle_lib.detection.predictions import Predictions
 
 _TITLES: Final = {
     ErrorKind.FALSE_POSITIVE: "A tag where there is no gold label",

@@ -47,7 +47,7 @@ from cradle_lib.scoring.core.signature import signed
 from cradle_lib.statistics.rates import ratio
 
 if TYPE_CHECKING:
-    from cradle_lib.detection.journals.predictions import Predictions
+    from cradle_lib.detection.predictions import Predictions
 
 CELLS: Final = (*LABELS, NONE)
 NONE_CELL: Final = len(LABELS)

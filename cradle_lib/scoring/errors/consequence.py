@@ -34,7 +34,7 @@ from cradle_lib.statistics.matching import positions
 from cradle_lib.statistics.rates import Floats, ratio
 
 if TYPE_CHECKING:
-    from cradle_lib.detection.journals.predictions import Predictions
+    from cradle_lib.detection.predictions import Predictions
 
 STATES: Final = ("right", "extra", "lacking", "both")
 

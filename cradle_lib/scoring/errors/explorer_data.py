@@ -23,7 +23,7 @@ from cradle_lib.scoring.errors.confusion import CELLS
 from cradle_lib.scoring.errors.taxonomy import KINDS, Category, classify
 
 if TYPE_CHECKING:
-    from cradle_lib.detection.journals.predictions import Predictions
+    from cradle_lib.detection.predictions import Predictions
 
 #: Dialogues in one file of text.
 PART: Final = 250

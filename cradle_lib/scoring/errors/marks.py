@@ -10,7 +10,7 @@ from cradle_lib.scoring.errors.confusion import CELLS, NONE_CELL, pair
 from cradle_lib.scoring.errors.taxonomy import ErrorKind, kind_of
 
 if TYPE_CHECKING:
-    from cradle_lib.detection.journals.predictions import Predictions
+    from cradle_lib.detection.predictions import Predictions
 
 #: A label, its mark (``correct``, or an :class:`.ErrorKind`) and what the mark says.
 Mark = tuple[str, str, str]

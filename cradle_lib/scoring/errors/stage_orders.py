@@ -21,7 +21,7 @@ from cradle_lib.scoring.core.signature import signed
 from cradle_lib.scoring.timing.occurrences import first_positions, scored_rows
 
 if TYPE_CHECKING:
-    from cradle_lib.detection.journals.predictions import Predictions
+    from cradle_lib.detection.predictions import Predictions
 
 ORDERS: Final = (
     "neither",

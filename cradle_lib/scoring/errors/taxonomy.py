@@ -41,7 +41,7 @@ from cradle_lib.scoring.timing.occurrences import first_positions, scored_rows
 from cradle_lib.statistics.matching import positions
 
 if TYPE_CHECKING:
-    from cradle_lib.detection.journals.predictions import Predictions
+    from cradle_lib.detection.predictions import Predictions
 
 
 class ErrorKind(StrEnum):

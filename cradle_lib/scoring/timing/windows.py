@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cradle_lib.detection.journals.predictions import Predictions
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import LABELS
 from cradle_lib.scoring.core.conventions import Conventions, Rows
 from cradle_lib.scoring.core.evaluate import signature_of

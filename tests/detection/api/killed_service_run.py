@@ -17,8 +17,8 @@ from typing import Any
 from cradle_lib import cli, paths, record
 from cradle_lib.cli.commands import runs
 from cradle_lib.corpus import Corpus, Dialogue, Turn
-from cradle_lib.detection import Model, Options, run
-from cradle_lib.detection.models import registry
+from cradle_lib.detection import Model, Options, registry
+from cradle_lib.detection.run import run
 
 CORPUS = Corpus(
     "tiny",

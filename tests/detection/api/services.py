@@ -17,9 +17,9 @@ import pytest
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, Outcome, Prediction, Session, make_engine
 from cradle_lib.detection.api import remote
+from cradle_lib.detection.api.client import Remote
 from cradle_lib.detection.api.patience import Patience
-from cradle_lib.detection.api.remote import Remote
-from cradle_lib.detection.models.model import Decoding
+from cradle_lib.detection.model import Decoding
 from cradle_lib.prompts import parse_template
 
 from ..dialogues import make_corpus

@@ -8,7 +8,7 @@ import pytest
 
 from cradle_lib.detection import Outcome, Prediction, Session
 from cradle_lib.detection.api.patience import Patience
-from cradle_lib.detection.journals.lines import to_line
+from cradle_lib.detection.journal_lines import to_line
 from cradle_lib.errors import EngineError
 
 from .fault_server import FaultServer, Reply, as_json, chat, message

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from cradle_lib.detection import Answer, Options, Outcome, Prediction, read_journal, run
+from cradle_lib.detection import Answer, Options, Outcome, Prediction, read_journal
 from cradle_lib.detection.api.anthropic_messages import AnthropicMessages
 from cradle_lib.detection.api.openai_chat import OpenAIChat
+from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
 
 from .fault_server import FaultServer, Reply

@@ -13,10 +13,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cradle_lib.detection import Options, Session, load_registry, run
+from cradle_lib.detection import Options, Session, load_registry
 from cradle_lib.detection.api.keys import Redactor, find_key
 from cradle_lib.detection.api.patience import Patience
-from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.model import Model
+from cradle_lib.detection.run import run
 from cradle_lib.errors import CradleError, EngineError, RegistryError
 
 from ..dialogues import make_corpus
@@ -238,7 +239,7 @@ def test_a_planted_key_is_in_nothing_that_a_run_writes_or_says(
         monkeypatch.delenv("TEST_KEY")
         (home / ".env").write_text(f"TEST_KEY={KEY}\n")
     monkeypatch.setattr(
-        "cradle_lib.detection.api.remote.Patience.of",
+        "cradle_lib.detection.api.client.Patience.of",
         lambda _: Patience(attempts=2, deadline=20.0, base=0.0, failures=50),
     )
     replies = list(echoes(engine).values())

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cradle_lib.detection import run
-from cradle_lib.detection.api.proxy import find_proxy, host_of, proxy_of
-from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.api.network import find_proxy, host_of, proxy_of
+from cradle_lib.detection.model import Model
+from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
 
 from ...loopback import Handler, Loopback

@@ -12,11 +12,12 @@ import pytest
 import torch
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Options, Outcome, Prediction, Session, read_journal, run
+from cradle_lib.detection import Options, Outcome, Prediction, Session, read_journal
 from cradle_lib.detection.api.anthropic_messages import AnthropicMessages
 from cradle_lib.detection.api.openai_chat import OpenAIChat
 from cradle_lib.detection.local.local_engine import Local
-from cradle_lib.detection.models.model import Decoding
+from cradle_lib.detection.model import Decoding
+from cradle_lib.detection.run import run
 
 from .fault_server import FaultServer, Reply, as_json, chat, error, message
 from .services import (

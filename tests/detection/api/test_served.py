@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cradle_lib.detection import Options, read_journal, run
-from cradle_lib.detection.models.model import Caching
+from cradle_lib.detection import Options, read_journal
+from cradle_lib.detection.model import Caching
+from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
 
 from ...extras.cluster.gated_server import MODEL, GatedServer

@@ -13,9 +13,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from cradle_lib.detection import Options, Outcome, Prediction, read_journal, run
+from cradle_lib.detection import Options, Outcome, Prediction, read_journal
+from cradle_lib.detection.api.client import Remote
 from cradle_lib.detection.api.patience import Patience, span
-from cradle_lib.detection.api.remote import Remote
+from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
 
 from .fault_server import FaultServer, chat, error
@@ -210,7 +211,7 @@ def test_a_run_against_a_closed_port_says_so_and_records_no_failure(tmp_path: Pa
         out = tmp_path / f"{engine}.jsonl"
         told: list[str] = []
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("cradle_lib.detection.api.remote.Patience.of", lambda _: HURRY)
+            patch.setattr("cradle_lib.detection.api.client.Patience.of", lambda _: HURRY)
             with pytest.raises(EngineError, match="can't be reached: nothing listens there"):
                 run(model, HELLO, out=out, options=Options(notice=told.append))
         assert read_journal(out)[1] == []

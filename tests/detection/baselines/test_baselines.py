@@ -15,9 +15,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.detection import load_predictions, load_registry, read_journal, run
+from cradle_lib.detection import load_predictions, load_registry, read_journal
 from cradle_lib.detection.baselines.keyword import LEXICON, Keyword
 from cradle_lib.detection.baselines.tfidf_history import TfidfHistory
+from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import BITS, LABELS, format_mask, labels_of
 from cradle_lib.record import History

@@ -19,11 +19,12 @@ from trl import SFTConfig, SFTTrainer
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import read_journal, run
+from cradle_lib.detection import read_journal
 from cradle_lib.detection.engine import Options
 from cradle_lib.detection.local.adapter import adapter_digest
 from cradle_lib.detection.local.local_engine import load_local
-from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.model import Model
+from cradle_lib.detection.run import run
 from cradle_lib.detection.session import Session
 from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template

@@ -20,7 +20,7 @@ from transformers import AutoModelForCausalLM, GPT2Config, MixtralConfig
 from cradle_lib.detection.engine import Options
 from cradle_lib.detection.local.local_engine import load_local
 from cradle_lib.detection.local.snapshot import base_pin
-from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
 
 from .tiny_models import FAMILIES, make_model, make_tokenizer, make_weights

@@ -15,11 +15,12 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Options, Outcome, read_answer, read_journal, run
+from cradle_lib.detection import Options, Outcome, read_answer, read_journal
 from cradle_lib.detection.local.constrained import END, Grammar
 from cradle_lib.detection.local.local_engine import load_local
 from cradle_lib.detection.local.sampling import Sampler
 from cradle_lib.detection.local.wave import wave_runner
+from cradle_lib.detection.run import run
 from cradle_lib.detection.session import Answer, Session
 from cradle_lib.labels import LABELS, NONE
 from cradle_lib.prompts import load_template

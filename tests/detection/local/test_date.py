@@ -11,14 +11,15 @@ from transformers.utils import chat_template_utils
 
 from cradle_extras.cluster.infer import _require_same as require_same
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Options, Session, read_journal, run
-from cradle_lib.detection.journals.journal import last_record
-from cradle_lib.detection.journals.lines import to_bytes
-from cradle_lib.detection.journals.shards import divide, join
+from cradle_lib.detection import Options, Session, read_journal
+from cradle_lib.detection.journal import last_record
+from cradle_lib.detection.journal_lines import to_bytes
 from cradle_lib.detection.local import clock
 from cradle_lib.detection.local.local_engine import Local, load_local
 from cradle_lib.detection.local.quiet import quiet
-from cradle_lib.detection.models.model import Decoding
+from cradle_lib.detection.model import Decoding
+from cradle_lib.detection.run import run
+from cradle_lib.detection.shards import divide, join
 from cradle_lib.errors import EngineError, JournalError
 from cradle_lib.prompts import load_template
 

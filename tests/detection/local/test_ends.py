@@ -15,8 +15,9 @@ from transformers import AutoTokenizer, LlamaConfig
 
 from cradle_extras.training.sequences import questions
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Options, Outcome, Session, read_journal, run
+from cradle_lib.detection import Options, Outcome, Session, read_journal
 from cradle_lib.detection.local.local_engine import load_local
+from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
 

@@ -14,10 +14,11 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Options, Session, read_journal, run
+from cradle_lib.detection import Options, Session, read_journal
 from cradle_lib.detection.local.local_engine import load_local
 from cradle_lib.detection.local.sampling import sampling_seed
 from cradle_lib.detection.parsing import first_line
+from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError, RegistryError
 from cradle_lib.prompts import load_template
 

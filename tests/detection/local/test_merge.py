@@ -22,7 +22,7 @@ from cradle_lib.detection.engine import Options
 from cradle_lib.detection.local import merge
 from cradle_lib.detection.local.adapter import WEIGHTS
 from cradle_lib.detection.local.local_engine import load_local
-from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
 
 from .tiny_models import CHAT, make_model, make_tokenizer

@@ -16,11 +16,12 @@ from sklearn.preprocessing import StandardScaler
 from transformers import LlamaForCausalLM
 
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.detection import Model, Outcome, load_predictions, read_journal, run
+from cradle_lib.detection import Model, Outcome, load_predictions, read_journal
 from cradle_lib.detection.engine import Options
 from cradle_lib.detection.local import probe
 from cradle_lib.detection.local.local_engine import load_local
 from cradle_lib.detection.local.probe import Probe
+from cradle_lib.detection.run import run
 from cradle_lib.detection.session import Answer, Prompt, Session
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import BITS, format_mask

@@ -13,8 +13,9 @@ from transformers import AutoTokenizer
 
 from cradle_extras.training.sequences import token_tree
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Options, Outcome, Prediction, read_answer, read_journal, run
+from cradle_lib.detection import Options, Outcome, Prediction, read_answer, read_journal
 from cradle_lib.detection.local.local_engine import Local, load_local
+from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import BITS
 from cradle_lib.prompts import load_template

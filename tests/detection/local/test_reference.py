@@ -21,15 +21,9 @@ from transformers import (
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import (
-    Options,
-    Outcome,
-    Session,
-    load_predictions,
-    read_journal,
-    run,
-)
+from cradle_lib.detection import Options, Outcome, Session, load_predictions, read_journal
 from cradle_lib.detection.local.local_engine import CONTINUATION, Local, load_local
+from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError, JournalError
 from cradle_lib.prompts import load_template
 

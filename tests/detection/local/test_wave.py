@@ -25,11 +25,11 @@ from cradle_lib.detection import (
     Progress,
     Session,
     read_journal,
-    run,
 )
 from cradle_lib.detection.local.local_engine import load_local
 from cradle_lib.detection.local.wave import wave_runner
 from cradle_lib.detection.parsing import first_line
+from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import LABELS, NONE, labels_of
 from cradle_lib.prompts import load_template
@@ -300,8 +300,9 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from cradle_lib import paths
-from cradle_lib.detection import Options, run
-from cradle_lib.detection.journals import journal
+from cradle_lib.detection import Options
+from cradle_lib.detection.run import run
+from cradle_lib.detection import journal
 sys.path.insert(0, sys.argv[4])
 from tests.detection.local.test_wave import long_corpus
 from tests.detection.local.tiny_models import make_model

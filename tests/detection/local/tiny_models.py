@@ -22,7 +22,7 @@ from transformers import (
 )
 
 from cradle_lib.detection import Model
-from cradle_lib.detection.models.model import Decoding
+from cradle_lib.detection.model import Decoding
 from cradle_lib.labels import LABELS
 
 CHAT = (

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.detection import find_model, load_registry, run
+from cradle_lib.detection import find_model, load_registry
+from cradle_lib.detection.run import run
 
 LINES = [
     "turn_id,text,labels",

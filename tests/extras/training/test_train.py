@@ -20,14 +20,16 @@ from cradle_extras.training.checkpoints import complete_checkpoints
 from cradle_extras.training.recipe import AdapterSettings, load_recipe, recipe_names
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.corpus.collect import write_release
-from cradle_lib.detection import Model, Options, asking, load_predictions, run
-from cradle_lib.detection.journals.journal import last_record
+from cradle_lib.detection import Model, Options, load_predictions
+from cradle_lib.detection import run as asking
+from cradle_lib.detection.journal import last_record
 from cradle_lib.detection.local import clock, local_engine
 from cradle_lib.detection.local.adapter import CONFIG, WEIGHTS, adapter_digest
 from cradle_lib.detection.local.local_engine import Local, load_local
 from cradle_lib.detection.local.quiet import quiet
-from cradle_lib.detection.models.registry import resolve
 from cradle_lib.detection.parsing import first_line
+from cradle_lib.detection.registry import resolve
+from cradle_lib.detection.run import run
 from cradle_lib.display.theme import Picture
 from cradle_lib.errors import EngineError
 from cradle_lib.scoring.core.evaluate import evaluate

@@ -12,7 +12,7 @@ from statsmodels.stats.multitest import multipletests
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.detection.journals.predictions import Predictions, load_predictions
+from cradle_lib.detection.predictions import Predictions, load_predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, LABELS
 from cradle_lib.scoring.comparison.comparison import DISCORDANT, Comparison, compare, detectable

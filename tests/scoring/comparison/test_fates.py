@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.journals.predictions import Predictions
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, stage
 from cradle_lib.scoring.comparison.fates import FATES, label_fates

@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics import f1_score, precision_score
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.journals.predictions import Predictions
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, LABELS
 from cradle_lib.scoring.core.conventions import LEVELS, Conventions, Level, Orphans

@@ -16,7 +16,7 @@ from sklearn.metrics import (
 )
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.journals.predictions import Predictions
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import BITS, LABELS
 from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.core.evaluate import evaluate

@@ -10,7 +10,7 @@ import pytest
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.gaps import Need, gap
-from cradle_lib.detection.journals.predictions import Predictions
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import BITS
 from cradle_lib.scoring.comparison.comparison import compare
 from cradle_lib.scoring.core.conventions import LEVELS

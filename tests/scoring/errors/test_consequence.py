@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.journals.predictions import Predictions
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.errors.consequence import STATES, consequence, states
 

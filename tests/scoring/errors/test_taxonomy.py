@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.journals.predictions import Predictions
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import ALERT_MASK, BITS, CONFIRM_MASK
 from cradle_lib.scoring.errors.confusion import CELLS
 from cradle_lib.scoring.errors.stage_orders import ORDERS, orders_of, stage_orders

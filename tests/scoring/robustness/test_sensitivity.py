@@ -11,7 +11,7 @@ from scipy.stats import kendalltau, rankdata
 from sklearn.metrics import f1_score
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.journals.predictions import Predictions
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS
 from cradle_lib.scoring.core.conventions import Conventions

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.load import load_corpus
-from cradle_lib.detection.journals.predictions import Predictions
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.detection.runs import stored_runs
 from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.robustness.thresholds import thresholds

@@ -12,7 +12,7 @@ import pytest
 from sklearn.metrics import f1_score
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.journals.predictions import Predictions
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import CONFIRM_MASK
 from cradle_lib.scoring.timing.timing import timing
 

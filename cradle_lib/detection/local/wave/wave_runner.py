@@ -26,7 +26,7 @@ from cradle_lib.detection.local.wave.batch_layout import BatchLayout, Piece
 from cradle_lib.detection.local.wave.key_value_store import KeyValueStore
 from cradle_lib.detection.local.wave.prefix import common, shared_prefix
 from cradle_lib.detection.local.wave.shared_attention import sharing
-from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.model import Model
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError
 

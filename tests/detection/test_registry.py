@@ -10,7 +10,7 @@ import pytest
 from cradle_lib.cli.options import decoding_settings
 from cradle_lib.detection import Model, find_model, load_registry, resolve
 from cradle_lib.detection.local.serving import PORT
-from cradle_lib.detection.models.registry import Registry
+from cradle_lib.detection.registry import Registry
 from cradle_lib.errors import RegistryError
 from cradle_lib.prompts import load_template
 from cradle_lib.published import published_table

@@ -8,10 +8,10 @@ import pytest
 
 from cradle_lib import paths
 from cradle_lib.corpus import load_corpus
-from cradle_lib.detection.journals.stored_answers import stored_answers, stored_records
+from cradle_lib.detection.stored_answers import stored_answers, stored_records
 from cradle_lib.errors import RegistryError
 
-from ..dialogues import make_corpus
+from .dialogues import make_corpus
 
 SERVED = ["smollm2-135m-openai", "smollm2-135m-anthropic"]
 

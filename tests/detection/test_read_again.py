@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import load_predictions, load_registry, run
-from cradle_lib.detection.journals import predictions
-from cradle_lib.detection.journals.journal import read_journal
+from cradle_lib.detection import load_predictions, load_registry, predictions
+from cradle_lib.detection.journal import read_journal
+from cradle_lib.detection.run import run
 from cradle_lib.errors import JournalError
 
 

@@ -13,9 +13,10 @@ import sys
 from pathlib import Path
 
 from cradle_lib.corpus import Corpus, Dialogue, Turn
-from cradle_lib.detection import Answer, Model, Prompt, asking, run
+from cradle_lib.detection import Answer, Model, Prompt, journal
+from cradle_lib.detection import run as asking
 from cradle_lib.detection.engine import Sequential
-from cradle_lib.detection.journals import journal
+from cradle_lib.detection.run import run
 
 CORPUS = Corpus(
     "tiny",

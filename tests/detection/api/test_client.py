@@ -18,8 +18,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cradle_lib.detection import Options, Outcome, Prediction, Session, read_journal, run
+from cradle_lib.detection import Options, Outcome, Prediction, Session, read_journal
 from cradle_lib.detection.api.patience import Patience
+from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
 
 from ..dialogues import make_corpus
@@ -166,7 +167,7 @@ def test_a_service_that_keeps_failing_stops_the_run_and_a_later_start_goes_on(
 
     with FaultServer({"flaky": reply}) as server:
         model = make_model("openai", f"{server.url}/flaky")
-        monkeypatch.setattr("cradle_lib.detection.api.remote.Patience.of", lambda _: HURRY)
+        monkeypatch.setattr("cradle_lib.detection.api.client.Patience.of", lambda _: HURRY)
         with pytest.raises(EngineError, match=r"4 questions in a row failed \(HTTP 503"):
             run(model, long, out=tmp_path)
         down = False

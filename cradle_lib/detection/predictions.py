@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.dialogue import valid_unicode
-from cradle_lib.detection.journals.journal import open_journal, read_journal
-from cradle_lib.detection.journals.places import journal_files, parse_shard
+from cradle_lib.detection.journal import open_journal, read_journal
+from cradle_lib.detection.journal_paths import journal_files, parse_shard
 from cradle_lib.detection.parsing import OUTCOMES, Outcome, needs_cleaning
 from cradle_lib.detection.session import Prediction, Session
 from cradle_lib.errors import JournalError, NoRunError, RegistryError

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.api.proxy import host_of, proxy_of
-from cradle_lib.detection.api.remote import Remote
+from cradle_lib.detection.api.client import Remote
+from cradle_lib.detection.api.estimate import longest_prompts
+from cradle_lib.detection.api.money import Budget, Place, usage_of
+from cradle_lib.detection.api.network import host_of, proxy_of
 from cradle_lib.detection.baselines.function import Function
-from cradle_lib.detection.cost.estimate import longest_prompts
-from cradle_lib.detection.cost.money import Budget, Place, usage_of
 from cradle_lib.detection.engine import (
     Emit,
     Engine,
@@ -31,10 +31,10 @@ from cradle_lib.detection.engine import (
     revision_of,
     weights_revision,
 )
-from cradle_lib.detection.journals.journal import Journal, last_record, read_answers
-from cradle_lib.detection.journals.places import journal_path, other_shards
+from cradle_lib.detection.journal import Journal, last_record, read_answers
+from cradle_lib.detection.journal_paths import journal_path, other_shards
 from cradle_lib.detection.local.clock import today
-from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.model import Model
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.selection import choose_dialogues
 from cradle_lib.detection.session import Prediction, Session

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
 from typing import Final
 
-from cradle_lib.detection.models.model import Decoding, Model, Prices
+from cradle_lib.detection.model import Decoding, Model, Prices
 from cradle_lib.detection.session import Prediction
 from cradle_lib.errors import EngineError
 from cradle_lib.formatting import dollars

@@ -44,7 +44,7 @@ def make_prediction(turn: int = 0, dialogue: str = "d0000", **changes: Any) -> P
 
 
 def start(folder: Path, place: str, **pipes: Any) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parents[3])}
+    environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parents[2])}
     return subprocess.Popen([sys.executable, SCRIPT, folder, place], env=environment, **pipes)
 
 

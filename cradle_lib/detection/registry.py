@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from cradle_lib import bounded_yaml, paths
 from cradle_lib.detection.baselines.function import id_of
-from cradle_lib.detection.models.model import Decoding, Model, is_here
+from cradle_lib.detection.model import Decoding, Model, is_here
 from cradle_lib.errors import RegistryError
 
 _ENGINES: Final = {"hf": "wave", "openai": "openai", "anthropic": "anthropic"}
@@ -165,7 +165,7 @@ def resolve(
             none for an address on this machine or network.
         adapter: Folder of an adapter to merge into the weights of an ``hf:`` spec.
         prompt: Name of the prompt template, if it is not the entry's own.
-        **decoding: Settings of :class:`~cradle_lib.detection.models.model.Decoding`.
+        **decoding: Settings of :class:`~cradle_lib.detection.model.Decoding`.
 
     Returns:
         The entry. Settings that are given replace those of an entry of the registry.

@@ -24,7 +24,7 @@ from typing import Final, Self
 from filelock import FileLock, Timeout
 
 from cradle_lib import paths
-from cradle_lib.detection.journals.lines import no_header, read_lines, to_bytes
+from cradle_lib.detection.journal_lines import no_header, read_lines, to_bytes
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Prediction
 from cradle_lib.errors import CorpusError, JournalError, OtherRunError

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Final
 
 from cradle_lib import paths
-from cradle_lib.detection.journals.journal import each_line, last_record, lock_journal
-from cradle_lib.detection.journals.lines import to_bytes
-from cradle_lib.detection.journals.places import parse_shard
+from cradle_lib.detection.journal import each_line, last_record, lock_journal
+from cradle_lib.detection.journal_lines import to_bytes
+from cradle_lib.detection.journal_paths import parse_shard
 from cradle_lib.detection.session import Prediction
 from cradle_lib.errors import JournalError
 from cradle_lib.files import replacing

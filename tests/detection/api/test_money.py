@@ -14,28 +14,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import (
-    Model,
-    Options,
-    Outcome,
-    Prediction,
-    Progress,
-    read_journal,
-    run,
-)
+from cradle_lib.detection import Model, Options, Outcome, Prediction, Progress, read_journal
+from cradle_lib.detection.api.estimate import longest_prompts
+from cradle_lib.detection.api.money import Budget, Usage, total, usage_of
 from cradle_lib.detection.api.patience import Patience
-from cradle_lib.detection.cost.estimate import longest_prompts
-from cradle_lib.detection.cost.money import Budget, Usage, total, usage_of
-from cradle_lib.detection.cost.tokens import count_tokens
-from cradle_lib.detection.journals.journal import read_answers
-from cradle_lib.detection.models.model import Prices
+from cradle_lib.detection.api.tokens import count_tokens
+from cradle_lib.detection.journal import read_answers
+from cradle_lib.detection.model import Prices
+from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
 from cradle_lib.formatting import dollars
 from cradle_lib.prompts import load_template
 
 from ...loopback import Handler, Loopback
-from ..api.fault_server import FaultServer, as_json, chat, error
-from ..api.services import TEMPLATE, long_corpus
+from .fault_server import FaultServer, as_json, chat, error
+from .services import TEMPLATE, long_corpus
 
 PRICES = {
     "input": 3.0,
@@ -299,7 +292,7 @@ def test_calls_that_may_be_charged_and_bring_nothing_are_paid_from_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     patience = Patience(attempts=6, deadline=20.0, base=0.0, failures=99)
-    monkeypatch.setattr("cradle_lib.detection.api.remote.Patience.of", lambda _: patience)
+    monkeypatch.setattr("cradle_lib.detection.api.client.Patience.of", lambda _: patience)
     many = long_corpus(10, 1)
     with FaultServer({"down": lambda n: error(500), "busy": lambda n: error(429)}) as server:
         model = make_model(f"{server.url}/down/v1", prompt="short")
@@ -329,7 +322,7 @@ def test_an_answer_after_calls_that_brought_nothing_stands_for_the_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     patience = Patience(attempts=6, deadline=20.0, base=0.0)
-    monkeypatch.setattr("cradle_lib.detection.api.remote.Patience.of", lambda _: patience)
+    monkeypatch.setattr("cradle_lib.detection.api.client.Patience.of", lambda _: patience)
     many = long_corpus(3, 3)
     seen: list[Progress] = []
     with FaultServer({"flaky": lambda n: error(500) if n % 3 else chat()}) as server:

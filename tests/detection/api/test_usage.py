@@ -10,8 +10,8 @@ import pytest
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Answer, Journal, Session, estimate_costs, journal_path
-from cradle_lib.detection.cost.usage import run_usage
-from cradle_lib.detection.models.registry import load_registry
+from cradle_lib.detection.api.usage import run_usage
+from cradle_lib.detection.registry import load_registry
 from cradle_lib.prompts import load_template
 from cradle_lib.record import Record
 

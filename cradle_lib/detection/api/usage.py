@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.cost.estimate import estimate_cost
-from cradle_lib.detection.cost.money import total, with_usage
-from cradle_lib.detection.journals.journal import read_answers
-from cradle_lib.detection.journals.stored_answers import run_files
-from cradle_lib.detection.models.registry import resolve
+from cradle_lib.detection.api.estimate import estimate_cost
+from cradle_lib.detection.api.money import total, with_usage
+from cradle_lib.detection.journal import read_answers
+from cradle_lib.detection.registry import resolve
+from cradle_lib.detection.stored_answers import run_files
 from cradle_lib.record import History
 
 _COLUMNS: Final = (

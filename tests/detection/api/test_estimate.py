@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Answer, Model, Session, estimate_cost, load_registry
-from cradle_lib.detection.cost.estimate import estimate_costs, longest_prompts
-from cradle_lib.detection.cost.money import Usage
-from cradle_lib.detection.cost.tokens import TOKENIZER, VOCABULARY, count_tokens, last_seam
+from cradle_lib.detection.api.estimate import estimate_costs, longest_prompts
+from cradle_lib.detection.api.money import Usage
+from cradle_lib.detection.api.tokens import TOKENIZER, VOCABULARY, count_tokens, last_seam
 from cradle_lib.labels import LABELS, format_mask
 from cradle_lib.prompts import load_template
 
@@ -175,7 +175,7 @@ def test_an_estimate_says_what_it_rests_on(corpus: Corpus) -> None:
 
 
 def test_a_damaged_vocabulary_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cradle_lib.detection.cost import tokens
+    from cradle_lib.detection.api import tokens
     from cradle_lib.errors import EngineError
 
     for content, message in (

@@ -11,12 +11,13 @@ import pytest
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Model, Options, read_journal, run
-from cradle_lib.detection.journals.shards import divide, join
+from cradle_lib.detection import Model, Options, read_journal
+from cradle_lib.detection.run import run
+from cradle_lib.detection.shards import divide, join
 from cradle_lib.errors import JournalError
 
-from ..dialogues import make_corpus
-from ..local.tiny_models import make_model, make_weights
+from .dialogues import make_corpus
+from .local.tiny_models import make_model, make_weights
 
 SHARDS = 3
 MEASURED = re.compile(rb'"(?:seconds|started)": (?:"[^"]*"|[0-9.e-]+)')

@@ -14,13 +14,12 @@ from typing import Final
 import pandas as pd
 
 from cradle_lib.corpus import Corpus, Dialogue
-from cradle_lib.detection.baselines.gold_questions import gold_questions
-from cradle_lib.detection.cost.money import Place, Usage, total
-from cradle_lib.detection.cost.tokens import TOKENIZER, count_tokens, last_seam
-from cradle_lib.detection.models.model import Model
-from cradle_lib.detection.models.registry import find_model, load_registry
+from cradle_lib.detection.api.money import Place, Usage, total
+from cradle_lib.detection.api.tokens import TOKENIZER, count_tokens, last_seam
+from cradle_lib.detection.model import Model
+from cradle_lib.detection.registry import find_model, load_registry
 from cradle_lib.detection.selection import choose_dialogues
-from cradle_lib.detection.session import Answer, Session
+from cradle_lib.detection.session import Answer, Session, gold_questions
 from cradle_lib.labels import BITS, format_mask
 from cradle_lib.prompts import Template, load_template
 from cradle_lib.record import History

@@ -8,7 +8,7 @@ from typing import Final
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.model import Model
 from cradle_lib.errors import JournalError
 from cradle_lib.files import visible_files
 from cradle_lib.record import History

@@ -9,7 +9,7 @@ import yaml
 
 from cradle_lib import paths
 from cradle_lib.detection import load_registry
-from cradle_lib.detection.models.model import Decoding
+from cradle_lib.detection.model import Decoding
 from cradle_lib.detection.parsing import Outcome, read_answer
 from cradle_lib.labels import LABELS, NONE
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cradle_lib import paths
-from cradle_lib.detection.cost.benchmark import benchmark_results
+from cradle_lib.detection.benchmark import benchmark_results
 from cradle_lib.errors import BookError
 
 ROWS = [

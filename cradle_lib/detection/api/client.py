@@ -28,19 +28,18 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection.api.dispatch import Dispatcher
 from cradle_lib.detection.api.faults import Fault, error_in, fault_in_reply, fault_of_error
 from cradle_lib.detection.api.keys import Redactor, find_key
+from cradle_lib.detection.api.network import find_proxy, place_of, tls_for
 from cradle_lib.detection.api.parameters import Parameters
 from cradle_lib.detection.api.patience import Patience
-from cradle_lib.detection.api.proxy import find_proxy, place_of
 from cradle_lib.detection.api.replies import (
     look,
     one_line,
     read_bounded,
 )
-from cradle_lib.detection.api.tls import tls_for
 from cradle_lib.detection.engine import Emit, Engine, Options, Questions
 from cradle_lib.detection.local.local_engine import require_packages
 from cradle_lib.detection.local.quiet import unlogged
-from cradle_lib.detection.models.model import Decoding, Model
+from cradle_lib.detection.model import Decoding, Model
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError, printable

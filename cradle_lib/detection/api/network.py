@@ -1,0 +1,106 @@
+"""The way to a service: its address, the environment's proxy, and trusted certificates.
+
+Text and key go where the registry says. A proxy sees both, or at least where they go. Addresses on
+this machine or a private network are therefore asked directly. For any other host the environment's
+proxy is used, and its name is part of the question to which the user agrees.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import urllib.request
+from typing import Final
+from urllib.parse import urlsplit
+
+from cradle_lib.detection.engine import find_engine
+from cradle_lib.detection.model import Model, is_here
+from cradle_lib.errors import EngineError
+
+# The variables that httpx2 and OpenSSL know; the first that is set counts.
+_CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+
+
+def host_of(model: Model) -> str:
+    """Gives the host that a model behind an API is asked at."""
+    return urlsplit(_address(model)).hostname or ""
+
+
+def proxy_of(model: Model) -> str | None:
+    """Says through whom the text of a run goes: the :func:`place_of` its proxy, or ``None``."""
+    found = find_proxy(_address(model))
+    return None if found is None else place_of(found)
+
+
+def find_proxy(url: str) -> str | None:
+    """Finds the environment's proxy for an address, with user and password if it has them.
+
+    There is none for this machine and private networks, and for hosts in ``no_proxy``.
+
+    Raises:
+        EngineError: If the proxy is of a kind that can't be used.
+    """
+    parts = urlsplit(url)
+    if is_here(url) or urllib.request.proxy_bypass(parts.netloc):
+        return None
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if not proxy:
+        return None
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    found = urlsplit(proxy)
+    if found.scheme not in ("http", "https") or not found.hostname:
+        raise EngineError(
+            f"the environment's proxy for {parts.hostname}, {found.scheme}://{place_of(proxy)}, is "
+            "not of the kind http or https. Set another one, or name the host in no_proxy."
+        )
+    return proxy
+
+
+def place_of(url: str) -> str:
+    """Gives host and port of an address, without user or password."""
+    return urlsplit(url).netloc.rpartition("@")[2]
+
+
+def _address(model: Model) -> str:
+    return model.base_url or find_engine(model.engine).endpoint
+
+
+def tls_for(base: str, proxy: str | None) -> ssl.SSLContext:
+    """Makes the TLS context for an endpoint and the way to it.
+
+    Certificates are loaded only if the endpoint or its proxy is asked by HTTPS. Otherwise the
+    context trusts nobody, and the environment's certificates can't stop the run.
+
+    Raises:
+        EngineError: If the environment names certificates that can't be loaded.
+    """
+    import httpx2
+
+    if not any(url.lower().startswith("https:") for url in (base, proxy or "")):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    variable = next((name for name in _CERTIFICATES if os.environ.get(name)), None)
+    # OpenSSL takes a missing folder for an empty one.
+    if variable == "SSL_CERT_DIR" and not os.path.isdir(os.environ[variable]):
+        raise _unusable(variable, "there is no such folder")
+    try:
+        return httpx2.create_ssl_context()
+    except OSError as error:  # Errors of OpenSSL are among them.
+        if variable is None:
+            raise EngineError(
+                f"this machine's certificates can't be loaded ({error}). Set SSL_CERT_FILE to a "
+                "file of certificates in PEM format."
+            ) from None
+        raise _unusable(variable, error.strerror or str(error)) from None
+
+
+def _unusable(variable: str, why: str) -> EngineError:
+    kind = (
+        "file of certificates in PEM format"
+        if variable == "SSL_CERT_FILE"
+        else "folder of certificates"
+    )
+    return EngineError(
+        f"the environment variable {variable} names {os.environ[variable]!r}, whose certificates "
+        f"can't be loaded ({why}). Set it to a {kind} that has certificates, or unset it."
+    )

@@ -1,1 +1,0 @@
-"""What a run uses and costs: tokens, prices, measured speed."""

@@ -1,1 +1,0 @@
-"""Journals: files of answers, and the predictions read from them."""

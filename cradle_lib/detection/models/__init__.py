@@ -1,1 +1,0 @@
-"""Models: entries of the registry, and specs that name one without an entry."""
