@@ -4,9 +4,17 @@ from typing import Final
 
 from cradle_lib.cli.command_table import Command
 
+_RUN: Final = "Run a model on many machines"
 _SHARE: Final = "Share and verify"
 _MAKE: Final = "Label, write and train"
 COMMANDS: Final = (
+    Command(
+        "cluster",
+        "cradle_extras.cluster.command:app",
+        "Run a model as one job for each shard, on SLURM or as processes of this machine.",
+        _RUN,
+        "cluster",
+    ),
     Command(
         "bundle",
         "cradle_extras.bundle.command:bundle",

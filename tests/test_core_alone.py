@@ -104,7 +104,7 @@ TRAIN = ["train", "--base", "smollm2-135m", "--out", "made", "--recipe", "proces
         ("inspect_ai", ["import", "inspect", "run.eval"], "inspect"),
         (
             "submitit",
-            ["infer", "--model", "keyword", "--cluster", "slurm", "--shards", "2", "--out", "made"],
+            ["cluster", "slurm", "--shards", "2", "--model", "keyword", "--out", "made"],
             "cluster",
         ),
     ],

@@ -64,14 +64,14 @@ class Slurm:
     def __init__(self, folder: Path, name: str, options: Mapping[str, str]) -> None:
         if importlib.util.find_spec("submitit") is None:
             raise EngineError(
-                "--cluster slurm needs the package submitit, which is not installed. Install it "
-                f"with `{paths.install_command('cluster')}`."
+                "`cradle cluster slurm` needs the package submitit, which is not installed. "
+                f"Install it with `{paths.install_command('cluster')}`."
             )
         missing = [tool for tool in ("sbatch", "squeue", "scancel") if shutil.which(tool) is None]
         if missing:
             raise EngineError(
                 f"there is no SLURM here: {', '.join(missing)} not found. Start this on a login "
-                "node of the cluster, or use --cluster local."
+                "node of the cluster, or use `cradle cluster local`."
             )
         self._folder, self._name, self._options = folder, name, dict(options)
         self.jobs: dict[int, Any] = {}

@@ -17,7 +17,7 @@ from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out, print_frame, print_json
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.corpus import load_corpus
-from cradle_lib.detection import Model, Options
+from cradle_lib.detection import Model
 from cradle_lib.errors import EngineError
 from cradle_lib.formatting import dollars
 from cradle_lib.scoring.core.report import json_rows
@@ -42,7 +42,6 @@ KindOption = Annotated[
         help="annotated (10 to 13 turns, no tags) or training (15 turns, tags of the writer)."
     ),
 ]
-SeedOption = Annotated[int, typer.Option(help="Start of all draws.")]
 AgainstOption = Annotated[
     list[str] | None,
     typer.Option(help="A corpus that no dialogue may nearly equal; may be given several times."),
@@ -54,7 +53,7 @@ def plan(
     file: Annotated[Path, typer.Option("--out", help="CSV file to write.")],
     posts: PostsOption = None,
     kind: KindOption = "training",
-    seed: SeedOption = 0,
+    seed: Annotated[int, typer.Option(help="Start of all draws.")] = 0,
     as_json: opt.Json = False,
 ) -> None:
     """Choose scenario, timing and turns for each post, before a word is written."""
@@ -82,21 +81,9 @@ def write(
             help="phrase-bank, an id in models.yml, or openai:NAME, anthropic:NAME, hf:ORG/NAME."
         ),
     ] = construction.PHRASE_BANK,
-    seed: SeedOption = 0,
-    attempts: Annotated[
-        int, typer.Option(min=1, help="How often a dialogue is asked for, the first time included.")
-    ] = construction.ATTEMPTS,
+    given: opt.Set = None,
     against: AgainstOption = None,
-    engine: opt.Engine = None,
-    base_url: opt.BaseUrl = None,
-    key: opt.Key = None,
-    decoding: opt.Decoding = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Calls at once, for a service.")] = 8,
-    device: opt.Device = None,
     max_cost: opt.MaxCost = None,
-    estimate: Annotated[
-        bool, typer.Option("--estimate", help="Only say what it would cost; nothing is sent.")
-    ] = False,
     yes: opt.Yes = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -106,33 +93,21 @@ def write(
     """
     found = _posts(posts)
     planned = construction.read_plans(plans) if plans else None
-    planned = planned or construction.plan_dialogues(found, _kind(kind), seed=seed)
+    planned = planned or construction.plan_dialogues(found, _kind(kind))
+    settings, options = opt.split_settings(given)
     model: str | Model = writer
     if writer != construction.PHRASE_BANK:
-        settings = opt.decoding_settings(decoding)
-        model = construction.writer_model(
-            writer, engine=engine, base_url=base_url, key=key, **settings
-        )
+        model = construction.writer_model(writer, **settings)
         _show_estimate(model, planned, found, err if as_json else out)
-    elif estimate:
-        (err if as_json else out).print("The phrase bank costs nothing, and sends nothing.")
-    if estimate:
-        return
     others = [load_corpus(name) for name in against or ()]
     with RunBar(writer, "dialogues", yes=yes) as bar:
         made = construction.construct(
             found,
             writer=model,
             plans=planned,
-            seed=seed,
-            attempts=attempts,
             against=others,
             out=folder,
-            options=Options(
-                device=device,
-                concurrency=concurrency,
-                notice=err.print,
-            ),
+            options=options,
             progress=bar.show,
             consent=bar.agree,
             max_cost=max_cost,

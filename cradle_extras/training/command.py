@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from cradle_lib import paths
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out, print_json
 from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.detection.registry import set_options
 from cradle_lib.errors import CorpusError, EngineError
 
 
@@ -80,10 +82,9 @@ def _show(trained: Trained, as_json: bool) -> None:
     if not record.dev:
         err.print("No dev split: the last checkpoint is kept.")
     out.print(f"{paths.shown(trained.folder)}: step {record.chosen}, {record.hours:.2f} hours")
-    adapter = f" --adapter {trained.model.adapter}" if trained.model.adapter else ""
-    out.print(
-        f"cradle infer --model hf:{trained.model.base}{adapter} --prompt {record.recipe.prompt}"
-    )
+    settings = {"adapter": trained.model.adapter} if trained.model.adapter else {}
+    words = set_options(settings | {"prompt": record.recipe.prompt})
+    out.print(shlex.join(["cradle", "infer", "--model", f"hf:{trained.model.base}", *words]))
 
 
 def _split(corpus: str, name: str, path: Path | None) -> Corpus | None:

@@ -21,24 +21,19 @@ from cradle_lib.record import History
 
 def estimate(
     model: opt.Model,
-    engine: opt.Engine = None,
-    base_url: opt.BaseUrl = None,
-    key: opt.Key = None,
-    decoding: opt.Decoding = None,
+    given: opt.Set = None,
     corpus: opt.Corpus = "surrogate",
     split: opt.Split = "test",
-    limit: opt.Limit = None,
     sample: opt.Sample = None,
-    history: opt.History = "self",
     as_json: opt.Json = False,
 ) -> None:
     """Say what a run would use and cost. Nothing is sent, and no key is needed."""
-    entry = opt.choose_model(model, engine, base_url, key, decoding)
+    settings = opt.run_settings(model, given)
     found = estimate_cost(
-        entry,
+        settings.model,
         load_corpus(corpus, split),
-        history=opt.parse_history(history),
-        limit=limit,
+        history=settings.history,
+        limit=settings.limit,
         sample=sample,
     )
     usage = found.usage
@@ -56,7 +51,7 @@ def estimate(
             }
         )
         return
-    title = f"{entry.name} on {found.corpus}: {len(found.calls):,} calls"
+    title = f"{found.model.name} on {found.corpus}: {len(found.calls):,} calls"
     table = Table("", *right("tokens", "share of prompts"), title=title)
     table.add_row("prompts", f"{usage.prompt:,}", "")
     for name, count in usage.kinds.items():

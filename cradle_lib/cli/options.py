@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
-from typing import Annotated, Any, TypeVar, get_args
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Final, TypeVar, get_args
 
 import typer
 
 from cradle_lib import bounded_yaml, detection, record
+from cradle_lib.cli.console import err
 from cradle_lib.errors import CradleError, RegistryError, ScoringError
 from cradle_lib.scoring.core.conventions import Conventions
 
@@ -20,18 +21,15 @@ Model = Annotated[
         "anthropic:NAME.",
     ),
 ]
-Engine = Annotated[
-    str | None, typer.Option(help="What drives the model: for weights, wave or reference.")
-]
-BaseUrl = Annotated[
-    str | None, typer.Option(help="Address of a service, if it is not the provider's own.")
-]
-Key = Annotated[str | None, typer.Option(help="Environment variable that holds the service's key.")]
-Adapter = Annotated[
-    str | None, typer.Option(help="Folder of an adapter that is merged into hf: weights.")
-]
-Prompt = Annotated[
-    str | None, typer.Option(help="Prompt template, such as append, in place of the model's own.")
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Any other setting, such as temperature=0.7, prompt=append, history=gold, "
+        "base_url=http://127.0.0.1:8000/v1, device=cuda:1 or concurrency=16; may be given several "
+        "times.",
+    ),
 ]
 Convention = Annotated[
     list[str] | None,
@@ -40,18 +38,10 @@ Convention = Annotated[
         "times."
     ),
 ]
-Decoding = Annotated[
-    list[str] | None,
-    typer.Option(help="A decoding setting, such as temperature=0.7; may be given several times."),
-]
 Corpus = Annotated[
     str, typer.Option("--corpus", help="surrogate, hub, or a file in the release's format.")
 ]
 Split = Annotated[str, typer.Option(help="train, dev or test, for a corpus by name.")]
-History = Annotated[
-    str, typer.Option(help="Whose tags the history shows: self (the paper's), gold, none.")
-]
-Device = Annotated[str | None, typer.Option(help="For instance cpu or cuda:1.")]
 MaxCost = Annotated[
     float | None,
     typer.Option(min=0, help="Stop before this run, all starts together, costs more dollars."),
@@ -60,54 +50,74 @@ Yes = Annotated[bool, typer.Option("--yes", help="Agree that text is sent to a r
 Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
 Draws = Annotated[int, typer.Option(min=0, help="Bootstrap draws of dialogues.")]
 DrawsSeed = Annotated[int, typer.Option(help="Their seed.")]
-Limit = Annotated[int | None, typer.Option(min=1, help="Only the first N dialogues.")]
 Sample = Annotated[
     int | None, typer.Option(min=1, help="Only N dialogues, stratified by scenario and timing.")
 ]
-Cluster = Annotated[
-    str | None,
-    typer.Option(help="slurm: as tasks of this cluster. local: as processes of this machine."),
-]
-Shards = Annotated[
-    int | None, typer.Option(min=1, help="With --cluster: into how many tasks the run is divided.")
-]
-Sbatch = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="With --cluster: what each task needs, as an option of sbatch such as gres=gpu:1, "
-        "partition=gpu, time=8:00:00 or mem=64G; may be given several times."
-    ),
-]
 _Choice = TypeVar("_Choice", bound=str)
+# Settings of this machine that are positive whole numbers, and those that are text.
+_NUMBERS: Final = ("concurrency", "batch")
+_TEXTS: Final = ("device", "device_map")
 
 
-def choose_model(
-    model: str,
-    engine: str | None,
-    base_url: str | None,
-    key: str | None,
-    decoding: list[str] | None,
-    **more: str | None,
-) -> detection.Model:
-    """Finds the model that a command is about, with the settings that it was given."""
-    settings = {**more, **decoding_settings(decoding)}
-    return detection.resolve(model, engine=engine, base_url=base_url, key=key, **settings)
+@dataclass(frozen=True)
+class RunSettings:
+    """What ``--model`` and ``--set`` say about a run.
+
+    Attributes:
+        model: The entry of the registry, with the settings that were given.
+        history: Whose tags the history shows.
+        limit: Only this many dialogues, from the start; ``None`` for all.
+        options: How this machine runs the model.
+    """
+
+    model: detection.Model
+    history: record.History
+    limit: int | None
+    options: detection.Options
 
 
-def decoding_settings(given: list[str] | None) -> dict[str, Any]:
-    """Reads ``name=value`` pairs into decoding settings."""
+def run_settings(model: str, given: list[str] | None) -> RunSettings:
+    """Reads ``--model`` and ``--set``.
+
+    Raises:
+        CradleError: If there is no such model or setting, or a value does not fit.
+    """
+    settings, options = split_settings(given)
+    history = one_of(settings.pop("history", "self"), get_args(record.History), "history")
+    limit = _positive("limit", settings.pop("limit", None))
+    return RunSettings(detection.resolve(model, **settings), history, limit, options)
+
+
+def split_settings(given: list[str] | None) -> tuple[dict[str, Any], detection.Options]:
+    """Divides the settings of ``--set`` into those of the model and those of this machine."""
+    settings = _read_pairs(given)
+    machine: dict[str, Any] = {
+        name: _positive(name, settings.pop(name)) for name in _NUMBERS if name in settings
+    }
+    machine |= {name: str(settings.pop(name)) for name in _TEXTS if name in settings}
+    return settings, detection.Options(**machine, notice=err.print)
+
+
+def _read_pairs(given: list[str] | None) -> dict[str, Any]:
+    """Reads ``name=value`` pairs; values are YAML."""
     settings: dict[str, Any] = {}
     for setting in given or ():
         name, equals, value = setting.partition("=")
         if not equals:
-            raise RegistryError(f"--decoding {setting}: expected name=value")
+            raise RegistryError(f"--set {setting}: expected name=value")
         try:
             settings[name] = bounded_yaml.load(value)
         except bounded_yaml.AmbiguousError as error:
-            raise RegistryError(f"--decoding {setting}: {error}") from None
+            raise RegistryError(f"--set {setting}: {error}") from None
         except ValueError:
             settings[name] = value
     return settings
+
+
+def _positive(name: str, value: Any) -> int | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+        return value
+    raise RegistryError(f"--set {name}={value}: expected a whole number from 1")
 
 
 def parse_conventions(given: list[str] | None) -> Conventions:
@@ -125,11 +135,6 @@ def parse_conventions(given: list[str] | None) -> Conventions:
         except ValueError:
             raise ScoringError(f"{name} is {value!r}. It must lie between 0 and 1.") from None
     return Conventions(**chosen)
-
-
-def parse_history(name: str) -> record.History:
-    """Reads whose tags the history shows."""
-    return one_of(name, get_args(record.History), "history")
 
 
 def one_of(name: str, choices: Sequence[_Choice], kind: str) -> _Choice:

@@ -143,6 +143,7 @@ def faults(error: ValidationError) -> str:
 def resolve(
     model: str | Model,
     registry: Mapping[str, Model] | None = None,
+    /,
     *,
     name: str | None = None,
     engine: str | None = None,
@@ -185,7 +186,7 @@ def resolve(
     if adapter is not None:
         if not str(model).startswith("hf:"):
             raise RegistryError(f"{model}: an adapter goes with weights: hf:BASE")
-        fields["id"] = id_of(f"{fields['id']}-{Path(adapter).name}")
+        fields["id"] = id_of(f"{fields['id']}-{Path(str(adapter)).name}")
         fields["weights"] = f"{fields['weights']} + {adapter}"
     fields |= {} if prompt is None else {"prompt": prompt}
     if wrong := sorted(decoding.keys() - Decoding.model_fields.keys()):
@@ -208,17 +209,22 @@ def spec_options(entry: Model) -> list[str]:
         if entry.id == id_of(f"{scheme}-{entry.weights}"):
             spec = f"{scheme}:{entry.weights}"
             plain = _fields(spec, None, None, entry.base_url, None)
-            words = ["--model", spec]
-            words += ["--engine", entry.engine] if entry.engine != plain["engine"] else []
-            words += ["--base-url", entry.base_url] if entry.base_url else []
+            given: dict[str, Any] = {"base_url": entry.base_url} if entry.base_url else {}
+            if entry.engine != plain["engine"]:
+                given["engine"] = entry.engine
             if entry.key is not None and {"variable": entry.key.variable} != plain.get("key"):
-                words += ["--key", entry.key.variable]
-            decoding = entry.decoding or Decoding()
-            for name, value in decoding.model_dump(exclude_defaults=True).items():
-                text = value if isinstance(value, str) else json.dumps(value)
-                words += ["--decoding", f"{name}={text}"]
-            return words
+                given["key"] = entry.key.variable
+            given |= (entry.decoding or Decoding()).model_dump(exclude_defaults=True)
+            return ["--model", spec, *set_options(given)]
     return ["--model", entry.id]
+
+
+def set_options(settings: Mapping[str, Any]) -> list[str]:
+    """Writes settings as options of a command: ``--set name=value`` for each."""
+    words = []
+    for name, value in settings.items():
+        words += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+    return words
 
 
 def _fields(

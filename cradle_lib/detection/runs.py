@@ -23,7 +23,7 @@ from cradle_lib.detection.engine import Options
 from cradle_lib.detection.journal_paths import PAGE, journal_path, made_runs, stored_as
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.predictions import Predictions, load_predictions
-from cradle_lib.detection.registry import load_registry, resolve, spec_options
+from cradle_lib.detection.registry import load_registry, resolve, set_options, spec_options
 from cradle_lib.detection.run import Consent, Progress, run
 from cradle_lib.detection.run_sets import common_dialogues
 from cradle_lib.detection.session import Prompt
@@ -316,7 +316,7 @@ def infer_command(entry: Model, corpus: Corpus, history: History = "self") -> st
     if entry.engine == "function":
         return f"run_model(..., name={entry.name!r})"
     words = ["cradle", "infer", *spec_options(entry), *corpus_options(corpus)]
-    words += ["--history", history] if history != "self" else []
+    words += set_options({"history": history}) if history != "self" else []
     words += ["--sample", str(entry.sample)] if entry.sample is not None else []
     return shlex.join(words)
 

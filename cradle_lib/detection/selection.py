@@ -24,7 +24,7 @@ def choose_dialogues(
     if sample is not None and limit is not None:
         raise JournalError(
             "a sample and a limit exclude each other: a sample is drawn from all dialogues, a "
-            "limit takes the first ones. Give one of --sample and --limit."
+            "limit takes the first ones. Give one of them."
         )
     positions = list(range(len(corpus)))
     if sample is not None:

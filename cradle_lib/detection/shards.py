@@ -185,7 +185,7 @@ def _in_order(shards: Sequence[Path]) -> list[tuple[Path, Record]]:
     if sizes != sorted(sizes, reverse=True) or sizes[0] - sizes[-1] > 1 or distinct < sum(sizes):
         raise JournalError(
             f"{there}: its shards are over different choices of dialogues "
-            f"({', '.join(map(str, sizes))} of them). Make all with the same --limit or --sample."
+            f"({', '.join(map(str, sizes))} of them). Make all with the same limit or --sample."
         )
     return parts
 

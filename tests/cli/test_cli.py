@@ -95,7 +95,7 @@ def test_the_next_command_of_a_shard_and_of_a_part_is_one_that_works(
         assert "Next, when all 2 shards are made: cradle score" in done.stdout
     scored = cradle(*done.stdout.partition("are made: cradle ")[2].split())
     assert "3 of 3 user turns" in scored.stdout
-    part = infer("Answer('none')", tiny, "--out", tmp_path / "part", "--limit", "1")
+    part = infer("Answer('none')", tiny, "--out", tmp_path / "part", "--set", "limit=1")
     scored = cradle(*part.stdout.partition("Next: cradle ")[2].split())
     assert "2 of 3 user turns" in scored.stdout
     whole = tmp_path / "part" / "tiny" / "always-none.jsonl"
@@ -215,7 +215,7 @@ def test_a_corpus_of_ones_own_is_counted_and_not_compared(tiny: Path) -> None:
     [
         (("data", "check", "absent.csv"), "absent.csv: no such file. Check the path."),
         (("infer", "--model", "keywrod"), "Did you mean"),
-        (("infer", "--model", "keyword", "--history", "mine"), "no history 'mine'"),
+        (("infer", "--model", "keyword", "--set", "history=mine"), "no history 'mine'"),
         (("infer", "--model", "keyword", "--shard", "4/4"), "expected i/n"),
         (("score", "absent.jsonl"), "absent.jsonl"),
         (("prompts", "show", "absent"), "no prompt template 'absent'"),
@@ -258,7 +258,7 @@ def test_a_run_is_made_scored_and_made_again_without_asking_twice(
 def test_a_partial_run_is_refused_unless_asked_for(tiny: Path, tmp_path: Path) -> None:
     done = cradle(
         *("infer", "--model", "always-none", "--corpus", tiny, "--out", tmp_path / "runs"),
-        *("--limit", "1"),
+        *("--set", "limit=1"),
     )
     assert done.returncode == 0, done.stderr
     journal = tmp_path / "runs" / "tiny" / "always-none.jsonl"

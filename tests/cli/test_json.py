@@ -15,14 +15,16 @@ import typer
 
 from cradle_lib import paths
 from cradle_lib.cli.console import out
-from cradle_lib.cli.main import app
+from cradle_lib.cli.main import CORE, app
 from cradle_lib.detection import read_journal
 
 from .in_process import invoke
 
-#: What they print is text, a place, or the progress of what they do.
+#: What they print is text, a place, or the progress of what they do; `cluster` takes the options
+#: of `infer`.
 WITHOUT = {
     "annotate export",
+    "cluster",
     "data fetch",
     "fork",
     "models fetch",
@@ -53,6 +55,22 @@ def test_a_command_prints_json_or_no_numbers() -> None:
     # A number of anything is written with marks between its thousands.
     told = {name: inspect.getsource(found[name].callback) for name in silent}
     assert [name for name, source in told.items() if ":," in source] == []
+
+
+def test_a_command_has_at_most_ten_options() -> None:
+    found = dict(commands(typer.main.get_command(app)))  # type: ignore[arg-type]
+    options = {
+        name: [one.name for one in command.params if one.param_type_name == "option"]
+        for name, command in found.items()
+    }
+    assert {name: names for name, names in options.items() if len(names) > 10} == {}
+
+
+def test_the_core_has_at_most_a_dozen_commands_in_groups() -> None:
+    assert len(CORE) <= 12
+    assert {command.group for command in CORE} == {
+        "Run a model", "Score and compare", "Data, prompts and pages"
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("words", [[], ["--help"]], ids=["nothing", "help"])

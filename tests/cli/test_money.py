@@ -36,7 +36,7 @@ def test_an_estimate_needs_no_key_and_names_tokenizer_price_date_and_source(tiny
 
 
 def test_an_estimate_without_prices_counts_tokens_only(tiny: Path) -> None:
-    done = cradle("estimate", "--model", "qwen3-32b-vllm", "--corpus", tiny, "--limit", "1")
+    done = cradle("estimate", "--model", "qwen3-32b-vllm", "--corpus", tiny, "--set", "limit=1")
     assert done.returncode == 0, done.stderr
     assert "tokens only" in done.stdout
     assert "$" not in done.stdout
@@ -46,7 +46,7 @@ def test_an_estimate_without_prices_counts_tokens_only(tiny: Path) -> None:
     ("arguments", "expected"),
     [
         (("estimate", "--model", "gpt5.1"), "Did you mean 'gpt-5.1'"),
-        (("estimate", "--model", "gpt-5.1", "--history", "mine"), "no history 'mine'"),
+        (("estimate", "--model", "gpt-5.1", "--set", "history=mine"), "no history 'mine'"),
         (("infer", "--model", "keyword", "--max-cost", "1"), "--max-cost needs prices"),
         (
             ("infer", "--model", "gpt-5.1", "--max-cost", "0.000001"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cradle_lib.cli.options import decoding_settings
+from cradle_lib.cli.options import split_settings
 from cradle_lib.detection import Model, find_model, load_registry, resolve
 from cradle_lib.detection.local.serving import PORT
 from cradle_lib.detection.registry import Registry
@@ -320,7 +320,7 @@ def test_a_boolean_spelled_as_a_word_is_refused(tmp_path: Path, setting: str) ->
         registry_with(tmp_path, setting)
     assert "\n" not in str(error.value)
     with pytest.raises(RegistryError, match="write false, or"):
-        decoding_settings([setting.replace(": ", "=", 1)])
+        split_settings([setting.replace(": ", "=", 1)])
 
 
 @pytest.mark.parametrize("name", ["<b>A</b>", "A > B", "x <"])

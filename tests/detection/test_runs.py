@@ -133,10 +133,10 @@ def test_the_surrogates_test_split_needs_no_name_and_a_sample_is_asked_for(home:
     slow = models.resolve("hf:ORG/Tiny", engine="reference", temperature=0.5)
     words = shlex.split(infer_command(slow, whole))
     assert words[2:] == [
-        "--model", "hf:ORG/Tiny", "--engine", "reference", "--decoding", "temperature=0.5"
+        "--model", "hf:ORG/Tiny", "--set", "engine=reference", "--set", "temperature=0.5"
     ]  # fmt: skip
     own = models.resolve("openai:m", base_url="http://127.0.0.1:1/v1", key="MY_KEY")
-    told = "cradle infer --model openai:m --base-url http://127.0.0.1:1/v1 --key MY_KEY"
+    told = "cradle infer --model openai:m --set base_url=http://127.0.0.1:1/v1 --set key=MY_KEY"
     assert infer_command(own, whole) == told
     function = Function(lambda _: "none", "Mine").model
     assert infer_command(function, whole) == "run_model(..., name='Mine')"

@@ -21,7 +21,6 @@ from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.corpus.gaps import gap
 from cradle_lib.detection import (
     OUTCOMES,
-    Options,
     Outcome,
     Predictions,
     Session,
@@ -34,9 +33,8 @@ from cradle_lib.detection.journal import last_record
 from cradle_lib.detection.journal_paths import journal_files
 from cradle_lib.detection.parsing import needs_cleaning
 from cradle_lib.detection.run import run
-from cradle_lib.detection.selection import choose_dialogues
 from cradle_lib.detection.shards import join as join_shards
-from cradle_lib.errors import CradleError, EngineError, JournalError
+from cradle_lib.errors import CradleError, JournalError
 from cradle_lib.labels import format_mask
 from cradle_lib.prompts import load_template
 from cradle_lib.scoring.core.conventions import LEVELS, NEEDED, Level
@@ -46,40 +44,16 @@ from cradle_lib.scoring.core.scores import OVERALL
 
 
 def infer(
-    context: typer.Context,
     model: opt.Model,
-    engine: opt.Engine = None,
-    base_url: opt.BaseUrl = None,
-    key: opt.Key = None,
-    decoding: opt.Decoding = None,
-    adapter: opt.Adapter = None,
-    prompt: opt.Prompt = None,
+    given: opt.Set = None,
     corpus: opt.Corpus = "surrogate",
     split: opt.Split = "test",
-    limit: opt.Limit = None,
     sample: opt.Sample = None,
     shard: Annotated[
         str | None, typer.Option(help="i/n: the i-th of n parts, counted from 0.")
     ] = None,
-    history: opt.History = "self",
     folder: Annotated[Path, typer.Option("--out", help="Folder for journals.")] = paths.RUNS,
-    device: opt.Device = None,
-    dtype: Annotated[
-        str | None, typer.Option(help="Number format of local weights, for instance bfloat16.")
-    ] = None,
-    device_map: Annotated[
-        str | None, typer.Option(help="Spread the weights over several GPUs: auto.")
-    ] = None,
-    concurrency: Annotated[
-        int, typer.Option(min=1, help="Dialogues at once, for a model behind an API.")
-    ] = 8,
-    batch: Annotated[
-        int | None, typer.Option(min=1, help="Dialogues at once, for the wave engine.")
-    ] = None,
     max_cost: opt.MaxCost = None,
-    cluster: opt.Cluster = None,
-    shards: opt.Shards = None,
-    sbatch: opt.Sbatch = None,
     yes: opt.Yes = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -88,62 +62,64 @@ def infer(
     The exit status is 0 if every question got an answer and at least one could be read, and 1
     if a question failed or no answer could be read.
     """
-    if (cluster is None) != (shards is None) or (cluster and shard):
-        raise EngineError("--cluster goes with --shards, and without --shard.")
-    if sbatch and not cluster:
-        raise EngineError("--sbatch says what the tasks of a cluster need: give --cluster too.")
-    infer_shards = part("cluster") if cluster else None
-    entry = opt.choose_model(
-        model, engine, base_url, key, decoding, dtype=dtype, adapter=adapter, prompt=prompt
-    )
+    settings = opt.run_settings(model, given)
     loaded = load_corpus(corpus, split)
-    chosen_history = opt.parse_history(history)
-    journal = journal_path(entry, loaded, chosen_history, shard, folder)
+    journal = journal_path(settings.model, loaded, settings.history, shard, folder)
     if folder.suffix == ".jsonl":
         journal = folder
-    with RunBar(entry.name, "turns", yes=yes) as bar:
+    with RunBar(settings.model.name, "turns", yes=yes) as bar:
         try:
-            if infer_shards is not None:
-                chosen = choose_dialogues(loaded, limit, sample)
-                infer_shards(context, entry, loaded, chosen_history, chosen, journal, bar)
-            else:
-                run(
-                    entry,
-                    loaded,
-                    out=folder,
-                    history=chosen_history,
-                    limit=limit,
-                    sample=sample,
-                    shard=shard,
-                    options=Options(
-                        device=device,
-                        device_map=device_map,
-                        concurrency=concurrency,
-                        batch=batch,
-                        notice=err.print,
-                    ),
-                    progress=bar.show,
-                    consent=bar.agree,
-                    max_cost=max_cost,
-                )
+            run(
+                settings.model,
+                loaded,
+                out=folder,
+                history=settings.history,
+                limit=settings.limit,
+                sample=sample,
+                shard=shard,
+                options=settings.options,
+                progress=bar.show,
+                consent=bar.agree,
+                max_cost=max_cost,
+            )
         except CradleError:
             bar.stop()
             if bar.begun and journal.exists():
                 _show_outcomes(journal, err if as_json else out)
             raise
+    report_run(settings, loaded, journal, sample=sample, shard=shard, as_json=as_json)
+
+
+def report_run(
+    settings: opt.RunSettings,
+    corpus: Corpus,
+    journal: Path,
+    *,
+    sample: int | None,
+    shard: str | None = None,
+    as_json: bool,
+) -> None:
+    """Prints the outcomes of a run, and what it cost; ends with status 1 if answers are missing."""
     counts, cleaned = _show_outcomes(journal, err if as_json else out)
-    fine = not counts[Outcome.FAILED] and (counts[Outcome.OK] > 0 or not counts)
+    entry = settings.model
     if as_json:
         outcomes = {outcome: counts[outcome] for outcome in OUTCOMES}
         used = usage_json(entry, journal) if entry.is_service else None
         content = {"journal": str(journal), "turns": counts.total(), "outcomes": outcomes}
         print_json(content | {"cleaned": cleaned, "usage": used})
     elif entry.is_service:
-        show_usage(entry, journal, loaded, chosen_history)
-    if not fine:
+        show_usage(entry, journal, corpus, settings.history)
+    if counts[Outcome.FAILED] or (counts and not counts[Outcome.OK]):
         raise typer.Exit(1)
-    if not as_json:
-        _show_next(journal, loaded, shard, whole=limit is None and sample is None)
+    if as_json:
+        return
+    when = ""
+    if shard is not None:
+        journal = journal.with_name(f"{journal.name.partition('.shard-')[0]}.jsonl")
+        when = f", when all {shard.partition('/')[2]} shards are made"
+    words = ["cradle", "score", paths.shown(journal), *corpus_options(corpus)]
+    words += ["--partial"] if sample is not None or settings.limit is not None else []
+    out.print(f"Next{when}: {shlex.join(words)}")
 
 
 def join(
@@ -176,16 +152,6 @@ def join(
     out.print(f"{len(shards)} shards. Journal: {paths.shown(target)}")
 
 
-def _show_next(journal: Path, corpus: Corpus, shard: str | None, *, whole: bool) -> None:
-    when = ""
-    if shard is not None:
-        journal = journal.with_name(f"{journal.name.partition('.shard-')[0]}.jsonl")
-        when = f", when all {shard.partition('/')[2]} shards are made"
-    words = ["cradle", "score", paths.shown(journal), *corpus_options(corpus)]
-    words += [] if whole else ["--partial"]
-    out.print(f"Next{when}: {shlex.join(words)}")
-
-
 def _cleaned_note(cleaned: int) -> str:
     """Says how many answers were read although they are not written as the prompt asks."""
     return f"Of the ok answers {cleaned:,} needed cleaning, such as removing Markdown."
@@ -215,7 +181,7 @@ def _show_outcomes(journal: Path, to: Console) -> tuple[Counter[Outcome], int]:
         err.print(
             "No answer could be read. `answer` in the journal holds what the model wrote; "
             "a model that can't keep to the labels may need `mode: constrained` under `decoding` "
-            "(without an entry: `--decoding mode=constrained`), and one that reasons in a form "
+            "(without an entry: `--set mode=constrained`), and one that reasons in a form "
             "that is not recognised needs `answer_after: TEXT`, after which its answer begins."
         )
     return counts, cleaned

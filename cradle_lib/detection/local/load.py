@@ -56,7 +56,7 @@ def load_weights(model: Model, options: Options) -> tuple[Any, Any]:
     except torch.OutOfMemoryError as error:
         raise EngineError(
             f"{model.name} does not fit on {device}. It needs {model.hardware or 'more memory'}; "
-            "--device-map auto spreads it over several GPUs."
+            "--set device_map=auto spreads it over several GPUs."
         ) from error
     except EngineError:
         raise

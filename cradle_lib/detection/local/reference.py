@@ -52,7 +52,8 @@ class Reference(LocalEngine, Sequential):
         except torch.OutOfMemoryError as error:
             raise EngineError(
                 f"{self._model.name}: memory ran out at a prompt of {length} tokens. "
-                "The answers so far are kept; go on with another --device or --device-map auto."
+                "The answers so far are kept; go on with another --set device=NAME, or with "
+                "--set device_map=auto."
             ) from error
         ended = len(generated) < longest or generated[-1] in local.ends
         return local.answer(generated, ended=ended, tokens_in=length, tokens_cached=0)

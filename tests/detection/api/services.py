@@ -16,7 +16,7 @@ import pytest
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, Outcome, Prediction, Session, make_engine
-from cradle_lib.detection.api import remote
+from cradle_lib.detection.api import client as service_client
 from cradle_lib.detection.api.client import Remote
 from cradle_lib.detection.api.patience import Patience
 from cradle_lib.detection.model import Decoding
@@ -126,7 +126,7 @@ class Imagined:
         self.flying = 0
         self.most_flying = 0
         self.begun: list[float] = []
-        monkeypatch.setattr(remote.asyncio, "run", self._run)  # type: ignore[attr-defined]
+        monkeypatch.setattr(service_client.asyncio, "run", self._run)  # type: ignore[attr-defined]
 
     def drive(
         self, engine: Remote, sessions: Iterable[Session], emit: Callable[[Prediction], None]

@@ -227,7 +227,7 @@ found = importlib.util.find_spec
 importlib.util.find_spec = lambda name: None if name in absent else found(name)
 from cradle_lib.cli import main
 
-sys.argv = ["cradle", "infer", "--model", "gpt-5.1", "--limit", "1"]
+sys.argv = ["cradle", "infer", "--model", "gpt-5.1", "--set", "limit=1"]
 sys.exit(main())
 """
 

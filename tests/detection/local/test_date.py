@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cradle_extras.cluster.infer import _require_same as require_same
 from transformers.utils import chat_template_utils
 
-from cradle_extras.cluster.infer import _require_same as require_same
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Session, read_journal
 from cradle_lib.detection.journal import last_record

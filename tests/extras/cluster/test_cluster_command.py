@@ -1,11 +1,10 @@
-"""``--cluster`` and ``cradle join`` as a user meets them; SLURM itself is in ``test_slurm``."""
+"""``cradle cluster`` and ``cradle join`` as a user meets them; ``test_slurm`` has SLURM itself."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -13,25 +12,20 @@ import threading
 from pathlib import Path
 
 import pytest
-import typer
 from filelock import FileLock
-from typer.testing import CliRunner
 
-from cradle_extras.cluster.infer import (
-    count_answers,
-    open_cluster,
-    run_jobs,
-    words_of,
-)
+from cradle_extras.cluster.command import count_answers, open_cluster, run_jobs
 from cradle_extras.cluster.jobs import Commands, End, Local
 from cradle_lib import paths
-from cradle_lib.errors import CradleError, EngineError
+from cradle_lib.errors import CradleError, EngineError, JournalError
 
 from ...cli.in_process import invoke
 from .gated_server import GatedServer
 
 MEASURED = re.compile(rb'"(?:seconds|started)": (?:"[^"]*"|[0-9.e-]+)')
-KEYWORD = ["infer", "--model", "keyword", "--limit", "4", "--out"]
+OPTIONS = ["--model", "keyword", "--set", "limit=4", "--out"]
+KEYWORD = ["infer", *OPTIONS]
+SHARDS = ["cluster", "local", "--shards", "2", *OPTIONS]
 
 
 def normal(folder: Path) -> bytes:
@@ -40,27 +34,27 @@ def normal(folder: Path) -> bytes:
 
 def test_processes_leave_the_journal_of_one_and_are_gone_on_with(tmp_path: Path) -> None:
     assert invoke(*KEYWORD, tmp_path / "one").exit_code == 0
-    # Begun in one process, over fewer dialogues: the shards take over what it answered.
-    assert invoke("infer", "--model", "keyword", "--limit", "2", "--out", tmp_path).exit_code == 0
-    done = invoke(*KEYWORD, tmp_path, "--cluster", "local", "--shards", "2", "--json")
+    # A shard that was begun by hand is gone on with.
+    assert invoke(*KEYWORD, tmp_path, "--shard", "1/2").exit_code == 0
+    done = invoke(*SHARDS, tmp_path, "--json")
     assert done.exit_code == 0, done.output
     content = json.loads(done.stdout)
     assert content["turns"] == content["outcomes"]["ok"] > 0
     assert normal(tmp_path) == normal(tmp_path / "one")
     before = (tmp_path / "surrogate-test" / "keyword.jsonl").read_bytes()
     # Finished: nothing is started, and nothing changes.
-    assert invoke(*KEYWORD, tmp_path, "--cluster", "local", "--shards", "2").exit_code == 0
+    assert invoke(*SHARDS, tmp_path).exit_code == 0
     assert (tmp_path / "surrogate-test" / "keyword.jsonl").read_bytes() == before
 
 
-def test_the_journal_of_another_run_is_not_taken_to_pieces(tmp_path: Path) -> None:
-    assert invoke(*KEYWORD, tmp_path, "--history", "gold").exit_code == 0
+def test_an_unfinished_journal_is_left_alone(tmp_path: Path) -> None:
+    part = ["infer", "--model", "keyword", "--set", "limit=2", "--out", tmp_path]
+    assert invoke(*part).exit_code == 0
     [journal] = (tmp_path / "surrogate-test").glob("*.jsonl")
     before = journal.read_bytes()
-    options = ["--limit", "5", "--cluster", "local", "--shards", "2"]
-    refused = invoke("infer", "--model", "keyword", "--out", journal, *options)
-    assert isinstance(refused.exception, CradleError)
-    assert "belongs to another run, with another history" in str(refused.exception)
+    refused = invoke(*SHARDS, tmp_path)
+    assert isinstance(refused.exception, JournalError)
+    assert "Finish it with `cradle infer`, or move it away" in str(refused.exception)
     assert journal.read_bytes() == before
 
 
@@ -88,38 +82,36 @@ def test_shards_made_by_hand_are_joined(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("words", "message"),
     [
-        (["--cluster", "local"], "--cluster goes with --shards"),
-        (["--shards", "2"], "--cluster goes with --shards"),
-        (["--cluster", "local", "--shards", "2", "--shard", "0/2"], "without --shard"),
-        (["--cluster", "cloud", "--shards", "2"], "no cluster 'cloud'. Choose slurm or local"),
-        (
-            ["--cluster", "local", "--shards", "2", "--sbatch", "account=us"],
-            "--sbatch account is SLURM's",
-        ),
-        (["--sbatch", "gres=gpu:1"], "--sbatch says what the tasks"),
-        (["--cluster", "slurm", "--shards", "2", "--sbatch", "mem"], "expected name=value"),
+        (["local", "--shards", "2", "--shard", "0/2"], "--shard is set for each job"),
+        (["cloud", "--shards", "2"], "no cluster 'cloud'. Choose slurm or local"),
+        (["local", "--shards", "2", "--sbatch", "account=us"], "--sbatch account is SLURM's"),
+        (["slurm", "--shards", "2", "--sbatch", "mem"], "expected name=value"),
     ],
 )
 def test_options_that_do_not_go_together_are_said(
-    tmp_path: Path, options: list[str], message: str
+    tmp_path: Path, words: list[str], message: str
 ) -> None:
-    refused = invoke(*KEYWORD, tmp_path, *options)
+    refused = invoke("cluster", *words, *OPTIONS, tmp_path)
     assert isinstance(refused.exception, EngineError)
     assert message in str(refused.exception)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"), [(["--modle", "keyword"], "--modle"), (["--sample", "x"], "--sample")]
+)
+def test_a_mistake_in_the_options_of_infer_is_said(words: list[str], message: str) -> None:
+    refused = invoke("cluster", "local", "--shards", "2", *words)
+    assert refused.exit_code == 2
+    assert message in refused.output
 
 
 def test_a_cluster_that_is_not_there_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert invoke("infer", "--model", "keyword", "--limit", "1", "--out", tmp_path).exit_code == 0
-    journal = tmp_path / "surrogate-test" / "keyword.jsonl"
-    before = journal.read_bytes()
     monkeypatch.setenv("PATH", str(tmp_path))
-    refused = invoke(*KEYWORD, tmp_path, "--cluster", "slurm", "--shards", "2")
-    # What was answered before is where it was.
-    assert journal.read_bytes() == before
+    refused = invoke("cluster", "slurm", "--shards", "2", *OPTIONS, tmp_path)
     assert "there is no SLURM here: sbatch, squeue, scancel not found" in str(refused.exception)
 
 
@@ -137,54 +129,14 @@ def test_a_refused_account_is_said_in_slurms_words(
     for name in ("sbatch", "squeue", "scancel", "srun"):
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    options = ["--cluster", "slurm", "--shards", "2", "--sbatch", "account=theirs"]
-    refused = invoke(*KEYWORD, tmp_path / "runs", *options)
+    words = ["cluster", "slurm", "--shards", "2", "--sbatch", "account=theirs"]
+    refused = invoke(*words, *OPTIONS, tmp_path / "runs")
     assert isinstance(refused.exception, EngineError)
     told = str(refused.exception)
     assert told == (
         "SLURM refuses the tasks: Batch job submission failed: Invalid account or "
         "account/partition combination specified."
     )
-
-
-def test_a_task_is_the_command_that_was_typed() -> None:
-    found: list[list[str]] = []
-    small = typer.Typer()
-
-    @small.command()
-    def infer(
-        context: typer.Context,
-        model: str = typer.Option(...),
-        folder: Path = typer.Option(Path("runs"), "--out"),  # noqa: B008
-        decoding: list[str] = typer.Option(None),  # noqa: B008
-        limit: int = 0,
-        yes: bool = typer.Option(False, "--yes"),
-        shard: str = "",
-        cluster: str = "",
-    ) -> None:
-        found.append(words_of(context, shard="1/2", yes=True))
-
-    typed = "--model openai:m --decoding seed=3 --decoding temperature=0.5 --cluster slurm"
-    done = CliRunner().invoke(small, shlex.split(typed))
-    assert done.exit_code == 0, done.output
-    assert shlex.join(found[0]) == (
-        "--model openai:m --decoding seed=3 --decoding temperature=0.5 --yes --shard 1/2"
-    )
-
-
-@pytest.mark.parametrize("program", ["cradle", "python -m cradle_lib.cli"])
-def test_a_task_gets_the_command_whatever_the_program_is_called(program: str) -> None:
-    found: list[list[str]] = []
-    app, group = typer.Typer(), typer.Typer()
-    app.add_typer(group, name="construct")
-
-    @group.command()
-    def write(context: typer.Context) -> None:
-        found.append(words_of(context))
-
-    done = CliRunner().invoke(app, ["construct", "write"], prog_name=program)
-    assert done.exit_code == 0, done.output
-    assert found == [["construct", "write"]]
 
 
 def test_each_process_has_gpus_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,10 +271,10 @@ def start(*words: str | Path) -> subprocess.Popen[str]:
 
 def test_ctrl_c_keeps_what_was_answered_and_the_same_command_goes_on(tmp_path: Path) -> None:
     with GatedServer(3) as server:
-        served = ["infer", "--model", "openai:m", "--base-url", server.url, "--concurrency", "1"]
-        served += ["--limit", "6", "--out"]
-        options = ["--cluster", "local", "--shards", "2"]
-        first = start(*served, tmp_path, *options)
+        served = ["--model", "openai:m", "--set", f"base_url={server.url}"]
+        served += ["--set", "concurrency=1", "--set", "limit=6", "--out"]
+        many = ["cluster", "local", "--shards", "2"]
+        first = start(*many, *served, tmp_path)
         assert server.wait_for(2)
         first.send_signal(signal.SIGINT)
         logs = tmp_path / "surrogate-test" / ".openai-m.cluster"
@@ -341,18 +293,18 @@ def test_ctrl_c_keeps_what_was_answered_and_the_same_command_goes_on(tmp_path: P
         # The answers to the questions that were open came after Ctrl-C, and are kept.
         assert [count_answers(shard) for shard in shards] == [4, 4]
         assert server.asked == 8
-        second = start(*served, tmp_path, *options)
+        second = start(*many, *served, tmp_path)
         out, err = second.communicate(timeout=60)
         assert second.returncode == 0, out + err
         asked = server.asked
-        alone = start(*served, tmp_path / "one")
+        alone = start("infer", *served, tmp_path / "one")
         out, err = alone.communicate(timeout=60)
         assert alone.returncode == 0, out + err
     name = "surrogate-test/openai-m.jsonl"
-    one, many = (
+    one, joined = (
         MEASURED.sub(b"-", (at / name).read_bytes()) for at in (tmp_path / "one", tmp_path)
     )
-    assert many == one
+    assert joined == one
     # No question was asked twice.
     assert asked == count_answers(tmp_path / name)
 
@@ -361,10 +313,10 @@ def test_another_number_of_shards_does_not_ask_again(tmp_path: Path) -> None:
     assert invoke(*KEYWORD, tmp_path, "--shard", "0/2").exit_code == 0
     [shard] = (tmp_path / "surrogate-test").glob("*.jsonl")
     before = shard.read_bytes()
-    refused = invoke(*KEYWORD, tmp_path, "--cluster", "local", "--shards", "3")
+    refused = invoke("cluster", "local", "--shards", "3", *OPTIONS, tmp_path)
     assert isinstance(refused.exception, EngineError)
     assert "Finish it with --shards 2" in str(refused.exception)
-    assert invoke(*KEYWORD, tmp_path, "--cluster", "local", "--shards", "2").exit_code == 0
+    assert invoke(*SHARDS, tmp_path).exit_code == 0
     assert invoke(*KEYWORD, tmp_path / "one").exit_code == 0
     assert normal(tmp_path) == normal(tmp_path / "one")
     # The shard that was there was gone on with.
@@ -374,8 +326,9 @@ def test_another_number_of_shards_does_not_ask_again(tmp_path: Path) -> None:
 
 def test_shards_of_another_start_are_left_alone(tmp_path: Path) -> None:
     with GatedServer(1) as server:
-        served = ["infer", "--model", "openai:m", "--base-url", server.url, "--concurrency", "1"]
-        served += ["--limit", "4", "--out", tmp_path, "--cluster", "local", "--shards", "2"]
+        served = ["cluster", "local", "--shards", "2", "--model", "openai:m"]
+        served += ["--set", f"base_url={server.url}", "--set", "concurrency=1"]
+        served += ["--set", "limit=4", "--out", tmp_path]
         first = start(*served)
         assert server.wait_for(2)
         second = start(*map(str, served))

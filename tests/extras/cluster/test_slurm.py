@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from cradle_extras.cluster.infer import count_answers
+from cradle_extras.cluster.command import count_answers
 from cradle_lib import paths
 from cradle_lib.detection import resolve
 
@@ -80,8 +80,12 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
-def infer(slurm: Cluster | None, *arguments: str | Path) -> tuple[int, str, str]:
-    return finish(begin(slurm, "infer", *arguments))
+def infer(*arguments: str | Path) -> tuple[int, str, str]:
+    return finish(begin(None, "infer", *arguments))
+
+
+def in_shards(slurm: Cluster, *arguments: str | Path) -> tuple[int, str, str]:
+    return finish(begin(slurm, "cluster", "slurm", *arguments))
 
 
 def normal(journal: Path) -> bytes:
@@ -89,7 +93,7 @@ def normal(journal: Path) -> bytes:
 
 
 def served(server: GatedServer) -> list[str]:
-    return ["--model", "openai:m", "--base-url", server.url, "--concurrency", "1"]
+    return ["--model", "openai:m", "--set", f"base_url={server.url}", "--set", "concurrency=1"]
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +101,9 @@ def out_of_time(slurm: Cluster) -> Iterator[tuple[Path, GatedServer, subprocess.
     """A task that has a minute and needs longer; the others are tested meanwhile."""
     with tempfile.TemporaryDirectory(prefix="run-") as name, GatedServer(5) as server:
         # Not on the node that another test takes the power from.
-        options = ["--cluster", "slurm", "--shards", "2", "--sbatch", "time=1"]
-        options += ["--sbatch", "nodelist=n1", "--limit", "6", "--out", name]
-        process = begin(slurm, "infer", *served(server), *options)
+        options = ["--shards", "2", "--sbatch", "time=1"]
+        options += ["--sbatch", "nodelist=n1", "--set", "limit=6", "--out", name]
+        process = begin(slurm, "cluster", "slurm", *served(server), *options)
         yield Path(name), server, process
 
 
@@ -107,16 +111,16 @@ def out_of_time(slurm: Cluster) -> Iterator[tuple[Path, GatedServer, subprocess.
 def test_eight_shards_leave_the_journal_of_one_process(
     slurm: Cluster, room: Path, out_of_time: object, small: str
 ) -> None:
-    limit, model, expected = ["--model", "keyword", "--limit", "24"], "keyword", 0
+    limit, model, expected = ["--model", "keyword", "--set", "limit=24"], "keyword", 0
     if small == "tiny":
         # A language model with random weights, none of whose answers can be read.
         weights = f"hf:{make_weights(room / 'tiny', context=8192)}"
-        limit = ["--model", weights, "--engine", "reference", "--prompt", "brief"]
-        limit += ["--decoding", "max_new_tokens=12", "--limit", "8"]
+        limit = ["--model", weights, "--set", "engine=reference", "--set", "prompt=brief"]
+        limit += ["--set", "max_new_tokens=12", "--set", "limit=8"]
         model, expected = resolve(weights).id, 1
-    assert infer(None, *limit, "--out", room / "one")[0] == expected
-    options = ["--cluster", "slurm", "--shards", "8", "--sbatch", "partition=main"]
-    status, out, err = infer(slurm, *limit, *options, "--out", room / "many")
+    assert infer(*limit, "--out", room / "one")[0] == expected
+    options = ["--shards", "8", "--sbatch", "partition=main"]
+    status, out, err = in_shards(slurm, *limit, *options, "--out", room / "many")
     assert status == expected, err
     journals = [room / name / "surrogate-test" / f"{model}.jsonl" for name in ("one", "many")]
     assert normal(journals[0]) == normal(journals[1])
@@ -130,9 +134,9 @@ def test_a_node_without_power_loses_no_answer(
     slurm: Cluster, room: Path, out_of_time: object
 ) -> None:
     with GatedServer(7) as server:
-        limit = [*served(server), "--limit", "24"]
-        options = ["--cluster", "slurm", "--shards", "8"]
-        process = begin(slurm, "infer", *limit, *options, "--out", room / "many")
+        limit = [*served(server), "--set", "limit=24"]
+        options = ["--shards", "8"]
+        process = begin(slurm, "cluster", "slurm", *limit, *options, "--out", room / "many")
         # Every shard is in the middle, and waits for an answer.
         assert server.wait_for(8)
         on_n2 = slurm.tool("squeue", "-h", "-w", "n2", "-t", "R", "-o", "%i").split()
@@ -141,7 +145,7 @@ def test_a_node_without_power_loses_no_answer(
         status, _, err = finish(process)
         assert status == 0, err
         assert err.count("died (node fail), and is submitted again.") == len(on_n2)
-        assert infer(None, *limit, "--out", room / "one")[0] == 0
+        assert infer(*limit, "--out", room / "one")[0] == 0
     one, many = (room / name / "surrogate-test" / "openai-m.jsonl" for name in ("one", "many"))
     assert normal(one) == normal(many)
     slurm.start_node("n2")
@@ -159,7 +163,7 @@ def test_a_task_out_of_time_goes_on_where_it_was(
     status, _, err = finish(process)
     assert status == 0, err
     assert "died (timeout), and is submitted again." in err
-    assert infer(None, *served(server), "--limit", "6", "--out", room)[0] == 0
+    assert infer(*served(server), "--set", "limit=6", "--out", room)[0] == 0
     one, many = (base / "surrogate-test" / "openai-m.jsonl" for base in (room, folder))
     assert normal(one) == normal(many)
 
@@ -167,18 +171,18 @@ def test_a_task_out_of_time_goes_on_where_it_was(
 def test_a_full_scratch_folder_is_said_and_loses_nothing(slurm: Cluster, room: Path) -> None:
     scratch = room / "scratch"
     scratch.mkdir()
-    limit = ["--model", "keyword", "--limit", "60"]
-    options = ["--cluster", "slurm", "--shards", "4", "--out", scratch]
+    limit = ["--model", "keyword", "--set", "limit=60"]
+    options = ["--shards", "4", "--out", scratch]
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=160k", "none", scratch], check=True)
     try:
-        status, _, err = infer(slurm, *limit, *options)
+        status, _, err = in_shards(slurm, *limit, *options)
         assert status == 2
         assert "no room is left" in err or "No space left" in err or "make room" in err
         assert "Traceback" not in err
         subprocess.run(["mount", "-o", "remount,size=4m", scratch], check=True)
-        status, _, err = infer(slurm, *limit, *options)
+        status, _, err = in_shards(slurm, *limit, *options)
         assert status == 0, err
-        assert infer(None, *limit, "--out", room / "one")[0] == 0
+        assert infer(*limit, "--out", room / "one")[0] == 0
         one, many = (base / "surrogate-test" / "keyword.jsonl" for base in (room / "one", scratch))
         assert normal(one) == normal(many)
     finally:
@@ -186,12 +190,12 @@ def test_a_full_scratch_folder_is_said_and_loses_nothing(slurm: Cluster, room: P
 
 
 def test_what_slurm_refuses_is_said_in_one_line(slurm: Cluster, room: Path) -> None:
-    options = ["--model", "keyword", "--limit", "2", "--cluster", "slurm", "--shards", "2"]
+    options = ["--model", "keyword", "--set", "limit=2", "--shards", "2"]
     for wrong, reason in (
         (["--sbatch", "partition=nowhere"], "invalid partition"),
         (["--sbatch", "gres=gpu:1"], "Invalid generic resource"),
     ):
-        status, _, err = infer(slurm, *options, *wrong, "--out", room)
+        status, _, err = in_shards(slurm, *options, *wrong, "--out", room)
         assert status == 2
         assert "SLURM refuses the tasks" in err
         assert reason in err
@@ -200,19 +204,19 @@ def test_what_slurm_refuses_is_said_in_one_line(slurm: Cluster, room: Path) -> N
     text = (slurm.folder / "slurm.conf").read_text()
     (room / "gone.conf").write_text(re.sub("SlurmctldPort=.*", "SlurmctldPort=9", text))
     gone = {**slurm.environment, "SLURM_CONF": str(room / "gone.conf")}
-    status, _, err = infer(_Other(gone), *options, "--out", room)
+    status, _, err = in_shards(_Other(gone), *options, "--out", room)
     assert (status, err.strip().count("\n")) == (2, 0)
     assert "Unable to contact slurm controller" in err
 
 
 def test_a_start_beside_jobs_of_a_killed_one_is_refused(slurm: Cluster, room: Path) -> None:
     with GatedServer(5) as server:
-        options = [*served(server), "--limit", "6", "--cluster", "slurm", "--shards", "2"]
-        first = begin(slurm, "infer", *options, "--out", room)
+        options = [*served(server), "--set", "limit=6", "--shards", "2"]
+        first = begin(slurm, "cluster", "slurm", *options, "--out", room)
         assert server.wait_for(2)
         first.kill()
         first.wait()
-        status, _, err = infer(slurm, *options, "--out", room)
+        status, _, err = in_shards(slurm, *options, "--out", room)
         assert (status, err.strip().count("\n")) == (2, 0)
         found = re.search(r"still in the queue: (\d+)\. Wait for them, or end them with", err)
         assert found is not None, err
@@ -222,15 +226,15 @@ def test_a_start_beside_jobs_of_a_killed_one_is_refused(slurm: Cluster, room: Pa
         # What the killed start's jobs answered is not asked again.
         asked = server.asked
         server.open()
-        status, _, err = infer(slurm, *options, "--out", room)
+        status, _, err = in_shards(slurm, *options, "--out", room)
         assert status == 0, err
         assert server.asked - asked == answers(room) - 10
 
 
 def test_ctrl_c_ends_the_jobs_and_keeps_the_answers(slurm: Cluster, room: Path) -> None:
     with GatedServer(5) as server:
-        options = [*served(server), "--limit", "6", "--cluster", "slurm", "--shards", "2"]
-        first = begin(slurm, "infer", *options, "--out", room)
+        options = [*served(server), "--set", "limit=6", "--shards", "2"]
+        first = begin(slurm, "cluster", "slurm", *options, "--out", room)
         assert server.wait_for(2)
         first.send_signal(signal.SIGINT)
         assert first.stderr is not None
@@ -244,7 +248,7 @@ def test_ctrl_c_ends_the_jobs_and_keeps_the_answers(slurm: Cluster, room: Path) 
         assert status == 130, err
         assert "the same command resumes" in err
         assert server.asked == 12
-        status, _, err = infer(slurm, *options, "--out", room)
+        status, _, err = in_shards(slurm, *options, "--out", room)
         assert status == 0, err
         # No question was asked twice.
         assert server.asked == answers(room)

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from cradle_extras.construction import Posts, construct, load_posts, plan_dialogues
 from cradle_extras.construction.posts import Post
 from cradle_extras.construction.repair import Writing, longest_request, request
 from cradle_extras.construction.writers.language_model import writer_model
 from cradle_lib import labels, load_corpus
-from cradle_lib.cli.main import app
 from cradle_lib.detection import Answer, Outcome, read_journal
 from cradle_lib.detection.api.patience import Patience
 from cradle_lib.errors import CorpusError, EngineError, RegistryError
@@ -50,17 +48,6 @@ def serve(sdk: str, write: Callable[[str, int], str | Reply | bytes]) -> FaultSe
 
 def url(sdk: str, server: FaultServer) -> str:
     return f"{server.url}/ok" + ("/v1" if sdk == "openai" else "")
-
-
-def test_an_estimate_of_the_phrase_bank_says_that_it_is_free(tmp_path: Path) -> None:
-    done = CliRunner().invoke(
-        app, ["construct", "write", "--out", str(tmp_path / "made"), "--estimate"]
-    )
-    assert (done.exit_code, done.output.strip()) == (
-        0,
-        "The phrase bank costs nothing, and sends nothing.",
-    )
-    assert not (tmp_path / "made").exists()
 
 
 @pytest.mark.parametrize("kind", ["training", "annotated"])

@@ -68,17 +68,17 @@ def test_what_is_not_accepted_is_kept_and_told(tmp_path: Path, posts: Path) -> N
     out = tmp_path / "out"
     with FaultServer({"ok": reply}, seen) as server:
         order = ("write", "--posts", posts, "--out", out, "--writer", "openai:stub",
-                 "--base-url", f"{server.url}/ok/v1", "--attempts", "2")  # fmt: skip
+                 "--set", f"base_url={server.url}/ok/v1")  # fmt: skip
         first = construct(*order)
         calls = len(seen)
         again = construct(*order)
     assert (first.returncode, again.returncode) == (1, 1)
     assert "3 plans: 2 accepted, 1 rejected, 0 failed." in first.stdout
     # All is in the journal: nothing is asked a second time.
-    assert calls == len(seen) == 5
+    assert calls == len(seen) == 6
     [rejected] = (out / "rejected.jsonl").read_text().splitlines()
     assert json.loads(rejected)["dialogue"] == "c"
-    assert [attempt["text"] for attempt in json.loads(rejected)["attempts"]] == ["no", "no"]
+    assert [attempt["text"] for attempt in json.loads(rejected)["attempts"]] == ["no", "no", "no"]
 
 
 def test_errors_are_one_line_and_exit_2(tmp_path: Path, posts: Path) -> None:

@@ -45,8 +45,8 @@ def test_the_command_that_it_names_asks_the_trained_model(
     assert done.exit_code == 0, done.output
     (infer,) = (line for line in done.output.splitlines() if line.startswith("cradle infer"))
     words = infer.split()[1:]
-    words += ["--corpus", str(dev), "--out", str(tmp_path / "runs"), "--decoding", "dtype=float32"]
-    words += ["--decoding", "max_new_tokens=8"]
+    words += ["--corpus", str(dev), "--out", str(tmp_path / "runs"), "--set", "dtype=float32"]
+    words += ["--set", "max_new_tokens=8"]
     ran = invoke(*words)
     # Nobody learns to answer in four steps: every question is answered, and none can be read.
     assert ran.exit_code == 1, ran.output

@@ -65,7 +65,8 @@ class Wave(LocalEngine):
                     if size == 1:
                         raise EngineError(
                             f"{name}: memory ran out with one dialogue at a time. The answers so "
-                            "far are kept; go on with another --device, or --device-map auto."
+                            "far are kept; go on with another --set device=NAME, or with "
+                            "--set device_map=auto."
                         ) from error
                     size //= 2
                     continue
