@@ -146,7 +146,7 @@ def default_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions
     entries = [resolve(name, registry) for name in models] or registry.default
     found = []
     for entry in entries:
-        with suppress(NoJournalError, NothingAnsweredError):
+        with suppress(NoRunError):
             if entry.kind == "baseline":
                 with suppress(EngineError):  # There is no train split beside the corpus.
                     run_model(entry, corpus)
