@@ -31,6 +31,7 @@ from .published import published_label_counts as published_label_counts
 from .published import published_table as published_table
 from .scoring.comparison.comparison import compare as compare
 from .scoring.comparison.fates import label_fates as label_fates
+from .scoring.comparison.ranks import rank_ranges as rank_ranges
 from .scoring.comparison.run_agreement import run_agreement as run_agreement
 from .scoring.core.conventions import Conventions as Conventions
 from .scoring.core.evaluate import evaluate as evaluate

@@ -41,3 +41,35 @@ document.addEventListener("readystatechange", () => {
     open();
   }
 });
+
+// Tables whose headings sort the rows, within each group. A button is put into each heading, and
+// `aria-sort` says what is sorted. Numbers begin with the largest; what is undefined comes last.
+document.addEventListener("readystatechange", () => {
+  if (document.readyState !== "interactive") return;
+  const texts = new Intl.Collator("en", { numeric: true });
+  const compare = (one, other, down) => {
+    const numbers = [one, other].map(cell => cell.dataset.value);
+    const sign = down ? -1 : 1;
+    if (numbers.includes(undefined) && (numbers[0] ?? numbers[1])) return numbers[0] ? -1 : 1;
+    return sign * (numbers[0] ? numbers[0] - numbers[1] : texts.compare(one.textContent, other.textContent));
+  };
+  for (const table of document.querySelectorAll(".cradle-sortable")) {
+    const heads = [...[...table.tHead.rows].at(-1).cells];
+    heads.forEach((head, place) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => {
+        const before = head.getAttribute("aria-sort");
+        const down = before ? before === "ascending" : !!table.querySelector(`td:nth-child(${place + 1})[data-value]`);
+        heads.forEach(each => each.removeAttribute("aria-sort"));
+        head.setAttribute("aria-sort", down ? "descending" : "ascending");
+        for (const body of table.tBodies) {
+          const rows = [...body.rows].filter(row => !row.classList.contains("group"));
+          body.append(...rows.sort((one, other) => compare(one.cells[place], other.cells[place], down)));
+        }
+      });
+    });
+  }
+});

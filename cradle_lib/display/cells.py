@@ -61,7 +61,8 @@ class Cell:
     """One cell as a reader sees it: plain text on one line, and an interval in small type.
 
     A number is set flush right. What is published is the paper's, what is derived only follows from
-    it, and the best is that of its contest. The link is the address of what the cell counts.
+    it, and the best is that of its contest. The link is the address of what the cell counts. The
+    estimate is the number behind the text, unrounded, alone or with the ends of its interval.
     """
 
     text: str
@@ -71,6 +72,7 @@ class Cell:
     derived: bool = False
     best: bool = False
     link: str = ""
+    estimate: tuple[float, ...] = ()
 
     def __str__(self) -> str:
         """The text and its interval."""
@@ -97,10 +99,12 @@ class Writer:
         shown, *ends = (write(part, how) for part in (value, low, high))
         link = address(record) if value and not math.isnan(value) else ""
         if math.isnan(low) or math.isnan(high) or (math.isinf(low) and low == high):
-            return Cell(shown, number=True, link=link)
+            alone = () if math.isnan(value) else (value,)
+            return Cell(shown, number=True, link=link, estimate=alone)
         if math.isnan(value):
             return Cell(" to ".join(ends), number=True)
-        return Cell(shown, f"[{', '.join(ends)}]", number=True, link=link)
+        estimate = (value, low, high)
+        return Cell(shown, f"[{', '.join(ends)}]", number=True, link=link, estimate=estimate)
 
     def cited(self, record: Record) -> Cell:
         """Writes what the paper states of a row, a number or a range, or else what follows."""

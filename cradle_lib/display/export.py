@@ -5,7 +5,9 @@ notes, and LaTeX that no text can break. The files are part of the page, so that
 keeps them and nothing is fetched.
 
 CSS classes: ``cradle-scroll`` (the box that scrolls sideways), ``cradle-table``, ``cradle-note``,
-``cradle-downloads``, ``num``, ``published``, ``best``, ``ci`` (an interval in small type).
+``cradle-downloads``, ``num``, ``published``, ``best``, ``ci`` (an interval in small type),
+``cradle-sortable`` (sorted by book.js, by the ``data-value`` of cells or else their text),
+``cradle-bar`` (a share from 0 to 1 with its interval, drawn by book.css).
 """
 
 from __future__ import annotations
@@ -44,20 +46,29 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
 
 
-def to_html(grid: Grid, caption: str, notes: Sequence[str], links: str) -> str:
+def to_html(
+    grid: Grid,
+    caption: str,
+    notes: Sequence[str],
+    links: str,
+    *,
+    sortable: bool = False,
+    bars: bool = False,
+) -> str:
     """Writes a table for a page; no text in it can become markup.
 
     The caption is also the name of the box in which the table scrolls. In notes, text
     between backticks is shown as code. Links to the files are markup already.
     """
     return str(
-        _styler(grid, _html_cell, _html_head)
+        _styler(grid, _html_bar_cell if bars else _html_cell, _html_head)
         .set_caption(html.escape(clean(caption)))
         .to_html(
             sparse_columns=True,
             exclude_styles=True,
             grid=grid,
             kinds=_kinds(grid),
+            sortable=sortable,
             notes=[with_code(clean(note)) for note in notes if not _folds(note)],
             signatures=[with_code(clean(note)) for note in notes if _folds(note)],
             links=links,
@@ -185,6 +196,17 @@ def _html_cell(cell: Cell) -> str:
     if cell.link:
         text = f'<a href="{html.escape(cell.link)}">{text}</a>'
     return text + small
+
+
+def _html_bar_cell(cell: Cell) -> str:
+    """A cell with a bar below its share; the bar is drawn from percentages of its width."""
+    if not cell.estimate or not all(0 <= part <= 1 for part in cell.estimate):
+        return _html_cell(cell)
+    names = ("--value", "--low", "--high")
+    where = ";".join(
+        f"{name}:{100 * part:.1f}%" for name, part in zip(names, cell.estimate, strict=False)
+    )
+    return f'{_html_cell(cell)}<span class="cradle-bar" aria-hidden="true" style="{where}"></span>'
 
 
 def _html_head(title: str) -> str:

@@ -30,12 +30,16 @@ class Table:
         caption: One sentence that says what the table shows.
         grid: What a reader sees.
         notes: Sentences under the table; text between backticks is shown as code.
+        sortable: Whether a reader can sort the rows.
+        bars: Whether shares are drawn as bars.
     """
 
     frame: pd.DataFrame
     caption: str
     grid: Grid
     notes: tuple[str, ...]
+    sortable: bool = False
+    bars: bool = False
 
     def to_csv(self) -> str:
         """Writes the whole frame but its links: see :func:`.export.to_csv`."""
@@ -57,7 +61,9 @@ class Table:
             ("LaTeX", f"{name}.tex", "application/x-tex", self.to_latex()),
         )
         links = export.links(self.caption, files)
-        return export.to_html(self.grid, self.caption, self.notes, links)
+        return export.to_html(
+            self.grid, self.caption, self.notes, links, sortable=self.sortable, bars=self.bars
+        )
 
     def __repr__(self) -> str:
         """The table in plain text, for a terminal."""
@@ -82,6 +88,8 @@ def show(
     notes: Names = (),
     empty: str = "",
     needs: Need | None = None,
+    sortable: bool = False,
+    bars: bool = False,
 ) -> Table | Notice:
     """Shows a data frame as a table, with its files.
 
@@ -120,6 +128,9 @@ def show(
         empty: Sentence in place of the table if the frame has no rows.
         needs: What the table needs of the page's corpus, such as gold ``labels``: see
             :func:`cradle_lib.corpus.gaps.gap`.
+        sortable: Whether the headings sort the rows, within each group. A page without scripts
+            shows the rows in their order in the frame.
+        bars: Whether shares from 0 to 1 are drawn below their numbers, with their intervals.
 
     Returns:
         The table, or a notice if the frame has no rows or the corpus lacks what is needed. A
@@ -153,7 +164,7 @@ def show(
     below += [*_tuple(notes), *(f"Signature `{line}`." for line in signatures)]
     if "low" in data and data["low"].notna().any() and any(map(_DRAWN.search, signatures)):
         below.append(RESAMPLED)
-    return Table(frame, caption, grid, tuple(below))
+    return Table(frame, caption, grid, tuple(below), sortable, bars)
 
 
 #: The note on intervals over dialogues.

@@ -54,6 +54,20 @@ def scores() -> Table:
     )
 
 
+def ranking() -> Table:
+    """Two groups, in which values differ, are equal, or are undefined."""
+    values = {"b": 0.25, "a10": 0.5, "a9": math.nan, "c": 0.125}
+    rows = [
+        (over, system, score, shift + value / 2, value / 4, shift + value)
+        for over, shift in (("All", 0.0), ("Some", 0.25))
+        for score in ("recall", "precision")
+        for system, value in values.items()
+    ]
+    frame = pd.DataFrame(rows, columns=["over", "system", "score", "value", "low", "high"])
+    layout = {"rows": "system", "columns": "score", "group": "over"}
+    return show(frame, "A ranking.", **layout, sortable=True, bars=True)
+
+
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     folder = tmp_path_factory.mktemp("page")
@@ -76,6 +90,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
                 for name in ("a", "b")
             },
         ),
+        ranking(),
     ]
     static = paths.ROOT / "book/_static"
     styles, script = (
@@ -161,3 +176,51 @@ def test_without_scripts_all_results_are_on_the_page(page: Page) -> None:
         assert plain.get_by_text(name, exact=True).first.is_visible()
     assert not plain.get_by_label("System").is_visible()
     plain.close()
+
+
+def order(page: Page) -> list[str]:
+    table = page.get_by_role("table", name="A ranking.")
+    return [cell.inner_text() for cell in table.get_by_role("rowheader").all()]
+
+
+def test_headings_sort_the_rows_of_each_group(page: Page) -> None:
+    table = page.get_by_role("table", name="A ranking.")
+    systems, recall, precision = table.get_by_role("columnheader").all()
+    assert order(page) == ["All", "b", "a10", "a9", "c", "Some", "b", "a10", "a9", "c"]
+    # A keyboard reaches the button, and a screen reader hears what is sorted, and how.
+    recall.get_by_role("button", name="Recall").focus()
+    page.keyboard.press("Enter")
+    assert order(page) == ["All", "a10", "b", "c", "a9", "Some", "a10", "b", "c", "a9"]
+    assert recall.get_attribute("aria-sort") == "descending"
+    page.keyboard.press("Enter")
+    assert order(page)[:5] == ["All", "c", "b", "a10", "a9"]
+    assert recall.get_attribute("aria-sort") == "ascending"
+    # Names are sorted as people sort them: 9 comes before 10.
+    systems.get_by_role("button").click()
+    assert order(page)[:5] == ["All", "a9", "a10", "b", "c"]
+    sorted_by = [each.get_attribute("aria-sort") for each in (systems, recall, precision)]
+    assert sorted_by == ["ascending", None, None]
+
+
+def test_a_bar_has_its_interval_and_dot_at_their_places(page: Page) -> None:
+    [bar] = [
+        row.locator(".cradle-bar").first
+        for row in page.get_by_role("table", name="A ranking.")
+        .locator("tbody")
+        .nth(0)
+        .get_by_role("row")
+        .all()
+        if row.inner_text().startswith("a10")
+    ]
+    # From 0.125 to 0.5, with the dot at 0.25.
+    place = bar.evaluate(
+        """bar => {
+          const width = bar.clientWidth;
+          const part = name => getComputedStyle(bar, name);
+          const [interval, dot] = [part("::before"), part("::after")];
+          const pixels = [interval.left, interval.width, dot.left].map(parseFloat);
+          return [pixels[0], pixels[1], pixels[2] + parseFloat(dot.width) / 2].map(x => x / width);
+        }"""
+    )
+    assert place == pytest.approx([0.125, 0.375, 0.25], abs=0.01)
+    assert bar.get_attribute("aria-hidden") == "true"

@@ -546,3 +546,19 @@ def test_a_name_of_a_row_leads_to_what_it_counts() -> None:
     page = show(frame, "c", rows=["system", "lost"], columns="score")._repr_html_()
     assert page.count("there.html") == 1
     assert '<a href="there.html#a">3</a>' in page
+
+
+def test_only_a_sortable_table_has_numbers_to_sort_by_and_bars_are_drawn_for_shares() -> None:
+    frame = pd.DataFrame({"system": ["a", "b", "c"], "score": "x"})
+    frame = frame.assign(value=[1 / 3, -0.5, NAN], low=[0.2, -0.6, NAN], high=[0.4, 0.1, NAN])
+    plain, both = (
+        show(frame, "c", rows="system", columns="score", sortable=told, bars=told)._repr_html_()
+        for told in (False, True)
+    )
+    assert "data-value" not in plain
+    assert "cradle-bar" not in plain
+    assert "cradle-sortable" not in plain
+    # Unrounded; a difference has no place between 0 and 1, and what is undefined has no number.
+    assert re.findall('data-value="([^"]+)"', both) == [str(1 / 3), "-0.5"]
+    assert re.findall('style="([^"]+)"', both) == ["--value:33.3%;--low:20.0%;--high:40.0%"]
+    assert both.count("cradle-sortable") == 1

@@ -57,7 +57,7 @@ def is_parameters(cell: Any) -> bool:
 
 
 def show(name: str, values: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Runs the cells of a notebook in this process, and gives what they show."""
+    """Runs the cells of a notebook, and gives what they show; of a choice all of its results."""
     path = paths.NOTEBOOKS / f"{name}.ipynb"
     shown: list[Any] = []
     monkeypatch.setattr(IPython.display, "display", lambda *objects: shown.extend(objects))
@@ -70,7 +70,11 @@ def show(name: str, values: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> 
             names.update({key: value for key, value in values.items() if key in names})
         if isinstance(last, ast.Expr):
             shown.append(eval(compile(ast.Expression(last.value), path.name, "eval"), names))
-    return shown
+    return [
+        result
+        for item in shown
+        for result in (item.shown.values() if isinstance(item, Choice) else [item])
+    ]
 
 
 def test_there_is_a_notebook_for_every_section() -> None:

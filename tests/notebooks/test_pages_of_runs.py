@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import cradle_lib
@@ -13,6 +15,7 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
 from cradle_lib.display.banner import banner
 from cradle_lib.display.table import Table
+from cradle_lib.published import published_table
 
 from .test_notebooks import show
 
@@ -45,41 +48,58 @@ def groups(table: Table) -> dict[str, list[str]]:
     return found
 
 
-def test_results_over_other_dialogues_stand_apart_without_published_values(
+def test_results_over_other_dialogues_are_ranked_apart(
     runs: list[Predictions], tables: Tables
 ) -> None:
-    # Others measured it on the real test split, under its name in the registry.
-    record = runs[0].record.model_copy(update={"name": "Always none"})
-    runs = [replace(runs[0], record=record), *runs[1:]]
-    whole, part, paper = groups(tables("results", runs)[0]).items()
+    board = tables("results", runs)[0]
+    whole, part = groups(board).items()
     assert "40 dialogues, 160 user turns" in whole[0]
     assert "4 dialogues, 16 of 160 user turns" in part[0]
     names = [run.record.name for run in runs]
-    assert whole[1] == [names[0], names[1]]
-    assert part[1] == names
-    assert paper[0] == "Published values (\N{DOUBLE DAGGER})"
-    assert {f"{names[0]} \N{DOUBLE DAGGER}", "Claude \N{DOUBLE DAGGER}"} <= {*paper[1]}
+    assert {*whole[1]} == {names[0], names[1]}
+    assert {*part[1]} == {*names}
+    ranks = board.frame.groupby("over")["rank"].agg(["min", "max"])
+    assert ranks["min"].tolist() == [1, 1]
+    assert ranks["max"].max() <= 3
 
 
-def test_the_papers_values_of_a_system_that_was_run_stand_with_the_others_of_the_paper(
+def test_published_values_are_in_tables_of_their_own(
     corpus: Corpus, make_run: Callable[..., Predictions], tables: Tables
 ) -> None:
-    run = make_run("qwen3-32b", corpus.gold)
-    named = replace(run, record=run.record.model_copy(update={"name": "Qwen3-32B"}))
-    ours, paper = groups(tables("results", [named])[0]).values()
-    assert ours == ["Qwen3-32B"]
+    runs = [make_run(model, corpus.gold) for model in ("qwen3-32b", "always-none")]
+    names = ["Qwen3-32B", "Always none"]
+    runs = [
+        replace(run, record=run.record.model_copy(update={"name": name}), masks=masks)
+        for run, name, masks in zip(
+            runs, names, (corpus.gold, np.zeros_like(corpus.gold)), strict=True
+        )
+    ]
+    shown = tables("results", runs)
+    ours, stated = shown[:4], shown[4:7]
+    for table in ours:
+        assert {row[0].text for row in table.grid.rows} == {*names}
+        assert "published" not in table.frame
+    paper = groups(stated[0])["Published values (\N{DOUBLE DAGGER})"]
     assert paper.count("Qwen3-32B \N{DOUBLE DAGGER}") == 1
-    stated = cells(tables("results", [named])[0], "Qwen3-32B \N{DOUBLE DAGGER}")
-    assert stated["Micro F1"].text == "43.75"
-    assert stated["Exact match"].text == "\N{EN DASH}"
-    # The paper's values are in no contest.
-    assert not any(cell.best for row in tables("results", [named])[0].grid.rows for cell in row)
+    # Others measured the baseline on the real test split, under its name in the registry.
+    assert {"Always none \N{DOUBLE DAGGER}", "Claude \N{DOUBLE DAGGER}"} <= {*paper}
+    qwen = cells(stated[0], "Qwen3-32B \N{DOUBLE DAGGER}")
+    assert qwen["Micro F1"].text == "43.75"
+    assert qwen["Micro recall"].derived
+    assert qwen["Exact match"].text == "\N{EN DASH}"
+    # Every score that the paper states is there, at its level.
+    for level, table in zip(("turn", "dialogue", "confirm"), stated, strict=True):
+        form = re.compile(rf"result\.{level}\.(?!micro_recall_gain)\w+\.[\w.-]+")
+        count = sum(bool(form.fullmatch(key)) for key in published_table())
+        measured = table.frame["published"].notna().sum()
+        assert measured >= count > 0
+        assert not any(cell.best for row in table.grid.rows for cell in row)
 
 
-def test_unusable_answers_stand_beside_the_scores_and_keep_nobody_out(
+def test_unusable_answers_are_counted_beside_the_scores(
     runs: list[Predictions], tables: Tables
 ) -> None:
-    turn, dialogue, confirm, _ = tables("results", runs[:2])
+    _, turn, dialogue, confirm = tables("results", runs[:2])[:4]
     keyword = cells(turn, runs[1].record.name)
     # Every tenth answer of 160 is unparsed.
     assert keyword["Unusable"].text == "16"
@@ -129,7 +149,8 @@ def test_names_are_text_in_every_table(runs: list[Predictions], tables: Tables) 
         for table in tables(page, runs[:2]):
             # The simulation of intervals is about no model.
             named = "Model &lt;keyword&gt;" in table._repr_html_()
-            assert named or "Wilson, used here" in table.grid.titles
+            about_none = "Wilson, used here" in table.grid.titles or "published" in table.frame
+            assert named or about_none
             assert "<keyword>" not in table._repr_html_()
 
 
