@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from cradle_extras.bundle.bundle import bundle as write_bundle
 from cradle_extras.bundle.bundle import load_bundle
@@ -17,7 +16,7 @@ from cradle_extras.bundle.verify import Verification
 from cradle_extras.bundle.verify import verify as derive
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.console import err, out, percent, print_json, right
+from cradle_lib.cli.console import err, out, percent, print_json, print_table
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Predictions
 from cradle_lib.scoring.core.conventions import Level
@@ -108,25 +107,28 @@ def score_bundles(
     runs = [load_bundle(path, corpus, partial=partial) for path in bundles]
     results = [score_levels(run) for run in runs]
     if as_json:
-        rows = [
+        content = [
             {"bundle": str(path), "run": run.record.name, "levels": level_scores(found)}
             for path, run, found in zip(bundles, runs, results, strict=True)
         ]
-        print_json({"bundles": rows})
+        print_json({"bundles": content})
         return
-    columns = right("turn, micro", "turn, macro", "dialogue", "confirm")
-    table = Table("run", *columns, "bundle", title="F1 in percent")
+    rows: list[dict[str, str]] = []
     names: dict[str, list[str]] = {}
     for path, run, found in zip(bundles, runs, results, strict=True):
-        cells = [
-            percent(*map(float, found["turn"].estimate("micro_f1"))),
-            percent(float(found["turn"].estimate("macro_f1").value)),
-            percent(float(found["dialogue"].estimate("micro_f1").value)),
-            percent(float(found["confirm"].estimate("micro_f1").value)),
-        ]
-        table.add_row(run.record.name, *cells, path.name)
+        rows.append(
+            {
+                "run": run.record.name,
+                "turn, micro": percent(*map(float, found["turn"].estimate("micro_f1"))),
+                "turn, macro": percent(float(found["turn"].estimate("macro_f1").value)),
+                "dialogue": percent(float(found["dialogue"].estimate("micro_f1").value)),
+                "confirm": percent(float(found["confirm"].estimate("micro_f1").value)),
+                "bundle": path.name,
+            }
+        )
         names.setdefault(str(found["turn"].signature), []).append(path.name)
-    out.print(table)
+    right = ["turn, micro", "turn, macro", "dialogue", "confirm"]
+    print_table(rows, "F1 in percent", right=right)
     for signature, same in names.items():
         out.print(signature if len(names) == 1 else f"{', '.join(same)}: {signature}")
     if len({conditions(signature) for signature in names}) > 1:

@@ -14,7 +14,7 @@ from cradle_extras import construction
 from cradle_extras.construction import Construction, Kind, Posts
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.console import err, out, print_frame, print_json
+from cradle_lib.cli.console import err, out, print_json, print_table
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import Model
@@ -65,7 +65,7 @@ def plan(
         content = {"plans": len(plans), "scenarios": json_rows(cells), "file": str(file)}
         print_json(content)
         return
-    print_frame(cells, f"{len(plans):,} plans")
+    print_table(cells, f"{len(plans):,} plans")
     out.print(f"Plans: {paths.shown(file)}")
 
 
@@ -150,9 +150,9 @@ def check(
         content = {"corpus": loaded.name, "dialogues": len(loaded), "validators": json_rows(table)}
         print_json(content | {"findings": table.attrs["findings"]})
     else:
-        print_frame(table.drop(columns="share"), f"{loaded.name}: {len(loaded):,} dialogues")
+        print_table(table.drop(columns="share"), f"{loaded.name}: {len(loaded):,} dialogues")
     if words and not as_json:
-        print_frame(pd.DataFrame(table.attrs["findings"]), "Findings")
+        print_table(pd.DataFrame(table.attrs["findings"]), "Findings")
     if table.loc[table["severity"] == "reject", "found"].sum():
         raise typer.Exit(1)
 
@@ -190,7 +190,7 @@ def _show_outcomes(made: Construction, folder: Path) -> None:
     if len(findings):
         columns = ["validator", "severity"]
         counts = findings.groupby(columns)["dialogue"].nunique().rename("dialogues")
-        print_frame(counts.sort_values(ascending=False).reset_index(), "Found in any attempt")
+        print_table(counts.sort_values(ascending=False).reset_index(), "Found in any attempt")
     if made.counts["accepted"] < len(made.outcomes):
         out.print(f"Not accepted, with all attempts: {paths.shown(folder / 'rejected.jsonl')}")
     if made.counts["accepted"]:

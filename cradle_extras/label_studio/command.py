@@ -9,7 +9,6 @@ from typing import Annotated
 
 import pandas as pd
 import typer
-from rich.table import Table
 
 from cradle_extras.label_studio.exports import read_exports
 from cradle_extras.label_studio.interface import labelling_config
@@ -22,7 +21,7 @@ from cradle_lib.annotation.pairs import UNIT_NAMES, UNITS, Units
 from cradle_lib.annotation.protocol_warnings import find_warnings
 from cradle_lib.annotation.table import read_annotations, write_annotations
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.console import err, out, print_frame, print_json
+from cradle_lib.cli.console import err, out, print_json, print_table
 from cradle_lib.corpus import load_corpus
 from cradle_lib.corpus.collect import check_ending, read_folder, save_table, write_release
 from cradle_lib.errors import CorpusError
@@ -171,42 +170,39 @@ def agreement(
     found["group"] = [
         f"team {t}, round {r}" for t, r in zip(found["team"], found["round"], strict=True)
     ]
-    out.print(_overall(found, chosen))
-    out.print(_labels(found))
+    _show_overall(found, chosen)
+    _show_labels(found)
 
 
-def _overall(found: pd.DataFrame, units: Units) -> Table:
-    table = Table("measure", title=f"Agreement on {UNIT_NAMES[units]}, with 95 % intervals")
+def _show_overall(found: pd.DataFrame, units: Units) -> None:
     overall = found[found["label"] == ALL_LABELS]
-    groups = overall.drop_duplicates("group")
-    for name in groups["group"]:
-        table.add_column(name, justify="right", overflow="fold")
-    table.add_row("annotators", *groups["annotators"])
-    table.add_row("dialogues", *(f"{n:,}" for n in groups["dialogues"]))
-    table.add_row("turns", *(f"{n:,}" for n in groups["turns"]), end_section=True)
-    for name, rows in overall.groupby("measure", sort=False):
-        cells = []
-        for row in rows.to_dict("records"):
+    groups = overall.drop_duplicates("group").set_index("group")
+    rows: list[dict[str, str]] = [{"measure": "annotators", **groups["annotators"]}]
+    for name in ("dialogues", "turns"):
+        rows.append({"measure": name, **{g: f"{n:,}" for g, n in groups[name].items()}})
+    for name, measured in overall.groupby("measure", sort=False):
+        cells = {}
+        for row in measured.to_dict("records"):
             value, low, high = (row[name] for name in ("value", "low", "high"))
             bounds = "" if math.isnan(low) else f" [{low:.2f}, {high:.2f}]"
             shown = row["reason"] if math.isnan(value) else f"{value:.3f}"
-            cells.append(f"{shown}{bounds}")
-        table.add_row(str(name).replace("_", " "), *cells)
-    return table
+            cells[row["group"]] = f"{shown}{bounds}"
+        rows.append({"measure": str(name).replace("_", " "), **cells})
+    title = f"Agreement on {UNIT_NAMES[units]}, with 95 % intervals"
+    print_table(rows, title, right=list(groups.index))
 
 
-def _labels(found: pd.DataFrame) -> Table:
-    table = Table(title="F1 between the two, and how often both, the first and the second gave it")
-    table.add_column("label", no_wrap=True)
-    for name in found["group"].unique():
-        table.add_column(name, justify="right", overflow="fold")
+def _show_labels(found: pd.DataFrame) -> None:
     f1 = found[(found["measure"] == "f1") & (found["label"] != ALL_LABELS)]
-    for label, rows in f1.groupby("label", observed=True):
-        values = ["-" if math.isnan(value) else f"{value:.2f}" for value in rows["value"]]
-        counts = rows[["both", "one", "other"]].to_numpy()
-        cells = [f"{v} ({a}/{b}/{c})" for v, (a, b, c) in zip(values, counts, strict=True)]
-        table.add_row(str(label), *cells)
-    return table
+    rows = []
+    for label, given in f1.groupby("label", observed=True):
+        cells = {"label": str(label)}
+        for row in given.to_dict("records"):
+            value = "-" if math.isnan(row["value"]) else f"{row['value']:.2f}"
+            cells[row["group"]] = f"{value} ({row['both']}/{row['one']}/{row['other']})"
+        rows.append(cells)
+    title = "F1 between the two, and how often both, the first and the second gave it"
+    print_table(rows, title, right=list(found["group"].unique()), whole=["label"])
 
 
 @app.command()
@@ -232,7 +228,7 @@ def adjudicate(
         print_json({"outcomes": result.counts, "gold": str(gold)})
         return
     counts = pd.DataFrame(result.counts.items(), columns=["outcome", "dialogues"])
-    print_frame(counts, "What became of the dialogues")
+    print_table(counts, "What became of the dialogues")
     if audit is not None:
         out.print(f"Who voted for what: {paths.shown(audit)}")
     out.print(f"Gold: {paths.shown(gold)}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 import pandas as pd
@@ -17,6 +17,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.measure import Measurement
 from rich.segment import Segment
 from rich.table import Column, Table
+from rich.text import Text
 
 from cradle_lib.errors import printable
 
@@ -86,11 +87,28 @@ def print_json(content: object) -> None:
     typer.echo(json.dumps(content, indent=2))
 
 
-def print_frame(frame: pd.DataFrame, title: str | None = None, caption: str | None = None) -> None:
-    """Prints a frame as a table: numbers stand at the right."""
-    table = Table(title=title, caption=caption)
+def print_table(
+    rows: pd.DataFrame | Iterable[Mapping[str, object]],
+    title: str | None = None,
+    caption: str | None = None,
+    *,
+    right: Collection[str] = (),
+    whole: Collection[str] = (),
+) -> None:
+    """Prints rows as a table, which has the columns of the first one.
+
+    Args:
+        rows: A frame, or cells by column.
+        title: Line above the table.
+        caption: Line below it.
+        right: Columns whose cells end at the right; columns of numbers do so in any case.
+        whole: Columns whose cells stay on one line.
+    """
+    frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(rows)
+    table = Table(title=title and Text(title), caption=caption)
     for name, cells in frame.items():
-        table.add_column(str(name), justify="right" if cells.dtype.kind in "if" else "left")
+        at_right = name in right or cells.dtype.kind in "if"
+        table.add_column(str(name), justify="right" if at_right else "left", no_wrap=name in whole)
     for row in frame.itertuples(index=False):
         table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
     out.print(table)
@@ -102,8 +120,3 @@ def percent(value: float, low: float = math.nan, high: float = math.nan, *, digi
         return "n/a"
     interval = "" if math.isnan(low) else f" [{100 * low:.1f}, {100 * high:.1f}]"
     return f"{100 * value:.{digits}f}{interval}"
-
-
-def right(*headers: str) -> list[Column]:
-    """Makes columns of a table whose cells end at the right, as numbers do."""
-    return [Column(header, justify="right") for header in headers]

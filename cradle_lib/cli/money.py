@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 
 import typer
-from rich.table import Table
 
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.console import err, out, print_json, right
+from cradle_lib.cli.console import err, out, print_json, print_table
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Model, estimate_cost
 from cradle_lib.detection.api.money import total, with_usage
@@ -51,14 +50,23 @@ def estimate(
             }
         )
         return
+    kinds = {f"  {name}": count for name, count in usage.kinds.items()}
+    counts = {
+        "prompts": usage.prompt,
+        **kinds,
+        "answers as long as the gold ones": usage.output,
+        "answers as long as their limit": found.longest_output,
+    }
+    rows = [
+        {
+            "": name,
+            "tokens": count,
+            "share of prompts": _share(count, usage.prompt) if name in kinds else "",
+        }
+        for name, count in counts.items()
+    ]
     title = f"{found.model.name} on {found.corpus}: {len(found.calls):,} calls"
-    table = Table("", *right("tokens", "share of prompts"), title=title)
-    table.add_row("prompts", f"{usage.prompt:,}", "")
-    for name, count in usage.kinds.items():
-        table.add_row(f"  {name}", f"{count:,}", _share(count, usage.prompt))
-    table.add_row("answers as long as the gold ones", f"{usage.output:,}", "")
-    table.add_row("answers as long as their limit", f"{found.longest_output:,}", "")
-    out.print(table)
+    print_table(rows, title, right=["share of prompts"])
     if found.cost is not None and found.uncached_cost is not None:
         out.print(
             f"Cost: {dollars(found.cost)} with caching, {dollars(found.uncached_cost)} without; "

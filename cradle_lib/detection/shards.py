@@ -1,4 +1,4 @@
-"""Divides a journal into shards, and joins shards into one journal.
+"""Joins the shards of a run into one journal.
 
 The joined journal has the same bytes as that of a process which asks one question after the other:
 one header, and the lines in the order of the corpus. Only measurements differ (``started``,
@@ -27,50 +27,6 @@ from cradle_lib.record import Record
 
 # Fields of a record that may differ between the machines of a run.
 _CIRCUMSTANCES: Final = ("version", "commit", "dirty", "python", "platform", "packages", "proxy")
-
-
-def divide(journal: Path, shards: Sequence[Path], dialogues: Sequence[str]) -> None:
-    """Divides a journal into shards, so that several processes can resume it; deletes the journal.
-
-    Args:
-        journal: The journal.
-        shards: The files to write.
-        dialogues: Ids of all dialogues of the run, in the order of the corpus.
-
-    Raises:
-        JournalError: If the journal can't be read or is being written, or a shard exists.
-    """
-    if there := [path for path in shards if path.exists()]:
-        raise JournalError(
-            f"{paths.shown(journal)}: is there, and so is {paths.shown(there[0])}, a part of the "
-            "same run. Move away what you don't want."
-        )
-    count = len(shards)
-    of = {name: place % count for place, name in enumerate(dialogues)}
-    with ExitStack() as stack:
-        stack.callback(lock_journal(journal).release)
-        record = last_record(journal)
-        known = set(record.agreed or ())
-        files = [
-            stack.enter_context(stack.enter_context(replacing(path)).open("wb")) for path in shards
-        ]
-        for index, file in enumerate(files):
-            own = list(dialogues[index::count])
-            part = {
-                "shard": f"{index}/{count}",
-                "dialogues": own,
-                "agreed": record.agreed and [name for name in own if name in known],
-                "max_cost": record.max_cost and record.max_cost / count,
-            }
-            file.write(to_bytes(record.model_copy(update=part)))
-        for line, raw in _answers(journal, record):
-            # Answers about other dialogues are kept in the first shard.
-            files[of.get(line.dialogue, 0)].write(raw)
-        # All shards are complete before the first one is renamed.
-        for file in files:
-            file.flush()
-            os.fsync(file.fileno())
-    journal.unlink()
 
 
 def join(

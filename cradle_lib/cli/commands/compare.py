@@ -9,10 +9,9 @@ from typing import Annotated
 
 import pandas as pd
 import typer
-from rich.table import Column, Table
 
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.console import out, percent, print_json, right
+from cradle_lib.cli.console import out, percent, print_json, print_table
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Predictions, find_model, load_predictions, load_registry
 from cradle_lib.detection.run_sets import common_dialogues
@@ -105,22 +104,24 @@ def _chance(p: float) -> str:
 
 
 def _show(title: str, differences: pd.DataFrame, *, level: bool = True) -> None:
-    table = Table(
-        *(["level"] if level else []),
-        Column("score" if level else "label", no_wrap=True),
-        *right("baseline and run", "difference", "adjusted p"),
-        Column("verdict", no_wrap=True),
-        title=f"{title}, percent and points",
-    )
+    rows: list[dict[str, str]] = []
     for d in differences.to_dict("records"):
         bounds = f" [{100 * d['low']:+.1f}, {100 * d['high']:+.1f}]"
         value = f"{100 * d['value']:+.1f}" + ("" if math.isnan(d["low"]) else bounds)
-        table.add_row(
-            *([d["level"]] if level else []),
-            d["score"].replace("_", " ") if level else short(d["label"]),
-            " ".join(percent(d[name], digits=1) for name in ("baseline_score", "own_score")),
-            "n/a" if math.isnan(d["value"]) else value,
-            _chance(d["adjusted_p"]),
-            d["verdict"],
+        scores = (percent(d[name], digits=1) for name in ("baseline_score", "own_score"))
+        about = {"level": d["level"], "score": d["score"].replace("_", " ")}
+        rows.append(
+            (about if level else {"label": short(d["label"])})
+            | {
+                "baseline and run": " ".join(scores),
+                "difference": "n/a" if math.isnan(d["value"]) else value,
+                "adjusted p": _chance(d["adjusted_p"]),
+                "verdict": d["verdict"],
+            }
         )
-    out.print(table)
+    print_table(
+        rows,
+        f"{title}, percent and points",
+        right=["baseline and run", "difference", "adjusted p"],
+        whole=["score", "label", "verdict"],
+    )

@@ -7,13 +7,11 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from cradle_lib import corpus as corpora
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.console import out, print_json, right
+from cradle_lib.cli.console import out, print_json, print_table
 
 app = typer.Typer(help="Check and fetch corpora.", no_args_is_help=True)
 
@@ -52,20 +50,17 @@ def check(
         if paper and differing:
             raise typer.Exit(1)
         return
-    title = Text(f"{corpus.name} ({corpus.fingerprint})")
-    caption = "Each label is counted on user turns."
-    table = Table("count", *right("found"), title=title, caption=caption)
-    if paper:
-        table.add_column("published", justify="right")
-        table.add_column("")
+    rows: list[dict[str, object]] = []
     for item in checks:
         verdict = "equal" if item.equal else f"differs by {item.found - item.published:+,}"
-        compared = (f"{item.published:,}", verdict) if paper else ()
-        table.add_row(item.name, f"{item.found:,}", *compared)
+        compared = {"published": f"{item.published:,}", " ": verdict} if paper else {}
+        rows.append({"count": item.name, "found": item.found, **compared})
     for column, values in corpus.meta.items():
         for value, count in sorted(Counter(values).items()):
-            table.add_row(f"{column} {value}", f"{count:,}", *(("", "") if paper else ()))
-    out.print(table)
+            compared = {"published": "", " ": ""} if paper else {}
+            rows.append({"count": f"{column} {value}", "found": count, **compared})
+    title = f"{corpus.name} ({corpus.fingerprint})"
+    print_table(rows, title, "Each label is counted on user turns.", right=["published"])
     for quirk in corpora.find_quirks(corpus):
         out.print(f"Worth a look: {quirk}.")
     if not paper:

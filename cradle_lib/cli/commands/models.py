@@ -7,11 +7,10 @@ from threading import Event
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.console import err, out, print_json
+from cradle_lib.cli.console import err, out, print_json, print_table
 from cradle_lib.detection import load_registry
 from cradle_lib.detection.journal_paths import made_runs
 from cradle_lib.detection.local.serving import PORT, serving
@@ -48,15 +47,23 @@ def show(as_json: opt.Json = False) -> None:
     if as_json:
         print_json({"models": known, "without_entry": others})
         return
-    columns = ("id and name", "engine and group", "run over")
-    table = Table(*columns, title=paths.shown(paths.REGISTRY), caption="*: in the default book")
-    for model in known:
-        name = f"{model['id']}{' *' * bool(model['default'])}\n{model['name']}"
-        engine = f"{model['engine']}\n{model['group']}"
-        table.add_row(name, engine, "\n".join(model["runs"]))
-    for other in others:
-        table.add_row(other["id"], "no entry", "\n".join(other["runs"]))
-    out.print(table)
+    rows = [
+        {
+            "id and name": f"{model['id']}{' *' * bool(model['default'])}\n{model['name']}",
+            "engine and group": f"{model['engine']}\n{model['group']}",
+            "run over": "\n".join(model["runs"]),
+        }
+        for model in known
+    ]
+    rows += [
+        {
+            "id and name": other["id"],
+            "engine and group": "no entry",
+            "run over": "\n".join(other["runs"]),
+        }
+        for other in others
+    ]
+    print_table(rows, paths.shown(paths.REGISTRY), "*: in the default book")
     for fault in registry.faults.values():
         err.print(f"Can't be used: {fault}")
 

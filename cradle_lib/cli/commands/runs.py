@@ -9,12 +9,11 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.command_table import part
-from cradle_lib.cli.console import err, out, percent, print_json, right
+from cradle_lib.cli.console import err, out, percent, print_json, print_table
 from cradle_lib.cli.money import show_usage, usage_json
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.corpus import Corpus, load_corpus
@@ -226,12 +225,12 @@ def score(
     if as_json:
         print_json(level_scores(results))
         return
-    title = f"{predictions.record.name} on {predictions.corpus.name}, percent"
-    table = Table("score", *right(*LEVELS), title=title)
+    rows: list[dict[str, str]] = []
     for name in OVERALL:
-        cells = [percent(*map(float, results[level].estimate(name))) for level in LEVELS]
-        table.add_row(name.replace("_", " "), *cells, end_section=name == "jaccard")
-    out.print(table)
+        cells = {level: percent(*map(float, results[level].estimate(name))) for level in LEVELS}
+        rows.append({"score": name.replace("_", " "), **cells})
+    title = f"{predictions.record.name} on {predictions.corpus.name}, percent"
+    print_table(rows, title, right=LEVELS)
     turns = results["turn"]
     unusable = {name: n for name, n in turns.outcomes.items() if n and name != "ok"}
     out.print(

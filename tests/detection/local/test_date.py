@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cradle_extras.cluster.infer import _require_same as require_same
 from transformers.utils import chat_template_utils
 
 from cradle_lib.corpus import Corpus
@@ -19,7 +18,7 @@ from cradle_lib.detection.local.local_engine import Local, load_local
 from cradle_lib.detection.local.quiet import quiet
 from cradle_lib.detection.model import Decoding
 from cradle_lib.detection.run import run
-from cradle_lib.detection.shards import divide, join
+from cradle_lib.detection.shards import join
 from cradle_lib.errors import EngineError, JournalError
 from cradle_lib.prompts import load_template
 
@@ -187,25 +186,6 @@ def test_shards_of_a_run_show_one_date(
     assert all(prompt.startswith("Current date: 2031-03-03") for prompt in prompts)
     whole = join([first, second], tmp_path / "whole.jsonl", dialogues=len(corpus))
     assert whole.decoding["date"] == "2031-03-03"
-
-
-def test_a_run_that_is_divided_among_tasks_keeps_its_date(
-    weights: Path, corpus: Corpus, tmp_path: Path, day: Day, prompts: list[str]
-) -> None:
-    make_tokenizer(weights, PRINTING["gpt-oss"][0] + MESSAGES)
-    model = make_model(weights)
-    journal = run(model, corpus, out=tmp_path / "tiny.jsonl", limit=1)
-    day.set("2031-03-04T00:00:01")
-    require_same(journal, model, corpus, "self")
-    shards = [tmp_path / f"tiny.shard-{index}-of-2.jsonl" for index in range(2)]
-    divide(journal, shards, [dialogue.id for dialogue in corpus])
-    for index, shard in enumerate(shards):
-        run(model, corpus, out=shard, shard=f"{index}/2")
-    whole = join(shards, journal, dialogues=len(corpus))
-    assert whole.decoding["date"] == "2031-03-03"
-    assert all(prompt.startswith("Current date: 2031-03-03") for prompt in prompts)
-    with pytest.raises(JournalError, match="with another decoding"):
-        require_same(journal, make_model(weights, date="2031-03-04"), corpus, "self")
 
 
 def test_a_template_that_now_prints_the_date_makes_another_run(
