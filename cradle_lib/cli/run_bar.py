@@ -55,14 +55,14 @@ class RunBar(Bar):
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
             _Speed(),
-            TextColumn("{task.fields[told]}"),
+            TextColumn("{task.fields[details]}"),
             TimeRemainingColumn(),
             console=err,
             transient=True,
             speed_estimate_period=_WINDOW,
         )
         self._yes, self.begun = yes, False
-        self._shown = self.add_task(title, total=None, unit=unit, told="")
+        self._shown = self.add_task(title, total=None, unit=unit, details="")
 
     def show(self, progress: Progress) -> None:
         """Shows how far the run has come."""
@@ -70,13 +70,13 @@ class RunBar(Bar):
             # What earlier starts answered says nothing about the speed of this one.
             self.reset(self._shown, total=progress.total, completed=progress.stored)
         self.begun = True
-        told = []
+        details = []
         if progress.tokens_in:
             # Rounded down: not everything was reused until it was.
-            told.append(f"{100 * progress.tokens_cached // progress.tokens_in} % reused")
+            details.append(f"{100 * progress.tokens_cached // progress.tokens_in} % reused")
         if progress.spent:
-            told.append(dollars(progress.spent))
-        self.update(self._shown, completed=progress.done, told=", ".join(told))
+            details.append(dollars(progress.spent))
+        self.update(self._shown, completed=progress.done, details=", ".join(details))
 
     def agree(self, question: str) -> bool:
         """Asks whether text may be sent, unless the user has agreed already."""

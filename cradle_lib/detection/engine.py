@@ -181,7 +181,7 @@ class Engine(ABC):
         """Asks every session's prompts until all are finished.
 
         Args:
-            sessions: The sessions, perhaps made on demand; finished ones may be among them.
+            sessions: The sessions, which may be made on demand and may be finished.
             emit: Takes each prediction as soon as there is one.
 
         Raises:

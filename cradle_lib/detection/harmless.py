@@ -32,7 +32,7 @@ def harmless(text: str) -> str:
     """Makes the text of a turn fit for one line of a prompt.
 
     Args:
-        text: What somebody said, perhaps on several lines.
+        text: What somebody said, on one line or several.
 
     Returns:
         One line. Line breaks are spaces; ``User:``, ``MODEL_TAG:`` and the like lose

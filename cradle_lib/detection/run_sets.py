@@ -131,10 +131,10 @@ def _by_dialogues(runs: Iterable[Predictions]) -> list[list[Predictions]]:
 def _joined_name(names: Sequence[str]) -> str:
     """Names systems that are shown as one: ``Tuned`` and ``Tuned, wide`` as ``Tuned (= wide)``."""
     first, *others = [name.split(", ") for name in names]
-    told = []
+    others_shown = []
     for parts in others:
         shared = sum(
             1 for _ in takewhile(lambda two: two[0] == two[1], zip(first, parts, strict=False))
         )
-        told.append(", ".join(parts[shared:] if len(parts) > shared else parts))
-    return names[0] + (f" (= {', = '.join(told)})" if told else "")
+        others_shown.append(", ".join(parts[shared:] if len(parts) > shared else parts))
+    return names[0] + (f" (= {', = '.join(others_shown)})" if others_shown else "")

@@ -105,7 +105,7 @@ def run_model(
             history=history,
             limit=limit,
             sample=sample if sample is not None or limit is not None else entry.sample,
-            options=Options(device=device, concurrency=concurrency, notice=_tell),
+            options=Options(device=device, concurrency=concurrency, notice=_warn),
             progress=progress,
             consent=consent,
             max_cost=max_cost,
@@ -118,7 +118,7 @@ def run_model(
                 raise
             names = (path.with_suffix(f".outdated-{number}") for number in count(1))
             aside = path.replace(next(name for name in names if not name.exists()))
-            _tell(
+            _warn(
                 f"{changed} The journal was recreated. The previous file was renamed to "
                 f"{paths.shown(aside)}."
             )
@@ -333,5 +333,5 @@ def corpus_options(corpus: Corpus) -> list[str]:
     return ["--corpus", paths.shown(path)]
 
 
-def _tell(sentence: str) -> None:
+def _warn(sentence: str) -> None:
     sys.stderr.write(f"{sentence}\n")

@@ -98,7 +98,7 @@ class Answer:
         tokens_in: All tokens of the prompt: read from a cache, written to one, or neither;
             ``None`` if unknown.
         tokens_cached: Those of them that were read from a cache and not computed again.
-        tokens_written: Those of them that were written to a cache; ``None`` if not told.
+        tokens_written: Those of them that were written to a cache; ``None`` if not reported.
         tokens_out: Tokens of the answer, reasoning included.
         seconds: Time that the answer took.
         choices: For constrained decoding, at each fork of the answer the log-probability of

@@ -17,7 +17,7 @@ from cradle_lib.cli import main as entry_point
 from cradle_lib.cli.main import main
 from cradle_lib.corpus import Corpus, read_release
 from cradle_lib.detection import Answer, Outcome, Session, read_answer
-from cradle_lib.detection.api.replies import finished, look, text_of, tokens
+from cradle_lib.detection.api.replies import finished, lookup, text_of, tokens
 from cradle_lib.detection.harmless import harmless
 from cradle_lib.detection.parsing import is_cut
 from cradle_lib.display.examples import HELP_PAGE, Examples
@@ -96,7 +96,7 @@ def test_a_reply_of_any_shape_is_an_answer() -> None:
     }
     for rng in cases("replies"):
         reply = altered(good, rng)
-        wrote = text_of(look(reply, "choices", 0, "message", "content"))
+        wrote = text_of(lookup(reply, "choices", 0, "message", "content"))
         tokens(reply, "usage", "prompt_tokens")
         answer = finished(wrote, cut=rng.choice((None, "cut at 8 tokens")))
         session = Session(make_dialogue(0, [("User", "Hi.", "none")]), load_template("brief"))

@@ -166,8 +166,8 @@ def _show_outcomes(journal: Path, to: Console) -> tuple[Counter[Outcome], int]:
     counts = Counter(prediction.outcome for prediction in answers)
     cleaned = sum(p.outcome is Outcome.OK and needs_cleaning(p.answer) for p in answers)
     to.print(f"Journal: {paths.shown(journal)}")
-    told = ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in OUTCOMES)
-    to.print(f"{len(answers):,} user turns: {told}.")
+    summary = ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in OUTCOMES)
+    to.print(f"{len(answers):,} user turns: {summary}.")
     if cleaned:
         to.print(_cleaned_note(cleaned))
     reasons = Counter(p.reason for p in answers if p.outcome is Outcome.FAILED and p.reason)

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cradle_lib.detection.api.client import Remote
-from cradle_lib.detection.api.replies import finished, look, text_of, tokens, unfinished, unreadable
+from cradle_lib.detection.api.replies import (
+    finished,
+    lookup,
+    text_of,
+    tokens,
+    unfinished,
+    unreadable,
+)
 from cradle_lib.detection.session import Answer, Prompt
 
 # The version that still knows a temperature, which the paper sets to 0; the SDK's own
@@ -56,16 +63,16 @@ class AnthropicMessages(Remote):
 
     def read(self, reply: object) -> Answer:
         """Reads a message; prompt tokens are counted with those read from or written to a cache."""
-        content = look(reply, "content")
+        content = lookup(reply, "content")
         if not isinstance(content, list):
             return unreadable(reply, "a message", "content")
         fresh = tokens(reply, "usage", "input_tokens")
         cached = tokens(reply, "usage", "cache_read_input_tokens")
         written = tokens(reply, "usage", "cache_creation_input_tokens")
-        text, ended = text_of(content), look(reply, "stop_reason")
-        explained = look(reply, "stop_details", "explanation") or "declined"
+        text, ended = text_of(content), lookup(reply, "stop_reason")
+        explained = lookup(reply, "stop_details", "explanation") or "declined"
         cut = _CUT.get(ended) if isinstance(ended, str) else None
-        served = look(reply, "model")
+        served = lookup(reply, "model")
         return finished(
             text,
             cut=cut and cut.format(self.decoding.max_new_tokens),

@@ -32,7 +32,7 @@ from cradle_lib.detection.api.network import find_proxy, place_of, tls_for
 from cradle_lib.detection.api.parameters import Parameters
 from cradle_lib.detection.api.patience import Patience
 from cradle_lib.detection.api.replies import (
-    look,
+    lookup,
     one_line,
     read_bounded,
 )
@@ -102,7 +102,7 @@ class Remote(Engine):
         wanted = {name: value for name, value in self.settings().items() if value is not None}
         self._parameters = Parameters(wanted | self.decoding.extra)
         self._dispatcher: Dispatcher | None = None
-        self._told_missing = False
+        self._reported_missing = False
         self.lost: Emit = lambda _: None
 
     # ---- What the two interfaces differ in -------------------------------------------
@@ -203,8 +203,8 @@ class Remote(Engine):
                 reply = await self._get(self.base + self.listing, object)
         except Exception:  # Whatever an SDK makes of a server that has no such list.
             return
-        found = look(reply, "data")
-        listed = [look(each, "id") for each in found] if isinstance(found, list) else []
+        found = lookup(reply, "data")
+        listed = [lookup(each, "id") for each in found] if isinstance(found, list) else []
         names = [self.clean(name) for name in listed if isinstance(name, str)]
         wanted = self.model.weights
         if names and wanted not in names:
@@ -272,11 +272,11 @@ class Remote(Engine):
                 raise
             return fault
 
-    def _tell_missing(self, answer: Answer) -> None:
+    def _report_missing_ending(self, answer: Answer) -> None:
         """Says once that the service does not tell how its answers end."""
-        if answer.ending is None or answer.outcome is Outcome.FAILED or self._told_missing:
+        if answer.ending is None or answer.outcome is Outcome.FAILED or self._reported_missing:
             return
-        self._told_missing = True
+        self._reported_missing = True
         self.options.notice(
             f"{self.model.name}: {self.place} does not say how its answers end. They count as "
             'complete, and each is recorded with "ending": "missing".'
@@ -292,7 +292,7 @@ class Remote(Engine):
 
         def judge(found: Answer | Fault) -> Answer | Fault:
             if isinstance(found, Answer):
-                self._tell_missing(found)
+                self._report_missing_ending(found)
                 return replace(
                     found,
                     text=self._hide(found.text),
@@ -300,9 +300,9 @@ class Remote(Engine):
                     served=self.clean(found.served) if found.served else None,
                     dropped=dropped,
                 )
-            told, name = found.reason, None
+            reason, name = found.reason, None
             if found.param is not None:
-                name = self._parameters.refused(sent, told, found.param)
+                name = self._parameters.refused(sent, reason, found.param)
             if name in self._parameters.sent:
                 self._parameters.drop([name])
                 self.options.notice(
@@ -310,7 +310,7 @@ class Remote(Engine):
                     "without it, and say so."
                 )
             kind = found.kind if name is None else "again"
-            return replace(found, kind=kind, reason=self.clean(told), dropped=dropped)
+            return replace(found, kind=kind, reason=self.clean(reason), dropped=dropped)
 
         return judge
 

@@ -29,7 +29,7 @@ from cradle_lib.errors import CradleError, EngineError
 if TYPE_CHECKING:
     from cradle_lib.detection.api.client import Remote
 
-_NOT_A_WORD: Final = "it has not replied"
+_NO_REPLY: Final = "it has not replied"
 _KEPT: Final = "The answers so far are kept: run the same command again to go on."
 
 
@@ -73,7 +73,7 @@ class Dispatcher:
         self._begun = 0
         self._failures = 0
         # When the last answer came, how long after it silence is spoken of, and why it may last.
-        self._heard, self._word, self._reason = 0.0, self._patience.word, _NOT_A_WORD
+        self._heard, self._notice_after, self._reason = 0.0, self._patience.notice, _NO_REPLY
         self._answered = False
         # When the service was found to be away, the last time that this was news, and how often.
         self._away: tuple[float, float, int] | None = None
@@ -183,8 +183,8 @@ class Dispatcher:
         else:
             self._failures, self._answered, self._away = 0, True, None
             # What takes up to twice as long as the last answer is no news.
-            word = max(self._patience.word, 2.0 * answer.seconds)
-            self._heard, self._word, self._reason = _now(), word, _NOT_A_WORD
+            notice_after = max(self._patience.notice, 2.0 * answer.seconds)
+            self._heard, self._notice_after, self._reason = _now(), notice_after, _NO_REPLY
             self._admission.answered(dialogue.began)
         prediction = dialogue.session.answer(answer)
         if dialogue.session.prompt is None:
@@ -274,7 +274,7 @@ class Dispatcher:
 
     @property
     def _due(self) -> float:
-        return min(self._heard + self._word, self._end)
+        return min(self._heard + self._notice_after, self._end)
 
     def _watch(self) -> None:
         now = _now()
@@ -285,8 +285,8 @@ class Dispatcher:
             self.stop(f"{lasts} ({self._reason}). Check whether the service works")
             self._abandon()
         else:
-            # The next word comes at twice the time of this one.
-            self._word *= 2
+            # The next message comes at twice the time of this one.
+            self._notice_after *= 2
             limit = span(self._patience.silence)
             self._say(f"{lasts}: {self._reason}. The run stops after {limit} without one.")
 

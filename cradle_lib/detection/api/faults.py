@@ -19,7 +19,7 @@ from typing import Final, Literal
 
 import pandas as pd
 
-from cradle_lib.detection.api.replies import ReplyTooLargeError, look, one_line
+from cradle_lib.detection.api.replies import ReplyTooLargeError, lookup, one_line
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer
 
@@ -169,7 +169,7 @@ def _broken(error: Exception) -> Fault:
 
 
 def fault_of_status(
-    status: int, headers: Mapping[str, str], body: object, message: str = "", told: str = ""
+    status: int, headers: Mapping[str, str], body: object, message: str = "", shown_status: str = ""
 ) -> Fault:
     """Says what an HTTP error means.
 
@@ -181,34 +181,34 @@ def fault_of_status(
         headers: The reply's headers, looked up in lower case.
         body: The error itself, or something that holds it (Gemini sends a list).
         message: What to quote if the body says nothing.
-        told: What the service said in the place of the status; by default the status itself.
+        shown_status: How to name the status in the reason; by default by itself.
     """
     inner = _inner(body)
-    said, told = _message(inner) or one_line(message), told or f"HTTP {status}"
-    words = {str(look(inner, "code")), str(look(inner, "type"))}
-    reason = f"{told}: {said}"
+    said, shown_status = _message(inner) or one_line(message), shown_status or f"HTTP {status}"
+    words = {str(lookup(inner, "code")), str(lookup(inner, "type"))}
+    reason = f"{shown_status}: {said}"
     # OpenRouter reports with status 403 which text its moderation has stopped.
-    if words & _FILTERED or look(inner, "metadata", "flagged_input"):
+    if words & _FILTERED or lookup(inner, "metadata", "flagged_input"):
         return Fault("refused", reason)
     meant = next((s for text, s in _SAID_OTHERWISE.items() if text in said.lower()), status)
     if words & _NO_CREDIT:
         meant = 402
     if meant in _HOPELESS:
-        return Fault("stop", f"{_HOPELESS[meant]} ({told})")
+        return Fault("stop", f"{_HOPELESS[meant]} ({shown_status})")
     busy = status in _BUSY
     if (status in _PASSING or status >= 500) and headers.get("x-should-retry") != "false":
         charged = status not in _TURNED_AWAY
         return Fault("retry", reason, asked_wait(headers), busy, charged=charged)
-    param = str(look(inner, "param") or "") if status in (400, 422) else None
+    param = str(lookup(inner, "param") or "") if status in (400, 422) else None
     return Fault("failed", reason, busy=busy, param=param)
 
 
 def error_in(reply: object) -> object:
     """Finds an error in a reply of status 200, also beside an answer; ``None`` if there is none."""
-    first = look(reply, 0) if isinstance(reply, list) else reply
+    first = lookup(reply, 0) if isinstance(reply, list) else reply
     # OpenRouter reports within the choice that a provider broke off.
-    found = look(first, "error") or look(first, "choices", 0, "error")
-    if not found and "error" in (look(first, "type"), look(first, "object")):
+    found = lookup(first, "error") or lookup(first, "choices", 0, "error")
+    if not found and "error" in (lookup(first, "type"), lookup(first, "object")):
         return first
     return found or None
 
@@ -223,28 +223,28 @@ def fault_in_reply(error: object, headers: Mapping[str, str]) -> Fault:
         headers: The reply's headers, looked up in lower case.
     """
     status = _status_in(error)
-    told = "HTTP 200, error" if status is None else f"HTTP 200, error {status}"
-    return fault_of_status(status or 500, headers, error, "no message", told)
+    shown_status = "HTTP 200, error" if status is None else f"HTTP 200, error {status}"
+    return fault_of_status(status or 500, headers, error, "no message", shown_status)
 
 
 def _inner(body: object) -> object:
     """Finds the error within a body, which may hold it in a list or in a field."""
-    first = look(body, 0) if isinstance(body, list) else body
-    return look(first, "error") or first
+    first = lookup(body, 0) if isinstance(body, list) else body
+    return lookup(first, "error") or first
 
 
 def _message(error: object) -> str:
     """Finds what an error says, on one line; an empty text if it says nothing."""
     if isinstance(error, str):
         return one_line(error)
-    found = (look(error, name) for name in ("message", "msg", "detail"))
+    found = (lookup(error, name) for name in ("message", "msg", "detail"))
     return next((one_line(said) for said in found if said), "")
 
 
 def _status_in(error: object) -> int | None:
     """Finds the status that an error stands for: a number first, then a name that is known."""
     fields = ("code", "status", "status_code", "type")
-    found = [error] if isinstance(error, str | int) else [look(error, name) for name in fields]
+    found = [error] if isinstance(error, str | int) else [lookup(error, name) for name in fields]
     values = [str(value) for value in found if isinstance(value, str | int | float)]
     for value in values:
         if number := re.match(r"(?:HTTP )?([45]\d\d)\b", value):

@@ -6,7 +6,14 @@ import hashlib
 from typing import Any, Final
 
 from cradle_lib.detection.api.client import Remote
-from cradle_lib.detection.api.replies import finished, look, text_of, tokens, unfinished, unreadable
+from cradle_lib.detection.api.replies import (
+    finished,
+    lookup,
+    text_of,
+    tokens,
+    unfinished,
+    unreadable,
+)
 from cradle_lib.detection.session import Answer, Prompt
 
 # "eos_token" is what Text Generation Inference said before its version 2.3, "eos" what Together
@@ -61,12 +68,12 @@ class OpenAIChat(Remote):
 
     def read(self, reply: object) -> Answer:
         """Reads a chat completion."""
-        choice = look(reply, "choices", 0)
-        message = look(choice, "message")
+        choice = lookup(reply, "choices", 0)
+        message = lookup(choice, "message")
         if not isinstance(message, dict):
             return unreadable(reply, "a chat completion", "choice")
-        text, ended = text_of(look(message, "content")), look(choice, "finish_reason")
-        declined = look(message, "refusal")
+        text, ended = text_of(lookup(message, "content")), lookup(choice, "finish_reason")
+        declined = lookup(message, "refusal")
         # Gemini adds a word of its own: "content_filter: PROHIBITED_CONTENT".
         if isinstance(ended, str) and ended.startswith("content_filter"):
             ended, declined = "content_filter", ended.replace("_", " ", 1)
@@ -86,7 +93,7 @@ class OpenAIChat(Remote):
 
 def _served(reply: object) -> str | None:
     """The model's name at the service and its fingerprint, as far as there are any."""
-    names = (look(reply, "model"), look(reply, "system_fingerprint"))
+    names = (lookup(reply, "model"), lookup(reply, "system_fingerprint"))
     return " ".join(name for name in names if isinstance(name, str) and name) or None
 
 

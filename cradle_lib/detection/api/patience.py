@@ -19,8 +19,8 @@ class Patience:
         cap: Longest wait between attempts of our own choice.
         failures: Questions in a row that may fail before the run stops.
         connect: For a service that can't be reached at all and has not answered yet.
-        word: Without any answer until the first word about it; later words come at twice the
-            time of the one before.
+        notice: Without any answer until the first message about it; each later one comes at twice
+            the time of the one before.
         silence: Without any answer until the run stops. A service that asks for a longer wait
             is left alone at once.
     """
@@ -31,7 +31,7 @@ class Patience:
     cap: float = 60.0
     failures: int = 10
     connect: float = 8.0
-    word: float = 10.0
+    notice: float = 10.0
     silence: float = 300.0
 
     @classmethod

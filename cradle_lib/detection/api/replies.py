@@ -50,7 +50,7 @@ async def read_bounded(response: Any) -> None:
     response.stream = ByteStream(b"".join(parts))
 
 
-def look(value: object, *path: str | int) -> Any:
+def lookup(value: object, *path: str | int) -> Any:
     """Follows keys and positions into JSON; ``None`` where they lead nowhere."""
     for step in path:
         if isinstance(value, dict) and isinstance(step, str):
@@ -64,7 +64,7 @@ def look(value: object, *path: str | int) -> Any:
 
 def tokens(value: object, *path: str) -> int | None:
     """Reads a number of tokens; ``None`` if there is none."""
-    found = look(value, *path)
+    found = lookup(value, *path)
     return found if isinstance(found, int) and not isinstance(found, bool) else None
 
 
@@ -72,7 +72,7 @@ def text_of(content: object) -> str:
     """Reads a message's text, which may be one text or a list of blocks."""
     if not isinstance(content, list):
         return content if isinstance(content, str) else ""
-    texts = (look(block, "text") for block in content if look(block, "type") == "text")
+    texts = (lookup(block, "text") for block in content if lookup(block, "type") == "text")
     return "".join(text for text in texts if isinstance(text, str))
 
 
@@ -97,8 +97,8 @@ def unfinished(text: str, field: str, ended: object, known: Iterable[str]) -> st
         return None if text.strip() else f"the reply has neither a text nor a {field}"
     if isinstance(ended, str) and ended in known:
         return None
-    told = repr(ended) if isinstance(ended, str | int | float) else f"a {type(ended).__name__}"
-    return f"the answer ended with {field} {told}"
+    shown = repr(ended) if isinstance(ended, str | int | float) else f"a {type(ended).__name__}"
+    return f"the answer ended with {field} {shown}"
 
 
 def unreadable(reply: object, expected: str, part: str) -> Answer:
@@ -129,15 +129,15 @@ def finished(
         ending: As in :class:`.Answer`.
         **counts: ``tokens_in``, all tokens of the prompt; ``tokens_cached`` and
             ``tokens_written``, parts of them; ``tokens_out``. They are kept if they can be true:
-            none is, as if nothing had been told, if one is negative or greater than any model's
+            none is, as if nothing had been reported, if one is negative or greater than any model's
             context, if the parts are more than the prompt, or if a prompt or a text has no tokens.
     """
-    told = {name: count for name, count in counts.items() if count is not None}
-    parts = told.get("tokens_cached", 0) + told.get("tokens_written", 0)
+    reported = {name: count for name, count in counts.items() if count is not None}
+    parts = reported.get("tokens_cached", 0) + reported.get("tokens_written", 0)
     odd = (
-        any(not 0 <= count <= LONGEST_CONTEXT for count in told.values())
-        or ("tokens_in" in told and told["tokens_in"] < max(parts, 1))
-        or (told.get("tokens_out") == 0 and text != "")
+        any(not 0 <= count <= LONGEST_CONTEXT for count in reported.values())
+        or ("tokens_in" in reported and reported["tokens_in"] < max(parts, 1))
+        or (reported.get("tokens_out") == 0 and text != "")
     )
     outcome, reason = None, None
     if failed is not None:
@@ -149,4 +149,4 @@ def finished(
     elif not text.strip():
         outcome, reason = Outcome.UNPARSED, "empty answer"
     answer = Answer(text, outcome, reason, served=served, ending=ending)
-    return answer if odd else replace(answer, **told)  # type: ignore[arg-type]
+    return answer if odd else replace(answer, **reported)  # type: ignore[arg-type]

@@ -75,7 +75,7 @@ class Keyword(Sequential):
         """Whether a text holds any crisis type's phrase at all: a quick look before :meth:`find`.
 
         Args:
-            text: Any text, perhaps many turns.
+            text: Any text, of one turn or many.
         """
         return any(self._any.search(piece) for piece in _sentences(text))
 
