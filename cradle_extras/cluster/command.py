@@ -32,7 +32,7 @@ _FIRST, _LONGEST = 0.2, 10.0
 #: Options of `cradle infer` that the jobs get from here.
 _OURS: Final = ("--shard",)
 
-app = typer.Typer(pretty_exceptions_enable=False)
+app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
 
 
 @app.command("cluster", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -87,7 +87,7 @@ def cluster(
 
 def _parse(words: Sequence[str]) -> dict[str, Any]:
     """Reads the options of ``cradle infer``; a mistake in them ends the command."""
-    reader = typer.Typer(pretty_exceptions_enable=False)
+    reader = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
     reader.command("infer")(infer)
     command = typer.main.get_command(reader)
     return command.make_context("cradle cluster", list(words)).params

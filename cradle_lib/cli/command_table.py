@@ -53,7 +53,7 @@ class Command(NamedTuple):
         except ModuleNotFoundError as error:
             raise _missing(f"cradle {self.name}", error, self.extra) from None
         if not isinstance(found, typer.Typer):
-            app = typer.Typer(pretty_exceptions_enable=False)
+            app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
             app.command(self.name)(found)
             found = app
         command = typer.main.get_command(found)
