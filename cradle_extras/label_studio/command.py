@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pandas as pd
 import typer
@@ -177,13 +177,14 @@ def agreement(
 def _show_overall(found: pd.DataFrame, units: Units) -> None:
     overall = found[found["label"] == ALL_LABELS]
     groups = overall.drop_duplicates("group").set_index("group")
-    rows: list[dict[str, str]] = [{"measure": "annotators", **groups["annotators"]}]
-    for name in ("dialogues", "turns"):
-        rows.append({"measure": name, **{g: f"{n:,}" for g, n in groups[name].items()}})
+    rows: list[dict[Any, Any]] = [{"measure": "annotators", **groups["annotators"]}]
+    for counted in ("dialogues", "turns"):
+        counts = {group: f"{n:,}" for group, n in groups[counted].items()}
+        rows.append({"measure": counted, **counts})
     for name, measured in overall.groupby("measure", sort=False):
         cells = {}
         for row in measured.to_dict("records"):
-            value, low, high = (row[name] for name in ("value", "low", "high"))
+            value, low, high = (row[part] for part in ("value", "low", "high"))
             bounds = "" if math.isnan(low) else f" [{low:.2f}, {high:.2f}]"
             shown = row["reason"] if math.isnan(value) else f"{value:.3f}"
             cells[row["group"]] = f"{shown}{bounds}"

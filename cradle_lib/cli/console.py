@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import pandas as pd
@@ -88,7 +88,7 @@ def print_json(content: object) -> None:
 
 
 def print_table(
-    rows: pd.DataFrame | Iterable[Mapping[str, object]],
+    rows: pd.DataFrame | Sequence[Mapping[Any, Any]],
     title: str | None = None,
     caption: str | None = None,
     *,

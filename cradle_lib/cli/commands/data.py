@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -50,7 +50,7 @@ def check(
         if paper and differing:
             raise typer.Exit(1)
         return
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     for item in checks:
         verdict = "equal" if item.equal else f"differs by {item.found - item.published:+,}"
         compared = {"published": f"{item.published:,}", " ": verdict} if paper else {}

@@ -225,7 +225,7 @@ def score(
     if as_json:
         print_json(level_scores(results))
         return
-    rows: list[dict[str, str]] = []
+    rows: list[dict[Any, str]] = []
     for name in OVERALL:
         cells = {level: percent(*map(float, results[level].estimate(name))) for level in LEVELS}
         rows.append({"score": name.replace("_", " "), **cells})
