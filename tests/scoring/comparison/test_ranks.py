@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.journals.predictions import Predictions
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import BITS
 from cradle_lib.scoring.comparison.ranks import rank_ranges
 from cradle_lib.scoring.core.evaluate import evaluate
