@@ -34,7 +34,22 @@ LOOKS = r"""() => {
     if (node.textContent.trim() && size < 9) small.push(node.textContent.trim().slice(0, 30));
   }
   const first = document.querySelector('.tag_finding');
+  const results = '.cradle-figure, .cradle-table, .cradle-choice, .cradle-explorer, .cradle-turns';
+  const result = [...document.querySelectorAll(results)].find(e => e.checkVisibility());
+  const top = result ? Math.round(result.getBoundingClientRect().top + scrollY) : 99999;
+  const folds = [...document.querySelectorAll('article details.hide')];
+  const closed = folds.map(e => e.getBoundingClientRect().height);
+  const shown = [...document.querySelectorAll('article .cell_input pre')];
+  const cuts = (e, way, size) => e[`scroll${size}`] > e[`client${size}`] + 1 &&
+    !/auto|scroll/.test(getComputedStyle(e)[`overflow${way}`]);
+  folds.forEach(e => { e.open = true; });
+  const cut = shown.filter(e => [e, e.parentElement, e.closest('.cell_input')]
+    .some(box => cuts(box, 'X', 'Width') || cuts(box, 'Y', 'Height'))).map(said);
+  folds.forEach(e => { e.open = false; });
   return {
+    top, cut,
+    tall: closed.filter(height => height > 32),
+    above: folds.filter(e => e.closest('.cell').querySelector('.cell_output')).map(said),
     unmarked: scrolled.filter(e => !shaded(e)).map(said),
     loose: scrolled.filter(moves).map(said),
     signs, small, figures,

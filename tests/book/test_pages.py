@@ -6,11 +6,16 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 import pytest
 from axe_core_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Page
+from pydantic import RootModel
+
+from cradle_lib import paths
+from cradle_lib.book.yaml_file import read_yaml
 
 from .looks import FAINT, LOOKS, least_text
 from .site import PHONE, WIDE, Site, set_theme
@@ -49,6 +54,7 @@ FACTS = """() => ({
     e.checkVisibility({contentVisibilityAuto: true})).length,
   open: document.querySelectorAll('article details[open]:not(.narrow)').length,
   noAlt: [...document.images].filter(i => !i.alt.trim()).map(i => i.outerHTML.slice(0, 80)),
+  notebook: !!document.querySelector('a[href*="_sources/"][href$=".ipynb"]'),
   title: document.title,
   lang: document.documentElement.lang,
 })"""
@@ -68,8 +74,11 @@ class Visit:
     looks: dict[str, object]
     faint: dict[str, list[str]]
     weight: int
+    width: int
 
 
+# The parts of the book whose pages open with a result.
+PARTS = {"Benchmark", "Annotation", "Results", "Training"}
 # The rows of a table are made alike from the fifth one on, and of hundreds each takes its time.
 ROWS = "tbody tr:nth-child(n+5)"
 # The list of pages is the same everywhere: axe reads it on the pages below.
@@ -152,6 +161,7 @@ def visited(page: Page, site: Site, name: str, view: str) -> Visit:
             # The theme's styles and scripts are loaded once for all pages.
             if site.folder / "_static" not in file.parents
         ),
+        width=page.evaluate("innerWidth"),
     )
     for event, listener in hear.items():
         page.remove_listener(event, listener)
@@ -218,6 +228,28 @@ def test_a_section_opens_with_its_finding(visits: list[Visit]) -> None:
         assert visit.looks["opens"], visit.page
         assert finding.endswith("."), visit.page
         assert not re.search(r"\bnan\b|None", finding), finding
+
+
+def test_the_first_result_is_on_the_first_screen(visits: list[Visit]) -> None:
+    parts = read_yaml(paths.BOOK / "_toc.yml", RootModel[Any], "no contents").root["parts"]
+    chapters = [
+        chapter for part in parts if part["caption"] in PARTS for chapter in part["chapters"]
+    ]
+    files = [chapter["file"] for chapter in chapters if "file" in chapter]
+    results = {f"{name}.html" for name in files if name.startswith("sections/")}
+    assert len(results) >= 10
+    tops = {v.page: int(str(v.looks["top"])) for v in visits if v.page in results}
+    assert set(tops) == results
+    phone = visits[0].width < WIDE[0]
+    assert {page: top for page, top in tops.items() if top > (900 if phone else 600)} == {}
+
+
+def test_code_is_one_line_below_its_result_and_complete_when_it_is_opened(
+    visits: list[Visit],
+) -> None:
+    for fault in ("cut", "tall", "above"):
+        assert {v.page: v.looks[fault] for v in visits if v.looks[fault]} == {}
+    assert [v.page for v in sections(visits) if not v.facts["notebook"]] == []
 
 
 def test_half_of_the_pages_weigh_less_than_300_kilobytes(visits: list[Visit]) -> None:

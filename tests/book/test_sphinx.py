@@ -50,6 +50,8 @@ def test_one_command_executes_renders_and_tidies(root: Path) -> None:
     assert "[book] 1 pages executed, 0 up to date" in done.stdout
     page = (root / "book/_build/html/sections/one.html").read_text(encoding="utf-8")
     assert "<title>One" in page
+    offered = root / "book/_build/html/_sources/sections/one.ipynb"
+    assert offered.read_bytes() == (root / "notebooks/one.ipynb").read_bytes()
     assert "<th></th>" not in page
     assert "THEBE" not in page
     assert "x-thebe-config" not in page
