@@ -14,9 +14,6 @@ from cradle_lib.detection.registry import find_model, load_registry, resolve
 from cradle_lib.detection.run import Progress
 from cradle_lib.detection.runs import (
     corpus_options,
-    find_journal,
-    infer_command,
-    load_run,
     run_model,
     stored_runs,
 )
@@ -42,13 +39,10 @@ __all__ = [
     "corpus_options",
     "estimate_cost",
     "estimate_costs",
-    "find_journal",
     "find_model",
-    "infer_command",
     "journal_path",
     "load_predictions",
     "load_registry",
-    "load_run",
     "make_engine",
     "read_answer",
     "read_journal",

@@ -21,11 +21,9 @@ from cradle_lib.detection import (
     Model,
     Prompt,
     Session,
-    infer_command,
     journal_path,
     load_predictions,
     load_registry,
-    load_run,
     read_journal,
     run_model,
     runs,
@@ -37,6 +35,7 @@ from cradle_lib.detection.journal_paths import PAGE
 from cradle_lib.detection.registry import Registry
 from cradle_lib.detection.run import run
 from cradle_lib.detection.run_sets import with_same_dialogues
+from cradle_lib.detection.runs import infer_command, load_run
 from cradle_lib.errors import JournalError, NoRunError, RegistryError
 from cradle_lib.prompts import load_template
 from cradle_lib.record import Record

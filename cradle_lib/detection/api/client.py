@@ -25,12 +25,11 @@ from typing import Any, ClassVar, Final, Self
 from urllib.parse import urlsplit
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.api.dispatch import Dispatcher
+from cradle_lib.detection.api.dispatch import Dispatcher, Patience
 from cradle_lib.detection.api.faults import Fault, error_in, fault_in_reply, fault_of_error
 from cradle_lib.detection.api.keys import Redactor, find_key
 from cradle_lib.detection.api.network import find_proxy, place_of, tls_for
 from cradle_lib.detection.api.parameters import Parameters
-from cradle_lib.detection.api.patience import Patience
 from cradle_lib.detection.api.replies import (
     lookup,
     one_line,

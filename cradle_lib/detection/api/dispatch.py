@@ -1,11 +1,11 @@
-"""Many dialogues, one service: who is asked next, what is asked again, and when a run ends.
+"""Schedules the calls of many dialogues to one service: order, retries, back-off, end of a run.
 
-Everything is decided in one coroutine. Calls are tasks that bring their ends to its queue, and
-waiting is a time at which it wakes up: so there are no locks, and Ctrl-C, a limit, the service's
-own wish to be left alone and a silence that lasts too long all end a run in the same way.
+One coroutine takes all decisions. Each call is a task that puts its result into the coroutine's
+queue, and each wait is a time at which the coroutine wakes up. There are no locks, and Ctrl-C, a
+cost limit, a requested wait and a long silence end a run in the same way.
 
-Older dialogues go first so that, when few calls may be in flight, a few dialogues advance quickly
-while the provider still holds their beginnings in its cache, and not all slowly.
+Older dialogues go first. If few calls may be in flight, few dialogues then advance quickly, while
+the provider still has their prefixes in its cache.
 """
 
 from __future__ import annotations
@@ -17,25 +17,123 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol, Self
 
 from cradle_lib.detection.api.faults import HOPELESS_HINT, Fault
-from cradle_lib.detection.api.patience import Admission, span
-from cradle_lib.detection.engine import Emit, Questions, failure
+from cradle_lib.detection.engine import Emit, Options, Questions, failure
+from cradle_lib.detection.model import Model
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prediction, Prompt
 from cradle_lib.errors import CradleError, EngineError
 
-if TYPE_CHECKING:
-    from cradle_lib.detection.api.client import Remote
-
 _NO_REPLY: Final = "it has not replied"
 _KEPT: Final = "The answers so far are kept: run the same command again to go on."
+# Calls that may be in flight after the first answer.
+_FIRST: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to go on with a service that does not answer.
+
+    Attributes:
+        attempts: Calls for one question before it has failed.
+        deadline: For one call, all in all.
+        base: Before the second attempt; doubled for each further one.
+        cap: Longest wait between attempts of our own choice.
+        failures: Questions in a row that may fail before the run stops.
+        connect: For a service that can't be reached at all and has not answered yet.
+        notice: Without any answer until the first message about it; each later one comes at twice
+            the time of the one before.
+        silence: Without any answer until the run stops. A service that asks for a longer wait
+            is left alone at once.
+    """
+
+    attempts: int = 6
+    deadline: float = 120.0
+    base: float = 1.0
+    cap: float = 60.0
+    failures: int = 10
+    connect: float = 8.0
+    notice: float = 10.0
+    silence: float = 300.0
+
+    @classmethod
+    def of(cls, deadline: float) -> Self:
+        """The usual patience for calls that may last so long."""
+        usual = cls()
+        return replace(usual, deadline=deadline, silence=max(usual.silence, 2.5 * deadline))
+
+    def pause(self, attempts: int, share: float = 1.0) -> float:
+        """Before another attempt after so many: a share of a time that doubles with each."""
+        return min(self.base * 2.0 ** min(attempts - 1, 30) * share, self.cap)
+
+
+class Admission:
+    """Decides whether another call may begin; times are those of any clock.
+
+    A run begins with one call alone, so that a wrong key costs one call and a prompt's static part
+    is in a provider's cache before others need it. Its answer admits ten, each further one one
+    more, up to the limit or the first overload. An overload halves the number; after that it grows
+    by one with each round-trip (additive increase, multiplicative decrease, as in TCP: RFC 5681).
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = float(max(limit, 1))
+        self._size = 1.0
+        self._opening = True
+        self._cut = float("-inf")
+        self.shut_until = float("-inf")
+
+    def admits(self, flying: int, now: float) -> bool:
+        """Whether a call may begin beside those in flight."""
+        return flying < int(self._size) and now >= self.shut_until
+
+    def answered(self, began: float) -> None:
+        """Counts an answer to a call that began at a time."""
+        # One that was in flight at the last overload says nothing about the number since.
+        if began >= self._cut:
+            steady = self._size + 1.0 / self._size
+            self._size = max(self._size + 1.0, _FIRST) if self._opening else steady
+            self._size = min(self._size, self._limit)
+
+    def overloaded(self, began: float, now: float) -> None:
+        """Counts a call that the service was too busy for; a burst of them counts once."""
+        if began >= self._cut:
+            self._size, self._opening, self._cut = max(self._size / 2, 1.0), False, now
+
+    def shut(self, until: float) -> None:
+        """Lets nobody through until a time: the service asked for it, or is away."""
+        self.shut_until = max(self.shut_until, until)
+
+
+def span(seconds: float) -> str:
+    """Writes a time for people: ``40 s``, ``5 min``, ``24 h``."""
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+class Service(Protocol):
+    """What the dispatcher needs of a service; see :class:`.Remote`."""
+
+    model: Model
+    options: Options
+    patience: Patience
+    place: str
+    lost: Emit
+
+    async def call(self, prompt: Prompt) -> Answer | Fault:
+        """Asks one question."""
+
+    def clean(self, text: str) -> str:
+        """Removes the key from a text."""
 
 
 @dataclass(slots=True)
 class _Dialogue:
-    """A dialogue that has begun: its place, its session, and how its question fares."""
+    """A dialogue that has begun, with the attempts and the start of its current question."""
 
     rank: int
     session: Questions
@@ -58,7 +156,7 @@ class Dispatcher:
         error: Why the run was stopped, if it was.
     """
 
-    def __init__(self, service: Remote, emit: Emit) -> None:
+    def __init__(self, service: Service, emit: Emit) -> None:
         self.error: EngineError | None = None
         self._service, self._emit, self._patience = service, emit, service.patience
         self._limit = max(service.options.concurrency, 1)

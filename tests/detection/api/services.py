@@ -18,7 +18,7 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, Outcome, Prediction, Session, make_engine
 from cradle_lib.detection.api import client as service_client
 from cradle_lib.detection.api.client import Remote
-from cradle_lib.detection.api.patience import Patience
+from cradle_lib.detection.api.dispatch import Patience
 from cradle_lib.detection.model import Decoding
 from cradle_lib.prompts import parse_template
 

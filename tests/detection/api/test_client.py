@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cradle_lib.detection import Options, Outcome, Prediction, Session, read_journal
-from cradle_lib.detection.api.patience import Patience
+from cradle_lib.detection.api.dispatch import Patience
 from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
 

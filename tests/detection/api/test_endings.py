@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cradle_lib.detection import Outcome, Prediction, Session
-from cradle_lib.detection.api.patience import Patience
+from cradle_lib.detection.api.dispatch import Patience
 from cradle_lib.detection.journal_lines import to_line
 from cradle_lib.errors import EngineError
 

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from cradle_lib.detection import Outcome, Prediction, Session
 from cradle_lib.detection.api.anthropic_messages import AnthropicMessages
+from cradle_lib.detection.api.dispatch import Patience
 from cradle_lib.detection.api.faults import (
     asked_wait,
     error_in,
@@ -30,7 +31,6 @@ from cradle_lib.detection.api.faults import (
     service_faults,
 )
 from cradle_lib.detection.api.openai_chat import OpenAIChat
-from cradle_lib.detection.api.patience import Patience
 from cradle_lib.detection.api.replies import LARGEST_REPLY
 from cradle_lib.errors import EngineError
 

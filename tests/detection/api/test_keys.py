@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cradle_lib.detection import Options, Session, load_registry
+from cradle_lib.detection.api.dispatch import Patience
 from cradle_lib.detection.api.keys import Redactor, find_key
-from cradle_lib.detection.api.patience import Patience
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.run import run
 from cradle_lib.errors import CradleError, EngineError, RegistryError

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, Outcome, Prediction, Progress, read_journal
+from cradle_lib.detection.api.dispatch import Patience
 from cradle_lib.detection.api.estimate import longest_prompts
 from cradle_lib.detection.api.money import Budget, Usage, total, usage_of
-from cradle_lib.detection.api.patience import Patience
 from cradle_lib.detection.api.tokens import count_tokens
 from cradle_lib.detection.journal import read_answers
 from cradle_lib.detection.model import Prices

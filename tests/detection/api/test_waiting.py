@@ -15,7 +15,7 @@ import pytest
 
 from cradle_lib.detection import Options, Outcome, Prediction, read_journal
 from cradle_lib.detection.api.client import Remote
-from cradle_lib.detection.api.patience import Patience, span
+from cradle_lib.detection.api.dispatch import Patience, span
 from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
 

@@ -16,7 +16,7 @@ from cradle_extras.construction.repair import Writing, longest_request, request
 from cradle_extras.construction.writers.language_model import writer_model
 from cradle_lib import labels, load_corpus
 from cradle_lib.detection import Answer, Outcome, read_journal
-from cradle_lib.detection.api.patience import Patience
+from cradle_lib.detection.api.dispatch import Patience
 from cradle_lib.errors import CorpusError, EngineError, RegistryError
 
 from ...detection.api.fault_server import FaultServer, Reply, chat, error, message

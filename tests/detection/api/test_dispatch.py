@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cradle_lib.detection.api.patience import Admission
+from cradle_lib.detection.api.dispatch import Admission
 
 
 def size(admission: Admission) -> int:
