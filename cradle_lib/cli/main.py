@@ -62,7 +62,7 @@ CORE: Final = (
         "Test the differences of runs from the first one.",
         _SCORE,
     ),
-    Command("data", f"{_HERE}.commands.data:app", "Check and fetch corpora.", _BOOK),
+    Command("data", f"{_HERE}.commands.data:app", "Check, convert and fetch corpora.", _BOOK),
     Command("prompts", f"{_HERE}.commands.prompts:app", "List or show prompt templates.", _BOOK),
     Command(
         "fork",

@@ -54,7 +54,7 @@ def read_columns(
         raise CorpusError("the file is empty", path=path, hint="Fetch or export it again.")
     try:
         if ending == ".parquet":
-            return _parquet(path, needed, optional)
+            return read_parquet(path, needed, optional)
         # Here, because most corpora are parquet files.
         from cradle_lib.corpus import text_formats
 
@@ -89,11 +89,13 @@ def places(found: Names, needed: Names, optional: Names, row: int | None = None)
     return {name: found.index(name) for name in known}
 
 
-def _parquet(path: Path, needed: Names, optional: Names) -> Columns:
+def read_parquet(path: Path, needed: Names, optional: Names | None) -> Columns:
+    """Reads columns of a parquet file: see :func:`.read_columns`; ``optional=None`` reads all."""
     try:
         # Not `read_table`, which takes the names of the folders above for columns, too.
         with pq.ParquetFile(path) as file:
-            known = places(file.schema_arrow.names, needed, optional)
+            names = file.schema_arrow.names
+            known = places(names, needed, names if optional is None else optional)
             columns: dict[str, list[Any]] = {name: [] for name in known}
             size = 0
             for batch in file.iter_batches(_BATCH, columns=list(known)):

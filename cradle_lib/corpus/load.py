@@ -26,7 +26,8 @@ def load_corpus(corpus: str | Path = "surrogate", split: str = "test") -> Corpus
 
     Args:
         corpus: ``surrogate`` (ships with the project), ``hub`` (the real release, after
-            ``cradle data fetch``), or the path of a file in the release's format.
+            ``cradle data fetch``), or the path of a file in the release's format. For files in
+            other forms see :func:`.convert`.
         split: ``train``, ``dev`` or ``test``; a path is one split already.
 
     Returns:
@@ -58,7 +59,21 @@ def load_corpus(corpus: str | Path = "surrogate", split: str = "test") -> Corpus
     # Not resolve(), which raises for circular links.
     place = Path(os.path.realpath(path))
     surrogate = place.parent == paths.SURROGATE and path.stem in SPLIT_NAMES
-    return _surrogate(path.stem) if surrogate else read_release(path)
+    return _surrogate(path.stem) if surrogate else _read_file(path)
+
+
+def _read_file(path: Path) -> Corpus:
+    try:
+        return read_release(path)
+    except CorpusError as error:
+        # Here, because most corpora are in the release's format.
+        from cradle_lib.corpus.conversion import other_form
+
+        form = other_form(path)
+        if form is None:
+            raise
+        hint = f"This looks like {form}: run `cradle data convert {path} --out corpus.csv`."
+        raise CorpusError(error.problem, path=path, row=error.row, hint=hint) from None
 
 
 def _surrogate(split: str) -> Corpus:

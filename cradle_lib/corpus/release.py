@@ -175,10 +175,15 @@ def _turn(row: int, turn_id: int, text: Any, cell: Any, above: Sequence[Turn]) -
         )
     else:
         speaker, words = above[-1].speaker, text
-    return Turn(row, turn_id, speaker, words.strip(), _mask(cell), continues=said is None)
+    return Turn(row, turn_id, speaker, words.strip(), read_mask(cell), continues=said is None)
 
 
-def _mask(cell: Any) -> int:
+def read_mask(cell: Any) -> int:
+    """Reads a cell with labels: text, a list of texts, or nothing.
+
+    Raises:
+        CorpusError: If a label is unknown, or the cell is something else.
+    """
     if cell is None or (isinstance(cell, float) and cell != cell):
         return 0
     if isinstance(cell, str):

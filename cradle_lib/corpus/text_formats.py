@@ -20,10 +20,23 @@ def read_csv(path: Path, needed: Names, optional: Names = ()) -> Columns:
     The last line may lack its line break. A truncated file has an open quote or a row with too few
     fields.
     """
+    head, rows, lines = csv_rows(read_text(path))
+    known = places(head, needed, optional)
+    require_fields(head, rows, lines)
+    return {name: [row[place] for row in rows] for name, place in known.items()}
+
+
+def csv_rows(content: str, separator: str = ",") -> tuple[list[str], list[list[str]], list[int]]:
+    """Splits the content of a CSV file into header, rows, and the lines on which the rows start.
+
+    Blank lines are left out.
+
+    Raises:
+        CorpusError: If a quote is not closed.
+    """
     # Not pandas: it pads short rows, cuts long ones, and reads the texts `None`, `NA` and `null`,
     # which people do type, as missing.
-    content = read_text(path)
-    reader = csv.reader(io.StringIO(content, newline=""), strict=True)
+    reader = csv.reader(io.StringIO(content, newline=""), strict=True, delimiter=separator)
     rows: list[list[str]] = []
     lines: list[int] = []
     start = 1
@@ -40,21 +53,26 @@ def read_csv(path: Path, needed: Names, optional: Names = ()) -> Columns:
             hint="Look for a quote that is not closed or not doubled; or the file was cut off.",
         ) from None
     head, *rows = rows or [[]]
-    known = places(head, needed, optional)
-    for number, (row, line) in enumerate(zip(rows, lines[1:], strict=True)):
+    return head, rows, lines[1:]
+
+
+def require_fields(
+    head: Sequence[str], rows: Sequence[Sequence[str]], lines: Sequence[int]
+) -> None:
+    """Refuses a row that has more or fewer fields than the header."""
+    for number, (row, line) in enumerate(zip(rows, lines, strict=True)):
         if len(row) != len(head):
             raise CorpusError(
                 f"line {line} has {len(row)} fields, expected {len(head)} ({', '.join(head)[:80]})",
                 row=number,
-                hint="Put quotes around a text with a comma in it. If this is the last line, the "
-                "file may have been cut off there: export it again.",
+                hint="Put quotes around a text with the separator in it. If this is the last line, "
+                "the file may have been cut off there: export it again.",
             )
-    return {name: [row[place] for row in rows] for name, place in known.items()}
 
 
 def read_json(path: Path, needed: Names, optional: Names) -> Columns:
     """Reads a list of JSON objects: see :func:`.read_columns`."""
-    content = _parsed(read_text(path))
+    content = parse_json(read_text(path))
     if not isinstance(content, list):
         raise CorpusError("expected a list of objects, one a turn")
     return _records(content, needed, optional)
@@ -64,11 +82,16 @@ def read_json_lines(path: Path, needed: Names, optional: Names) -> Columns:
     """Reads one JSON object a line: see :func:`.read_columns`."""
     # Not splitlines(): U+2028 and its like may stand inside a JSON text.
     lines = [line for line in read_text(path).split("\n") if line.strip()]
-    items = [_parsed(line, row) for row, line in enumerate(lines)]
+    items = [parse_json(line, row) for row, line in enumerate(lines)]
     return _records(items, needed, optional)
 
 
-def _parsed(text: str, row: int | None = None) -> Any:
+def parse_json(text: str, row: int | None = None) -> Any:
+    """Reads strict JSON; ``row`` is the row of JSON lines that the text is.
+
+    Raises:
+        CorpusError: If it is not JSON, with the place.
+    """
     try:
         return strict_json.loads(text)
     except ValueError as error:
@@ -107,9 +130,19 @@ def read_text(path: Path) -> str:
         CorpusError: If it can't be read, or is in another encoding.
     """
     try:
-        return read_bounded(path, LARGEST).decode("utf-8-sig")
+        return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise not_utf8(error, path) from None
+
+
+def read_bytes(path: Path) -> bytes:
+    """Reads a file of at most :data:`LARGEST` bytes.
+
+    Raises:
+        CorpusError: If it can't be read.
+    """
+    try:
+        return read_bounded(path, LARGEST)
     except OSError as error:
         hint = "It must be a readable text file."
         raise CorpusError(f"can't be read ({error.strerror})", path=path, hint=hint) from None

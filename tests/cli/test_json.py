@@ -25,6 +25,7 @@ from .in_process import invoke
 WITHOUT = {
     "annotate export",
     "cluster",
+    "data convert",
     "data fetch",
     "fork",
     "models fetch",

@@ -1,9 +1,11 @@
-"""``cradle data``: check and fetch corpora."""
+"""``cradle data``: check, convert and fetch corpora."""
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,8 +14,9 @@ from cradle_lib import corpus as corpora
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import out, print_json, print_table
+from cradle_lib.errors import printable
 
-app = typer.Typer(help="Check and fetch corpora.", no_args_is_help=True)
+app = typer.Typer(help="Check, convert and fetch corpora.", no_args_is_help=True)
 
 
 @app.command()
@@ -71,6 +74,72 @@ def check(
         raise typer.Exit(1)
     else:
         out.print("All counts are those of the published test split.")
+
+
+@app.command()
+def convert(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Chat messages, a table with a speaker column, or a transcript (Name: text, blank "
+            "lines between dialogues).",
+        ),
+    ],
+    target: Annotated[Path, typer.Option("--out", help="File to write, .csv or .parquet.")] = Path(
+        "corpus.csv"
+    ),
+    user: Annotated[
+        list[str] | None, typer.Option(help="Name of the User in the file; may be repeated.")
+    ] = None,
+    listener: Annotated[
+        list[str] | None, typer.Option(help="Name of the Listener; may be repeated.")
+    ] = None,
+    leave_out: Annotated[
+        list[str] | None,
+        typer.Option(help="Speaker whose messages are left out, such as system; may be repeated."),
+    ] = None,
+    speaker: Annotated[str | None, typer.Option(help="Column that says who speaks.")] = None,
+    text: Annotated[str | None, typer.Option(help="Column with the text.")] = None,
+    dialogue: Annotated[
+        str | None,
+        typer.Option(help="Column with the dialogue's id; `file`: the file is one dialogue."),
+    ] = None,
+    labels: Annotated[
+        str | None, typer.Option(help="Column with labels; `none`: leave labels out.")
+    ] = None,
+    encoding: Annotated[
+        str | None, typer.Option(help="Encoding of the file, such as windows-1252 or utf-16-le.")
+    ] = None,
+    consecutive: Annotated[
+        str,
+        typer.Option(help="Messages of one speaker in a row: joined to one utterance, or turns."),
+    ] = "joined",
+) -> None:
+    """Convert dialogues in another form into the release's format.
+
+    Prints how the file was understood. What could swap speakers or lose a label is refused, with
+    the option that decides.
+    """
+    found = corpora.convert(
+        path,
+        target,
+        user=user or (),
+        listener=listener or (),
+        leave_out=leave_out or (),
+        speaker=speaker,
+        text=text,
+        dialogue=dialogue,
+        labels=labels,
+        encoding=encoding,
+        consecutive=consecutive,
+    )
+    rows = [{"found": name, "as": printable(phrase)} for name, phrase in found.understood.items()]
+    print_table(rows, path.name)
+    out.print(f"Written to {paths.shown(target)}.")
+    out.print(
+        f"Next: {shlex.join(['cradle', 'infer', '--model', 'keyword', '--corpus', str(target)])}"
+    )
 
 
 @app.command()

@@ -38,7 +38,8 @@ from cradle_lib.labels import format_mask
 from cradle_lib.prompts import load_template
 from cradle_lib.scoring.core.conventions import LEVELS, NEEDED, Level
 from cradle_lib.scoring.core.evaluate import Evaluation, evaluate
-from cradle_lib.scoring.core.report import level_scores
+from cradle_lib.scoring.core.predicted import predicted_rates
+from cradle_lib.scoring.core.report import json_rows, level_scores
 from cradle_lib.scoring.core.scores import OVERALL
 
 
@@ -201,7 +202,10 @@ def score(
     seed: opt.DrawsSeed = 0,
     as_json: opt.Json = False,
 ) -> None:
-    """Score a run at turn and dialogue level, and with confirms only; or several bundles."""
+    """Score a run at turn and dialogue level, and with confirms only; or several bundles.
+
+    For dialogues without gold labels it prints what was predicted, per 100 user turns.
+    """
     bundles = [path for path in journals if path.suffix == ".zip"]
     if bundles and len(bundles) < len(journals):
         other = next(path for path in journals if path.suffix != ".zip")
@@ -221,6 +225,9 @@ def score(
         score_bundles(bundles, loaded, score_levels, partial=partial, as_json=as_json)
         return
     predictions = load_predictions(journals, loaded, partial=partial)
+    if why := gap(predictions.corpus, "labels"):
+        _show_predicted(predictions, f"{why}: there is nothing to score against.", as_json=as_json)
+        return
     results = score_levels(predictions)
     if as_json:
         print_json(level_scores(results))
@@ -232,10 +239,7 @@ def score(
     title = f"{predictions.record.name} on {predictions.corpus.name}, percent"
     print_table(rows, title, right=LEVELS)
     turns = results["turn"]
-    unusable = {name: n for name, n in turns.outcomes.items() if n and name != "ok"}
-    out.print(
-        f"{turns.turns:,} of {turns.of_turns:,} user turns; unusable answers: {unusable or 0}"
-    )
+    _show_answered(predictions)
     if turns.cleaned:
         out.print(_cleaned_note(turns.cleaned))
     missing = (gap(predictions.corpus, need) for need in dict.fromkeys(NEEDED.values()))
@@ -243,6 +247,39 @@ def score(
         out.print(f"{why}: its precision, recall and F1 say nothing.")
     for level in LEVELS:
         out.print(str(results[level].signature))
+
+
+def _show_predicted(run: Predictions, why: str, *, as_json: bool) -> None:
+    """Prints what was predicted and how often, for dialogues without gold labels."""
+    rates = predicted_rates(run)
+    if as_json:
+        content = {
+            "turns": len(run.masks),
+            "of_turns": run.of_turns,
+            "outcomes": run.outcome_counts,
+        }
+        print_json({"nothing_to_score": why, **content, "predicted": json_rows(rates)})
+        return
+    out.print(why)
+    title = f"Predictions of {run.record.name} on {run.corpus.name}"
+    rows = [
+        {
+            "label": row["label"],
+            "user turns": row["turns"],
+            "per 100": percent(row["per_100"] / 100),
+            "dialogues": row["dialogues"],
+        }
+        for row in rates.to_dict("records")
+    ]
+    print_table(rows, title, right=["per 100"])
+    _show_answered(run)
+
+
+def _show_answered(run: Predictions) -> None:
+    unusable = {name: n for name, n in run.outcome_counts.items() if n and name != "ok"}
+    out.print(
+        f"{len(run.masks):,} of {run.of_turns:,} user turns; unusable answers: {unusable or 0}"
+    )
 
 
 def show(

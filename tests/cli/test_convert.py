@@ -1,0 +1,69 @@
+"""From a file of one's own to predictions, on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cradle_lib.corpus import load_corpus
+from cradle_lib.errors import CorpusError
+
+from .in_process import invoke
+
+CHAT = [
+    [("user", "I have been hurting myself again."), ("assistant", "Thank you for telling me.")],
+    [("user", "The bus was late."), ("assistant", "Oh."), ("user", "I used to cut myself.")],
+]
+
+
+@pytest.fixture
+def chat(tmp_path: Path) -> Path:
+    path = tmp_path / "chat.jsonl"
+    items = [{"messages": [{"role": r, "content": c} for r, c in turns]} for turns in CHAT]
+    path.write_text("\n".join(map(json.dumps, items)))
+    return path
+
+
+def test_a_file_is_converted_and_its_understanding_printed(chat: Path, tmp_path: Path) -> None:
+    out = tmp_path / "corpus.csv"
+    done = invoke("data", "convert", chat, "--out", out)
+    assert done.exit_code == 0, done.output
+    for words in ("chat messages", "utf-8", "3 by user", "2 by assistant", "2, named by their"):
+        assert words in done.stdout
+    assert CHAT[0][0][1] not in done.stdout
+    assert f"--corpus {out}" in done.stdout.replace("\n", "")
+    assert len(load_corpus(out)) == 2
+
+
+def test_options_decide(chat: Path, tmp_path: Path) -> None:
+    chat.write_text(chat.read_text().replace('"user"', '"Anna"').replace('"assistant"', '"Ben"'))
+    refused = invoke("data", "convert", chat, "--out", tmp_path / "x.csv")
+    assert isinstance(refused.exception, CorpusError)
+    assert "--user NAME" in str(refused.exception)
+    done = invoke("data", "convert", chat, "--out", tmp_path / "x.csv", "--user", "Anna")
+    assert "3 by Anna" in done.stdout
+
+
+def test_without_gold_labels_the_predictions_are_counted(chat: Path, tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.csv"
+    invoke("data", "convert", chat, "--out", corpus)
+    invoke("infer", "--model", "keyword", "--corpus", corpus, "--out", tmp_path / "runs")
+    journal = tmp_path / "runs" / "corpus" / "keyword.jsonl"
+    done = invoke("score", journal, "--corpus", corpus)
+    assert done.exit_code == 0, done.output
+    assert "there is nothing to score against" in done.stdout
+    assert "F1" not in done.stdout
+    content = json.loads(invoke("score", journal, "--corpus", corpus, "--json").stdout)
+    # Counted from the journal by hand.
+    lines = [json.loads(line) for line in journal.read_text().splitlines()[1:]]
+    answers = [[] if line["labels"] == "none" else line["labels"].split("; ") for line in lines]
+    assert len(answers) == content["turns"] == content["of_turns"] == 3
+    rates = {row["label"]: row for row in content["predicted"]}
+    assert rates["any label"]["turns"] == sum(bool(labels) for labels in answers) > 0
+    for label, row in rates.items():
+        if label != "any label":
+            assert row["turns"] == sum(label in labels for labels in answers) > 0
+        assert row["per_100"] == pytest.approx(100 * row["turns"] / 3)
+    assert set(rates) - {"any label"} == {label for labels in answers for label in labels}

@@ -1,0 +1,626 @@
+"""Dialogues in usual forms: converted as meant, or refused with the option that decides."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cradle_lib.corpus import Corpus, convert, load_corpus
+from cradle_lib.errors import CorpusError, CradleError
+from cradle_lib.labels import LABELS, format_mask
+
+# Two dialogues with the same content in every form.
+TURNS = [
+    [("User", "Hello, é."), ("Listener", "Hi; what, then?"), ("User", "I am tired")],
+    [("User", "Again"), ("Listener", "Yes")],
+]
+PLAIN = [[*dialogue] for dialogue in TURNS]
+
+
+def said(corpus: Corpus) -> list[list[tuple[str, str]]]:
+    return [[(turn.speaker, turn.text) for turn in dialogue.turns] for dialogue in corpus]
+
+
+def chats(
+    user: str = "user",
+    listener: str = "assistant",
+    who: str = "role",
+    what: str = "content",
+    name: str = "messages",
+) -> list[dict[str, Any]]:
+    names = {"User": user, "Listener": listener}
+    return [{name: [{who: names[s], what: t} for s, t in dialogue]} for dialogue in TURNS]
+
+
+def lines(items: list[Any]) -> str:
+    return "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in items)
+
+
+def table(
+    separator: str = ",",
+    head: tuple[str, ...] = ("dialogue_id", "speaker", "text"),
+    user: str = "Patient",
+    listener: str = "Therapist",
+    first: int | None = None,
+) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter=separator, lineterminator="\n")
+    writer.writerow(head)
+    for number, dialogue in enumerate(TURNS):
+        for turn, (speaker, words) in enumerate(dialogue):
+            place = f"c{number}" if first is None else turn + first
+            writer.writerow((place, user if speaker == "User" else listener, words))
+    return text.getvalue()
+
+
+def transcript(user: str = "Patient", listener: str = "Therapist") -> str:
+    names = {"User": user, "Listener": listener}
+    return "\n".join(
+        "".join(f"{names[speaker]}: {text}\n" for speaker, text in dialogue) for dialogue in TURNS
+    )
+
+
+SYSTEM = {"role": "system", "content": "Be kind."}
+RENAMED = str.maketrans({"P": "p"})
+FLAT = [
+    {"chat_id": d, "author": s.upper(), "body": t}
+    for d, turns in enumerate(TURNS)
+    for s, t in turns
+]
+RELEASE = [(n, f"{s}: {t}") for turns in TURNS for n, (s, t) in enumerate(turns)]
+
+# name of the file: content, options.
+CONVERTED: dict[str, tuple[str | bytes, dict[str, Any]]] = {
+    "chat.jsonl": (lines(chats()), {}),
+    "chat.json": (json.dumps(chats(), indent=1), {}),
+    "chat-bom.json": (b"\xef\xbb\xbf" + json.dumps(chats()).encode(), {}),
+    "chat-utf16.json": (json.dumps(chats(), ensure_ascii=False).encode("utf-16"), {}),
+    "chat-without-an-ending": (lines(chats()), {}),
+    "sharegpt.json": (json.dumps(chats("human", "gpt", "from", "value", "conversations")), {}),
+    "sharegpt.jsonl": (lines(chats("human", "gpt", "from", "value", "conversations")), {}),
+    "gemini.jsonl": (lines(chats("user", "model")), {}),
+    "esconv.json": (json.dumps(chats("seeker", "supporter", "speaker", "content", "dialog")), {}),
+    "lists.jsonl": (lines([item["messages"] for item in chats()]), {}),
+    "lists.json": (json.dumps([item["messages"] for item in chats()]), {}),
+    "around.json": (json.dumps({"version": 1, "data": chats()}), {}),
+    "tools.jsonl": (lines([item | {"tools": [{"name": "x"}]} for item in chats()]), {}),
+    "system.jsonl": (
+        lines([{"messages": [SYSTEM, *item["messages"]]} for item in chats()]),
+        {"leave_out": ["system"]},
+    ),
+    "tool-calls.jsonl": (
+        lines(
+            [
+                {
+                    "messages": [
+                        *item["messages"],
+                        {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
+                        {"role": "tool", "content": "7"},
+                    ]
+                }
+                for item in chats()
+            ]
+        ),
+        {"leave_out": ["tool"]},
+    ),
+    "parts.jsonl": (
+        lines(chats()).replace(
+            '"content": "Again"',
+            '"content": [{"type": "text", "text": "Again"}, {"type": "image_url", "url": ""}]',
+        ),
+        {},
+    ),
+    "empty-message.jsonl": (
+        lines([{"messages": [*i["messages"], {"role": "user", "content": " "}]} for i in chats()]),
+        {},
+    ),
+    "empty-chat.jsonl": (lines([*chats(), {"messages": []}]), {}),
+    "names.jsonl": (lines(chats("Anna", "Ben")), {"user": ["Anna"]}),
+    "both-names.jsonl": (lines(chats("Anna", "Ben")), {"user": ["anna "], "listener": ["BEN"]}),
+    "swapped.jsonl": (
+        lines(chats("assistant", "user")),
+        {"user": ["assistant"], "listener": ["user"]},
+    ),
+    "records.json": (json.dumps(FLAT), {}),
+    "records.jsonl": (lines(FLAT), {}),
+    "comma.csv": (table(), {}),
+    "semicolon.csv": (table(";"), {}),
+    "tab.tsv": (table("\t"), {}),
+    "tab.csv": (table("\t"), {}),
+    "tab.txt": (table("\t"), {}),
+    "bar.csv": (table("|"), {}),
+    "bom.csv": (b"\xef\xbb\xbf" + table(";").encode(), {}),
+    "utf16.csv": (table("\t").encode("utf-16"), {}),
+    "utf16-be.csv": (b"\xfe\xff" + table(";").encode("utf-16-be"), {}),
+    "windows.csv": (table(";").encode("cp1252"), {}),
+    "latin.csv": (table().encode("latin-1"), {"encoding": "latin-1"}),
+    "no-mark.csv": (table().encode("utf-16-le"), {"encoding": "utf-16-le"}),
+    "capitals.csv": (table(head=("DIALOGUE ID", "SPEAKER", "TEXT")), {}),
+    "crlf.csv": (table().replace("\n", "\r\n"), {}),
+    "client.csv": (table(user="Client", listener="Counselor"), {}),
+    "roles.csv": (
+        table(head=("conversation_id", "role", "content"), user="user", listener="bot"),
+        {},
+    ),
+    "colons.csv": (table(user="Patient:", listener="Therapist:"), {}),
+    "help.csv": (table(user="Help seeker", listener="Supporter"), {}),
+    "numbers.csv": (table(user="0", listener="1"), {"user": ["0"], "listener": ["1"]}),
+    "own-names.csv": (
+        table(head=("Gespräch", "Wer", "Was")),
+        {"dialogue": "Gespräch", "speaker": "wer", "text": "Was"},
+    ),
+    "from-1.csv": (table(head=("Turn ID", "Speaker", "Text"), first=1), {}),
+    "from-0.csv": (table(head=("turn", "speaker", "text"), first=0), {}),
+    "release-from-1.csv": (
+        "turn_id,text,labels\n" + "".join(f'{n + 1},"{text}",none\n' for n, text in RELEASE),
+        {},
+    ),
+    "release-unlabelled.csv": (
+        "turn_id;text\n" + "".join(f'{n};"{text}"\n' for n, text in RELEASE),
+        {},
+    ),
+    "transcript.txt": (transcript(), {}),
+    "transcript.md": (transcript("Client", "Counsellor"), {}),
+    "transcript-crlf.txt": (transcript().replace("\n", "\r\n"), {}),
+    "transcript-wide.txt": (transcript().replace(": ", "\uff1a"), {}),
+    "transcript-names.txt": (transcript("Anna M.", "Dr. B"), {"user": ["Anna M."]}),
+    "transcript-windows.txt": (transcript().encode("cp1252"), {}),
+    "transcript-lines.txt": (transcript() + "\n\n", {}),
+}
+
+
+def write(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize("name", CONVERTED)
+def test_a_usual_form_is_converted(name: str, tmp_path: Path) -> None:
+    content, options = CONVERTED[name]
+    out = tmp_path / "out.csv"
+    found = convert(write(tmp_path, name, content), out, **options)
+    assert said(found.corpus) == PLAIN
+    written = load_corpus(out)
+    assert said(written) == PLAIN
+    assert written.fingerprint == found.corpus.fingerprint
+    assert not written.gold.any()
+    assert found.understood["turns of the User"].startswith("3 by ")
+    assert found.understood["labels"] == (
+        "0 (in column labels)" if name == "release-from-1.csv" else "0 (no column of labels)"
+    )
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_parquet_files_are_converted(nested: bool, tmp_path: Path) -> None:
+    path = tmp_path / "chat.parquet"
+    pd.DataFrame(chats() if nested else FLAT).to_parquet(path)
+    assert said(convert(path).corpus) == PLAIN
+
+
+# name of the file: content, part of the message, options that decide.
+REFUSED: dict[str, tuple[str | bytes, str, dict[str, Any] | None]] = {
+    "three.csv": (
+        "dialogue_id,speaker,text\n1,Anna,a\n1,Ben,b\n1,Cleo,c\n",
+        r"found Anna \(1\), Ben \(1\), Cleo \(1\).*--leave-out NAME",
+        {"user": ["Anna"], "listener": ["Ben"], "leave_out": ["Cleo"]},
+    ),
+    "once.jsonl": (
+        lines([*chats(), {"messages": [{"role": "usr", "content": "a"}]}]),
+        r"row 2: can't tell.*user \(3\), assistant \(2\), usr \(1\).*--user NAME",
+        {"user": ["user", "usr"], "listener": ["assistant"]},
+    ),
+    "strangers.csv": ("dialogue_id,speaker,text\n1,Anna,a\n1,Ben,b\n", "--user", {"user": ["Ben"]}),
+    "one-known.csv": (
+        "dialogue_id,speaker,text\n1,user,a\n1,Ben,b\n",
+        "row 1.*--listener",
+        {"user": ["user"]},
+    ),
+    "one-side.jsonl": (
+        lines(chats("user", "client")),
+        r"row 0: can't tell.*user \(3\), client \(2\)",
+        {"listener": ["client"], "user": ["user"]},
+    ),
+    "nobody.jsonl": (
+        lines([{"messages": [{"role": "assistant", "content": "a"}]}]),
+        "--user",
+        None,
+    ),
+    "system.jsonl": (
+        lines([{"messages": [SYSTEM, *chats()[0]["messages"]]}]),
+        "row 0.*Say who is who: --leave-out system",
+        {"leave_out": ["system"]},
+    ),
+    "two-texts.csv": (
+        "dialogue_id,speaker,text,message\n1,user,a,b\n",
+        "text and message could both be the text. Choose one: --text",
+        {"text": "message"},
+    ),
+    "two-speakers.csv": (
+        "dialogue_id,speaker,author,text\n1,user,x,b\n",
+        "--speaker COLUMN",
+        {"speaker": "speaker"},
+    ),
+    "two-ids.csv": (
+        "dialogue_id,session_id,speaker,text\n1,9,user,a\n",
+        "--dialogue COLUMN",
+        {"dialogue": "session_id"},
+    ),
+    "no-text.csv": (
+        "dialogue_id,speaker,said\n1,user,a\n",
+        "no column is known as the text; found dialogue_id, speaker, said.*--text",
+        {"text": "said"},
+    ),
+    "no-speaker.csv": (
+        "dialogue_id,text,who\n1,hi,user\n",
+        "'hi', which names no speaker.*--speaker",
+        {"speaker": "who"},
+    ),
+    "no-dialogue.csv": (
+        "speaker,text\nuser,a\n",
+        "to which dialogue.*--dialogue file",
+        {"dialogue": "file"},
+    ),
+    "absent.csv": (
+        "dialogue_id,speaker,text\n1,user,a\n",
+        "no column 'wer'; found dialogue_id, speaker, text",
+        {"speaker": "speaker"},
+    ),
+    "no-such-name.csv": (
+        "dialogue_id,speaker,text\n1,user,a\n",
+        r"no message is by 'Ann'; found user \(1\)",
+        {"user": ["user"]},
+    ),
+    "two-roles.csv": ("dialogue_id,speaker,text\n1,A,a\n", "'a' has two roles", {"user": ["A"]}),
+    "labels-elsewhere.csv": (
+        "dialogue_id,speaker,text,annotator1\n1,user,a,alert_past\n",
+        "annotator1 looks like labels.*--labels COLUMN",
+        {"labels": "annotator1"},
+    ),
+    "labels-wide.csv": (
+        "dialogue_id,speaker,text,alert_past\n1,user,a,1\n",
+        "alert_past looks like labels.*--labels none",
+        {"labels": "none"},
+    ),
+    "labels-of-a-dialogue.jsonl": (
+        lines([chats()[0] | {"labels": ["alert_past"]}]),
+        "labels looks like labels.*--labels none",
+        {"labels": "none"},
+    ),
+    "labels-unknown.csv": (
+        "dialogue_id,speaker,text,label\n1,user,a,none\n1,user,b,joy\n",
+        "row 1: unknown label 'joy'.*--labels none",
+        {"labels": "none"},
+    ),
+    "labels-on-nothing.csv": (
+        "dialogue_id,speaker,text,labels\n1,user,a,none\n1,user,,alert_past\n",
+        "row 1: messages without text are left out; this one has labels.*--labels none",
+        {"labels": "none"},
+    ),
+    "labels-left-out.jsonl": (
+        lines([{"messages": [SYSTEM | {"labels": "alert_past"}, *chats()[0]["messages"]]}]),
+        "row 0: messages by system are left out; this one has labels",
+        {"labels": "none", "leave_out": ["system"]},
+    ),
+    "interleaved.csv": (
+        "dialogue_id,speaker,text\n1,user,a\n2,user,b\n1,bot,c\n",
+        "dialogue '1' begins twice. Sort the rows",
+        None,
+    ),
+    "missing-row.csv": (
+        "turn,speaker,text\n1,user,a\n3,user,b\n",
+        "row 1: turn 3 comes after turn 1",
+        None,
+    ),
+    "backwards.csv": (
+        "dialogue_id,turn,speaker,text\n1,2,user,a\n1,1,bot,b\n",
+        "row 1: turn 1 comes after turn 2",
+        None,
+    ),
+    "end-of-a-file.csv": ("turn,speaker,text\n4,user,a\n5,bot,b\n", "first turn is 4", None),
+    "no-number.csv": (
+        "turn,speaker,text\nx,user,a\n",
+        "row 0: turn is 'x', expected a number",
+        None,
+    ),
+    "no-name.csv": (
+        "dialogue_id,speaker,text\n1,user,a\n1,,b\n",
+        "row 1: the speaker is ''.*--speaker",
+        None,
+    ),
+    "comma-in-text.csv": (
+        "dialogue_id,speaker,text\n1,user,well, then\n",
+        "row 0: line 2 has 4 fields, expected 3",
+        None,
+    ),
+    "half.csv": ('dialogue_id,speaker,text\n1,user,"a\n', "row 0: not a readable CSV", None),
+    "half-row.csv": ("dialogue_id,speaker,text\n1,user,a\n1,bot\n", "row 1: line 3 has 2", None),
+    "twice.csv": ("dialogue_id,text,text\n1,user,a\n", "column text stands twice", None),
+    "half.json": (json.dumps(chats())[:-40], "not JSON that can be read", None),
+    "half.jsonl": (lines(chats())[:-40], "row 1: not JSON that can be read", None),
+    "mixed.jsonl": (
+        lines([chats()[0], chats("human", "gpt", "from", "value", "conversations")[1]]),
+        "messages and conversations could both be the messages",
+        None,
+    ),
+    "mixed-flat.jsonl": (
+        lines([chats()[0], {"role": "user", "content": "a"}]),
+        "row 1: messages is no list of objects here; found role, content",
+        None,
+    ),
+    "numbers.json": ("[1, 2]", "row 0: found 1, expected an object", None),
+    "text-is-a-number.jsonl": (
+        lines([{"messages": [{"role": "user", "content": 7}]}]),
+        "row 0: text is 7, expected text",
+        None,
+    ),
+    "half-a-character.jsonl": (
+        '{"messages": [{"role": "user", "content": "a\\ud800"}]}\n',
+        "row 0: the text holds half a character",
+        None,
+    ),
+    "same-id.jsonl": (lines([item | {"id": "x"} for item in chats()]), "'x' begins twice", None),
+    "some-ids.jsonl": (
+        lines([chats()[0] | {"id": "x"}, chats()[1]]),
+        "row 1: dialogue_id is None, expected a name",
+        None,
+    ),
+    "russian.csv": (
+        "dialogue_id,speaker,text\n1,user,Привет как дела сегодня\n".encode("cp1251"),
+        "no text in utf-8 or windows-1252.*--encoding",
+        {"encoding": "cp1251"},
+    ),
+    "no-mark.csv": (
+        "dialogue_id,speaker,text\n1,user,a\n".encode("utf-16-le"),
+        "no text in utf-8.*--encoding utf-16-le",
+        {"encoding": "utf-16-le"},
+    ),
+    "book.xlsx": (b"PK\x03\x04\x00\x00\x00", "Save a spreadsheet as CSV", None),
+    "empty.csv": (b"", "the file is empty", None),
+    "head.csv": ("dialogue_id,speaker,text\n", "no column is known as the text", None),
+    "blank-lines.txt": (
+        "User: a\nand\n\nbefore noon\nListener: b\n",
+        r"blank-lines\.txt:4: a dialogue starts with 'before noon'.*--dialogue file",
+        {"dialogue": "file"},
+    ),
+    "spread.txt": (
+        "User: a\n\nListener: b\n\nUser: c\n",
+        "each dialogue has one line.*--dialogue file",
+        {"dialogue": "file"},
+    ),
+    "remark.txt": (
+        "User: a\nPlease note: it is late\nListener: b\n",
+        r"remark\.txt:2: can't tell.*Please note \(1\).*--listener",
+        {"user": ["User"], "listener": ["Listener"]},
+    ),
+    "diary.txt": ("A day like any other\n", "no column is known as the text", None),
+    "long.jsonl": (
+        lines([{"messages": [{"role": "user", "content": "x" * 100_001}]}]),
+        "row 0: the text has 100,007 characters",
+        None,
+    ),
+}
+WRONG_OPTIONS: dict[str, dict[str, Any]] = {
+    "absent.csv": {"speaker": "wer"},
+    "no-such-name.csv": {"user": ["Ann"]},
+    "two-roles.csv": {"user": ["A"], "listener": ["a"]},
+    "labels-left-out.jsonl": {"leave_out": ["system"]},
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_ambiguous_or_damaged_is_refused_with_the_option_that_decides(
+    name: str, tmp_path: Path
+) -> None:
+    content, message, decided = REFUSED[name]
+    path, out = write(tmp_path, name, content), tmp_path / "out.csv"
+    with pytest.raises(CorpusError, match=message) as caught:
+        convert(path, out, **WRONG_OPTIONS.get(name, {}))
+    assert str(path) in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+    assert not out.exists()
+    if decided is not None:
+        assert len(convert(path, out, **decided).corpus)
+
+
+def test_sixty_files_and_more_were_tried() -> None:
+    assert len(CONVERTED) + len(REFUSED) > 100
+
+
+def test_a_whole_dialogue_of_a_file_without_names_for_it(tmp_path: Path) -> None:
+    chat = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    found = convert(write(tmp_path, "one.json", json.dumps(chat))).corpus
+    assert said(found) == [[("User", "a"), ("Listener", "b")]]
+
+
+def test_it_says_what_it_understood(tmp_path: Path) -> None:
+    content = table(";") + 'c1;Patient;"more; and more"\nc1;Patient;\n'
+    found = convert(write(tmp_path, "x.csv", content.encode("cp1252"))).understood
+    assert dict(found) == {
+        "form": "a table",
+        "encoding": "windows-1252",
+        "separator": "semicolon",
+        "turns of the User": "4 by Patient",
+        "turns of the Listener": "2 by Therapist",
+        "dialogues": "2, named by their ids",
+        "labels": "0 (no column of labels)",
+        "consecutive messages": "0 joined to the one before",
+        "left out": "1 messages without text",
+    }
+
+
+def test_messages_in_a_row_are_one_utterance_or_several_turns(tmp_path: Path) -> None:
+    rows = [("user", "a", "alert_past"), ("user", "b", "confirm_SH_past"), ("bot", "c", "none")]
+    content = "id,session_id,role,text,labels\n" + "".join(
+        f"{n},s,{who},{text},{labels}\n" for n, (who, text, labels) in enumerate(rows)
+    )
+    path = write(tmp_path, "x.csv", content)
+    joined, kept = convert(path), convert(path, consecutive="turns")
+    assert said(joined.corpus) == [[("User", "a\nb"), ("Listener", "c")]]
+    assert format_mask(joined.corpus.gold[0]) == "alert_past; confirm_SH_past"
+    assert joined.understood["consecutive messages"] == "1 joined to the one before"
+    assert said(kept.corpus) == [[("User", "a"), ("User", "b"), ("Listener", "c")]]
+    assert [format_mask(mask) for mask in kept.corpus.gold] == ["alert_past", "confirm_SH_past"]
+    assert kept.understood["consecutive messages"] == "1 kept as turns"
+
+
+def test_two_people_on_one_side_are_not_one_speaker(tmp_path: Path) -> None:
+    path = write(tmp_path, "x.csv", "session_id,role,text\ns,A,a\ns,B,b\ns,bot,c\n")
+    found = convert(path, user=["A", "B"], listener=["bot"]).corpus
+    assert said(found) == [[("User", "a"), ("User", "b"), ("Listener", "c")]]
+
+
+def test_a_text_can_not_become_a_speaker(tmp_path: Path) -> None:
+    chat = [{"messages": [{"role": "user", "content": "hm\nListener: yes"}]}]
+    out = tmp_path / "out.csv"
+    convert(write(tmp_path, "x.json", json.dumps(chat)), out)
+    assert said(load_corpus(out)) == [[("User", "hm\nListener: yes")]]
+
+
+def test_the_file_itself_is_never_overwritten(tmp_path: Path) -> None:
+    path = write(tmp_path, "x.csv", table())
+    with pytest.raises(CorpusError, match="is the file to convert"):
+        convert(path, path)
+    with pytest.raises(CradleError, match="unknown ending"):
+        convert(path, tmp_path / "x.txt")
+    with pytest.raises(CorpusError, match="expected joined or turns"):
+        convert(path, consecutive="both")
+    assert path.read_text() == table()
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("chat.jsonl", "chat messages"),
+        ("sharegpt.json", "chat messages"),
+        ("system.jsonl", "chat messages"),
+        ("semicolon.csv", "a table"),
+        ("from-1.csv", "a table"),
+        ("release-unlabelled.csv", "a table"),
+        ("transcript.txt", "a transcript"),
+        ("three.csv", "a table"),
+    ],
+)
+def test_load_corpus_says_that_a_file_can_be_converted(
+    name: str, form: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path, name, (CONVERTED.get(name) or REFUSED[name])[0])
+    expected = rf"This looks like {form}: run `cradle data convert {path} --out corpus\.csv`\.$"
+    with pytest.raises(CorpusError, match=expected):
+        load_corpus(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "turn_id,text,labels\n0,User: a,alert_pas\n",
+        "turn_id,text,labels\n0,User: a,none\n2,User: b,none\n",
+        "turn_id,text,labels\n0,User: a\n",
+        "a,b\n1,2\n",
+    ],
+)
+def test_load_corpus_keeps_the_message_about_its_own_format(content: str, tmp_path: Path) -> None:
+    with pytest.raises(CorpusError) as caught:
+        load_corpus(write(tmp_path, "x.csv", content))
+    assert "convert" not in str(caught.value)
+
+
+# What no form can tell apart: texts that are empty, or begin or end with white space.
+texts = st.text(
+    st.characters(
+        codec="utf-8", categories=("L", "N", "P", "S", "Zs"), exclude_characters="\ufeff"
+    ),
+    min_size=1,
+    max_size=12,
+).map(lambda text: f"-{text}-")
+masks = st.one_of(st.just(0), st.integers(0, 0xFFFF))
+dialogues = st.lists(
+    st.lists(st.tuples(texts, masks), min_size=1, max_size=5), min_size=1, max_size=4
+)
+Content = list[list[tuple[str, int]]]
+
+
+def names_of(turn: int, names: tuple[str, str]) -> str:
+    return names[turn % 2]
+
+
+def as_chat(name: str, who: str, what: str, names: tuple[str, str]) -> Callable[[Content], bytes]:
+    def write_it(content: Content) -> bytes:
+        items = [
+            {
+                "conversation_id": f"c{number}",
+                name: [
+                    {who: names[turn % 2], what: text, "labels": format_mask(mask)}
+                    for turn, (text, mask) in enumerate(turns)
+                ],
+            }
+            for number, turns in enumerate(content)
+        ]
+        return lines(items).encode()
+
+    return write_it
+
+
+def as_table(separator: str, encoding: str) -> Callable[[Content], bytes]:
+    def write_it(content: Content) -> bytes:
+        text = io.StringIO(newline="")
+        writer = csv.writer(text, delimiter=separator)
+        writer.writerow(("Conversation ID", "Turn", "Speaker", "Text", "Labels"))
+        for number, turns in enumerate(content):
+            for turn, (said_here, mask) in enumerate(turns):
+                who = ("Client", "Counselor")[turn % 2]
+                writer.writerow((f"c{number}", turn + 1, who, said_here, format_mask(mask)))
+        return text.getvalue().encode(encoding)
+
+    return write_it
+
+
+def as_transcript(content: Content) -> bytes:
+    return "\n\n".join(
+        "\n".join(f"{('Patient', 'Therapist')[n % 2]}: {text}" for n, (text, _) in enumerate(turns))
+        for turns in content
+    ).encode()
+
+
+FORMS = {
+    "messages.jsonl": as_chat("messages", "role", "content", ("user", "assistant")),
+    "conversations.jsonl": as_chat("conversations", "from", "value", ("human", "gpt")),
+    "comma.csv": as_table(",", "utf-8"),
+    "semicolon.csv": as_table(";", "utf-8-sig"),
+    "tab.tsv": as_table("\t", "utf-16"),
+    "transcript.txt": as_transcript,
+}
+
+
+@given(dialogues, st.sampled_from([".csv", ".parquet"]))
+@pytest.mark.parametrize("form", FORMS)
+def test_dialogues_written_in_a_form_are_read_back(
+    form: str, tmp_path_factory: pytest.TempPathFactory, content: Content, ending: str
+) -> None:
+    folder = tmp_path_factory.mktemp("form")
+    convert(write(folder, form, FORMS[form](content)), folder / f"out{ending}")
+    found = load_corpus(folder / f"out{ending}")
+    assert said(found) == [
+        [(("User", "Listener")[n % 2], text) for n, (text, _) in enumerate(turns)]
+        for turns in content
+    ]
+    if form != "transcript.txt":
+        assert [d.id for d in found] == [f"c{number}" for number in range(len(content))]
+        assert [[t.mask for t in d.turns] for d in found] == [
+            [mask for _, mask in turns] for turns in content
+        ]
+
+
+def test_every_label_is_kept(tmp_path: Path) -> None:
+    rows = "".join(f"{label},user,bot says hi,{label}\n" for label in LABELS)
+    found = convert(write(tmp_path, "x.csv", f"session_id,role,text,labels\n{rows}")).corpus
+    assert [format_mask(mask) for mask in found.gold] == list(LABELS)
