@@ -1,0 +1,69 @@
+"""The guide *Your own dialogues*: its examples, run as the page prints them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from cradle_lib import paths
+from cradle_lib.corpus import load_corpus
+from cradle_lib.display.explorer.explorer import Explorer
+from cradle_lib.display.table import Table
+
+from ..cli.in_process import invoke
+from .test_notebooks import show
+
+PAGE = (paths.ROOT / "book" / "own-dialogues.md").read_text(encoding="utf-8")
+SECTIONS = {
+    title: text
+    for title, text in re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
+    if "```bash" in text
+}
+
+
+def words(line: str) -> list[str]:
+    return re.sub(r"[│┃]", " ", line).split()
+
+
+def test_there_are_three_examples() -> None:
+    assert list(SECTIONS) == ["Chat messages", "A table with a speaker column", "A transcript"]
+
+
+@pytest.mark.parametrize("title", SECTIONS)
+def test_an_example_leads_from_the_file_to_a_table_and_the_explorer(
+    title: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = SECTIONS[title]
+    [name] = set(re.findall(r"`([\w-]+\.(?:jsonl|csv|txt))`", text))
+    file, *printed = re.findall(r"```(?:json|text)\n(.*?)```", text, re.DOTALL)
+    [commands] = re.findall(r"```bash\n(.*?)```", text, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
+    Path(name).write_text(file, encoding="utf-8")
+    *lines, build = commands.splitlines()
+    output = ""
+    for line in lines:
+        program, *arguments = shlex.split(line)
+        assert program == ".venv/bin/cradle"
+        if arguments[0] == "infer":
+            arguments += ["--out", str(tmp_path / "runs")]
+        done = invoke(*arguments)
+        assert done.exit_code == 0, (line, done.output, done.exception)
+        output += done.stdout
+    found = [words(line) for line in output.splitlines()]
+    for line in "".join(printed).splitlines():
+        assert words(line) in found, line
+    corpus = lines[0].split()[lines[0].split().index("--out") + 1]
+    assert build == f"CRADLE_CORPUS={corpus} make book"
+    labelled = bool(load_corpus(corpus).gold.any())
+    assert labelled is (title == "A table with a speaker column")
+    assert ("nothing to score against" in output) is not labelled
+    values = {"corpus": str(tmp_path / corpus), "models": ["keyword"], "text": True, "draws": 20}
+    [explorer] = [i for i in show("explore", values, monkeypatch) if isinstance(i, Explorer)]
+    said = [turn.text for turn in load_corpus(corpus).turns]
+    assert all(turn.partition("\n")[0] in str(explorer.data) for turn in said)
+    if labelled:
+        assert any(isinstance(item, Table) for item in show("results", values, monkeypatch))
