@@ -29,8 +29,9 @@ PROMPTS: Final = ROOT / "data" / "prompts"
 RUNS: Final = ROOT / "runs"
 NOTEBOOKS: Final = ROOT / "notebooks"
 BOOK: Final = ROOT / "book"
-#: Page, and run, of the template that `cradle fork` copies.
-TEMPLATE: Final = "your-model"
+#: Page that `cradle fork` copies, and the run of the model on it.
+TEMPLATE: Final = "add-a-model"
+TEMPLATE_RUN: Final = "your-model"
 BENCH_RESULTS: Final = SHIPPED / "benchmarks" / "results"
 _OWN_REGISTRY: Final = ROOT / "models.yml"
 #: The user's own file comes before the one in a wheel.

@@ -18,6 +18,8 @@ from cradle_lib.errors import BookError
 from cradle_lib.files import replacing
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]*")
+#: Tag of cells that explain how to use a page, and are left out of copies.
+_GUIDE: Final = "guide"
 
 
 def fork(
@@ -96,5 +98,8 @@ def _with_page(toc: Path, name: str) -> str:
 
 def _renamed(origin: Path, name: str) -> str:
     content = json.loads(origin.read_text(encoding="utf-8"))
+    content["cells"] = [
+        cell for cell in content["cells"] if _GUIDE not in cell["metadata"].get("tags", [])
+    ]
     retitle(content["cells"], name.replace("-", " ").capitalize())
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"

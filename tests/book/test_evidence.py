@@ -93,7 +93,7 @@ def counted(site: Site, browser: Browser) -> Callable[[str, list[str]], list[dic
     ("name", "least"),
     [
         ("confusion", 500),
-        ("before-after", 100),
+        ("training", 100),
         ("error-analysis", 300),
         ("error-cases", 40),
         ("annotator-confusion", 60),

@@ -25,7 +25,7 @@ __all__ = ["place", "server"]  # fixtures
 def project(tmp_path: Path) -> Project:
     for folder in ("notebooks", "book"):
         (tmp_path / folder).mkdir()
-    for name in ("runs.ipynb", "your-model.ipynb", "results.ipynb", "pages.yml"):
+    for name in ("runs.ipynb", "add-a-model.ipynb", "results.ipynb", "pages.yml"):
         shutil.copy(paths.NOTEBOOKS / name, tmp_path / "notebooks")
     shutil.copy(paths.BOOK / "_toc.yml", tmp_path / "book")
     return Project(tmp_path)
@@ -38,6 +38,11 @@ def test_a_fork_is_a_notebook_a_page_of_the_plan_and_a_line_of_the_contents(
     copy = fork(project, "my-model", parameters={"baseline": "always-none"})
     cells = json.loads(copy.read_text())["cells"]
     assert "".join(cells[0]["source"]).startswith("# My model\n")
+    text = "".join("".join(cell["source"]) for cell in cells)
+    assert "def answer(prompt):" in text
+    # How to make a copy is said on the page that is copied.
+    assert "cradle fork" in (paths.NOTEBOOKS / "add-a-model.ipynb").read_text()
+    assert "cradle fork" not in text
     assert project.plan.read_text().startswith(plan.rstrip("\n"))
     entry = yaml.safe_load(project.plan.read_text())["pages"][-1]
     assert entry["page"] == "my-model"
@@ -46,18 +51,18 @@ def test_a_fork_is_a_notebook_a_page_of_the_plan_and_a_line_of_the_contents(
     assert entry["parameters"]["name"] == "my-model"
     assert entry["provides"][0] == "runs/{corpus_name}/my-model.jsonl"
     listed = project.toc.read_text().splitlines()
-    place = listed.index("      - file: sections/your-model")
+    place = listed.index("      - file: sections/add-a-model")
     assert listed[place + 1] == "      - file: sections/my-model"
 
 
 @pytest.mark.parametrize(
     ("name", "source", "parameters", "message"),
     [
-        ("results", "your-model", {}, "exists already"),
-        ("My Model", "your-model", {}, "small letters"),
-        ("../out", "your-model", {}, "small letters"),
+        ("results", "add-a-model", {}, "exists already"),
+        ("My Model", "add-a-model", {}, "small letters"),
+        ("../out", "add-a-model", {}, "small letters"),
         ("mine", "nothing", {}, "no notebook 'nothing' is in the plan"),
-        ("mine", "your-model", {"colour": "red"}, "colour"),
+        ("mine", "add-a-model", {"colour": "red"}, "colour"),
     ],
 )
 def test_a_fork_that_can_not_be_is_one_line_and_changes_nothing(
@@ -84,10 +89,10 @@ def test_the_shipped_plan_and_contents_take_a_fork(tmp_path: Path) -> None:
 
 
 def test_each_of_the_three_ways_leads_to_a_page_and_a_row(place: Path) -> None:
-    for name in ("your-model.ipynb", "results.ipynb"):
+    for name in ("add-a-model.ipynb", "results.ipynb"):
         shutil.copy(paths.NOTEBOOKS / name, place / "notebooks")
     plan = (
-        "  - {page: your-model, notebook: your-model.ipynb, parameters: {corpus: '{corpus}'},\n"
+        "  - {page: add-a-model, notebook: add-a-model.ipynb, parameters: {corpus: '{corpus}'},\n"
         "     provides: ['runs/{corpus_name}/your-model.jsonl'], after: [runs]}\n"
         "  - {page: results, notebook: results.ipynb, runs: true,\n"
         "     parameters: {corpus: '{corpus}', draws: 50}}\n"
@@ -95,21 +100,21 @@ def test_each_of_the_three_ways_leads_to_a_page_and_a_row(place: Path) -> None:
     with (place / "notebooks" / "pages.yml").open("a") as file:
         file.write(plan)
     with (place / "book" / "_toc.yml").open("a") as file:
-        file.write("  - file: sections/your-model\n  - file: sections/results\n")
+        file.write("  - file: sections/add-a-model\n  - file: sections/results\n")
     models = (place / "models.yml").read_text()
     url = yaml.safe_load(models)["near"]["base_url"]
     (place / "models.yml").write_text(models.partition("near:")[0])
     make_weights(place / "tiny")
     commands = [
         "fork a-function",
-        "infer --model hf:./tiny --engine reference --decoding max_new_tokens=2 --corpus mine.csv",
-        f"infer --model openai:mine --base-url {url} --corpus mine.csv",
+        "infer --model hf:./tiny --set engine=reference --set max_new_tokens=2 --corpus mine.csv",
+        f"infer --model openai:mine --set base_url={url} --corpus mine.csv",
         "fork others --from runs --parameter models=[hf:./tiny,openai:mine]",
     ]
     for command in commands:
         done = python(place, INFER, *command.split())
         # What a model with random weights writes can't be read, and the exit status says so.
-        assert done.returncode == int("hf:./tiny --engine" in command), done.stderr
+        assert done.returncode == int("hf:./tiny --set" in command), done.stderr
     asked = Counting.calls
     built = python(place, UPDATE)
     assert built.returncode == 0, built.stderr

@@ -307,7 +307,7 @@ def test_a_search_leads_to_the_right_page_first(site: Site, browser: Browser) ->
         "confusion matrix": "sections/confusion",
         "temporal confusion": "sections/error-analysis",
         "kappa": "sections/agreement",
-        "Figure 13": "sections/before-after",
+        "Figure 13": "sections/training",
         "Table 11": "sections/per-label",
         "988": "help",
         "threshold": "sections/thresholds",

@@ -147,7 +147,7 @@ def test_two_who_never_differ_need_nobody_else(
 
 
 def test_the_interface_is_listed_with_its_keys(page: Page) -> None:
-    (table,) = page("annotation-interface")
+    (table,) = page("label-your-own")
     rows = [*lines(table).values()]
     assert [row["Button"] for row in rows] == [
         "Alert", "Confirm SI passive", "Confirm SI active", "Confirm SH", "Confirm DV",

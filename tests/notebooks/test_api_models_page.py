@@ -52,7 +52,7 @@ def test_what_was_not_made_is_a_sentence(
     shown = page(corpus, monkeypatch)
     told = [item.message for item in shown if isinstance(item, Notice)]
     assert [sentence.split(" ")[0] for sentence in told] == [
-        *("None", "None", "These", "These"),
-        "None",
+        *("There", "None", "None", "These", "These"),
+        "This",
     ]
     assert "not made over surrogate-test" in told[-2]

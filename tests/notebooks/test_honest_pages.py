@@ -88,7 +88,7 @@ def test_the_template_is_on_no_page_but_its_own(
     corpus: Corpus, make_run: Callable[..., Predictions], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = stored_runs(cradle_lib.load_corpus("surrogate", "test"))
-    assert paths.TEMPLATE not in {run.record.model for run in found}
+    assert paths.TEMPLATE_RUN not in {run.record.model for run in found}
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ MODELS = ["always-none", "keyword"]
 LIBRARIES = {"pandas", "numpy", "matplotlib.pyplot", "seaborn", "scipy.stats"}
 each_notebook = pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 # Say why they show nothing if only baselines have run.
-NEEDS_LANGUAGE_MODELS = {"before-after", "engine-agreement", "run-to-run", "thresholds"}
+NEEDS_LANGUAGE_MODELS = {"run-to-run", "thresholds"}
 SMALL: dict[str, Any] = {"models": MODELS, "model": "keyword", "draws": 20, "permutations": 20}
 
 
@@ -79,23 +79,22 @@ def show(name: str, values: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_there_is_a_notebook_for_every_section() -> None:
     assert [path.stem for path in SOURCES] == [
+        "add-a-model",
         "adjudication",
         "agreement",
         "alarm-burden",
-        "annotation-interface",
         "annotation-statistics",
         "annotator-confusion",
         "api-models",
-        "before-after",
         "confusion",
         "construction",
         "conventions",
-        "engine-agreement",
         "error-analysis",
         "error-cases",
         "explore-annotators",
         "explore",
         "implied",
+        "label-your-own",
         "per-label",
         "results",
         "run-to-run",
@@ -108,7 +107,6 @@ def test_there_is_a_notebook_for_every_section() -> None:
         "training",
         "validators",
         "who-is-better",
-        "your-model",
     ]
 
 
@@ -171,11 +169,11 @@ def test_a_cell_is_short(path: Path) -> None:
 
 @each_notebook
 def test_no_sentence_is_true_of_the_surrogate_or_of_one_model_only(path: Path) -> None:
-    # The banner knows the corpus. A sentence that says so itself may stand.
+    # The banner knows the corpus. A guide says what to type.
     for cell in content(path).cells:
-        if cell.cell_type == "markdown":
-            said = cell.source.replace("Over the surrogate, the embedded model was also", "")
-            assert not re.search(r"surrogate|[Tt]his model\b|SmolLM|Qwen3-\d", said), cell.source
+        if cell.cell_type == "markdown" and "guide" not in cell.metadata.get("tags", ()):
+            said = re.search(r"surrogate|[Tt]his model\b|SmolLM|Qwen3-\d", cell.source)
+            assert not said, cell.source
 
 
 @each_notebook
@@ -188,7 +186,7 @@ def test_a_notebook_uses_the_librarys_list_and_well_known_libraries(path: Path) 
                 ours = re.fullmatch(r"cradle_(lib|extras)(\.[a-z_]+)?", str(node.module))
                 known = {"IPython.display", *LIBRARIES}
                 # What models are made of is up to whoever makes one.
-                learner = path.stem == "your-model" and str(node.module).startswith("sklearn.")
+                learner = path.stem == "add-a-model" and str(node.module).startswith("sklearn.")
                 assert node.module in known or learner or ours
                 if ours:
                     room = importlib.import_module(str(node.module))

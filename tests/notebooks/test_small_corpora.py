@@ -29,10 +29,9 @@ from .tiny_corpora import SCRIPTS, write
 OF_THE_SURROGATE = {
     "adjudication",
     "agreement",
-    "annotation-interface",
     "annotation-statistics",
     "annotator-confusion",
-    "engine-agreement",
+    "label-your-own",
     "explore-annotators",
     "speed",
 }
@@ -94,7 +93,7 @@ def test_a_page_is_built(
 
 def parameters(page: str, corpus: Path, made: Callable[[str], tuple[Path, Path]]) -> dict[str, Any]:
     # The page that learns does so from a few dialogues, not from thousands.
-    taught = str(made("twelve ordinary dialogues")[0]) if page == "your-model" else ""
+    taught = str(made("twelve ordinary dialogues")[0]) if page == "add-a-model" else ""
     return {
         "corpus": str(corpus),
         "training": taught,
@@ -148,7 +147,7 @@ def sentences(
         ("statistics", "twelve ordinary dialogues", "has no train split and no dev split"),
         ("statistics", "no labels", "No turn of no-labels has a label: there are none to draw."),
         ("scenarios", "no labels", "No turn of no-labels has a label: they have no place to draw"),
-        ("api-models", "one dialogue", "has prices in models.yml: there is no cost to show."),
+        ("api-models", "one dialogue", "has prices in models.yml: no cost is shown."),
     ],
 )
 def test_a_page_says_what_it_can_not_show(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from typing import Any
@@ -9,9 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-import cradle_lib
-from cradle_lib import paths
-from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib import paths, run_model
+from cradle_lib.corpus import load_corpus
 from cradle_lib.detection.journal import read_journal
 from cradle_lib.display.notice import Notice
 from cradle_lib.display.table import Table
@@ -20,7 +20,7 @@ from cradle_lib.labels import labels_of
 
 from .test_notebooks import show
 
-SVG = "{http://www.w3.org/2000/svg}"
+TEXT = "{http://www.w3.org/2000/svg}text"
 FREE, CONSTRAINED = "smollm2-135m", "smollm2-135m-constrained"
 TUNED = "smollm2-135m-tuned"
 
@@ -46,34 +46,51 @@ def page(monkeypatch: pytest.MonkeyPatch, **values: Any) -> list[Any]:
     return show("speed", values, monkeypatch)
 
 
-def test_the_page_says_how_often_an_answer_is_unusable_and_a_tag_right(
+def tables(shown: list[Any]) -> list[Table]:
+    return [item for item in shown if isinstance(item, Table)]
+
+
+def test_two_runs_are_compared_in_what_they_said_took_and_were(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    able, *_ = [item for item in page(monkeypatch) if isinstance(item, Table)]
-    measured = (TUNED, FREE, CONSTRAINED)
-    for row, model in zip(able.frame.to_dict("records"), measured, strict=True):
-        answers, unread, tags, right = counted(model)
-        assert (row["answers"], row["unusable"]) == (answers, unread)
-        assert row["share"] == pytest.approx(unread / answers)
-        assert (row["tags"], row["right"]) == (tags, right)
+    agreement, usage, records = tables(page(monkeypatch))
+    [flips] = [row for row in agreement.grid.rows if row[0].text == "Dialogues with a flip"]
+    # 1 - 0.05^(1/600) = 0.50 %.
+    assert [str(cell) for cell in flips[1:]] == ["0", "600", "0.00 [0.00, 0.50]"]
+    wave, reference = usage.frame.to_dict("records")
+    # The reference engine computes every prompt whole.
+    assert wave["computed"] < reference["computed"] == reference["tokens_in"] == wave["tokens_in"]
+    assert "engine" in records.frame.index
+    assert not {"prompt", "weights"} & {*records.frame.index}
 
 
-def test_models_that_were_not_run_are_a_sentence(
-    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    elsewhere = corpus.subset([0], "elsewhere")
-    monkeypatch.setattr(cradle_lib, "load_corpus", lambda *_: elsewhere)
-    told = [item.message for item in page(monkeypatch) if isinstance(item, Notice)]
-    assert told[0] == f"None of {TUNED}, {FREE}, {CONSTRAINED} was run over elsewhere."
+def test_a_token_that_nobody_counted_is_no_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Made by a build of the book, if there was one.
+    run_model("keyword", load_corpus("surrogate"))
+    _, usage, _ = tables(page(monkeypatch, second="keyword"))
+    assert usage.frame.loc["keyword", ["tokens_in", "computed"]].isna().all()
 
 
-def test_the_picture_of_the_cache_fits_a_phone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    [figure] = [item for item in page(monkeypatch) if isinstance(item, Picture)]
-    texts = ElementTree.fromstring(figure.svg).iter(f"{SVG}text")
-    words = {"".join(node.itertext()) for node in texts}
-    assert {"in the cache", "computed now", "rolled back later", "one forward pass"} <= words
+def test_a_run_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = page(monkeypatch, second="no<b>.jsonl")
+    told = [item for item in shown if isinstance(item, Notice)]
+    assert len(told) == 4
+    assert told[0].message.startswith("no<b>.jsonl was not run over")
+    assert "no&lt;b&gt;.jsonl" in told[0]._repr_html_()
+
+
+def test_the_headline_is_the_range_of_the_measured_paces(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = json.loads((paths.BENCH_RESULTS / "inference.json").read_text("utf-8"))
+    paces = [row["ratio"] for row in stored["rows"] if row["group"] == "Other ways to ask"]
+    headline = page(monkeypatch)[-1].message
+    assert f"is {min(paces):.1f} to {max(paces):.1f} times as fast" in headline
+    assert "the same labels on 100.00 % of 4,527 turns" in headline
+
+
+def test_the_picture_of_the_cache_fits_a_phone(monkeypatch: pytest.MonkeyPatch) -> None:
+    [_, figure] = [item for item in page(monkeypatch) if isinstance(item, Picture)]
+    drawn = ["".join(node.itertext()) for node in ElementTree.fromstring(figure.svg).iter(TEXT)]
+    assert {"in the cache", "computed now", "rolled back later", "one forward pass"} <= {*drawn}
     assert not figure.wide
 
 
@@ -94,7 +111,9 @@ def test_the_readme_says_the_same_of_the_model_that_ships() -> None:
     assert (unread, *tuned.groups()) == (0, f"{tags:,}", f"{right:,}")
 
 
-@pytest.mark.parametrize("name", ["README.md", "book/large-models.md", "book/add-a-model.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "book/large-models.md", "notebooks/add-a-model.ipynb"]
+)
 def test_whoever_recommends_the_wave_engine_says_where_it_has_been_run(name: str) -> None:
     text = " ".join((paths.ROOT / name).read_text(encoding="utf-8").split())
     assert "engine: wave" in text

@@ -1,7 +1,8 @@
-"""The page *Label your own dialogues*: what it prints, and people who do as it says."""
+"""The page *Label your own*: what it prints, and people who do as it says."""
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Mapping
@@ -9,14 +10,16 @@ from collections.abc import Mapping
 from cradle_lib import paths
 from cradle_lib.labels import mask_of
 
-PAGE = paths.BOOK / "label-your-own.md"
+PAGE = paths.NOTEBOOKS / "label-your-own.ipynb"
 #: What everybody sees in the dialogues of the tests: the masks of two turns.
 SEEN: Mapping[int, int] = {1: mask_of(["alert_ongoing"]), 3: mask_of(["confirm_DV_ongoing"])}
 
 
 def lines() -> list[str]:
     """Every command line of the page, whole."""
-    blocks = re.findall(r"```bash\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    cells = json.loads(PAGE.read_text(encoding="utf-8"))["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells)
+    blocks = re.findall(r"```bash\n(.*?)```", text, flags=re.DOTALL)
     return [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
 
 
