@@ -20,6 +20,7 @@ from .display.heat_map import heat_map as heat_map
 from .display.lacking import lacking as lacking
 from .display.notice import Notice as Notice
 from .display.origin import finding as finding
+from .display.point_labels import label_points as label_points
 from .display.published_values import published_frame as published_frame
 from .display.published_values import with_published as with_published
 from .display.reference_points import reference_points as reference_points

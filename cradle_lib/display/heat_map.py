@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
-import seaborn as sns
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from cradle_lib.display.cells import address, in_order
-from cradle_lib.display.theme import DESKTOP, FAINT, INK, PALETTE, RAMP, theme
+from cradle_lib.display.theme import DESKTOP, FAINT, PALETTE, RAMP, theme
 from cradle_lib.errors import BookError
 
-# A share that would be written as 0 is left out.
+# A smaller share would be written as 0.
 _SHOWN = 0.005
 
 
-def heat_map(frame: pd.DataFrame, *, rows: str, columns: str, value: str = "value") -> Axes:
+def heat_map(
+    frame: pd.DataFrame, *, rows: str, columns: str, value: str = "value", difference: bool = False
+) -> Axes:
     """Draws counts of pairs in percent of their row, equal pairs framed.
 
     Args:
@@ -26,10 +29,12 @@ def heat_map(frame: pd.DataFrame, *, rows: str, columns: str, value: str = "valu
         columns: Column with the label of the column.
         value: Column with the counts. If the frame has a column ``link``, each cell that is not 0
             leads to that address on a page: see :func:`.with_links`.
+        difference: Whether values are differences of two shares of a row, -1 to 1, instead of
+            counts: blue below 0, red above, in points.
 
     Returns:
-        The axes, labelled with the names of the columns; for :func:`.show_figure`. A row whose
-        sum is 0 is left blank.
+        The axes, labelled with the names of the columns; for :func:`.show_figure`. Cells whose
+        number rounds to 0 have no text; those that are 0 are not drawn.
 
     Raises:
         BookError: If a column is missing, or a pair occurs twice.
@@ -38,35 +43,39 @@ def heat_map(frame: pd.DataFrame, *, rows: str, columns: str, value: str = "valu
         raise BookError(f"the frame has no column {', '.join(map(repr, sorted(absent)))}")
     if frame.duplicated([rows, columns]).any():
         raise BookError(f"a pair of {rows} and {columns} occurs twice: sum its counts before")
-    order = [in_order(frame[name]) for name in (rows, columns)]
-    counts = frame.pivot(index=rows, columns=columns, values=value)
-    counts = counts.reindex(index=order[0], columns=order[1]).fillna(0.0)
-    sums = counts.sum(axis=1)
-    shares = counts.div(sums.where(sums > 0), axis=0)
-    texts = shares.map(lambda share: f"{100 * share:.0f}" if share >= _SHOWN else "")
+    down, across = in_order(frame[rows]), in_order(frame[columns])
+    names = [str(name) for name in down]
+    if not difference:
+        sums = frame.groupby(rows, observed=False)[value].sum()
+        names = [f"{name} ({sums[name]:,.0f})" for name in down]
+    colours = colormaps["vlag"] if difference else RAMP
     with theme():
-        size = max(len(counts), len(counts.columns)) * 0.37 + 0.6
-        axes = Figure(figsize=(max(DESKTOP, size), max(DESKTOP, size))).subplots()
-        sns.heatmap(
-            shares.fillna(0.0), annot=texts, fmt="", cmap=RAMP, vmin=0, vmax=1, cbar=False,
-            square=True, linewidths=0.4, linecolor=FAINT, annot_kws={"color": INK, "fontsize": 8},
-            xticklabels=[str(name) for name in counts.columns],
-            yticklabels=[f"{name} ({n:,.0f})" for name, n in sums.items()], ax=axes,
-        )  # fmt: skip
-        for text in axes.texts:
-            # Each is inside its cell, and measuring hundreds of texts is slow.
-            text.set_in_layout(False)
-        axes.tick_params(axis="x", rotation=90)
-        axes.tick_params(axis="y", rotation=0)
-        for row, name in enumerate(counts.index):
-            if name in counts.columns:
-                place = (counts.columns.get_loc(name), row)
-                axes.add_patch(Rectangle(place, 1, 1, fill=False, edgecolor=PALETTE[1], lw=1.5))  # type: ignore[arg-type]
+        size = max(DESKTOP, max(len(down), len(across)) * 0.37 + 0.6)
+        axes = Figure(figsize=(size, size)).subplots()
+        axes.set(xlabel=columns, ylabel=rows, xlim=(0, len(across)), ylim=(len(down), 0))
+        axes.set_xticks(np.arange(len(across)) + 0.5, [*map(str, across)], rotation=90)
+        axes.set_yticks(np.arange(len(down)) + 0.5, names)
+        axes.set_aspect("equal")
+        axes.spines[:].set_visible(False)
         for record in frame.to_dict("records"):
-            row, column, count = record[rows], record[columns], record[value]
-            if count and (link := address(record)):
-                place = (order[1].index(column), order[0].index(row))
-                title = f"{rows} {row}, {columns} {column}: {count:,.0f}"
+            row, column, number = record[rows], record[columns], record[value]
+            if not number or pd.isna(number):
+                continue
+            place = (across.index(column), down.index(row))
+            share = number if difference else number / sums[row]
+            colour = colours((share + 1) / 2 if difference else share)
+            axes.add_patch(Rectangle(place, 1, 1, facecolor=colour, edgecolor=FAINT, lw=0.4))
+            if abs(share) >= _SHOWN:
+                text = f"{100 * share:+.0f}" if difference else f"{100 * share:.0f}"
+                where = (place[0] + 0.5, place[1] + 0.5)
+                # Each is inside its cell, and measuring hundreds of texts is slow.
+                axes.annotate(text, where, fontsize=8, ha="center", va="center", in_layout=False)
+            if link := address(record):
+                title = f"{rows} {row}, {columns} {column}: {number:,.0f}"
                 spot = Rectangle(place, 1, 1, fill=False, edgecolor="none", url=link, gid=title)
                 axes.add_patch(spot)
+        for row, name in enumerate(down):
+            if name in across:
+                place = (across.index(name), row)
+                axes.add_patch(Rectangle(place, 1, 1, fill=False, edgecolor=PALETTE[1], lw=1.5))
     return axes

@@ -92,10 +92,8 @@ def counted(site: Site, browser: Browser) -> Callable[[str, list[str]], list[dic
 @pytest.mark.parametrize(
     ("name", "least"),
     [
-        ("confusion", 500),
+        ("errors", 500),
         ("training", 100),
-        ("error-analysis", 300),
-        ("error-cases", 40),
         ("annotator-confusion", 60),
         ("annotation-statistics", 8),
         ("results", 3),
@@ -126,8 +124,8 @@ def test_every_number_leads_to_exactly_as_many_turns(
 
 def test_a_cell_of_a_heat_map_can_be_clicked(site: Site, browser: Browser) -> None:
     page = browser.new_page(viewport={"width": WIDE[0], "height": WIDE[1]})
-    page.goto(site.url("sections/confusion.html"))
-    spot = page.locator("a.cradle-spot[title^='gold alert_ongoing, tagged none']").nth(1)
+    page.goto(site.url("sections/errors.html"))
+    spot = page.locator("a.cradle-spot[title^='gold alert_ongoing, tagged none']").first
     count = number(spot.get_attribute("title") or "")
     spot.click()
     page.locator("#cradle-explorer[data-ready]").wait_for(state="attached")
@@ -140,8 +138,8 @@ def test_cells_are_one_stop_of_the_tab_key_and_arrows_go_between_them(
     site: Site, browser: Browser
 ) -> None:
     page = browser.new_page(viewport={"width": WIDE[0], "height": WIDE[1]})
-    page.goto(site.url("sections/confusion.html"))
-    box = page.locator(".cradle-map").nth(1)
+    page.goto(site.url("sections/errors.html"))
+    box = page.locator(".cradle-map").first
     spots = box.locator(".cradle-spot")
     tops = spots.evaluate_all("all => all.map(e => Math.round(e.offsetTop / 5))")
     assert spots.evaluate_all("all => all.filter(e => e.tabIndex === 0).length") == 1
@@ -168,7 +166,7 @@ def test_cells_are_one_stop_of_the_tab_key_and_arrows_go_between_them(
 
 def test_a_case_opens_at_its_turn(site: Site, browser: Browser) -> None:
     page = browser.new_page()
-    page.goto(site.url("sections/error-cases.html"))
+    page.goto(site.url("sections/errors.html"))
     case = page.locator(".cradle-case a").first
     dialogue, turn = re.findall(r"Dialogue (\S+), turn (\d+)", case.inner_text())[0]
     case.click()

@@ -88,7 +88,7 @@ CONTRAST = "runOnly: ['color-contrast']"
 # What a page's structure says does not depend on the width; where its parts lie does.
 PLACES = "runOnly: ['scrollable-region-focusable', 'aria-hidden-focus', 'region']"
 # Contrast is the slow check, which every page has from FAINT: on these axe is asked too.
-ASKED_WHOLE = {"intro.html", "sections/error-cases.html", "sections/explore.html", "search.html"}
+ASKED_WHOLE = {"intro.html", "sections/errors.html", "sections/explore.html", "search.html"}
 
 
 def violations(page: Page, question: str, without: list[str]) -> list[str]:
@@ -304,13 +304,13 @@ def test_the_search_finds_a_page_and_shows_no_line_of_it(site: Site, browser: Br
 
 def test_a_search_leads_to_the_right_page_first(site: Site, browser: Browser) -> None:
     right = {
-        "confusion matrix": "sections/confusion",
-        "temporal confusion": "sections/error-analysis",
+        "confusion matrix": "sections/errors",
+        "temporal confusion": "sections/errors",
         "kappa": "sections/agreement",
         "Figure 13": "sections/training",
         "Table 11": "sections/per-label",
         "988": "help",
-        "threshold": "sections/thresholds",
+        "threshold": "sections/alarm-burden",
         "fine-tuning": "sections/training",
         "confirm_SI_passive_ongoing": "sections/per-label",
         "alluvial": "sections/adjudication",
@@ -350,7 +350,7 @@ def test_the_search_dialog_opens_from_the_keyboard(site: Site, browser: Browser)
 
 def test_an_example_opens_when_a_reader_asks_for_it(site: Site, browser: Browser) -> None:
     page = browser.new_page()
-    page.goto(site.url("sections/error-cases.html"))
+    page.goto(site.url("sections/errors.html"))
     example = page.locator("details.cradle-example").first
     example.locator("summary").focus()
     page.keyboard.press("Enter")
@@ -377,7 +377,7 @@ def test_heat_maps_and_the_alluvial_diagram_fit_a_phone_that_is_turned(
     site: Site, browser: Browser
 ) -> None:
     page = browser.new_page(viewport={"width": PHONE[1], "height": PHONE[0]})
-    for name in ("confusion", "adjudication"):
+    for name in ("errors", "adjudication"):
         page.goto(site.url(f"sections/{name}.html"))
         boxes = page.locator(".cradle-wide > .cradle-scroll")
         assert boxes.count() > 0

@@ -10,12 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.collections import QuadMesh
 from matplotlib.patches import PathPatch, Rectangle
 
 from cradle_lib.display.alluvial import alluvial
 from cradle_lib.display.heat_map import heat_map
-from cradle_lib.display.theme import show_figure
+from cradle_lib.display.theme import RAMP, show_figure
 from cradle_lib.errors import BookError
 
 LONG = pd.DataFrame(
@@ -41,26 +40,45 @@ def words(axes: Axes) -> set[str]:
     return {"".join(node.itertext()).strip() for node in nodes}
 
 
+def cells(axes: Axes) -> dict[tuple[float, float], tuple[float, ...]]:
+    """Colours of the filled cells by their place."""
+    shapes = [found for found in axes.patches if isinstance(found, Rectangle) and found.get_fill()]
+    return {found.get_xy(): found.get_facecolor() for found in shapes}
+
+
+def frames(axes: Axes) -> list[tuple[float, float]]:
+    shapes = [found for found in axes.patches if isinstance(found, Rectangle)]
+    return [found.get_xy() for found in shapes if not found.get_fill()]
+
+
 def test_a_heat_map_shows_shares_of_the_rows() -> None:
     axes = heat_map(LONG, rows="gold", columns="tagged")
-    [mesh] = [found for found in axes.collections if isinstance(found, QuadMesh)]
-    oracle = pd.crosstab(LONG["gold"], LONG["tagged"], LONG["value"], aggfunc="sum").fillna(0.0)
-    oracle = oracle.loc[["a", "b", "none"], ["a", "b", "$c$"]]
-    shares = (oracle.T / oracle.sum(axis=1)).T.fillna(0.0)
-    np.testing.assert_allclose(np.asarray(mesh.get_array()).ravel(), shares.to_numpy().ravel())
+    # Three of four, one of four, two of two; nothing in the row of none.
+    shares = {(0, 0): 0.75, (1, 0): 0.25, (2, 1): 1.0}
+    assert cells(axes) == {place: RAMP(share) for place, share in shares.items()}
     shown = words(axes)
     assert {"75", "25", "100", "a (4)", "b (2)", "none (0)", "$c$", "gold", "tagged"} <= shown
     assert "0" not in shown
 
 
+def test_differences_are_points_in_two_colours() -> None:
+    points = LONG.assign(value=[0.4, -0.3, 0.001, 0.0])
+    axes = heat_map(points, rows="gold", columns="tagged", difference=True)
+    red, blue, neutral = (cells(axes)[place] for place in ((0, 0), (1, 0), (2, 1)))
+    assert red[0] > red[2]
+    assert blue[2] > blue[0]
+    assert min(neutral) > 0.9
+    shown = words(axes)
+    assert {"+40", "-30", "a", "b"} <= shown
+    assert not {"+0", "a (0)"} & shown
+
+
 def test_equal_pairs_are_framed() -> None:
     axes = heat_map(LONG, rows="gold", columns="tagged")
-    frames = [found.get_xy() for found in axes.patches if isinstance(found, Rectangle)]
-    assert frames == [(0, 0), (1, 1)]
+    assert frames(axes) == [(0, 0), (1, 1)]
     square = LONG.replace("$c$", "none")
     axes = heat_map(square, rows="gold", columns="tagged")
-    frames = [found.get_xy() for found in axes.patches if isinstance(found, Rectangle)]
-    assert frames == [(0, 0), (1, 1), (2, 2)]
+    assert frames(axes) == [(0, 0), (1, 1), (2, 2)]
 
 
 def test_each_cell_that_is_not_0_leads_to_its_address_wherever_it_is_drawn() -> None:

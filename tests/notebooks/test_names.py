@@ -51,7 +51,7 @@ def named(corpus: Corpus, make_run: Callable[..., Predictions]) -> list[Predicti
     return found
 
 
-@pytest.mark.parametrize("page", ["who-is-better", "conventions", "error-analysis"])
+@pytest.mark.parametrize("page", ["who-is-better", "conventions", "errors", "alarm-burden"])
 def test_a_notebook_writes_every_name_as_it_is(
     page: str, named: list[Predictions], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,9 +59,9 @@ def test_a_notebook_writes_every_name_as_it_is(
     monkeypatch.setattr(paths, "SHIPPED_RUNS", tmp_path)
     monkeypatch.setattr(cradle_lib, "load_corpus", lambda *_: named[0].corpus, raising=False)
     monkeypatch.setattr(cradle_lib, "stored_runs", lambda *_: named, raising=False)
-    few = {"draws": 5, "permutations": 5, "histories_of": []}
+    few = {"draws": 5, "permutations": 5}
     shown = show(page, few, monkeypatch)
-    [figure] = [item for item in shown if isinstance(item, Picture)]
+    figure = next(item for item in shown if isinstance(item, Picture))
     written = "".join(ElementTree.fromstring(figure.svg).itertext())
     # The baseline is named in the caption only.
     for name in NAMES[page == "who-is-better" :]:

@@ -40,7 +40,7 @@ MODELS = ["always-none", "keyword"]
 LIBRARIES = {"pandas", "numpy", "matplotlib.pyplot", "seaborn", "scipy.stats"}
 each_notebook = pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 # Say why they show nothing if only baselines have run.
-NEEDS_LANGUAGE_MODELS = {"run-to-run", "thresholds"}
+NEEDS_LANGUAGE_MODELS = {"run-to-run"}
 SMALL: dict[str, Any] = {"models": MODELS, "model": "keyword", "draws": 20, "permutations": 20}
 
 
@@ -86,11 +86,9 @@ def test_there_is_a_notebook_for_every_section() -> None:
         "annotation-statistics",
         "annotator-confusion",
         "api-models",
-        "confusion",
         "construction",
         "conventions",
-        "error-analysis",
-        "error-cases",
+        "errors",
         "explore-annotators",
         "explore",
         "implied",
@@ -102,7 +100,6 @@ def test_there_is_a_notebook_for_every_section() -> None:
         "scenarios",
         "speed",
         "statistics",
-        "thresholds",
         "timing",
         "training",
         "validators",
