@@ -25,11 +25,10 @@ from benchmarks.memory import peak_memory
 from cradle_lib.corpus import Dialogue, load_corpus
 from cradle_lib.detection import Options, Prediction, Session, load_registry, sample_dialogues
 from cradle_lib.detection.engine import Sequential
-from cradle_lib.detection.local.local_engine import Local, load_local, wait_passively
+from cradle_lib.detection.local.embedded import serving
+from cradle_lib.detection.local.local_engine import Local, load_local, shared_length, wait_passively
 from cradle_lib.detection.local.reference import Reference
-from cradle_lib.detection.local.serving import serving
 from cradle_lib.detection.local.wave.engine import Wave
-from cradle_lib.detection.local.wave.prefix import common
 from cradle_lib.detection.parsing import is_cut
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.prompts import load_template
@@ -128,7 +127,7 @@ class PerDialogue:
             cache, cached = DynamicCache(config=lm.config), list[int]()
             while (prompt := session.prompt) is not None:
                 ids = self._local.encode(prompt)
-                keep = min(common(cached, ids[0].tolist()), ids.shape[1] - 1)
+                keep = min(shared_length(cached, ids[0].tolist()), ids.shape[1] - 1)
                 if (surplus := cache.get_seq_length() - keep) > 0:
                     cache.crop(-surplus)
                 length = ids.shape[1]
@@ -198,20 +197,18 @@ def switch_off(mechanism: str | None) -> Options:
         return Options(batch=None if mechanism is None else 1)
     # Imported late, because PyTorch comes with them: see ``wait_passively``.
     from cradle_lib.detection.local.constrained import GrammarState
-    from cradle_lib.detection.local.wave import wave_runner
+    from cradle_lib.detection.local.wave import runner
 
     if mechanism == "prefix":
-        wave_runner.shared_prefix = lambda *_: []  # type: ignore[assignment]
+        runner.Runner._shared_prefix = lambda *_: []  # type: ignore[method-assign,assignment]
     elif mechanism == "history":
-        start = wave_runner.Runner._start
+        start = runner.Runner._start
 
-        def forgetful(
-            self: wave_runner.Runner, sequence: wave_runner.SequenceState, *arguments: Any
-        ) -> None:
+        def forgetful(self: runner.Runner, sequence: runner.SequenceState, *arguments: Any) -> None:
             sequence.cached.clear()
             start(self, sequence, *arguments)
 
-        wave_runner.Runner._start = forgetful  # type: ignore[method-assign]
+        runner.Runner._start = forgetful  # type: ignore[method-assign]
     elif mechanism == "forcing":
 
         def one_token(self: GrammarState, token: int) -> list[int]:

@@ -20,7 +20,7 @@ from cradle_extras.construction.validators.content import LEFT_OUT, forbidden_de
 from cradle_lib import paths
 from cradle_lib.cli.console import out
 from cradle_lib.detection import Options
-from cradle_lib.detection.local.serving import NAME, serving
+from cradle_lib.detection.local.embedded import SERVED_NAME, serving
 from cradle_lib.files import replacing
 
 OUT: Final = paths.RUNS / "construction"
@@ -45,7 +45,7 @@ def main(steps: Sequence[int]) -> None:
                 grammar = form_grammar(kind) if form == "grammar" else {}
                 made = construct(
                     posts,
-                    writer=f"openai:{NAME}",
+                    writer=f"openai:{SERVED_NAME}",
                     plans=plan_dialogues(posts, kind)[:: len(posts) // step],
                     base_url=f"{address}/v1",
                     attempts=attempts,

@@ -13,7 +13,7 @@ from typing import Any, Final
 import yaml
 
 from cradle_extras.training.record import TrainingRecord
-from cradle_lib.detection.local.weights import PREFIX
+from cradle_lib.detection.local.embedded import PREFIX
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.files import write_text
 from cradle_lib.scoring.core.evaluate import evaluate

@@ -33,7 +33,7 @@ from cradle_lib.detection.engine import Options
 from cradle_lib.detection.harmless import harmless
 from cradle_lib.detection.local.local_engine import load_local, require_packages, wait_passively
 from cradle_lib.detection.local.quiet import quiet
-from cradle_lib.detection.local.snapshot import base_pin
+from cradle_lib.detection.local.revision import base_pin
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.registry import resolve
 from cradle_lib.errors import EngineError

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from cradle_lib.detection.engine import engine_names, find_engine
-from cradle_lib.detection.local.clock import Day
+from cradle_lib.detection.local.chat import Day
 from cradle_lib.errors import EngineError
 
 # `own` is what a user brings without an entry: a function, or a model named by a spec.

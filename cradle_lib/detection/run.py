@@ -33,7 +33,7 @@ from cradle_lib.detection.engine import (
 )
 from cradle_lib.detection.journal import Journal, last_record, read_answers
 from cradle_lib.detection.journal_paths import journal_path, other_shards
-from cradle_lib.detection.local.clock import today
+from cradle_lib.detection.local.chat import today
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.selection import choose_dialogues

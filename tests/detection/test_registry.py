@@ -9,7 +9,7 @@ import pytest
 
 from cradle_lib.cli.options import split_settings
 from cradle_lib.detection import Model, find_model, load_registry, resolve
-from cradle_lib.detection.local.serving import PORT
+from cradle_lib.detection.local.embedded import PORT
 from cradle_lib.detection.registry import Registry
 from cradle_lib.errors import RegistryError
 from cradle_lib.prompts import load_template

@@ -13,8 +13,7 @@ from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out, print_json, print_table
 from cradle_lib.detection import load_registry
 from cradle_lib.detection.journal_paths import made_runs
-from cradle_lib.detection.local.serving import PORT, serving
-from cradle_lib.detection.local.weights import PARCELS, embedded_weights
+from cradle_lib.detection.local.embedded import ORIGINS, PORT, embedded_weights, serving
 
 app = typer.Typer(
     help="List the registry's models; prepare weights; serve the embedded one.",
@@ -71,7 +70,7 @@ def show(as_json: opt.Json = False) -> None:
 @app.command()
 def fetch() -> None:
     """Prepare the embedded model's weights now; a run does it on first use otherwise."""
-    for name in PARCELS:
+    for name in ORIGINS:
         err.print(f"Fetching and converting {name}, unless it is there already.")
         out.print(f"Weights: {paths.shown(embedded_weights(name))}")
 

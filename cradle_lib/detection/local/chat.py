@@ -1,24 +1,132 @@
-"""What a tokenizer and its chat template write around a question, and around the answer to it."""
+"""Chat templates: the tokens around a question and its answer, and the date that a template prints.
+
+Chat templates ask for the time by calling ``strftime_now``, which Transformers answers with the
+present. Here it is answered with the date in the run's decoding settings, at midnight, so that a
+run that is resumed on another day shows the same prompts.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
 from functools import cached_property
-from typing import Any, Final
+from types import SimpleNamespace
+from typing import Annotated, Any, Final
 
-from cradle_lib.detection.local.clock import render, today
+from pydantic import BeforeValidator
+
 from cradle_lib.detection.thoughts import is_open, markers, open_marker
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import LABELS, NONE
 
-# What stands for a question and an answer, to find what the template writes after them.
+# A question and an answer, to find what the template writes after them.
 _QUESTION: Final = "QUESTION"
 _ANSWER: Final = "ANSWER"
 
 
+def _day(value: object) -> str:
+    try:
+        # YAML reads an unquoted date as a date.
+        return date.fromisoformat(str(value)).isoformat()
+    except ValueError:
+        raise ValueError("expected a day such as 2026-11-25") from None
+
+
+#: A date such as ``2026-11-25``, as text.
+Day = Annotated[str, BeforeValidator(_day)]
+
+
+def today() -> str:
+    """Gives today's date in UTC, such as ``2026-11-25``."""
+    return datetime.now(UTC).date().isoformat()
+
+
+def render(tokenizer: Any, chats: Any, day: str | None, **more: Any) -> Any:
+    """Applies a chat template as if it were a given day.
+
+    Args:
+        tokenizer: The tokenizer that has the template.
+        chats: A chat, or several.
+        day: The run's date; ``None`` if rendering an example did not ask for one.
+        **more: Further arguments of ``apply_chat_template``, such as switches of the template.
+
+    Returns:
+        The result of ``apply_chat_template``.
+
+    Raises:
+        EngineError: If the template asks for a date and none is given. An answer must not depend
+            on a date that is not recorded.
+    """
+
+    def now() -> datetime:
+        if day is None:
+            raise EngineError(
+                f"{tokenizer.name_or_path}: the chat template prints a date for this question, "
+                "and for others it does not, so that no date was recorded. Set one in "
+                f"`decoding`, such as `date: {today()}`, and start the run anew."
+            )
+        return datetime.fromisoformat(day)
+
+    with _clock(now):
+        return tokenizer.apply_chat_template(chats, **more)
+
+
+def asks_for_date(tokenizer: Any, chat: dict[str, Any]) -> bool:
+    """Whether a tokenizer's chat template reads the clock, found by rendering a question.
+
+    Args:
+        tokenizer: The tokenizer.
+        chat: Switches of the template; a switch can give the date itself.
+
+    Raises:
+        EngineError: If the template can't be rendered.
+    """
+    from jinja2 import TemplateError
+
+    if not tokenizer.chat_template:
+        return False
+    calls: list[datetime] = []
+
+    def now() -> datetime:
+        calls.append(datetime.fromisoformat(today()))
+        return calls[-1]
+
+    question = [{"role": "user", "content": _QUESTION}]
+    try:
+        with _clock(now):
+            tokenizer.apply_chat_template(
+                question, add_generation_prompt=True, tokenize=False, **chat
+            )
+    except TemplateError as error:
+        reason = " ".join(str(error).split())[:200]
+        raise EngineError(
+            f"{tokenizer.name_or_path}: the chat template can't be rendered for a question "
+            f"without a system message ({reason}). Check `chat` in `decoding`, or the template."
+        ) from error
+    return bool(calls)
+
+
+@contextmanager
+def _clock(now: Callable[[], datetime]) -> Iterator[None]:
+    """Replaces the clock of Transformers' chat templates.
+
+    It can't be given as a variable of the template: Transformers passes on plain data only.
+    """
+    from transformers.utils import chat_template_utils
+
+    templates: Any = chat_template_utils
+    real = templates.datetime
+    templates.datetime = SimpleNamespace(now=now)
+    try:
+        yield
+    finally:
+        templates.datetime = real
+
+
 class Chat:
-    """The tokens and the chat template of a model.
+    """The special tokens and the chat template of a model.
 
     Args:
         tokenizer: The model's tokenizer.
@@ -34,13 +142,13 @@ class Chat:
         """Matches the tokenizer's special tokens in a text."""
         texts = set(_special_tokens(self._tokenizer).values())
         # One of a letter or two, such as a line break, can't be taken apart and forges nothing.
-        # Labels that were added as special tokens are what is asked for.
+        # Labels that were added as special tokens are part of an answer.
         texts = {text for text in texts if len(text.strip()) > 2} - {NONE, *LABELS}
         longest_first = sorted(texts, key=len, reverse=True)
         return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
 
     def without_special(self, text: str) -> str:
-        """Takes special tokens out of an answer, except those in markers of thoughts."""
+        """Removes special tokens from an answer, except those in markers of thoughts."""
         spans = [(marker.start, marker.end) for marker in markers(text)]
 
         def kept(token: re.Match[str]) -> str:
@@ -74,9 +182,8 @@ class Chat:
         It may if the chat template or the vocabulary has markers of thoughts, unless the template
         has opened and closed an empty thought before the answer.
         """
-        framed = self._after_question
-        if any(markers(framed)):
-            return is_open(framed)
+        if any(markers(self._after_question)):
+            return is_open(self._after_question)
         template = str(self._tokenizer.chat_template or "")
         texts = (template, *_known_tokens(self._tokenizer).values())
         return any(any(markers(text)) for text in texts)
@@ -101,7 +208,8 @@ class Chat:
             # Classes have default ids, which are ordinary tokens of some vocabularies.
             default = _as_ids(getattr(type(config), "eos_token_id", None))
             found.update(id for id in ids if id in known or id not in default)
-        return frozenset(id for id in found if 0 <= id < _vocabulary(lm))
+        rated = (lm.get_output_embeddings() or lm.get_input_embeddings()).weight.shape[0]
+        return frozenset(id for id in found if 0 <= id < rated)
 
     def taught_end(self, lm: Any) -> int | None:
         """Gives the end token to train with: the one the template writes, or the tokenizer's.
@@ -116,7 +224,7 @@ class Chat:
 
     @cached_property
     def _after_question(self) -> str:
-        """What the template writes after a question, before the answer begins."""
+        """The text that the template writes after a question, before the answer begins."""
         chat = [{"role": "user", "content": _QUESTION}]
         return self._after(_QUESTION, chat, add_generation_prompt=True)
 
@@ -129,7 +237,7 @@ class Chat:
         try:
             rest = self._after(_ANSWER, chat).lstrip()
         except (TemplateError, TypeError):
-            # It takes no answers, or none without parts that are not made here.
+            # The template takes no answers, or only answers in several parts.
             return None
         known = _known_tokens(self._tokenizer)
         if "<|channel|>" in known.values() and rest.startswith("<|end|>"):
@@ -139,7 +247,7 @@ class Chat:
         return next((id for id, text in longest_first if text and rest.startswith(text)), None)
 
     def _after(self, content: str, chat: list[dict[str, str]], **more: Any) -> str:
-        """Renders a chat, and gives what follows a message; nothing without a template."""
+        """Renders a chat, and gives the text after a message; empty without a template."""
         if not self._tokenizer.chat_template:
             return ""
         # A template may ask for the date of an answer only, which no question contains.
@@ -160,12 +268,6 @@ def _known_tokens(tokenizer: Any) -> dict[int, str]:
     """Lists special and added tokens, by id."""
     added = {id: str(token) for id, token in tokenizer.added_tokens_decoder.items()}
     return _special_tokens(tokenizer) | added
-
-
-def _vocabulary(lm: Any) -> int:
-    """Number of tokens that a model rates."""
-    output = lm.get_output_embeddings()
-    return int((lm.get_input_embeddings() if output is None else output).weight.shape[0])
 
 
 def _as_ids(value: Any) -> Collection[int]:

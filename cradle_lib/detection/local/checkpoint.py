@@ -1,16 +1,16 @@
 """Checks that a checkpoint holds exactly the tensors that its model needs.
 
 Transformers fills tensors that are missing with random numbers and passes over tensors that fit
-nothing. Both are errors here, except what the architecture itself declares: tied weights, and the
-names that its class lists to be ignored. The report of Transformers is the first check. The second
-compares the names in the safetensors files with the model, without Transformers' renaming.
+nothing. Both are errors here, except for tensors that the architecture itself declares: tied
+weights, and the names that its class lists to be ignored. The report of Transformers is the first
+check. The second reads the names in the safetensors files, without Transformers' renaming.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -59,7 +59,7 @@ class IncompleteError(ValueError):
 
 
 def require_whole(lm: Any, info: Mapping[str, Any], folder: Path | None = None) -> None:
-    """Checks what Transformers reported on loading, and the names in the files.
+    """Checks the report of Transformers, and the names in the files.
 
     Args:
         lm: The model as it was loaded.
@@ -67,48 +67,49 @@ def require_whole(lm: Any, info: Mapping[str, Any], folder: Path | None = None) 
         folder: Where the safetensors files are; ``None`` for weights in another format.
 
     Raises:
-        IncompleteError: If tensors are missing, superfluous, of other shapes, or not tied although
-            the configuration says so.
+        IncompleteError: If tensors are missing, superfluous, of other shapes or no numbers, or if
+            they are not tied although the configuration says so.
     """
     written = {}
     if folder is not None:
         written = read_names(folder, getattr(lm.config, "transformers_weights", None))
-    computed = {name for name, (_, shape) in written.items() if _is_computed(name, shape)}
-    _require_no_report(lm, info, computed)
+    _require_no_report(lm, info, written)
     _require_tied(lm)
-    if folder is not None:
-        _require_same_names(lm, written, computed)
-    require_numbers(lm)
+    _require_each_once(lm, written)
+    _require_numbers(lm)
 
 
-def _is_computed(name: str, shape: Sequence[int]) -> bool:
-    return bool(_POSITIONS.search(name) or (_MASK.search(name) and len(shape) in (0, 4)))
-
-
-def _require_no_report(lm: Any, info: Mapping[str, Any], computed: Collection[str]) -> None:
-    prefix = f"{lm.base_model_prefix}."
-    known = {way for name in computed for way in _ways(name, prefix)}
-    missing, unexpected = sorted(info["missing_keys"]), sorted(info["unexpected_keys"] - known)
+def _require_no_report(
+    lm: Any, info: Mapping[str, Any], written: Mapping[str, tuple[str, list[int]]]
+) -> None:
+    """Checks that Transformers reports no missing, superfluous or misshapen tensors."""
+    computed = {
+        way
+        for name, (_, shape) in written.items()
+        if _POSITIONS.search(name) or (_MASK.search(name) and len(shape) in (0, 4))
+        for way in _ways(lm, name)
+    }
+    missing, unexpected = sorted(info["missing_keys"]), sorted(info["unexpected_keys"] - computed)
     wrong = [
         f"{name} is {list(there)} in the file and {list(needed)} by the configuration"
         for name, there, needed in sorted(info["mismatched_keys"])
     ]
-    errors = [" ".join(str(message).split())[:200] for message in info.get("error_msgs", ())]
-    if not (missing or unexpected or wrong or errors):
-        return
+    wrong += [" ".join(str(message).split())[:200] for message in info.get("error_msgs", ())]
     parts = []
     if missing:
         parts.append(f"the file lacks {_count(missing)} that the model needs ({_some(missing)})")
     if unexpected:
         named = _some(unexpected)
         parts.append(f"the file has {_count(unexpected)} that the model has no place for ({named})")
-    if wrong or errors:
-        parts.append(_some([*wrong, *errors]))
-    raise IncompleteError(f"{'; '.join(parts)}. {_remedy(lm, missing, unexpected)}")
+    if wrong:
+        parts.append(_some(wrong))
+    if parts:
+        raise IncompleteError(f"{'; '.join(parts)}. {_remedy(lm, missing, unexpected)}")
 
 
-def _ways(name: str, prefix: str) -> tuple[str, str, str]:
+def _ways(lm: Any, name: str) -> tuple[str, str, str]:
     """Names of one tensor: as it is, and with and without the name of the decoder before it."""
+    prefix = f"{lm.base_model_prefix}."
     return name, prefix + name, name.removeprefix(prefix)
 
 
@@ -126,7 +127,8 @@ def _remedy(lm: Any, missing: Collection[str], unexpected: Collection[str]) -> s
     for pattern, remedy in _REMEDIES:
         if any(re.search(pattern, name) for name in unexpected):
             return remedy
-    if missing and not unexpected and set(missing) <= _tied_by_class(lm):
+    tied_by_class = getattr(lm, "_tied_weights_keys", None) or {}
+    if missing and not unexpected and set(missing) <= set(tied_by_class):
         return (
             "If the model shares these with its input embeddings, set `tie_word_embeddings: true` "
             "in config.json; if not, save it again with them."
@@ -141,12 +143,6 @@ def _remedy(lm: Any, missing: Collection[str], unexpected: Collection[str]) -> s
     return _GENERIC
 
 
-def _tied_by_class(lm: Any) -> set[str]:
-    """Names of tensors that this architecture can share with others."""
-    tied = getattr(lm, "_tied_weights_keys", None) or {}
-    return set(tied)
-
-
 def _require_tied(lm: Any) -> None:
     """Checks that weights which the configuration ties are the same weights."""
     for target, source in lm.get_expanded_tied_weights_keys(all_submodels=True).items():
@@ -159,25 +155,27 @@ def _require_tied(lm: Any) -> None:
             )
 
 
-def _require_same_names(
-    lm: Any, written: Mapping[str, tuple[str, list[int]]], computed: Collection[str]
-) -> None:
-    """Compares the tensors in the files with those of the model.
+def _require_each_once(lm: Any, written: Mapping[str, tuple[str, list[int]]]) -> None:
+    """Compares the names in the files with the model: Transformers takes one of two without a word.
 
     Left out where Transformers converts tensors (experts that it joins, say), or where they are
-    quantized: names and shapes in the file are others then.
+    quantized: names in the file are others then.
     """
-    _require_all_experts(written)
+    numbers: dict[tuple[str, str], set[int]] = {}
+    for name in written:
+        if found := _EXPERT.fullmatch(name):
+            numbers.setdefault((found[1], found[3]), set()).add(int(found[2]))
+    for (before, after), there in numbers.items():
+        # Transformers only counts experts.
+        if missing := set(range(max(there))) - there:
+            raise IncompleteError(f"the file lacks {before}.{min(missing)}.{after}. {_GENERIC}")
     if getattr(lm, "_weight_conversions", None) or getattr(lm, "hf_quantizer", None) is not None:
         return
     expected = lm.state_dict()
-    prefix = f"{lm.base_model_prefix}."
     taken: dict[str, str] = {}
-    unexpected = []
-    for name, (kind, shape) in written.items():
-        target = next((way for way in _ways(name, prefix) if way in expected), None)
+    for name, (kind, _) in written.items():
+        target = next((way for way in _ways(lm, name) if way in expected), None)
         if target is None:
-            unexpected.append(name)
             continue
         if target in taken:
             raise IncompleteError(
@@ -186,41 +184,6 @@ def _require_same_names(
         taken[target] = name
         if kind not in _PLAIN and expected[target].is_floating_point():
             raise IncompleteError(f"{name} holds {kind} numbers. {_remedy(lm, (), ['.SCB'])}")
-        if tuple(shape) != tuple(expected[target].shape):
-            size = list(expected[target].shape)
-            raise IncompleteError(
-                f"{name} is {shape} in the file and {size} in the model. {_GENERIC}"
-            )
-    tied = lm.get_expanded_tied_weights_keys(all_submodels=True)
-    shared = {*tied, *tied.values()}
-    missing = [name for name in expected if name not in taken and name not in shared]
-    missing += [
-        target for target, source in tied.items() if target not in taken and source not in taken
-    ]
-    report = {
-        "missing_keys": _not_declared(missing, lm._keys_to_ignore_on_load_missing),
-        "unexpected_keys": _not_declared(unexpected, lm._keys_to_ignore_on_load_unexpected),
-        "mismatched_keys": (),
-    }
-    _require_no_report(lm, report, computed)
-
-
-def _require_all_experts(written: Collection[str]) -> None:
-    """Checks that experts are numbered without gaps: Transformers only counts them."""
-    numbers: dict[tuple[str, str], set[int]] = {}
-    for name in written:
-        if found := _EXPERT.fullmatch(name):
-            numbers.setdefault((found[1], found[3]), set()).add(int(found[2]))
-    for (before, after), there in numbers.items():
-        if missing := set(range(max(there))) - there:
-            name = f"{before}.{min(missing)}.{after}"
-            raise IncompleteError(f"the file lacks {name}. {_GENERIC}")
-
-
-def _not_declared(names: Iterable[str], patterns: Iterable[str] | None) -> set[str]:
-    """Leaves out the names that an architecture declares to be ignored."""
-    declared = list(patterns or ())
-    return {name for name in names if not any(re.search(each, name) for each in declared)}
 
 
 def read_names(folder: Path, file: str | None = None) -> dict[str, tuple[str, list[int]]]:
@@ -237,15 +200,17 @@ def read_names(folder: Path, file: str | None = None) -> dict[str, tuple[str, li
     from safetensors import safe_open
 
     name = file or (WEIGHTS if (folder / WEIGHTS).is_file() else INDEX)
-    _require_beside(name)
     places: dict[str, str] = {}
     files = [name]
     if name.endswith(".json"):
         places = json.loads((folder / name).read_text(encoding="utf-8"))["weight_map"]
         files = sorted(set(places.values()))
+    for part in (name, *files):
+        # No pin covers weights in another folder.
+        if Path(part).name != part:
+            raise IncompleteError(f"{part} is not beside config.json. Move it there.")
     found: dict[str, tuple[str, list[int]]] = {}
     for part in files:
-        _require_beside(part)
         with safe_open(folder / part, framework="pt") as tensors:
             for key in tensors.keys():  # noqa: SIM118 - no mapping.
                 if key in found:
@@ -267,26 +232,16 @@ def read_names(folder: Path, file: str | None = None) -> dict[str, tuple[str, li
     return found
 
 
-def _require_beside(name: str) -> None:
-    """Refuses weights in another folder, which no pin covers."""
-    if Path(name).name != name:
-        raise IncompleteError(f"{name} is not beside config.json. Move it there.")
-
-
-def require_numbers(lm: Any) -> None:
-    """Checks that weights are numbers: neither NaN nor infinite.
-
-    Raises:
-        IncompleteError: If one is not.
-    """
+def _require_numbers(lm: Any) -> None:
+    """Checks that weights are numbers: neither NaN nor infinite."""
     import torch
 
     plain = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
     for name, tensor in lm.named_parameters():
-        if tensor.dtype in plain and tensor.device.type != "meta":
-            broken = int((~torch.isfinite(tensor)).sum())
-            if broken:
-                raise IncompleteError(
-                    f"{name} has {broken:,} values that are NaN or infinite as {tensor.dtype}. "
-                    "Download the weights again, or set another `dtype`."
-                )
+        if tensor.dtype not in plain or tensor.device.type == "meta":
+            continue
+        if broken := int((~torch.isfinite(tensor)).sum()):
+            raise IncompleteError(
+                f"{name} has {broken:,} values that are NaN or infinite as {tensor.dtype}. "
+                "Download the weights again, or set another `dtype`."
+            )

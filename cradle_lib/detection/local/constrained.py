@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 import torch
 from torch import Tensor
 
-from cradle_lib.detection.local.sampling import Sampler
+from cradle_lib.detection.local.generation import Sampler
 from cradle_lib.labels import LABELS, NONE
 
 END: Final = "<end>"

@@ -1,4 +1,4 @@
-"""Settings of decoding: the recorded ones, and nothing that a checkpoint brings along.
+"""Settings of decoding: the recorded ones, without those that a checkpoint ships.
 
 A checkpoint may ship a ``generation_config.json`` with sampling settings, penalties or beams, which
 Transformers' ``generate`` obeys silently. Here the configuration is built from the settings of the
@@ -8,115 +8,56 @@ over; they are then recorded one by one, and those that can't be obeyed are refu
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from cradle_lib.detection.session import Prompt
 from cradle_lib.errors import EngineError
+
+if TYPE_CHECKING:
+    import torch
 
 # Settings that act when a token is drawn, and only then.
 _SAMPLING: Final = (
-    "temperature",
-    "top_k",
-    "top_p",
-    "min_p",
-    "top_h",
-    "typical_p",
-    "epsilon_cutoff",
-    "eta_cutoff",
-)
+    "temperature", "top_k", "top_p", "min_p", "top_h", "typical_p", "epsilon_cutoff", "eta_cutoff",
+)  # fmt: skip
 # Settings that change the logits of a token, drawn or not.
 _PROCESSING: Final = (
-    "repetition_penalty",
-    "encoder_repetition_penalty",
-    "no_repeat_ngram_size",
-    "encoder_no_repeat_ngram_size",
-    "bad_words_ids",
-    "sequence_bias",
-    "suppress_tokens",
-    "begin_suppress_tokens",
-    "min_length",
-    "min_new_tokens",
-    "forced_bos_token_id",
-    "forced_eos_token_id",
-    "exponential_decay_length_penalty",
-    "remove_invalid_values",
+    "repetition_penalty", "encoder_repetition_penalty", "no_repeat_ngram_size",
+    "encoder_no_repeat_ngram_size", "bad_words_ids", "sequence_bias", "suppress_tokens",
+    "begin_suppress_tokens", "min_length", "min_new_tokens", "forced_bos_token_id",
+    "forced_eos_token_id", "exponential_decay_length_penalty", "remove_invalid_values",
     "renormalize_logits",
-)
+)  # fmt: skip
 # Limits of the length: the entry's own limit always counts.
 _LENGTH: Final = ("max_length", "max_new_tokens")
 # Settings that change no answer: token ids, which are read elsewhere, memory, speed, outputs, and
 # those of beams and assistants, without which they do nothing.
-_HARMLESS: Final = frozenset(
-    {
-        "eos_token_id",
-        "bos_token_id",
-        "pad_token_id",
-        "decoder_start_token_id",
-        "use_cache",
-        "cache_implementation",
-        "cache_config",
-        "max_cache_len",
-        "prefill_chunk_size",
-        "low_memory",
-        "compile_config",
-        "disable_compile",
-        "continuous_batching_config",
-        "output_attentions",
-        "output_hidden_states",
-        "output_scores",
-        "output_logits",
-        "return_dict_in_generate",
-        "early_stopping",
-        "length_penalty",
-        "diversity_penalty",
-        "is_assistant",
-        "num_assistant_tokens",
-        "num_assistant_tokens_schedule",
-        "assistant_confidence_threshold",
-        "assistant_lookbehind",
-        "target_lookbehind",
-        "max_matching_ngram_size",
-        "return_legacy_cache",
-        "transformers_version",
-        "trust_remote_code",
-        "attn_implementation",
-        "torch_dtype",
-        "dtype",
-        "_from_model_config",
-        "_commit_hash",
-        "_name_or_path",
-    }
-)
-# Values with which a setting does nothing; every setting does nothing if it is not set.
-_NEUTRAL: Final[dict[str, tuple[Any, ...]]] = {
-    "temperature": (1.0,),
-    "top_p": (1.0,),
-    "typical_p": (1.0,),
-    "repetition_penalty": (1.0,),
-    "encoder_repetition_penalty": (1.0,),
-    "num_beams": (1,),
-    "num_beam_groups": (1,),
-    "num_return_sequences": (1,),
-    "guidance_scale": (1.0,),
-}
-# The value that stands for a setting which is not made, where Transformers would put in another.
-_OFF: Final[dict[str, Any]] = {
-    "repetition_penalty": 1.0,
-    "encoder_repetition_penalty": 1.0,
-    "no_repeat_ngram_size": 0,
-    "encoder_no_repeat_ngram_size": 0,
-    "num_beams": 1,
-    "num_return_sequences": 1,
-    "use_cache": True,
-}
-_WHOLE_DISTRIBUTION: Final[dict[str, Any]] = {
-    "top_k": 0,
-    "top_p": 1.0,
-    "typical_p": 1.0,
-    "epsilon_cutoff": 0.0,
-    "eta_cutoff": 0.0,
-}
+_HARMLESS: Final = frozenset({
+    "eos_token_id", "bos_token_id", "pad_token_id", "decoder_start_token_id",
+    "use_cache", "cache_implementation", "cache_config", "max_cache_len", "prefill_chunk_size",
+    "low_memory", "compile_config", "disable_compile", "continuous_batching_config",
+    "output_attentions", "output_hidden_states", "output_scores", "output_logits",
+    "return_dict_in_generate",
+    "early_stopping", "length_penalty", "diversity_penalty",
+    "is_assistant", "num_assistant_tokens", "num_assistant_tokens_schedule",
+    "assistant_confidence_threshold", "assistant_lookbehind", "target_lookbehind",
+    "max_matching_ngram_size",
+    "return_legacy_cache", "transformers_version", "trust_remote_code", "attn_implementation",
+    "torch_dtype", "dtype", "_from_model_config", "_commit_hash", "_name_or_path",
+})  # fmt: skip
+
+
+def _neutral() -> dict[str, Any]:
+    """Values with which settings do nothing; all other settings do nothing if they are not set.
+
+    They are Transformers' own, but for ``top_k``: without one, tokens are drawn from all.
+    """
+    from transformers import GenerationConfig
+
+    return GenerationConfig._get_default_generation_params() | {"top_k": 0, "guidance_scale": 1.0}
 
 
 def checkpoint_settings(config: Any) -> dict[str, Any]:
@@ -126,27 +67,19 @@ def checkpoint_settings(config: Any) -> dict[str, Any]:
         config: Its ``GenerationConfig``.
 
     Returns:
-        Name and value of each; names that Transformers does not know, and lengths, included.
+        Name and value of each, including names that Transformers does not know, and lengths.
     """
-    found = config.to_dict()
-    return {
-        name: value
-        for name, value in sorted(found.items())
-        if name not in _HARMLESS and not _is_neutral(name, value)
-    } | _lossy_cache(found)
-
-
-def _lossy_cache(found: dict[str, Any]) -> dict[str, Any]:
-    """Names a cache that rounds keys and values: the only one that changes answers."""
-    kind = found.get("cache_implementation")
-    return {"cache_implementation": kind} if kind == "quantized" else {}
-
-
-def _is_neutral(name: str, value: Any) -> bool:
-    if name.endswith("_token_id"):
-        # Zero is a token.
-        return value is None
-    return not value or value in _NEUTRAL.get(name, ())
+    neutral, found = _neutral(), {}
+    for name, value in sorted(config.to_dict().items()):
+        if name == "cache_implementation" and value == "quantized":
+            # The only cache that rounds keys and values.
+            found[name] = value
+        elif name not in _HARMLESS:
+            # Zero is a token.
+            unset = value is None if name.endswith("_token_id") else not value
+            if not (unset or value == neutral.get(name)):
+                found[name] = value
+    return found
 
 
 def taken_over(config: Any, name: str, temperature: float | None) -> dict[str, Any]:
@@ -155,8 +88,7 @@ def taken_over(config: Any, name: str, temperature: float | None) -> dict[str, A
     Args:
         config: The checkpoint's ``GenerationConfig``.
         name: The model's name.
-        temperature: The temperature that the entry itself sets, which counts instead of the
-            checkpoint's.
+        temperature: The temperature that the entry itself sets, which replaces the checkpoint's.
 
     Returns:
         Settings that change the answer, by name, ready for JSON. ``temperature`` is among them if
@@ -213,28 +145,23 @@ def generation_config(settings: dict[str, Any], max_new_tokens: int, ends: list[
     """
     from transformers import GenerationConfig
 
-    kind: Any = GenerationConfig
     sampled = bool(settings.get("temperature"))
-    if sampled:
-        settings = _WHOLE_DISTRIBUTION | settings
-    else:
-        settings = {name: value for name, value in settings.items() if name not in _SAMPLING}
-    return kind(
-        **{
-            **_OFF,
-            **settings,
-            "do_sample": sampled,
-            "max_new_tokens": max_new_tokens,
-            "eos_token_id": ends or None,
-            # One answer at a time is never padded, and Transformers wants an id.
-            "pad_token_id": min(ends, default=None),
-        }
-    )
+    left_out = ("max_length", *(() if sampled else _SAMPLING))
+    values = {key: value for key, value in (_neutral() | settings).items() if key not in left_out}
+    values |= {
+        "do_sample": sampled,
+        "max_new_tokens": max_new_tokens,
+        "eos_token_id": ends or None,
+        # One answer at a time is never padded, and Transformers wants an id.
+        "pad_token_id": min(ends, default=None),
+    }
+    kind: Any = GenerationConfig
+    return kind(**values)
 
 
 @contextmanager
 def without_own_settings(lm: Any) -> Iterator[None]:
-    """Takes a model's own generation settings away for a while: ``generate`` would mix them in."""
+    """Removes a model's own generation settings for a block: ``generate`` would mix them in."""
     from transformers import GenerationConfig
 
     own, empty = lm.generation_config, GenerationConfig  # type: Any, Any
@@ -250,3 +177,31 @@ def add_bias(settings: dict[str, Any], token: int, bias: float) -> dict[str, Any
     biases = {tuple(ids): value for ids, value in settings.get("sequence_bias", ())}
     biases[token,] = biases.get((token,), 0.0) + bias
     return settings | {"sequence_bias": [[list(ids), value] for ids, value in biases.items()]}
+
+
+def sampling_seed(seed: int | None, prompt: Prompt) -> int:
+    """Seeds one answer, so that it is the same in a run that is resumed or batched otherwise.
+
+    The run's own seed may be ``None``, which is 0. The result is less than 2^60.
+    """
+    return int(hashlib.sha256(f"{seed or 0} {prompt.key}".encode()).hexdigest()[:15], 16)
+
+
+class Sampler:
+    """Draws the tokens of one answer, as ``generate`` does with the same seed on a processor."""
+
+    def __init__(self, temperature: float, seed: int) -> None:
+        import torch
+
+        self._temperature = temperature
+        self._chance = torch.Generator().manual_seed(seed)
+
+    def draw(self, logits: torch.Tensor) -> int:
+        """Draws an index, with the probability that logits / temperature give it.
+
+        The logits are unnormalized log-probabilities, shape (choices,); the temperature is above 0.
+        """
+        import torch
+
+        chances = torch.softmax(logits.cpu() / self._temperature, -1)
+        return int(torch.multinomial(chances, 1, generator=self._chance))

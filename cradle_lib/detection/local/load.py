@@ -1,25 +1,26 @@
-"""Loads a model's weights, adapter and tokenizer with Transformers; refuses what is not whole."""
+"""Loads a model's weights, adapter and tokenizer with Transformers; refuses incomplete weights."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib.detection.engine import Options
-from cradle_lib.detection.local.adapter import adapter_folder, find_adapter
-from cradle_lib.detection.local.adapter_tokenizer import adapter_tokenizer
+from cradle_lib.detection.local.adapter import adapter_folder, adapter_tokenizer, find_adapter
 from cradle_lib.detection.local.checkpoint import IncompleteError, require_whole
+from cradle_lib.detection.local.embedded import PREFIX, embedded_pin, embedded_weights
 from cradle_lib.detection.local.merge import merged
 from cradle_lib.detection.local.quiet import overheard, quiet
-from cradle_lib.detection.local.snapshot import hub_commit, unloadable
-from cradle_lib.detection.local.weights import PREFIX, embedded_pin, embedded_weights
+from cradle_lib.detection.local.revision import hub_commit, unloadable
 from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
 
-# What Transformers begins its table of missing and superfluous tensors with, which is checked.
+# The title of Transformers' table of missing and superfluous tensors, which are checked here.
 _REPORT: Final = "LOAD REPORT"
-# How that table names a tensor that is made of several, of which one is missing or does not fit.
+# A line of that table for a tensor that is made of several, of which one is missing or misshapen.
 _NOT_MADE: Final = re.compile(r"(\S+) *\| *CONVERSION")
 _CHECKSUM: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
@@ -31,47 +32,26 @@ def load_weights(model: Model, options: Options) -> tuple[Any, Any]:
     template are used if its folder has them.
 
     Raises:
-        EngineError: If weights are missing or not whole, can't be reached, or memory runs out.
+        EngineError: If weights are missing or incomplete, can't be reached, or memory runs out.
     """
     import torch
 
     device = _device(options.device)
-    source, where = _place(model)
-    said: list[str] = []
+    source, where = _source(model)
     try:
-        _require_no_adapter(model, source, where)
-        with quiet(), overheard("transformers") as said:
-            tokenizer = _base_tokenizer(source, where)
+        with _readable(model, source), quiet():
+            tokenizer = _base_tokenizer(model, source, where)
             lm = _from_pretrained(model, source, where, options)
-        for sentence in dict.fromkeys(said):
-            if _REPORT not in sentence:
-                options.notice(f"{model.name}: Transformers warns: {sentence[:300]}")
-        lm = lm if options.device_map else lm.to(device)
-        found = find_adapter(model)
-        if found is not None:
-            folder, _ = found
-            base_tokenizer = tokenizer
-            tokenizer = adapter_tokenizer(model, folder, base_tokenizer, options.notice)
-            lm = merged(lm, model, folder, tokenizer, base_tokenizer)
+            lm = lm if options.device_map else lm.to(device)
+            if (found := find_adapter(model)) is not None:
+                base_tokenizer = tokenizer
+                tokenizer = adapter_tokenizer(model, found[0], base_tokenizer, options.notice)
+                lm = merged(lm, model, found[0], tokenizer, base_tokenizer)
     except torch.OutOfMemoryError as error:
         raise EngineError(
             f"{model.name} does not fit on {device}. It needs {model.hardware or 'more memory'}; "
             "--set device_map=auto spreads it over several GPUs."
         ) from error
-    except EngineError:
-        raise
-    except IncompleteError as error:
-        raise EngineError(
-            f"the weights of {model.name} ({source}) are not whole: {error}"
-        ) from None
-    except Exception as error:  # Whatever Transformers and what it uses raise.
-        if not_made := [name for sentence in said for name in _NOT_MADE.findall(sentence)]:
-            raise EngineError(
-                f"the weights of {model.name} ({source}) are not whole: a tensor of which "
-                f"{not_made[0]} is made is missing or has another shape. Save or download the "
-                "whole model again."
-            ) from None
-        raise unloadable(model, source, error) from error
     return lm.eval(), tokenizer
 
 
@@ -83,17 +63,14 @@ def load_generation_config(model: Model) -> Any:
     """
     from transformers import GenerationConfig
 
-    source, where = _place(model)
-    try:
-        with quiet():
-            try:
-                return GenerationConfig.from_pretrained(source, **where)
-            except OSError:
-                # As Transformers: there is no such file, and older models keep them here.
-                older: Any = {"config_file_name": "config.json", "_from_model_config": True}
-                return GenerationConfig.from_pretrained(source, **older, **where)
-    except Exception as error:  # Whatever Transformers raises.
-        raise unloadable(model, source, error) from error
+    source, where = _source(model)
+    with _readable(model, source), quiet():
+        try:
+            return GenerationConfig.from_pretrained(source, **where)
+        except OSError:
+            # As Transformers: there is no such file, and older models keep them here.
+            older: Any = {"config_file_name": "config.json", "_from_model_config": True}
+            return GenerationConfig.from_pretrained(source, **older, **where)
 
 
 def load_tokenizer(model: Model) -> Any:
@@ -102,37 +79,40 @@ def load_tokenizer(model: Model) -> Any:
     Raises:
         EngineError: If it can't be read or reached.
     """
-    source, where = _place(model)
+    source, where = _source(model)
+    with _readable(model, source), quiet():
+        tokenizer = _base_tokenizer(model, source, where)
+        folder = adapter_folder(model)
+        if folder is None:
+            return tokenizer
+        return adapter_tokenizer(model, folder, tokenizer, lambda _: None)
+
+
+@contextmanager
+def _readable(model: Model, source: str) -> Iterator[None]:
+    """Turns whatever Transformers and its dependencies raise into one error.
+
+    Running out of memory is passed on.
+    """
+    import torch
+
     try:
-        _require_no_adapter(model, source, where)
-        with quiet():
-            tokenizer = _base_tokenizer(source, where)
-    except EngineError:
+        yield
+    except (EngineError, torch.OutOfMemoryError):
         raise
-    except Exception as error:  # Whatever Transformers raises.
+    except IncompleteError as error:
+        raise EngineError(
+            f"the weights of {model.name} ({source}) are not whole: {error}"
+        ) from None
+    except Exception as error:
         raise unloadable(model, source, error) from error
-    folder = adapter_folder(model)
-    if folder is None:
-        return tokenizer
-    return adapter_tokenizer(model, folder, tokenizer, lambda _: None)
 
 
-def _base_tokenizer(source: str, where: dict[str, Any]) -> Any:
-    from transformers import AutoTokenizer
-
-    return AutoTokenizer.from_pretrained(source, trust_remote_code=False, **where)
-
-
-def _place(model: Model) -> tuple[str, dict[str, Any]]:
+def _source(model: Model) -> tuple[str, dict[str, Any]]:
     """Gives the folder or the repository of a model's base, and the commit as an argument."""
-    source, commit = _source(model), hub_commit(model)
-    return source, {} if commit is None else {"revision": commit}
-
-
-def _source(model: Model) -> str:
-    """Gives the folder or the repository of a model's base."""
     if not model.base.startswith(PREFIX):
-        return model.base
+        commit = hub_commit(model)
+        return model.base, {} if commit is None else {"revision": commit}
     name = model.base.removeprefix(PREFIX)
     pinned, found = str(model.base_revision), embedded_pin(name)
     if _CHECKSUM.fullmatch(pinned) and pinned != found:
@@ -140,15 +120,17 @@ def _source(model: Model) -> str:
             f"{model.name} pins {pinned[:19]}..., and the embedded weights {name} are "
             f"{found[:19]}.... Pin these, or leave `revision` out."
         )
-    return str(embedded_weights(name))
+    return str(embedded_weights(name)), {}
 
 
-def _require_no_adapter(model: Model, source: str, where: dict[str, str]) -> None:
-    """Refuses an adapter that is named as if it were a whole model.
+def _base_tokenizer(model: Model, source: str, where: dict[str, Any]) -> Any:
+    """Loads the base's tokenizer.
 
-    Transformers would load the base that the adapter names, from wherever that is, and no record
-    would say which.
+    Raises:
+        EngineError: If the base is an adapter. Transformers would load the base that the adapter
+            names, from wherever that is, and no record would say which.
     """
+    from transformers import AutoTokenizer
     from transformers.utils.peft_utils import find_adapter_config_file
 
     if find_adapter_config_file(source, revision=where.get("revision")) is not None:
@@ -156,10 +138,11 @@ def _require_no_adapter(model: Model, source: str, where: dict[str, str]) -> Non
             f"{model.name}: {source} holds an adapter. Name its base and the adapter's folder: "
             "`weights: BASE + FOLDER`."
         )
+    return AutoTokenizer.from_pretrained(source, trust_remote_code=False, **where)
 
 
 def _from_pretrained(model: Model, source: str, where: dict[str, str], options: Options) -> Any:
-    """Loads the weights, and checks that they are whole.
+    """Loads the weights, and checks that they are complete. Warnings become notices.
 
     Raises:
         IncompleteError: If they are not.
@@ -169,21 +152,31 @@ def _from_pretrained(model: Model, source: str, where: dict[str, str], options: 
     from transformers.utils.hub import cached_file
 
     spread = {"device_map": options.device_map} if options.device_map else {}
-    dtype = (model.decoding and model.decoding.dtype) or "auto"
     # A fixed seed: whatever an architecture initializes, it is the same in each start.
-    with torch.random.fork_rng(devices=[]):
+    with overheard("transformers") as warned, torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        loaded: Any = AutoModelForCausalLM.from_pretrained(
-            source,
-            dtype=dtype,
-            trust_remote_code=False,
-            use_safetensors=True,
-            output_loading_info=True,
-            # Otherwise Transformers raises an error that does not name the tensors.
-            ignore_mismatched_sizes=True,
-            **where,
-            **spread,
-        )
+        try:
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
+                source,
+                dtype=(model.decoding and model.decoding.dtype) or "auto",
+                trust_remote_code=False,
+                use_safetensors=True,
+                output_loading_info=True,
+                # Otherwise Transformers raises an error that does not name the tensors.
+                ignore_mismatched_sizes=True,
+                **where,
+                **spread,
+            )
+        except Exception as error:
+            if found := _NOT_MADE.search("\n".join(warned)):
+                raise IncompleteError(
+                    f"a tensor of which {found[1]} is made is missing or has another shape. Save "
+                    "or download the whole model again."
+                ) from error
+            raise
+    for sentence in dict.fromkeys(warned):
+        if _REPORT not in sentence:
+            options.notice(f"{model.name}: Transformers warns: {sentence[:300]}")
     lm, info = loaded
     config = cached_file(source, "config.json", **where)
     require_whole(lm, info, Path(str(config)).parent)
@@ -191,7 +184,7 @@ def _from_pretrained(model: Model, source: str, where: dict[str, str], options: 
 
 
 def _device(asked: str | None) -> str:
-    """Chooses where to compute.
+    """Chooses the device.
 
     Raises:
         EngineError: If PyTorch does not know or does not see the device that is asked for.

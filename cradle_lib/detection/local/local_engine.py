@@ -1,4 +1,4 @@
-"""What engines for weights on this machine share: loading them, tokens of prompts and answers."""
+"""Shared by engines for weights on this machine: loading, tokens of prompts, texts of answers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.engine import Engine, Options
-from cradle_lib.detection.local.adapter_tokenizer import tokenizer_in_use
-from cradle_lib.detection.local.chat import Chat
-from cradle_lib.detection.local.clock import asks_for_date, render, today
+from cradle_lib.detection.local.adapter import tokenizer_in_use
+from cradle_lib.detection.local.chat import Chat, asks_for_date, render, today
 from cradle_lib.detection.local.generation import (
     add_bias,
     generation_config,
@@ -24,7 +23,7 @@ from cradle_lib.detection.local.generation import (
     without_own_settings,
 )
 from cradle_lib.detection.local.load import load_generation_config, load_tokenizer, load_weights
-from cradle_lib.detection.local.snapshot import weights_pin
+from cradle_lib.detection.local.revision import weights_pin
 from cradle_lib.detection.model import Decoding, Model
 from cradle_lib.detection.parsing import Outcome, is_cut
 from cradle_lib.detection.session import Answer, Prompt
@@ -35,7 +34,7 @@ from cradle_lib.labels import NONE
 if TYPE_CHECKING:
     import torch
 
-# What a model without a chat template is shown after the prompt, so that it answers.
+# Follows the prompt of a model without a chat template, so that it answers.
 CONTINUATION: Final = "\nAnswer:\n"
 
 
@@ -125,9 +124,15 @@ class Local:
         """Turns prompts, one at least, into token ids.
 
         They go through the model's chat template; for a model that has none, :data:`CONTINUATION`
-        follows the text.
+        follows the text. Whatever this model's own tokenizer would read as a control token is taken
+        apart, but for the static part of the prompt.
         """
-        texts = [self._without_special(prompt) for prompt in prompts]
+        texts = []
+        for prompt in prompts:
+            static, said = prompt.text[: prompt.static], prompt.text[prompt.static :]
+            # A session takes apart the control tokens of the usual formats, in every prompt alike.
+            said = self.chat.special.sub(lambda token: f"{token[0][0]} {token[0][1:]}", said)
+            texts.append(static + said)
         if self.tokenizer.chat_template:
             chats = [[{"role": "user", "content": text}] for text in texts]
             found = render(
@@ -142,14 +147,6 @@ class Local:
             found = self.tokenizer([text + CONTINUATION for text in texts])
         ids: list[list[int]] = found["input_ids"]
         return ids
-
-    def _without_special(self, prompt: Prompt) -> str:
-        """Takes apart what this model's own tokenizer would read as a control token.
-
-        Those of the usual formats a session has taken apart already, in every prompt alike.
-        """
-        static, said = prompt.text[: prompt.static], prompt.text[prompt.static :]
-        return static + self.chat.special.sub(lambda m: f"{m[0][0]} {m[0][1:]}", said)
 
     def encode(self, prompt: Prompt) -> torch.Tensor:
         """Turns a prompt into token ids: int64, shape (1, tokens), where the embedding is."""
@@ -243,6 +240,14 @@ class Local:
         )
 
 
+def shared_length(one: Sequence[int], other: Sequence[int]) -> int:
+    """Counts the ids that two sequences start with alike."""
+    for index, (a, b) in enumerate(zip(one, other, strict=False)):
+        if a != b:
+            return index
+    return min(len(one), len(other))
+
+
 class LocalEngine(Engine):
     """Runs a causal language model of Transformers.
 
@@ -259,7 +264,6 @@ class LocalEngine(Engine):
 
     kind = "local"
     needs_weights = True
-    _cache: Any = None
 
     @classmethod
     def create(cls, model: Model, corpus: Corpus, options: Options) -> Self:
@@ -286,27 +290,21 @@ class LocalEngine(Engine):
         config = load_generation_config(model)
         return taken_over(config, model.name, decoding.temperature)
 
-    def reset(self) -> None:
-        """Drops the keys and values that an engine keeps, which may not be those of a prompt."""
-        self._cache = None
-
     @cached_property
     def _local(self) -> Local:
-        local = self._loaded or self._load()
+        model, local = self._model, self._loaded
+        if local is None:
+            local = load_local(model, self._options)
+            left = unused(local.lm.generation_config, local.decoding.temperature)
+            writes = "max_new_tokens" in self.uses
+            if left is not None and writes and not local.decoding.from_checkpoint:
+                self._options.notice(
+                    f"{model.name}: not used of its checkpoint's generation settings: {left}. "
+                    "`from_checkpoint: true` in `decoding` takes over all but limits of the length."
+                )
         if self.date is None:
             return local
         return replace(local, decoding=local.decoding.model_copy(update={"date": self.date}))
-
-    def _load(self) -> Local:
-        local = load_local(self._model, self._options)
-        left = unused(local.lm.generation_config, local.decoding.temperature)
-        writes = "max_new_tokens" in self.uses
-        if left is not None and writes and not local.decoding.from_checkpoint:
-            self._options.notice(
-                f"{self._model.name}: not used of its checkpoint's generation settings: {left}. "
-                "`from_checkpoint: true` in `decoding` takes over all but limits of the length."
-            )
-        return local
 
     def asks_for_date(self) -> bool:
         """Whether the chat template prints the date; loads the tokenizer to find out."""
@@ -361,10 +359,10 @@ def load_local(model: Model, options: Options) -> Local:
             f"{model.name} has no chat template: it is shown the plain prompt and, after it, "
             f"{CONTINUATION.strip()!r}."
         )
-    return Local(lm, tokenizer, decoding, declared_context(lm.config))
+    return Local(lm, tokenizer, decoding, _declared_context(lm.config))
 
 
-def declared_context(config: Any) -> int | None:
+def _declared_context(config: Any) -> int | None:
     """Finds the longest sequence that a model's configuration declares; ``None`` if it has none.
 
     It is a hard limit for learned positions, and else what the model was built for.

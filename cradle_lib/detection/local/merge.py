@@ -1,7 +1,7 @@
 """Merges an adapter into its base, and checks that the merged model computes the same.
 
-PEFT's own computation with the adapter beside the base is the truth. Merging can differ from it:
-a merged output layer also changes the input embeddings that share its weights, for instance.
+The reference is PEFT's own computation with the adapter beside the base. Merging can differ from
+it: a merged output layer also changes the input embeddings that share its weights, for instance.
 """
 
 from __future__ import annotations
@@ -14,14 +14,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib import paths
-from cradle_lib.detection.local.adapter import WEIGHTS
-from cradle_lib.detection.local.adapter_tokenizer import new_tokens
-from cradle_lib.detection.local.quiet import quiet
+from cradle_lib.detection.local.adapter import WEIGHTS, new_tokens
 from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import LABELS
 
-# What both are asked: ordinary words, and the labels that answers are made of.
+# The prompt of the comparison: ordinary words, and the labels that answers consist of.
 _PROBE: Final = f"User: I sleep badly, and 3 of 7 nights not at all.\nListener: {'; '.join(LABELS)}"
 _TOKENS: Final = 128
 # Largest difference of the logits, as a share of their spread: root mean squares over the prompt.
@@ -53,7 +51,7 @@ def merged(lm: Any, model: Model, folder: Path, tokenizer: Any, base_tokenizer: 
     try:
         config = PeftConfig.from_pretrained(str(folder))
         trained_on = config.base_model_name_or_path or model.base
-        # Folders are told by their last part only.
+        # Only the last part of a folder's path is compared.
         if Path(trained_on).name != Path(model.base).name:
             raise ValueError(f"it was trained on {trained_on}")
         if config.is_prompt_learning:
@@ -62,7 +60,12 @@ def merged(lm: Any, model: Model, folder: Path, tokenizer: Any, base_tokenizer: 
                 f"{config.peft_type.value}, which learns a prompt and can't be merged into "
                 "weights. Use one that can, such as LoRA."
             )
-        tensors = _without_copies(load_file(folder / WEIGHTS))
+        tensors = load_file(folder / WEIGHTS)
+        # PEFT saves second copies of trained embeddings, and does not read them.
+        for name in [name for name in tensors if ".modules_to_save." in name]:
+            first = tensors.get(name.replace(".modules_to_save.", "."))
+            if first is not None and first.equal(tensors[name]):
+                del tensors[name]
         _fit_embeddings(lm, model, tensors, added)
         config.inference_mode = True
         # Named as Transformers knows the base here, which may be a folder of the cache.
@@ -84,22 +87,12 @@ def merged(lm: Any, model: Model, folder: Path, tokenizer: Any, base_tokenizer: 
     return _merge(wrapped, model, _probe_ids(lm, tokenizer, added.values()))
 
 
-def _without_copies(tensors: dict[str, Any]) -> dict[str, Any]:
-    """Leaves out second copies of trained embeddings, which PEFT saves and does not read."""
-    copies = set()
-    for name, tensor in tensors.items():
-        first = tensors.get(name.replace(".modules_to_save.", "."))
-        if ".modules_to_save." in name and first is not None and first.equal(tensor):
-            copies.add(name)
-    return {name: tensor for name, tensor in tensors.items() if name not in copies}
-
-
 def _fit_embeddings(
     lm: Any, model: Model, tensors: Mapping[str, Any], added: Mapping[str, int]
 ) -> None:
     """Gives the embeddings the size that the adapter was trained with.
 
-    New rows are NaN until the adapter's tensors replace them: what it lacks is found later.
+    New rows are NaN until the adapter's tensors replace them, so that missing ones are found later.
 
     Raises:
         EngineError: If there are tokens without a row.
@@ -124,7 +117,7 @@ def _fit_embeddings(
         )
     if rows == have:
         return
-    with quiet(), torch.no_grad():
+    with torch.no_grad():
         lm.resize_token_embeddings(rows, mean_resizing=False)
         for module in (lm.get_input_embeddings(), lm.get_output_embeddings()):
             if module is not None:
@@ -143,7 +136,7 @@ def _wrapped(lm: Any, config: Any, tensors: dict[str, Any]) -> Any:
     of_base = {id(tensor) for tensor in lm.state_dict(keep_vars=True).values()}
     # PEFT warns of shared weights, which are untied and compared below. Some kinds of adapter
     # change the base by a decomposition with random numbers: a fixed seed makes it repeatable.
-    with quiet(), warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
+    with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
         warnings.simplefilter("ignore")
         torch.manual_seed(0)
         wrapped: Any = get_peft_model(lm, config)
@@ -187,7 +180,7 @@ def _merge(wrapped: Any, model: Model, ids: Any) -> Any:
     try:
         with torch.inference_mode():
             before = wrapped(input_ids=ids).logits[0].float()
-        with quiet(), warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             _untie(wrapped)
             lm = wrapped.merge_and_unload()

@@ -1,9 +1,10 @@
-"""A frozen language model that is only read: its hidden states, and a linear classifier.
+"""The probe: a linear classifier on the hidden states of a frozen language model.
 
-It says what the model has understood before anybody trained it to say so. The model reads each
-question as it is asked, its tags so far in the history; the state of one inner layer at the last
-token, where an answer would begin, is what one logistic regression per label decides by. They
-learn from dialogues of the train split with gold tags in the history, as a fine-tuned model does.
+It measures how much of the labels the model's states contain before any fine-tuning. The model
+reads each question as it is asked, with the labels predicted so far in the history. One logistic
+regression per label classifies the state of one inner layer at the last token, where an answer
+would begin. They learn from dialogues of the train split with gold labels in the history, as a
+fine-tuned model does.
 
 References:
     Alain and Bengio, "Understanding intermediate layers using linear classifier probes"
@@ -21,17 +22,16 @@ from numpy.typing import NDArray
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.baselines.tfidf import Linear, fit_labels, learned, train_split
 from cradle_lib.detection.engine import Options, Sequential
-from cradle_lib.detection.local.local_engine import LocalEngine
-from cradle_lib.detection.local.snapshot import weights_pin
-from cradle_lib.detection.local.wave.prefix import common
+from cradle_lib.detection.local.local_engine import LocalEngine, shared_length
+from cradle_lib.detection.local.revision import weights_pin
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.session import Answer, Prompt, gold_questions
 from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
 
-# Two thirds of the way up, where what a text says is most at hand; not tuned.
+# Two thirds of the way up, where states encode meaning best; not tuned.
 _DEPTH: Final = 2 / 3
-# More dialogues take longer to read than they are worth: a state has some hundred numbers.
+# More dialogues improve little and take longer to read: a state has some hundred numbers.
 _DIALOGUES: Final = 500
 _SEED: Final = 0
 
@@ -67,8 +67,12 @@ class Probe(LocalEngine, Sequential):
         self._read: list[int] = []
         self._cache: Any = None
 
+    def reset(self) -> None:
+        """Drops the cached keys and values, which may be incomplete after an exception."""
+        self._cache = None
+
     def reply(self, prompt: Prompt) -> Answer:
-        """Tags the current turn by the state in which the model would begin to answer."""
+        """Labels the current turn by the state in which the model would begin to answer."""
         mean, spread, linear = self._fitted
         [ids] = self._local.ids([prompt])
         if (failed := self._local.too_long(len(ids), 1)) is not None:
@@ -99,16 +103,16 @@ class Probe(LocalEngine, Sequential):
         return mean, spread, fit_labels((matrix - mean) / spread, masks)
 
     def _state(self, ids: list[int]) -> tuple[NDArray[np.float64], int]:
-        """Reads the tokens of a prompt; what it shares with the one before is not computed again.
+        """Reads the tokens of a prompt; the prefix shared with the last prompt is cached.
 
         Returns:
-            The state, shape (hidden size,), and how many of the tokens were known.
+            The state, shape (hidden size,), and the number of cached tokens.
         """
         import torch
         from transformers import DynamicCache
 
         local, layer = self._local, self._layer
-        known = common(ids[:-1], self._read)
+        known = shared_length(ids[:-1], self._read)
         if self._cache is None or not known:
             self._cache, known = DynamicCache(config=local.lm.config), 0
         elif known < len(self._read):
@@ -126,7 +130,7 @@ class Probe(LocalEngine, Sequential):
 
     @cached_property
     def _layer(self) -> int:
-        """Finds the layer whose states are read, and takes the layers far above it away."""
+        """Finds the layer whose states are read, and removes the layers that are not needed."""
         lm = self._local.lm
         config = lm.config.get_text_config()
         layer = round(_DEPTH * int(config.num_hidden_layers))

@@ -1,13 +1,13 @@
 """The reference engine: one dialogue and one turn at a time, as the paper ran its models.
 
-Decoding with Transformers' ``generate`` and nothing clever: greedy, as in the paper (Appendix
-C.1), or sampled where the entry sets a temperature.
-Other engines for local weights are measured against the tags that this one gives.
+Decoding is Transformers' ``generate``: greedy, as in the paper (Appendix C.1), or sampled where the
+entry sets a temperature. The answers of the wave engine are compared with those of this one.
 """
 
 from __future__ import annotations
 
 from cradle_lib.detection.engine import Sequential
+from cradle_lib.detection.local.generation import sampling_seed
 from cradle_lib.detection.local.local_engine import LocalEngine
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError
@@ -39,8 +39,6 @@ class Reference(LocalEngine, Sequential):
             EngineError: If the weights can't be loaded or memory runs out.
         """
         import torch
-
-        from cradle_lib.detection.local.sampling import sampling_seed
 
         local = self._local
         ids = local.encode(prompt)

@@ -15,8 +15,7 @@ import pytest
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Outcome, read_journal
 from cradle_lib.detection.api.anthropic_messages import AnthropicMessages
-from cradle_lib.detection.local.serving import serving
-from cradle_lib.detection.local.weights import gguf_file
+from cradle_lib.detection.local.embedded import gguf_file, serving
 from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cradle_lib.detection.local.wave.batch_layout import BatchLayout, Group, Piece
+from cradle_lib.detection.local.wave.attention import BatchLayout, Group, Piece
 
 CPU = torch.device("cpu")
 

@@ -19,7 +19,7 @@ from transformers import AutoModelForCausalLM, GPT2Config, MixtralConfig
 
 from cradle_lib.detection.engine import Options
 from cradle_lib.detection.local.local_engine import load_local
-from cradle_lib.detection.local.snapshot import base_pin
+from cradle_lib.detection.local.revision import base_pin
 from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
 

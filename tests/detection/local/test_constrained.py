@@ -17,9 +17,9 @@ from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Outcome, read_answer, read_journal
 from cradle_lib.detection.local.constrained import END, Grammar
+from cradle_lib.detection.local.generation import Sampler
 from cradle_lib.detection.local.local_engine import load_local
-from cradle_lib.detection.local.sampling import Sampler
-from cradle_lib.detection.local.wave import wave_runner
+from cradle_lib.detection.local.wave import runner
 from cradle_lib.detection.run import run
 from cradle_lib.detection.session import Answer, Session
 from cradle_lib.labels import LABELS, NONE
@@ -163,13 +163,13 @@ def test_each_fork_is_stored_with_the_models_own_log_probabilities_and_costs_one
     monkeypatch.setattr(paths, "PROMPTS", tmp_path)
     (tmp_path / "short.txt").write_text("Label.\n{history}\n{current_turn}\n")
     passes: list[int] = []
-    forward = wave_runner.Runner._forward
+    forward = runner.Runner._forward
 
     def counted(self: Any, *arguments: Any) -> Any:
         passes.append(1)
         return forward(self, *arguments)
 
-    monkeypatch.setattr(wave_runner.Runner, "_forward", counted)
+    monkeypatch.setattr(runner.Runner, "_forward", counted)
     model = make_model(weights, "wave", mode="constrained")
     path = run(model, corpus, out=tmp_path, options=Options(batch=1))
     predictions = {(p.dialogue, p.turn): p for p in read_journal(path)[1]}

@@ -13,7 +13,7 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Session, read_journal
 from cradle_lib.detection.journal import last_record
 from cradle_lib.detection.journal_lines import to_bytes
-from cradle_lib.detection.local import clock
+from cradle_lib.detection.local import chat
 from cradle_lib.detection.local.local_engine import Local, load_local
 from cradle_lib.detection.local.quiet import quiet
 from cradle_lib.detection.model import Decoding
@@ -82,7 +82,7 @@ class Day:
             def now(cls, tz: Any = None) -> Any:
                 return datetime.fromisoformat(moment).replace(tzinfo=tz)
 
-        self._patch.setattr(clock, "datetime", Frozen)
+        self._patch.setattr(chat, "datetime", Frozen)
         self._patch.setattr(chat_template_utils, "datetime", Frozen)
 
 

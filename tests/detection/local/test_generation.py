@@ -15,8 +15,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Session, read_journal
+from cradle_lib.detection.local.generation import sampling_seed
 from cradle_lib.detection.local.local_engine import load_local
-from cradle_lib.detection.local.sampling import sampling_seed
 from cradle_lib.detection.parsing import first_line
 from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError, RegistryError

@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 from transformers import AutoTokenizer
 
 from cradle_lib.detection.local.constrained import END, Grammar
-from cradle_lib.detection.local.sampling import Sampler
+from cradle_lib.detection.local.generation import Sampler
 from cradle_lib.labels import LABELS, NONE
 
 from .tiny_models import make_weights

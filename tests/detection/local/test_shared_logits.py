@@ -14,9 +14,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from cradle_lib.detection.local.wave.batch_layout import BatchLayout, Piece
-from cradle_lib.detection.local.wave.key_value_store import KeyValueStore
-from cradle_lib.detection.local.wave.shared_attention import sharing
+from cradle_lib.detection.local.wave.attention import BatchLayout, KeyValueStore, Piece, sharing
 
 from .tiny_models import FAMILIES, make_weights
 

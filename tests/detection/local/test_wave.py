@@ -27,7 +27,7 @@ from cradle_lib.detection import (
     read_journal,
 )
 from cradle_lib.detection.local.local_engine import load_local
-from cradle_lib.detection.local.wave import wave_runner
+from cradle_lib.detection.local.wave import runner
 from cradle_lib.detection.parsing import first_line
 from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
@@ -266,7 +266,7 @@ def test_when_memory_runs_out_the_wave_is_halved_and_nothing_is_lost(
     model = make_model(weights["llama"], engine="wave")
     usual = essence(run(model, ragged, out=tmp_path / "usual"))
     sizes: list[int] = []
-    whole = wave_runner.Runner._forward
+    whole = runner.Runner._forward
 
     def scarce(self: Any, *arguments: Any) -> torch.Tensor:
         sizes.append(self._size)
@@ -274,7 +274,7 @@ def test_when_memory_runs_out_the_wave_is_halved_and_nothing_is_lost(
             raise torch.OutOfMemoryError("out of memory")
         return whole(self, *arguments)
 
-    monkeypatch.setattr(wave_runner.Runner, "_forward", scarce)
+    monkeypatch.setattr(runner.Runner, "_forward", scarce)
     path = run(model, ragged, out=tmp_path / "scarce", options=Options(batch=4))
     assert essence(path) == usual
     assert [size for size in (4, 2, 1) if size in sizes] == [4, 2, 1]
@@ -282,7 +282,7 @@ def test_when_memory_runs_out_the_wave_is_halved_and_nothing_is_lost(
     def empty(*_: Any) -> torch.Tensor:
         raise torch.OutOfMemoryError("none at all")
 
-    monkeypatch.setattr(wave_runner.Runner, "_forward", empty)
+    monkeypatch.setattr(runner.Runner, "_forward", empty)
     with pytest.raises(EngineError, match="memory ran out with one dialogue at a time"):
         run(model, ragged, out=tmp_path / "none", options=Options(batch=4))
 

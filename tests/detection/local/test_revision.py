@@ -19,7 +19,7 @@ import yaml
 
 from cradle_lib import paths
 from cradle_lib.detection import read_journal
-from cradle_lib.detection.local.snapshot import hub_commit, unloadable
+from cradle_lib.detection.local.revision import hub_commit, unloadable
 from cradle_lib.errors import EngineError
 
 from ..local.tiny_models import make_model, make_weights

