@@ -494,7 +494,7 @@ def test_the_code_of_an_engine_of_ones_own_is_part_of_its_runs_identity(
 def test_a_sample_and_a_limit_exclude_each_other(
     corpus: Corpus, always_none: Model, tmp_path: Path
 ) -> None:
-    with pytest.raises(JournalError, match="one of --sample and --limit"):
+    with pytest.raises(JournalError, match="a sample and a limit exclude each other"):
         run(always_none, corpus, out=tmp_path, sample=2, limit=1)
 
 
