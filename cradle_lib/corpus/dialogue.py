@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib import paths
-from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK, format_mask, union
+from cradle_lib.labels import format_mask, union
 
 Speaker = Literal["User", "Listener"]
 
@@ -231,19 +231,11 @@ class Corpus:
         unasked = sum(turn.mask.bit_count() for turn in self.turns if not turn.asked)
         if not unasked:
             return ()
-        every = [dialogue.mask for dialogue in self]
-        asked = [union(turn.mask for turn in dialogue.user_turns) for dialogue in self]
-        kinds = {"an alert": ALERT_MASK, "a confirm": CONFIRM_MASK}
-        counts = [
-            f"{sum(bool(m & kind) for m in asked):,} dialogues with {name} "
-            f"({sum(bool(m & kind) for m in every):,} on all rows)"
-            for name, kind in kinds.items()
-        ]
+        asked = sum(any(turn.mask for turn in dialogue.user_turns) for dialogue in self)
+        every = sum(dialogue.mask > 0 for dialogue in self)
         return (
-            f"{unasked:,} label{'s stand' if unasked > 1 else ' stands'} on rows about which no "
-            "model is asked. On user turns there "
-            f"are {' and '.join(counts)}, and {asked.count(0):,} with neither "
-            f"({every.count(0):,}).",
+            f"{unasked:,} label{'s are' if unasked > 1 else ' is'} on rows about which no model is "
+            f"asked: {asked:,} dialogues have a label on a user turn, {every:,} on any row.",
         )
 
     @property

@@ -16,9 +16,6 @@ Conventions:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final
-
 import numpy as np
 import pandas as pd
 
@@ -29,15 +26,12 @@ from cradle_lib.labels import (
     CONFIRM_MASK,
     CRISIS_TYPES,
     LABELS,
-    TEMPORAL_STATES,
     crisis_type,
     labels_of,
     stage,
     temporal,
 )
 from cradle_lib.published import published_table
-
-_TIMINGS: Final = ("early", "mid", "late")
 
 
 def dialogue_frame(corpus: Corpus) -> pd.DataFrame:
@@ -67,7 +61,12 @@ def dialogue_frame(corpus: Corpus) -> pd.DataFrame:
         }
         | {k: np.bitwise_count(masks & np.uint16(m)).astype(np.int64) for k, m in stages.items()}
     )
-    return frame.assign(**_about(corpus, range(len(corpus))))
+    scenarios = [key.removeprefix("scenario.") for key in published_table() if "scenario." in key]
+    for name, usual in (("scenario", scenarios), ("timing", ["early", "mid", "late"])):
+        known = pd.Series(corpus.meta.get(name), frame.index, dtype=object)
+        own = sorted({*known.dropna()} - {*usual})
+        frame[name] = pd.Categorical(known, [*usual, *own])
+    return frame
 
 
 def label_frame(corpus: Corpus) -> pd.DataFrame:
@@ -90,37 +89,21 @@ def label_frame(corpus: Corpus) -> pd.DataFrame:
     """
     turns = corpus.to_frame()
     turns["label"] = pd.Series([labels_of(int(mask)) for mask in turns["mask"]], dtype=object)
-    places = [place for place, dialogue in enumerate(corpus) for _ in dialogue.turns]
-    turns = turns.assign(**_about(corpus, places))
+    about = dialogue_frame(corpus)[["dialogue", "scenario", "timing"]]
+    turns = turns.drop(columns=["scenario", "timing"], errors="ignore").merge(about)
     rows = turns.explode("label").dropna(subset="label").reset_index(drop=True)
-    every: dict[str, tuple[Iterable[str], Callable[[str], str]]] = {
-        "label": (LABELS, str),
-        "stage": (("alert", "confirm"), stage),
-        "kind": (("alert", *CRISIS_TYPES.values()), _kind),
-        "temporal": (TEMPORAL_STATES, temporal),
-    }
-    given = [str(label) for label in rows["label"]]
-    for name, (categories, part) in every.items():
-        rows[name] = pd.Categorical([part(label) for label in given], list(categories))
-    return rows[
-        ["dialogue", "turn", "position", "label", "stage", "kind", "temporal", "scenario", "timing"]
-    ]
+    parts = pd.DataFrame(
+        [(label, stage(label), _kind(label), temporal(label)) for label in LABELS],
+        columns=["label", "stage", "kind", "temporal"],
+    )
+    given = rows[["label"]].astype(str).merge(parts, how="left", on="label")
+    for name in parts:
+        rows[name] = pd.Categorical(given[name], parts[name].unique())
+    return rows[["dialogue", "turn", "position", *parts, "scenario", "timing"]]
 
 
 def _kind(label: str) -> str:
-    crisis = crisis_type(label)
-    return "alert" if crisis is None else CRISIS_TYPES[crisis]
-
-
-def _about(corpus: Corpus, places: Iterable[int]) -> dict[str, pd.Categorical]:
-    """Gives scenario and timing of the dialogues at these positions."""
-    scenarios = [key.removeprefix("scenario.") for key in published_table() if "scenario." in key]
-    chosen, found = list(places), {}
-    for name, usual in (("scenario", scenarios), ("timing", _TIMINGS)):
-        known: Sequence[str | None] = corpus.meta.get(name) or [None] * len(corpus)
-        own = sorted({one for one in known if one is not None} - {*usual})
-        found[name] = pd.Categorical([known[place] for place in chosen], [*usual, *own])
-    return found
+    return CRISIS_TYPES.get(crisis_type(label) or "", "alert")
 
 
 def corpus_statistics(corpus: Corpus) -> pd.DataFrame:
@@ -148,16 +131,11 @@ def corpus_statistics(corpus: Corpus) -> pd.DataFrame:
         raise CorpusError(f"{corpus.name} has no dialogues, expected at least one to count")
     dialogues, occurrences = dialogue_frame(corpus), label_frame(corpus)
     alert, confirm = dialogues["alerts"] > 0, dialogues["confirms"] > 0
-    past = occurrences["temporal"] == "past"
+    past, asked = occurrences["temporal"] == "past", dialogues["user_turns"].sum()
     rows: list[tuple[str, str, float, str]] = [
         ("dialogues", "Dialogues", len(dialogues), "count"),
         ("turns", "Turns", dialogues["turns"].sum(), "count"),
-        (
-            "user_turns",
-            "User turns, on which a model is asked",
-            dialogues["user_turns"].sum(),
-            "count",
-        ),
+        ("user_turns", "User turns, on which a model is asked", asked, "count"),
         ("mean_turns", "Turns in a dialogue, mean", dialogues["turns"].mean(), "number"),
         ("labels", "Labels", len(occurrences), "count"),
         ("ongoing_share", "Labels that are ongoing (%)", 1 - past.mean(), "share"),

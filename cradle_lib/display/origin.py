@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from cradle_lib.corpus.dialogue import Corpus
-from cradle_lib.corpus.gaps import Need, gap
 from cradle_lib.display.notice import Notice
+
+if TYPE_CHECKING:
+    from cradle_lib.corpus.gaps import Need
 
 
 @dataclass(slots=True)
@@ -41,6 +44,9 @@ class Origin:
         """Says that the corpus lacks what a result needs; ``None`` if it has it."""
         if needs is None or self.corpus is None:
             return None
+        # Imported here, because some pages need nothing.
+        from cradle_lib.corpus.gaps import gap
+
         why = gap(self.corpus, needs)
         return None if why is None else f"{why}."
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pandas as pd
 
-from cradle_lib.corpus.gaps import Need
 from cradle_lib.display import export
 from cradle_lib.display.cells import STATED_MARK, Format, clean
 from cradle_lib.display.grid import Grid, Layout, links_of
@@ -17,6 +16,9 @@ from cradle_lib.display.notice import Notice
 from cradle_lib.display.origin import PAGE
 from cradle_lib.errors import BookError
 from cradle_lib.formatting import slug
+
+if TYPE_CHECKING:
+    from cradle_lib.corpus.gaps import Need
 
 Names = str | Sequence[str]
 

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import matplotlib
 import pandas as pd
@@ -26,14 +26,15 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterMathtext, NullFormatter, StrMethodFormatter
 
-from cradle_lib.corpus.gaps import Need
 from cradle_lib.display import export
 from cradle_lib.display.cells import clean
-from cradle_lib.display.image_links import take_links
 from cradle_lib.display.notice import Notice
 from cradle_lib.display.origin import PAGE
 from cradle_lib.errors import BookError
 from cradle_lib.formatting import slug
+
+if TYPE_CHECKING:
+    from cradle_lib.corpus.gaps import Need
 
 #: Wide enough for a page, narrow enough that 10 point text is readable on a phone, in inches.
 WIDTH: Final = 5.2
@@ -200,7 +201,12 @@ def show_figure(
         if isinstance(drawing, Figure | Axes) and figure.get_layout_engine() is None:
             figure.set_layout_engine("constrained")
         with theme():
-            svg, links = take_links(_svg(figure))
+            svg, links = _svg(figure), ""
+        if b"<a xlink:href" in svg:
+            # Imported here, because few figures have links.
+            from cradle_lib.display.image_links import take_links
+
+            svg, links = take_links(svg)
         wide = _pixels(svg)[0] > (WIDTH + 3 * _PAD) * 96
     finally:
         pyplot.close(figure)

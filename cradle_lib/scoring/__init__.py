@@ -14,6 +14,11 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "robustness.implied": ["implied_scores", "possible_counts", "possible_totals"],
+        "robustness.implied": [
+            "implied_scores",
+            "possible_counts",
+            "possible_totals",
+            "stated_scores",
+        ],
     },
 )

@@ -88,7 +88,7 @@ CONTRAST = "runOnly: ['color-contrast']"
 # What a page's structure says does not depend on the width; where its parts lie does.
 PLACES = "runOnly: ['scrollable-region-focusable', 'aria-hidden-focus', 'region']"
 # Contrast is the slow check, which every page has from FAINT: on these axe is asked too.
-ASKED_WHOLE = {"intro.html", "sections/errors.html", "sections/explore.html", "search.html"}
+ASKED_WHOLE = {"sections/home.html", "sections/errors.html", "sections/explore.html", "search.html"}
 
 
 def violations(page: Page, question: str, without: list[str]) -> list[str]:
@@ -326,7 +326,7 @@ def test_a_search_leads_to_the_right_page_first(site: Site, browser: Browser) ->
 
 def test_the_search_stays_in_view(site: Site, browser: Browser) -> None:
     page = browser.new_page(viewport={"width": WIDE[0], "height": WIDE[1]})
-    page.goto(site.url("references.html"))
+    page.goto(site.url("data-statement.html"))
     bar = page.locator(".bd-sidebar-primary")
     bar.evaluate("bar => bar.scrollTo(0, bar.scrollHeight)")
     assert bar.evaluate("bar => bar.scrollTop") > 100
@@ -338,7 +338,7 @@ def test_the_search_stays_in_view(site: Site, browser: Browser) -> None:
 
 def test_the_search_dialog_opens_from_the_keyboard(site: Site, browser: Browser) -> None:
     page = browser.new_page()
-    page.goto(site.url("intro.html"))
+    page.goto(site.url("sections/home.html"))
     page.keyboard.press("Control+k")
     field = page.locator(".search-button__search-container input")
     field.wait_for(state="visible")

@@ -15,6 +15,7 @@ from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import find_model, load_registry
 from cradle_lib.detection.run import run
 from cradle_lib.display.banner import Banner
+from cradle_lib.display.choice import Choice
 from cradle_lib.display.downloads import Downloads
 from cradle_lib.display.examples import Examples
 from cradle_lib.display.explorer.explorer import Explorer
@@ -84,7 +85,9 @@ def test_a_page_is_built(
     values = parameters(page, corpus, made)
     shown = [item for item in show(page, values, monkeypatch) if item is not None]
     assert isinstance(shown[0], Banner)
-    assert any(isinstance(item, (Table, Picture, Explorer, Examples, Notice)) for item in shown)
+    assert any(
+        isinstance(item, (Table, Picture, Choice, Explorer, Examples, Notice)) for item in shown
+    )
     for item in shown:
         assert not re.search(r"\bnan\b|>nan|nan<", seen(item)), seen(item)[:400]
         if isinstance(item, Table):
@@ -143,9 +146,10 @@ def sentences(
         ("errors", "no labels", "No system makes an error on any user turn: there is no example"),
         ("errors", "no user turn at all", "has a user turn. Not shown: Errors at turn level"),
         ("conventions", "no user turn at all", "has a user turn. Not shown: Macro F1 at turn"),
+        ("subgroups", "no labels", "No user turn of no-labels has a gold label. Not shown: M"),
         ("statistics", "twelve ordinary dialogues", "has no train split and no dev split"),
-        ("statistics", "no labels", "No turn of no-labels has a label: there are none to draw."),
-        ("scenarios", "no labels", "No turn of no-labels has a label: they have no place to draw"),
+        ("statistics", "no labels", "There are no data. Not shown: How often each label occurs"),
+        ("statistics", "one dialogue", "does not say the scenario of a dialogue."),
         ("api-models", "one dialogue", "has prices in models.yml: no cost is shown."),
     ],
 )

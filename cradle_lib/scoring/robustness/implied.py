@@ -47,14 +47,9 @@ def implied_scores() -> pd.DataFrame:
           NaN where there is one.
         - ``solutions`` (int): how many there are.
     """
-    table, gold = published_table(), sum(published_label_counts().values())
-    found: dict[str, dict[str, Published]] = {}
-    for key, entry in table.items():
-        for name, prefix in _STATED.items():
-            if key.startswith(prefix):
-                found.setdefault(key.removeprefix(prefix), {})[name] = entry
+    gold = sum(published_label_counts().values())
     rows = []
-    for system, stated in found.items():
+    for system, stated in stated_scores().items():
         solutions = possible_counts([gold], **stated)
         for name in ("precision", "recall", "f1"):
             values = solutions[name].dropna()
@@ -64,6 +59,21 @@ def implied_scores() -> pd.DataFrame:
             rows.append((system, "turn", f"micro_{name}", values.mean(), low, high, len(solutions)))
     names = ["system", "level", "score", "derived", "derived_low", "derived_high", "solutions"]
     return pd.DataFrame(rows, columns=names)
+
+
+def stated_scores() -> dict[str, dict[str, Published]]:
+    """Reads what the paper's text states of each system at the turn level.
+
+    Returns:
+        For each system (the last part of its keys in the table of published values) the arguments
+        of :func:`possible_counts` that the text states.
+    """
+    found: dict[str, dict[str, Published]] = {}
+    for key, entry in published_table().items():
+        for name, prefix in _STATED.items():
+            if key.startswith(prefix):
+                found.setdefault(key.removeprefix(prefix), {})[name] = entry
+    return found
 
 
 def possible_counts(
