@@ -8,8 +8,7 @@ A notebook that fails stops only the pages that need it.
 from __future__ import annotations
 
 import multiprocessing
-import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
@@ -21,7 +20,7 @@ from pydantic import RootModel
 from cradle_lib.book.cache_key import Ingredients, stored_state
 from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.notebooks.execute import Done, Job, execute, failure, watch_parent
-from cradle_lib.book.plan import Page, Project, default_models, load_plan
+from cradle_lib.book.plan import REGISTRY, Page, Project, load_plan
 from cradle_lib.book.yaml_file import read_yaml
 from cradle_lib.errors import BookError
 from cradle_lib.files import is_hidden
@@ -43,30 +42,25 @@ class Update:
 def update(
     project: Project,
     *,
-    models: Mapping[str, str] | None = None,
+    models: Sequence[str] | None = None,
     corpus: BookCorpus | None = None,
     report: Callable[[str], None] = lambda line: None,
 ) -> Update:
     """Executes every page that is out of date, and removes those that are no longer made.
 
-    ``models`` that have a page, with their entries, are the registry's, and the ``corpus`` is the
-    one that the environment names, unless others are given. ``report`` receives a line for each
-    page that is executed or removed, and what notebooks wrote to standard error.
+    ``models`` are the ids of the registry's default models, and the ``corpus`` is the one that the
+    environment names, unless others are given. ``report`` receives a line for each page that is
+    executed or removed, and what notebooks wrote to standard error.
 
     Raises:
         BookError: If the plan and the book do not fit, or, after all other notebooks have run,
             if some failed: four lines for each.
     """
-    corpus = corpus or BookCorpus.chosen(project.root)
     if models is None:
-        models, lacking = default_models(project, corpus)
-        chosen = "" if corpus.choice == "surrogate" else f" --corpus {shlex.quote(corpus.choice)}"
-        for name in lacking:
-            report(
-                f"no run of {name}: it has no journal over {corpus.name} "
-                f"(cradle infer --model {name}{chosen})"
-            )
-    pages = load_plan(project, models, corpus)
+        from cradle_lib.detection.registry import load_registry
+
+        models = [model.id for model in load_registry(project.root / REGISTRY).default]
+    pages = load_plan(project, models, corpus or BookCorpus.chosen(project.root))
     check_toc(project, pages)
     removed = _remove_orphans(project, pages)
     for name in removed:

@@ -1,11 +1,10 @@
 """What a page's result depends on, as content, never as dates.
 
 A page's ingredients are the cells of its notebook, its parameters, the bytes of its inputs and of
-the runs that it reads, the whole content of the library, the registry's entry of its model, and
-the versions of Python and of the packages that the book needs. An optional package may come and
-go without making a page stale: what it did to a run is in the run's record. Their digest is the
-page's key. It is stored in the executed notebook, so a fresh clone, a touched file or an edit
-that was taken back executes nothing.
+the runs that it reads, the whole content of the library, and the versions of Python and of the
+packages that the book needs. An optional package may come and go without making a page stale: what
+it did to a run is in the run's record. Their digest is the page's key. It is stored in the executed
+notebook, so a fresh clone, a touched file or an edit that was taken back executes nothing.
 """
 
 from __future__ import annotations
@@ -65,9 +64,7 @@ class Ingredients:
         """
         found = dict(self._fixed[page.name])
         for name in page.after:
-            before = self.pages[name]
-            found[f"after {name}"] = digest((before.model or "").encode())
-            for path, value in artefacts(self.project, before.provides).items():
+            for path, value in artefacts(self.project, self.pages[name].provides).items():
                 found[f"artefact {path}"] = value
         for path, value in artefacts(self.project, page.runs).items():
             # Those with other histories are made by the page that compares them.
@@ -94,10 +91,6 @@ class Ingredients:
     def _find(self, page: Page) -> dict[str, str]:
         shown = self.project.shown
         found = {"notebook": digest(page.notebook.canonical.encode()), **self._common}
-        if page.title is not None:
-            found["title"] = page.title
-        if page.model is not None:
-            found["model"] = digest(page.model.encode())
         for name, value in page.parameters.items():
             found[f"parameter {name}"] = json.dumps(value, sort_keys=True)
         found |= {f"input {shown(file)}": self._digest(file) for file in self._inputs(page)}

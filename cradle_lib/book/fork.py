@@ -11,7 +11,7 @@ from typing import Any, Final
 import yaml
 
 from cradle_lib import paths
-from cradle_lib.book.notebooks.notebook import Notebook, retitle
+from cradle_lib.book.notebooks.notebook import Notebook, find_title
 from cradle_lib.book.plan import Entry, Project, read_plan
 from cradle_lib.detection.baselines.function import id_of
 from cradle_lib.errors import BookError
@@ -67,7 +67,7 @@ def fork(
 def _entry(source: Entry, name: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
     """Makes the plan's entry: that of the source, with the journal of the copy's own model."""
     parameters = source.parameters | dict(chosen)
-    entry = source.model_dump(mode="json", exclude_defaults=True, exclude={"title", "provides"})
+    entry = source.model_dump(mode="json", exclude_defaults=True, exclude={"provides"})
     entry |= {"page": name, "notebook": f"{name}.ipynb", "parameters": parameters}
     if "name" in parameters:
         journal = f"runs/{{corpus_name}}/{id_of(str(parameters['name']))}"
@@ -101,5 +101,9 @@ def _renamed(origin: Path, name: str) -> str:
     content["cells"] = [
         cell for cell in content["cells"] if _GUIDE not in cell["metadata"].get("tags", [])
     ]
-    retitle(content["cells"], name.replace("-", " ").capitalize())
+    title = find_title(content["cells"])
+    if title is not None:
+        place, heading = title
+        line = f"# {name.replace('-', ' ').capitalize()}"
+        content["cells"][place]["source"] = heading.string.replace(heading[0], line, 1)
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"

@@ -1,46 +1,38 @@
 """The plan of the executed pages: ``notebooks/pages.yml``.
 
-One entry makes one page, or one page for each model that the registry marks as default::
+One entry makes one page::
 
     pages:
-      - page: inference-{model}
-        for_each: models
-        notebook: inference.ipynb
-        title: "Inference: {name}"
-        parameters: {model: "{model}", corpus: "{corpus}"}
-        inputs: ["corpus:test"]
-        inputs_of: {tfidf: ["corpus:train"]}
+      - page: runs
+        notebook: runs.ipynb
+        parameters: {corpus: "{corpus}"}
+        inputs: [models.yml, "corpus:test"]
         provides: ["runs/{corpus_name}/{model}.jsonl"]
       - page: results
         notebook: results.ipynb
         runs: true
         inputs: ["corpus:test", "data/published/*.csv"]
 
-``{model}`` is the model's id and ``{name}``, in a title, its name on pages. ``{corpus}`` is the
-book's corpus, ``{corpus_name}`` what its runs are filed under, and ``{training}`` the corpus
-whose train and dev splits are shown, empty if there are none. A ``title`` replaces the
-notebook's own.
-
-A pattern of ``provides`` with ``{model}``, on a page about all default models, is one pattern for
-each of them.
+``{corpus}`` is the book's corpus, ``{corpus_name}`` what its runs are filed under, and
+``{training}`` the corpus whose train and dev splits are shown, empty if there are none. A pattern
+with ``{model}`` is one pattern for the id of each default model.
 
 ``inputs`` are the files that the notebook reads: patterns relative to the repository, each of
-which must match something, or a split of the book's corpus. ``inputs_of`` adds some for one
-model. ``provides`` are the files that exist once the page has been executed, for the pages that
-come ``after`` it; at least one of the patterns must match. ``runs`` says that the page reads all
-runs over the book's corpus: it comes after every page that provides something.
+which must match something, or a split of the book's corpus. ``provides`` are the files that exist
+once the page has been executed, for the pages that come ``after`` it; at least one of the patterns
+must match. ``runs`` says that the page reads all runs over the book's corpus: it comes after every
+page that provides something.
 """
 
 from __future__ import annotations
 
 import glob
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -55,6 +47,8 @@ _RUNS: Final = tuple(
     for folder in ("data/runs", "runs")
     for path in ("{corpus_name}", "repeats/*/*/{corpus_name}")
 )
+#: The registry of models: its order is that of the systems on a page.
+REGISTRY: Final = "models.yml"
 _SLOT: Final = re.compile(r"\{\w+\}")
 
 
@@ -75,13 +69,10 @@ class Entry(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    page: str = Field(pattern=r"^[A-Za-z0-9{][A-Za-z0-9{}._-]*$")
+    page: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     notebook: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\.ipynb$")
-    for_each: Literal["models"] | None = None
-    title: str | None = None
     parameters: dict[str, Any] = {}
     inputs: tuple[Pattern, ...] = ()
-    inputs_of: dict[str, tuple[Pattern, ...]] = {}
     provides: tuple[Pattern, ...] = ()
     after: tuple[str, ...] = ()
     runs: bool = False
@@ -142,82 +133,46 @@ class Page:
     Attributes:
         name: Name of the output, without suffix.
         notebook: The source.
-        title: What stands in place of the notebook's own title, if it is not that.
         parameters: Values for the notebook's parameters, checked.
         inputs: Patterns that must match, relative to the repository or absolute.
         provides: Patterns of the artefacts.
         after: Names of the pages whose artefacts this one reads.
         runs: Patterns of the runs that it reads.
-        model: The registry's entries as canonical JSON, for a page of one or all default models.
     """
 
     name: str
     notebook: Notebook
-    title: str | None
     parameters: Mapping[str, Any]
     inputs: tuple[str, ...]
     provides: tuple[str, ...]
     after: tuple[str, ...]
     runs: tuple[str, ...]
-    model: str | None
-
-
-def default_models(project: Project, corpus: BookCorpus) -> tuple[dict[str, str], list[str]]:
-    """Reads which models have a page.
-
-    A baseline is run by its page, if the corpus has what it learns from. Any other model needs
-    hardware, time or money that building a book must not spend: it has a page once there is a
-    journal. Gives id to canonical JSON of the entry, for the default models that have a page, in
-    order; and the ids of the others.
-    """
-    from cradle_lib.detection.engine import find_engine
-    from cradle_lib.detection.journal_paths import stored_as
-    from cradle_lib.detection.registry import load_registry
-
-    shown: dict[str, str] = {}
-    lacking: list[str] = []
-    for model in load_registry(project.root / "models.yml").default:
-        name = model.id
-        journals = (f"{folder}/{corpus.name}/{name}.jsonl" for folder in ("data/runs", "runs"))
-        teachable = bool(corpus.training) or not find_engine(model.engine).learns
-        runs_here = model.kind == "baseline" and teachable
-        if runs_here or any(stored_as(project.root / journal) for journal in journals):
-            shown[name] = json.dumps(model.model_dump(mode="json"), sort_keys=True)
-        else:
-            lacking.append(name)
-    return shown, lacking
 
 
 def load_plan(
-    project: Project, models: Mapping[str, str], corpus: BookCorpus | None = None
+    project: Project, models: Sequence[str], corpus: BookCorpus | None = None
 ) -> tuple[Page, ...]:
     """Reads, expands and checks the plan; gives the pages, each after those that it reads from.
 
-    ``models`` are the ids that ``for_each: models`` stands for, with their entries.
+    ``models`` are the ids that ``{model}`` stands for.
 
     Raises:
         BookError: If the plan is malformed, a name is used twice, a page reads from one that
             does not exist or from itself, or a notebook does not declare a parameter.
     """
     corpus = corpus or BookCorpus()
-    entries = read_plan(project.plan)
-    made = {entry.page: _made(entry, models) for entry in entries}
-    if len(made) < len(entries):
+    plan = read_plan(project.plan)
+    entries = {entry.page for entry in plan}
+    if len(entries) < len(plan):
         raise BookError("two entries have the same page", path=project.plan)
     pages: dict[str, Page] = {}
-    for entry in entries:
-        for unknown in set(entry.after) - set(made):
+    for entry in plan:
+        for unknown in set(entry.after) - entries:
             problem = f"page {entry.page!r} comes after {unknown!r}, which is no entry"
-            hint = f"Entries: {', '.join(made)}."
+            hint = f"Entries: {', '.join(sorted(entries))}."
             raise BookError(problem, path=project.plan, hint=hint)
-        before = [*entry.after, *(e.page for e in entries if entry.runs and e.provides)]
-        after = tuple(dict.fromkeys(name for item in before for name, _ in made[item]))
-        notebook = Notebook.read(project.notebooks / entry.notebook)
-        for name, model in made[entry.page]:
-            if name in pages:
-                raise BookError(f"page {name!r} is made twice", path=project.plan)
-            about = models if model is None else {model: models[model]}
-            pages[name] = _page(entry, name, notebook, after, corpus, about)
+        before = [*entry.after, *(e.page for e in plan if entry.runs and e.provides)]
+        pages[entry.page] = _page(project, entry, tuple(dict.fromkeys(before)), models, corpus)
     try:
         order = TopologicalSorter({name: page.after for name, page in pages.items()}).static_order()
         return tuple(pages[name] for name in order)
@@ -231,33 +186,19 @@ def read_plan(path: Path) -> tuple[Entry, ...]:
     return read_yaml(path, _Plan, "no plan of the pages").pages
 
 
-def _made(entry: Entry, models: Mapping[str, str]) -> list[tuple[str, str | None]]:
-    """The pages of an entry, each with its model if it is about one."""
-    if entry.for_each:
-        return [(entry.page.replace("{model}", model), model) for model in models]
-    return [(entry.page, None)]
-
-
 def _page(
+    project: Project,
     entry: Entry,
-    name: str,
-    notebook: Notebook,
     after: tuple[str, ...],
+    models: Sequence[str],
     corpus: BookCorpus,
-    models: Mapping[str, str],
 ) -> Page:
-    """Fills the slots of an entry; ``models`` are those of the page, with their entries."""
+    """Fills the slots of an entry."""
     slots = {
         "{corpus}": corpus.choice,
         "{corpus_name}": corpus.name,
         "{training}": corpus.training,
     }
-    own: tuple[str, ...] = ()
-    if entry.for_each:
-        [(model, content)] = models.items()
-        slots |= {"{model}": model, "{name}": json.loads(content)["name"]}
-        own = entry.inputs_of.get(model, ())
-    of_all = not entry.for_each and any("{model}" in pattern for pattern in entry.provides)
 
     def patterns(written: Sequence[str]) -> tuple[str, ...]:
         found: list[str] = []
@@ -265,24 +206,22 @@ def _page(
             if pattern.startswith(_SPLIT):
                 found.extend(corpus.files(pattern.removeprefix(_SPLIT)))
                 continue
-            for model in models if of_all and "{model}" in pattern else [""]:
-                filled = slots | {"{model}": model} if model else slots
+            for model in models if "{model}" in pattern else [""]:
                 # A name with brackets stands for itself alone.
-                found.append(_filled(pattern, filled, glob.escape))
+                found.append(_filled(pattern, slots | {"{model}": model}, glob.escape))
         return tuple(dict.fromkeys(found))
 
+    notebook = Notebook.read(project.notebooks / entry.notebook)
     parameters = _filled(entry.parameters, slots)
     notebook.check_parameters(parameters)
     return Page(
-        name=name,
+        name=entry.page,
         notebook=notebook,
-        title=_filled(entry.title, slots),
         parameters=parameters,
-        inputs=patterns((*entry.inputs, *own)),
+        inputs=patterns(entry.inputs),
         provides=patterns(entry.provides),
         after=after,
-        runs=patterns(_RUNS if entry.runs else ()),
-        model="\n".join(models.values()) if entry.for_each or of_all else None,
+        runs=patterns((*_RUNS, REGISTRY) if entry.runs else ()),
     )
 
 

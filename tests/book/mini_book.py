@@ -18,7 +18,7 @@ from ..command import run
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "mini_lib"
-MODELS = {"a": '{"name": "A"}', "b": '{"name": "B"}'}
+MODELS = ["a", "b"]
 
 LIBRARY = {
     "__init__.py": """
@@ -62,16 +62,14 @@ pages:
     notebook: words.ipynb
     parameters: {name: one.txt}
     inputs: [data/one.txt]
-  - page: run-{model}
-    for_each: models
+  - page: run
     notebook: run.ipynb
-    parameters: {model: "{model}"}
+    parameters: {models: [a, b]}
     inputs: [data/two.txt]
-    inputs_of: {b: [data/one.txt]}
     provides: ["runs/{model}.json", "data/runs/{model}.json"]
   - page: table
     notebook: table.ipynb
-    after: ["run-{model}"]
+    after: [run]
 """
 
 TOC = """
@@ -81,16 +79,16 @@ parts:
   - caption: All
     chapters:
       - file: sections/words
-      - glob: sections/run-*
+      - glob: sections/ru*
       - file: sections/table
 """
 
 WORDS = ['name: str = "none.txt"', "from mini_lib import load\nprint(len(load(name)))"]
 RUN = [
-    'model: str = ""',
+    "models: list[str] = []",
     "import json\nfrom pathlib import Path\nfrom mini_lib import load, score",
-    "Path('../runs').mkdir(exist_ok=True)\n"
-    "Path(f'../runs/{model}.json').write_text(json.dumps([model, score(load('two.txt'))]))",
+    "Path('../runs').mkdir(exist_ok=True)\nfor model in models:\n    run = [model, "
+    "score(load('two.txt'))]\n    Path(f'../runs/{model}.json').write_text(json.dumps(run))",
 ]
 TABLE = [
     "from pathlib import Path",
@@ -98,28 +96,22 @@ TABLE = [
 ]
 
 
-def notebook(cells: Sequence[str], *, parameters: bool = True) -> str:
+def notebook(cells: Sequence[str], *, parameters: bool = True, title: str = "") -> str:
     """A notebook of code cells, the first of which may hold the parameters."""
-    return json.dumps(
+    heading = {"cell_type": "markdown", "id": "title", "metadata": {}, "source": f"# {title}"}
+    code = [
         {
-            "cells": [
-                {
-                    "cell_type": "code",
-                    "id": f"c{number}",
-                    "execution_count": None,
-                    "metadata": {"tags": ["parameters", "hide-input"]}
-                    if parameters and not number
-                    else {},
-                    "outputs": [],
-                    "source": source,
-                }
-                for number, source in enumerate(cells)
-            ],
-            "metadata": {},
-            "nbformat": 4,
-            "nbformat_minor": 5,
+            "cell_type": "code",
+            "id": f"c{number}",
+            "execution_count": None,
+            "metadata": {"tags": ["parameters", "hide-input"]} if parameters and not number else {},
+            "outputs": [],
+            "source": source,
         }
-    )
+        for number, source in enumerate(cells)
+    ]
+    content = {"cells": [heading] * bool(title) + code, "metadata": {}}
+    return json.dumps(content | {"nbformat": 4, "nbformat_minor": 5})
 
 
 def write(path: Path, text: str) -> None:

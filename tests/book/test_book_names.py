@@ -16,11 +16,9 @@ NAME = r"onerror=alert(1) $x_1$ [/x] {{evil}} `*_|\#\`"
 FILE = "<img src=x onerror=alert(2)> $y$ {name} [z]"
 PLAN = """
 pages:
-  - page: inference-{model}
-    for_each: models
-    notebook: inference.ipynb
-    title: "Inference: {name}"
-    parameters: {model: "{model}", corpus: "{corpus}"}
+  - page: runs
+    notebook: runs.ipynb
+    parameters: {model: hostile, corpus: "{corpus}"}
     inputs: ["corpus:test"]
     provides: ["runs/{corpus_name}/{model}.jsonl"]
 """
@@ -50,8 +48,6 @@ CELLS = [
     "    'last': 0, 'turn': None, 'systems': [name]}])\n"
     "show_examples(dialogues, excerpts, turn_marks([run]))",
 ]
-# Sphinx's typography takes a backslash before a backtick away.
-TITLE = f"Inference: {NAME}".replace("\\`", "`")
 PICTURES = "[...document.images].filter(i => i.getAttribute('src').length < 5).length"
 
 
@@ -62,7 +58,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[book.Site]:
     write(root / "models.yml", json.dumps({"hostile": entry}))
     write(root / f"{FILE}.csv", "turn_id,text,labels\n0,User: Hello.,alert_ongoing\n")
     write(root / "notebooks/pages.yml", PLAN)
-    write(root / "notebooks/inference.ipynb", notebook(CELLS))
+    write(root / "notebooks/runs.ipynb", notebook(CELLS, title="Runs"))
     done = build(root, f"{FILE}.csv")
     assert done.returncode == 0, done.stdout + done.stderr
     with book.serve(root / "book/_build/html") as served:
@@ -86,25 +82,10 @@ def page(browser: Browser) -> Iterator[Page]:
 
 
 def test_a_page_shows_the_names_as_they_are(site: book.Site, page: Page) -> None:
-    page.goto(site.url("sections/inference-hostile.html"), wait_until="load")
-    assert page.title().startswith(TITLE)
-    heading = page.locator("article h1").inner_text()
-    assert heading.removesuffix("#").strip() == TITLE
+    page.goto(site.url("sections/runs.html"), wait_until="load")
     shown = page.locator("article").inner_text()
     assert shown.count(NAME) >= 5
     assert FILE in page.locator(".cradle-banner").inner_text()
     alt = page.locator("article figure img").first.get_attribute("alt")
     assert alt is not None
     assert NAME in alt
-
-
-@pytest.mark.parametrize("name", ["intro.html", "search.html"])
-def test_other_pages_name_it_in_their_navigation(site: book.Site, page: Page, name: str) -> None:
-    page.goto(site.url(name), wait_until="load")
-    assert TITLE in page.inner_text("body")
-
-
-def test_a_search_shows_the_title_and_runs_nothing(site: book.Site, page: Page) -> None:
-    page.goto(site.url("search.html?q=inference%3A+%3Cimg+src%3Dx+onerror%3Dalert"))
-    page.wait_for_selector("#search-results li a")
-    assert TITLE in page.inner_text("#search-results")

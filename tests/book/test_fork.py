@@ -80,7 +80,7 @@ def test_the_shipped_plan_and_contents_take_a_fork(tmp_path: Path) -> None:
     shutil.copy(paths.BOOK / "_toc.yml", tmp_path / "book")
     project = Project(tmp_path)
     fork(project, "my-model")
-    pages = load_plan(project, {"keyword": '{"name": "K"}'})
+    pages = load_plan(project, ["keyword"])
     check_toc(project, pages)
     mine = next(page for page in pages if page.name == "my-model")
     results = next(page for page in pages if page.name == "results")

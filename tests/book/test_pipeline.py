@@ -16,7 +16,7 @@ from cradle_lib.errors import BookError
 
 from .mini_book import MODELS, PACKAGE, RUN, TABLE, WORDS, make, notebook, text_of, write
 
-ALL = {"words", "run-a", "run-b", "table"}
+ALL = {"words", "run", "table"}
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +37,8 @@ def project(built: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return Project(tmp_path / "réplique", (PACKAGE,))
 
 
-def bring(project: Project, models: dict[str, str] = MODELS) -> Update:
-    return update(project, models=models, corpus=BookCorpus())
+def bring(project: Project) -> Update:
+    return update(project, models=MODELS, corpus=BookCorpus())
 
 
 def edit(path: Path, old: str, new: str) -> None:
@@ -120,7 +120,7 @@ def test_a_changed_library_executes_every_page_and_a_changed_command_none(
 def test_a_page_that_reads_all_runs_is_executed_again_when_one_is_added_or_changed(
     project: Project,
 ) -> None:
-    edit(project.plan, '    after: ["run-{model}"]', "    runs: true")
+    edit(project.plan, "    after: [run]", "    runs: true")
     bring(project)
     folder = project.root / "runs" / "surrogate-test"
     for text in ("one", "another"):
@@ -133,8 +133,7 @@ def test_a_page_that_reads_all_runs_is_executed_again_when_one_is_added_or_chang
 def test_a_changed_data_file_executes_the_pages_that_declare_it(project: Project) -> None:
     write(project.root / "data/one.txt", "the first few words")
 
-    # Model b declares the file for itself, and its answers do not change.
-    assert set(bring(project).executed) == {"words", "run-b"}
+    assert bring(project).executed == ("words",)
     assert text_of(project.sections / "words.ipynb") == "3\n"
 
 
@@ -154,16 +153,23 @@ def test_an_artefact_that_was_altered_is_made_again(project: Project) -> None:
     done = bring(project)
 
     # The table rests on the same bytes as before, so it stays.
-    assert done.executed == ("run-a",)
+    assert done.executed == ("run",)
     assert (project.root / "runs/a.json").read_text(encoding="utf-8") == '["a", 20]'
 
 
-def test_a_new_model_gets_a_page_and_a_dropped_one_loses_it(project: Project) -> None:
-    done = bring(project, {"a": MODELS["a"], "c": '{"name": "C"}'})
+def test_a_page_that_is_dropped_from_the_plan_is_removed(project: Project) -> None:
+    edit(
+        project.plan,
+        "  - page: words\n    notebook: words.ipynb\n",
+        "  - page: few\n    notebook: words.ipynb\n",
+    )
+    edit(project.toc, "sections/words", "sections/few")
 
-    assert set(done.executed) == {"run-c", "table"}
-    assert done.removed == ("book/sections/run-b.ipynb",)
-    assert not (project.sections / "run-b.ipynb").exists()
+    done = bring(project)
+
+    assert done.executed == ("few",)
+    assert done.removed == ("book/sections/words.ipynb",)
+    assert not (project.sections / "words.ipynb").exists()
 
 
 def test_a_foreign_file_among_the_outputs_is_refused_and_kept(project: Project) -> None:
@@ -179,26 +185,26 @@ def test_a_foreign_file_among_the_outputs_is_refused_and_kept(project: Project) 
 def test_a_failing_notebook_is_told_in_four_lines_and_stops_only_what_needs_it(
     project: Project,
 ) -> None:
-    before = (project.sections / "run-a.ipynb").read_bytes()
+    before = (project.sections / "run.ipynb").read_bytes()
     write(project.notebooks / "run.ipynb", notebook([RUN[0], "x = 1\nx = {}['xx']", *RUN[1:]]))
     write(project.notebooks / "words.ipynb", notebook([*WORDS, "print('more')"]))
     write(project.notebooks / "table.ipynb", notebook([*TABLE, "1"], parameters=False))
 
     with pytest.raises(BookError) as caught:
-        bring(project, {"a": MODELS["a"]})
+        bring(project)
 
     assert str(caught.value).splitlines() == [
-        "notebooks/run.ipynb (page run-a) failed",
+        "notebooks/run.ipynb (page run) failed",
         "  cell 2: x = {}['xx']",
         "  KeyError: 'xx'",
-        "  full traceback: book/_build/notebook-runs/run-a.traceback.txt",
+        "  full traceback: book/_build/notebook-runs/run.traceback.txt",
     ]
-    story = (project.work / "run-a.traceback.txt").read_text(encoding="utf-8")
+    story = (project.work / "run.traceback.txt").read_text(encoding="utf-8")
     assert "KeyError" in story
     assert "\x1b" not in story
     assert text_of(project.sections / "words.ipynb") == "2\nmore\n"
-    assert (project.sections / "run-a.ipynb").read_bytes() == before
-    assert [path.name for path in project.work.iterdir()] == ["run-a.traceback.txt"]
+    assert (project.sections / "run.ipynb").read_bytes() == before
+    assert [path.name for path in project.work.iterdir()] == ["run.traceback.txt"]
 
 
 def test_a_dying_kernel_and_a_missing_artefact_are_failures_like_any_other(
@@ -209,7 +215,7 @@ def test_a_dying_kernel_and_a_missing_artefact_are_failures_like_any_other(
     shutil.rmtree(project.root / "runs")
 
     with pytest.raises(BookError) as caught:
-        bring(project, {"a": MODELS["a"]})
+        bring(project)
 
     lines = str(caught.value).splitlines()
     assert len(lines) == 8
@@ -220,14 +226,11 @@ def test_a_dying_kernel_and_a_missing_artefact_are_failures_like_any_other(
 def test_an_executed_notebook_holds_no_time_no_machine_and_folds_its_code(
     built: Project,
 ) -> None:
-    text = (built.sections / "run-a.ipynb").read_text(encoding="utf-8")
+    text = (built.sections / "run.ipynb").read_text(encoding="utf-8")
     content = json.loads(text)
 
     assert str(built.root) not in text
     assert "papermill" not in content["metadata"]
     assert all("papermill" not in cell["metadata"] for cell in content["cells"])
-    assert [cell["metadata"]["tags"] for cell in content["cells"]] == [
-        ["remove-input"],
-        ["hide-input"],
-    ]
-    assert content["metadata"]["cradle"]["ingredients"]["parameter model"] == '"a"'
+    assert [cell["metadata"]["tags"] for cell in content["cells"]] == [["hide-input"]]
+    assert content["metadata"]["cradle"]["ingredients"]["parameter models"] == '["a", "b"]'

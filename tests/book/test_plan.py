@@ -8,9 +8,8 @@ import pytest
 
 from cradle_lib.book.build import check_toc
 from cradle_lib.book.cache_key import Ingredients
-from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.notebooks.notebook import Notebook
-from cradle_lib.book.plan import Project, default_models, load_plan
+from cradle_lib.book.plan import Project, load_plan
 from cradle_lib.errors import BookError
 
 from .mini_book import MODELS, PLAN, TOC, make, notebook, write
@@ -21,18 +20,16 @@ def project(tmp_path: Path) -> Project:
     return make(tmp_path)
 
 
-def test_an_entry_for_each_model_makes_one_page_per_model_before_those_that_read_it(
-    project: Project,
-) -> None:
+def test_pages_come_after_those_that_they_read(project: Project) -> None:
     pages = {page.name: page for page in load_plan(project, MODELS)}
 
-    assert set(pages) == {"words", "run-a", "run-b", "table"}
-    assert list(pages)[-1] == "table" or list(pages).index("table") > list(pages).index("run-b")
-    assert pages["table"].after == ("run-a", "run-b")
-    assert pages["run-b"].parameters == {"model": "b"}
-    assert pages["run-b"].provides == ("runs/b.json", "data/runs/b.json")
-    assert pages["run-a"].inputs == ("data/two.txt",)
-    assert pages["run-b"].inputs == ("data/two.txt", "data/one.txt")
+    assert set(pages) == {"words", "run", "table"}
+    assert list(pages).index("table") > list(pages).index("run")
+    assert pages["table"].after == ("run",)
+    assert pages["run"].parameters == {"models": ["a", "b"]}
+    assert pages["run"].inputs == ("data/two.txt",)
+    for_each = ("runs/a.json", "runs/b.json", "data/runs/a.json", "data/runs/b.json")
+    assert pages["run"].provides == for_each
 
 
 @pytest.mark.parametrize(
@@ -45,9 +42,8 @@ def test_an_entry_for_each_model_makes_one_page_per_model_before_those_that_read
         ("inputs: [data/one.txt]", "input: [data/one.txt]", r"pages\.0\.input: Extra"),
         ("inputs: [data/one.txt]", "inputs: [/etc/passwd]", r"relative to the repository"),
         ("page: table", "page: words", r"same page"),
-        ("page: table", "page: run-a", r"'run-a' is made twice"),
-        ('after: ["run-{model}"]', "after: [run]", r"after 'run', which is no entry"),
-        ('after: ["run-{model}"]', "after: [table]", r"wait for each other: table -> table"),
+        ("after: [run]", "after: [runs]", r"after 'runs', which is no entry"),
+        ("after: [run]", "after: [table]", r"wait for each other: table -> table"),
         ("pages:", "pages: [", r"not YAML"),
     ],
 )
@@ -111,7 +107,7 @@ def test_a_file_that_is_no_notebook_is_refused(tmp_path: Path, content: str) -> 
     ("old", "new", "message"),
     [
         ("      - file: sections/words\n", "", r"Add `- file: sections/words`"),
-        ("sections/run-*", "sections/ran-*", r"Add `- file: sections/run-a`, `- file: sectio"),
+        ("sections/ru*", "sections/ra*", r"Add `- file: sections/run`"),
         (
             "sections/words",
             "sections/words\n      - file: sections/gone",
@@ -129,27 +125,3 @@ def test_a_table_of_contents_that_does_not_fit_the_plan_is_refused(
 
     with pytest.raises(BookError, match=message):
         check_toc(project, pages)
-
-
-REGISTRY = """
-base: {name: Base, group: baseline, engine: always-none, default: true}
-learner: {name: Learner, group: baseline, engine: tfidf-history, default: true}
-dear: {name: Dear, group: open, engine: reference, weights: org/dear, default: true}
-other: {name: Other, group: baseline, engine: keyword}
-"""
-
-
-def test_a_model_that_costs_something_has_a_page_once_there_is_a_journal(tmp_path: Path) -> None:
-    project = Project(tmp_path)
-    (tmp_path / "models.yml").write_text(REGISTRY)
-    surrogate, file = BookCorpus("surrogate"), BookCorpus(str(tmp_path / "mine.csv"))
-    shown, lacking = default_models(project, surrogate)
-    assert (list(shown), lacking) == (["base", "learner"], ["dear"])
-    # A single file has no train split to learn from.
-    shown, lacking = default_models(project, file)
-    assert (list(shown), lacking) == (["base"], ["learner", "dear"])
-    journal = tmp_path / "runs" / "mine" / "dear.jsonl"
-    journal.parent.mkdir(parents=True)
-    journal.touch()
-    shown, lacking = default_models(project, file)
-    assert (list(shown), lacking) == (["base", "dear"], ["learner"])

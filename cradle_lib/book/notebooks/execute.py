@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib.book.cache_key import METADATA, artefacts, key_of
-from cradle_lib.book.notebooks.notebook import retitle
 from cradle_lib.book.notebooks.page import INJECTED, as_page, is_aside, tags_of
 from cradle_lib.book.plan import Page, Project
 from cradle_lib.detection.journal_paths import PAGE
@@ -140,8 +139,6 @@ def _tidy(text: str, job: Job) -> str:
         "artefacts": artefacts(job.project, job.page.provides),
         "source": job.project.shown(job.page.notebook.path),
     }
-    if job.page.title is not None:
-        retitle(content["cells"], job.page.title)
     content["cells"] = as_page(content["cells"])
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 

@@ -20,7 +20,6 @@ from cradle_lib.errors import BookError
 
 PARAMETERS_TAG: Final = "parameters"
 _HEADING: Final = re.compile(r"^# .*$", re.MULTILINE)
-_MARKS: Final = re.compile(r"([\\`*_\[\]{}<>|$~^#&])")
 _SIMPLE: Final[Mapping[str, Any]] = {"str": str, "int": int, "float": float, "bool": bool}
 
 
@@ -127,15 +126,6 @@ class Notebook:
                 raise BookError(problem, path=self.path) from None
 
 
-def as_markdown(text: str) -> str:
-    """Writes text for Markdown and MyST: one line, with every mark that means something escaped.
-
-    CommonMark takes a backslash before any ASCII punctuation for that character alone, so that
-    no markup, HTML, role, directive or substitution can begin.
-    """
-    return _MARKS.sub(r"\\\1", " ".join(text.split()))
-
-
 def find_title(cells: Sequence[Mapping[str, Any]]) -> tuple[int, re.Match[str]] | None:
     """Finds the first heading of the first level: the place of its cell, and where it stands."""
     for place, cell in enumerate(cells):
@@ -143,15 +133,3 @@ def find_title(cells: Sequence[Mapping[str, Any]]) -> tuple[int, re.Match[str]] 
         if heading is not None and cell["cell_type"] == "markdown":
             return place, heading
     return None
-
-
-def retitle(cells: list[dict[str, Any]], title: str) -> None:
-    """Puts a title in place of the notebook's own, or before everything if it has none."""
-    line = f"# {as_markdown(title)}"
-    found = find_title(cells)
-    if found is None:
-        cells.insert(0, {"cell_type": "markdown", "id": "title", "metadata": {}, "source": line})
-        return
-    place, heading = found
-    text = heading.string
-    cells[place]["source"] = f"{text[: heading.start()]}{line}{text[heading.end() :]}"
