@@ -20,7 +20,7 @@ def short_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "PROMPTS", folder)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a tiny Llama with random weights."""
+    """The folder of a tiny Llama with random weights, which no test changes."""
     return make_weights(tmp_path_factory.mktemp("weights"))

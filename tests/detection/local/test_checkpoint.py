@@ -30,11 +30,6 @@ Tensors = dict[str, torch.Tensor]
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_weights(tmp_path_factory.mktemp("whole"))
-
-
-@pytest.fixture(scope="module")
 def tied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same model with one matrix for the embeddings and the output layer."""
     folder = tmp_path_factory.mktemp("tied")
@@ -47,9 +42,11 @@ def tied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def changed(whole: Path, folder: Path, change: Callable[[Tensors], Tensors], **config: Any) -> Path:
+def changed(
+    weights: Path, folder: Path, change: Callable[[Tensors], Tensors], **config: Any
+) -> Path:
     """Copies a model; changes its tensors and settings."""
-    shutil.copytree(whole, folder, dirs_exist_ok=True)
+    shutil.copytree(weights, folder, dirs_exist_ok=True)
     tensors = {name: tensor.clone() for name, tensor in load_file(folder / FILE).items()}
     save_file(change(tensors), folder / FILE, metadata={"format": "pt"})
     settings = json.loads((folder / "config.json").read_text())
@@ -164,9 +161,11 @@ CASES: dict[str, tuple[Callable[[Tensors], Tensors], dict[str, Any], tuple[str, 
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_checkpoint_that_is_not_whole_is_refused(whole: Path, tmp_path: Path, case: str) -> None:
+def test_a_checkpoint_that_is_not_whole_is_refused(
+    weights: Path, tmp_path: Path, case: str
+) -> None:
     change, config, words = CASES[case]
-    said = refusal(make_model(changed(whole, tmp_path / "changed", change, **config)))
+    said = refusal(make_model(changed(weights, tmp_path / "changed", change, **config)))
     assert said.startswith("the weights of Tiny (")
     assert "are not whole: " in said
     for word in words:
@@ -231,11 +230,11 @@ def test_buffers_of_older_versions_are_no_fault(tie: bool, tmp_path: Path) -> No
 
 
 @pytest.fixture
-def sharded(whole: Path, tmp_path: Path) -> Path:
+def sharded(weights: Path, tmp_path: Path) -> Path:
     folder = tmp_path / "sharded"
-    shutil.copytree(whole, folder)
+    shutil.copytree(weights, folder)
     (folder / FILE).unlink()
-    lm = AutoModelForCausalLM.from_pretrained(whole)
+    lm = AutoModelForCausalLM.from_pretrained(weights)
     lm.save_pretrained(folder, max_shard_size="60KB")
     assert len(list(folder.glob("model-*.safetensors"))) > 2
     return folder
@@ -247,8 +246,8 @@ def edit_index(folder: Path, change: Callable[[dict[str, str]], dict[str, str]])
     (folder / INDEX).write_text(json.dumps(index))
 
 
-def test_shards_are_one_whole(whole: Path, sharded: Path) -> None:
-    one, other = (load_local(make_model(folder), Options()).lm for folder in (whole, sharded))
+def test_shards_are_one_whole(weights: Path, sharded: Path) -> None:
+    one, other = (load_local(make_model(folder), Options()).lm for folder in (weights, sharded))
     for name, tensor in one.state_dict().items():
         assert torch.equal(tensor, other.state_dict()[name])
 
@@ -293,12 +292,12 @@ def test_shards_in_another_folder_are_refused_since_no_pin_covers_them(sharded: 
 
 
 def test_a_snapshot_of_the_hub_is_checked_as_a_folder_is(
-    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit = "c" * 40
     repository = tmp_path / "hub" / "models--lab--tiny"
     snapshot = repository / "snapshots" / commit
-    shutil.copytree(whole, snapshot)
+    shutil.copytree(weights, snapshot)
     (repository / "refs").mkdir()
     (repository / "refs" / "main").write_text(commit)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
@@ -306,19 +305,19 @@ def test_a_snapshot_of_the_hub_is_checked_as_a_folder_is(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     model = make_model(Path("lab/tiny")).model_copy(update={"revision": commit})
     assert load_local(model, Options())
-    changed(whole, snapshot, without("lm_head"))
+    changed(weights, snapshot, without("lm_head"))
     said = refusal(model)
     assert "the weights of Tiny (lab/tiny) are not whole: the file lacks 1 tensor" in said
-    changed(whole, snapshot, twice)
+    changed(weights, snapshot, twice)
     assert "both are the model's" in refusal(model)
 
 
-def test_an_adapter_named_as_a_whole_model_is_refused(whole: Path, tmp_path: Path) -> None:
+def test_an_adapter_named_as_a_whole_model_is_refused(weights: Path, tmp_path: Path) -> None:
     (tmp_path / "adapter_config.json").write_text(
-        json.dumps({"base_model_name_or_path": str(whole), "peft_type": "LORA"})
+        json.dumps({"base_model_name_or_path": str(weights), "peft_type": "LORA"})
     )
     assert "`weights: BASE + FOLDER`" in refusal(make_model(tmp_path))
-    both = shutil.copytree(whole, tmp_path / "both")
+    both = shutil.copytree(weights, tmp_path / "both")
     shutil.copyfile(tmp_path / "adapter_config.json", both / "adapter_config.json")
     assert "`weights: BASE + FOLDER`" in refusal(make_model(both))
 
@@ -330,17 +329,17 @@ def test_embedded_weights_are_those_that_the_entry_pins(tmp_path: Path) -> None:
     assert "Pin these" in refusal(model)
 
 
-def test_a_warning_of_transformers_becomes_a_notice(whole: Path, tmp_path: Path) -> None:
+def test_a_warning_of_transformers_becomes_a_notice(weights: Path, tmp_path: Path) -> None:
     odd = {"rope_type": "default", "rope_theta": 10000.0, "odd": 1}
-    folder = changed(whole, tmp_path / "odd", lambda tensors: tensors, rope_parameters=odd)
+    folder = changed(weights, tmp_path / "odd", lambda tensors: tensors, rope_parameters=odd)
     said: list[str] = []
     load_local(make_model(folder), Options(notice=said.append))
     [sentence] = said
     assert sentence.startswith("Tiny: Transformers warns: Unrecognized keys in `rope_parameters`")
 
 
-def test_the_pin_covers_chat_templates_in_their_subfolder(whole: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(whole, tmp_path / "folder")
+def test_the_pin_covers_chat_templates_in_their_subfolder(weights: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(weights, tmp_path / "folder")
     before = base_pin(make_model(folder))
     (folder / "additional_chat_templates").mkdir()
     assert base_pin(make_model(folder)) == before

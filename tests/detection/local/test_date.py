@@ -10,7 +10,7 @@ import pytest
 from transformers.utils import chat_template_utils
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Options, Session, read_journal
+from cradle_lib.detection import Model, Options, Session, read_journal
 from cradle_lib.detection.journal import last_record
 from cradle_lib.detection.journal_lines import to_bytes
 from cradle_lib.detection.local import chat
@@ -22,7 +22,8 @@ from cradle_lib.detection.shards import join
 from cradle_lib.errors import EngineError, JournalError
 from cradle_lib.prompts import load_template
 
-from .tiny_models import make_model, make_tokenizer
+from .tiny_models import make_model as make_any_model
+from .tiny_models import make_tokenizer, make_weights
 
 pytestmark = pytest.mark.usefixtures("short_prompt")
 
@@ -67,6 +68,17 @@ FIXED = {
     "in a comment": "{# strftime_now('%Y') #}strftime_now",
     "none": "",
 }
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny Llama, the chat template of which the tests replace."""
+    return make_weights(tmp_path_factory.mktemp("dated"))
+
+
+def make_model(folder: Path, engine: str = "reference", **decoding: Any) -> Model:
+    """Answers of three tokens differ between prompts."""
+    return make_any_model(folder, engine, max_new_tokens=3, **decoding)
 
 
 class Day:

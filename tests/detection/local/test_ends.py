@@ -95,7 +95,6 @@ TURN_ENDS = [
 ]
 
 
-@pytest.mark.parametrize("engine", ["reference", "wave"])
 @pytest.mark.parametrize(
     ("source", "called"),
     [(source, CALLED) for source in SOURCES]
@@ -103,11 +102,13 @@ TURN_ENDS = [
     + [("template", called) for called in TURN_ENDS],
 )
 def test_every_source_of_an_end_token_counts(
-    writer: Path, asked: Corpus, tmp_path: Path, source: str, called: str, engine: str
+    writer: Path, asked: Corpus, tmp_path: Path, source: str, called: str
 ) -> None:
-    model = make_model(variant(writer, tmp_path / "model", source, called), engine)
-    answers = read_journal(run(model, asked, out=tmp_path / "runs"))[1]
-    assert [(p.answer, p.outcome) for p in answers] == [("none", Outcome.OK)] * 2
+    folder = variant(writer, tmp_path / "model", source, called)
+    for engine in ("reference", "wave"):
+        model = make_model(folder, engine)
+        answers = read_journal(run(model, asked, out=tmp_path / engine))[1]
+        assert [(p.answer, p.outcome) for p in answers] == [("none", Outcome.OK)] * 2
     # In a grammar it ends the answer as well, and training teaches one at which inference ends.
     local = load_local(model, Options())
     assert END in local.ends
@@ -116,25 +117,24 @@ def test_every_source_of_an_end_token_counts(
     assert local.taught_end == (END if source == "template" else 0)
 
 
-@pytest.mark.parametrize("engine", ["reference", "wave"])
 @pytest.mark.parametrize("source", [*SOURCES, "nothing in the template"])
 def test_a_trained_model_stops_where_training_ends_an_answer(
-    asked: Corpus, tmp_path: Path, source: str, engine: str
+    asked: Corpus, tmp_path: Path, source: str
 ) -> None:
     base = make_weights(tmp_path / "base")
     folder = variant(base, tmp_path / "model", "tokenizer" if source not in SOURCES else source)
     if source not in SOURCES:
         # Templates of base models write no end token.
         (folder / "chat_template.jinja").write_text(CHAT.replace("<|end|>{% endfor", "{% endfor"))
-    model = make_model(folder, engine)
-    local, template = load_local(model, Options()), load_template("short")
+    local, template = load_local(make_model(folder), Options()), load_template("short")
     asked_and_answered = list(questions(asked.dialogues[0], template, local))
     taught = {answer[-1] for _, answer, _ in asked_and_answered}
     assert taught == {END if source in ("template", "nothing in the template") else 0}
     teach(folder, [[*prompt, *answer] for prompt, answer, _ in asked_and_answered])
-    answers = read_journal(run(model, asked, out=tmp_path / "runs"))[1]
     lengths = [len(answer) for _, answer, _ in asked_and_answered]
-    assert [(p.answer, p.tokens_out) for p in answers] == [("none", n) for n in lengths]
+    for engine in ("reference", "wave"):
+        answers = read_journal(run(make_model(folder, engine), asked, out=tmp_path / engine))[1]
+        assert [(p.answer, p.tokens_out) for p in answers] == [("none", n) for n in lengths]
 
 
 def test_a_base_without_an_end_token_is_not_trained(asked: Corpus, tmp_path: Path) -> None:

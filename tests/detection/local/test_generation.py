@@ -6,23 +6,29 @@ The oracle for those is Transformers' ``generate`` with the checkpoint's ``gener
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import GenerationConfig
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Options, Session, read_journal
+from cradle_lib.detection import Options, Prediction, Session, read_journal
 from cradle_lib.detection.local.generation import sampling_seed
-from cradle_lib.detection.local.local_engine import load_local
+from cradle_lib.detection.local.local_engine import Local, LocalEngine, load_local
+from cradle_lib.detection.local.reference import Reference
+from cradle_lib.detection.local.wave.engine import Wave
 from cradle_lib.detection.parsing import first_line
 from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError, RegistryError
 from cradle_lib.prompts import load_template
 
-from .tiny_models import LIMIT, make_model, make_weights
+from ..dialogues import make_corpus
+from .tiny_models import LIMIT, make_model
 
 pytestmark = pytest.mark.usefixtures("short_prompt")
 
@@ -62,9 +68,25 @@ REFUSED: dict[str, dict[str, Any]] = {
 }
 
 
+DECODING: list[dict[str, Any]] = [{}, {"temperature": 0.9, "seed": 4}, {"none_bias": 3.0}]
+ENGINES: list[type[LocalEngine]] = [Reference, Wave]
+
+
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_weights(tmp_path_factory.mktemp("plain"))
+def loaded(weights: Path) -> Local:
+    return load_local(make_model(weights), Options())
+
+
+@pytest.fixture
+def small() -> Corpus:
+    rows = [("User", "hello", "none"), ("Listener", "hi", "none"), ("User", "well", "none")]
+    return make_corpus([rows, [("User", "I am tired", "none")]])
+
+
+@pytest.fixture(scope="module")
+def usual() -> dict[str, list[str]]:
+    """Answers without a checkpoint's settings, so that they are asked for once only."""
+    return {}
 
 
 def with_settings(plain: Path, folder: Path, settings: dict[str, Any]) -> Path:
@@ -77,66 +99,88 @@ def with_settings(plain: Path, folder: Path, settings: dict[str, Any]) -> Path:
     return folder
 
 
-def answers(weights: Path, corpus: Corpus, out: Path, engine: str, **decoding: Any) -> list[str]:
-    model = make_model(weights, engine, **decoding)
-    path = run(model, corpus, out=out / engine, options=Options(batch=2))
-    return [first_line(p.answer) for p in read_journal(path)[1]]
+@contextmanager
+def shipping(local: Local, folder: Path) -> Iterator[None]:
+    """Gives a loaded model the settings that another folder ships, as loading it would."""
+    own = local.lm.generation_config
+    local.lm.generation_config = GenerationConfig.from_pretrained(folder)
+    yield
+    local.lm.generation_config = own
 
 
-@pytest.mark.parametrize("engine", ["reference", "wave"])
-@pytest.mark.parametrize("decoding", [{}, {"temperature": 0.9, "seed": 4}, {"none_bias": 3.0}])
+def answers(kind: type[LocalEngine], local: Local, corpus: Corpus, **decoding: Any) -> list[str]:
+    model = make_model(Path("unused"), **decoding)
+    assert model.decoding is not None
+    # Settings are computed once for a loaded model.
+    local = Local(local.lm, local.tokenizer, model.decoding, local.context)
+    found: list[Prediction] = []
+    sessions = [Session(dialogue, load_template("short")) for dialogue in corpus]
+    kind(model, Options(batch=2), local).answer_all(sessions, found.append)
+    found.sort(key=lambda prediction: (prediction.dialogue, prediction.turn))
+    return [first_line(prediction.answer) for prediction in found]
+
+
 @pytest.mark.parametrize("settings", [*SHIPPED.values(), *REFUSED.values()], ids=str)
 def test_a_checkpoints_settings_change_nothing_unless_they_are_taken_over(
-    plain: Path,
-    corpus: Corpus,
+    weights: Path,
+    loaded: Local,
+    small: Corpus,
+    usual: dict[str, list[str]],
     tmp_path: Path,
     settings: dict[str, Any],
-    decoding: dict[str, Any],
-    engine: str,
 ) -> None:
-    weights = with_settings(plain, tmp_path / "own", settings)
-    without = answers(plain, corpus, tmp_path / "without", engine, **decoding)
-    assert answers(weights, corpus, tmp_path / "with", engine, **decoding) == without
+    for kind, decoding in product(ENGINES, DECODING):
+        name = f"{kind.__name__} {decoding}"
+        if name not in usual:
+            usual[name] = answers(kind, loaded, small, max_new_tokens=5, **decoding)
+        with shipping(loaded, with_settings(weights, tmp_path / name, settings)):
+            assert answers(kind, loaded, small, max_new_tokens=5, **decoding) == usual[name]
+    assert len(set(map(tuple, usual.values()))) == len(DECODING), "the entry's own settings act"
 
 
 @pytest.mark.parametrize("settings", SHIPPED.values(), ids=SHIPPED)
 def test_settings_that_are_taken_over_are_those_of_generate_in_both_engines(
-    plain: Path, corpus: Corpus, tmp_path: Path, settings: dict[str, Any]
+    weights: Path,
+    loaded: Local,
+    corpus: Corpus,
+    usual: dict[str, list[str]],
+    tmp_path: Path,
+    settings: dict[str, Any],
 ) -> None:
-    weights = with_settings(plain, tmp_path / "own", settings)
-    lm: Any = AutoModelForCausalLM.from_pretrained(weights, dtype=torch.float32)
-    tokenizer = AutoTokenizer.from_pretrained(weights)
-    local = load_local(make_model(weights), Options())
-    expected = []
-    for dialogue in corpus:
-        session = Session(dialogue, load_template("short"))
-        while (prompt := session.prompt) is not None:
-            ids = local.encode(prompt)
-            torch.manual_seed(sampling_seed(None, prompt))
-            # Where the file sets no top_k Transformers puts in 50.
-            more = {} if "top_k" in settings else {"top_k": 0}
-            written = lm.generate(ids, max_new_tokens=LIMIT, pad_token_id=0, **more)
-            text = tokenizer.decode(written[0, ids.shape[1] :], skip_special_tokens=True)
-            expected.append(first_line(text))
-            session.answer(local.answer([], ended=True, tokens_in=0, tokens_cached=0))
-    for engine in ("reference", "wave"):
-        found = answers(weights, corpus, tmp_path / "runs", engine, from_checkpoint=True)
-        assert sorted(found) == sorted(expected), engine
-    usual = answers(plain, corpus, tmp_path / "usual", "reference")
-    assert sorted(usual) != sorted(expected), "they change answers"
+    folder, expected = with_settings(weights, tmp_path / "own", settings), []
+    with shipping(loaded, folder):
+        for dialogue in corpus:
+            session = Session(dialogue, load_template("short"))
+            while (prompt := session.prompt) is not None:
+                ids = loaded.encode(prompt)
+                torch.manual_seed(sampling_seed(None, prompt))
+                # Where the file sets no top_k Transformers puts in 50.
+                more = {} if "top_k" in settings else {"top_k": 0}
+                written = loaded.lm.generate(ids, max_new_tokens=LIMIT, pad_token_id=0, **more)
+                text = loaded.tokenizer.decode(written[0, ids.shape[1] :], skip_special_tokens=True)
+                expected.append(first_line(text))
+                session.answer(loaded.answer([], ended=True, tokens_in=0, tokens_cached=0))
+        for kind in ENGINES:
+            assert answers(kind, loaded, corpus, from_checkpoint=True) == expected, kind
+    if "corpus" not in usual:
+        usual["corpus"] = answers(Reference, loaded, corpus)
+    assert usual["corpus"] != expected, "they change answers"
 
 
 @pytest.mark.parametrize("engine", ["reference", "wave"])
 def test_settings_that_are_taken_over_are_recorded_one_by_one(
-    plain: Path, corpus: Corpus, tmp_path: Path, engine: str
+    weights: Path, corpus: Corpus, tmp_path: Path, engine: str
 ) -> None:
     settings = QWEN | {"repetition_penalty": 1.05, "max_length": 77}
-    weights = with_settings(plain, tmp_path / "own", settings)
+    without = read_journal(run(make_model(weights, engine), corpus, out=tmp_path / "without"))[1]
+    weights = with_settings(weights, tmp_path / "own", settings)
     said: list[str] = []
     options = Options(notice=said.append)
     own = {"max_new_tokens": LIMIT, "dtype": "float32"}
     path = run(make_model(weights, engine), corpus, out=tmp_path / "a", options=options)
-    assert read_journal(path)[0].decoding == own
+    record, answered = read_journal(path)
+    assert record.decoding == own
+    assert [p.answer for p in answered] == [p.answer for p in without]
     assert len(said) == 1
     for name, value in settings.items():
         assert f"{name} {value}" in said[0]
@@ -159,9 +203,9 @@ def test_settings_that_are_taken_over_are_recorded_one_by_one(
 @pytest.mark.parametrize("engine", ["reference", "wave"])
 @pytest.mark.parametrize("settings", REFUSED.values(), ids=REFUSED)
 def test_what_can_not_be_obeyed_is_refused_before_anything_runs(
-    plain: Path, corpus: Corpus, tmp_path: Path, settings: dict[str, Any], engine: str
+    weights: Path, corpus: Corpus, tmp_path: Path, settings: dict[str, Any], engine: str
 ) -> None:
-    weights = with_settings(plain, tmp_path / "own", settings)
+    weights = with_settings(weights, tmp_path / "own", settings)
     model = make_model(weights, engine, from_checkpoint=True)
     path = tmp_path / "run.jsonl"
     with pytest.raises(EngineError, match=f"decodes with .*{next(iter(settings))}") as error:
@@ -172,10 +216,10 @@ def test_what_can_not_be_obeyed_is_refused_before_anything_runs(
 
 @pytest.mark.parametrize("engine", ["reference", "wave"])
 def test_a_least_length_beyond_the_limit_is_obeyed(
-    plain: Path, corpus: Corpus, tmp_path: Path, engine: str
+    weights: Path, corpus: Corpus, tmp_path: Path, engine: str
 ) -> None:
     settings = {"min_length": 500, "sequence_bias": [[[0], 60.0]]}
-    weights = with_settings(plain, tmp_path / "own", settings)
+    weights = with_settings(weights, tmp_path / "own", settings)
     model = make_model(weights, engine, from_checkpoint=True)
     found = read_journal(run(model, corpus, out=tmp_path / "runs"))[1]
     assert {p.tokens_out for p in found} == {LIMIT}

@@ -143,11 +143,6 @@ def test_labels_are_neither_forced_into_a_thought_nor_taught_there(
     ).turns
 
 
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_weights(tmp_path_factory.mktemp("plain"))
-
-
 def read(local: Local, text: str, **decoding: Any) -> tuple[str, Outcome | None]:
     local = Local(local.lm, local.tokenizer, local.decoding.model_copy(update=decoding), None)
     ids = local.tokenizer(text)["input_ids"]
@@ -160,9 +155,9 @@ def read(local: Local, text: str, **decoding: Any) -> tuple[str, Outcome | None]
     ["</s>", "<|Im_End|>", "<pad>", "[EOS]", "<｜User｜>", "<unused7>"],  # noqa: RUF001
 )
 def test_special_tokens_are_those_of_the_tokenizer_not_those_of_a_spelling(
-    plain: Path, called: str
+    weights: Path, called: str
 ) -> None:
-    local = load_local(make_model(plain), Options())
+    local = load_local(make_model(weights), Options())
     local.tokenizer.add_special_tokens({"additional_special_tokens": [called, "<think>"]})
     assert read(local, f"{LABEL}{called}<|end|>") == (LABEL, None)
     assert read(local, f"{called}{LABEL}; none{called}{called}") == (f"{LABEL}; none", None)
@@ -175,24 +170,24 @@ def test_special_tokens_are_those_of_the_tokenizer_not_those_of_a_spelling(
     assert read(local, f"none FINAL{LABEL}<|x|>", **after) == (f"{LABEL}<|x|>", None)
 
 
-def test_added_tokens_that_are_named_nowhere_are_special_if_flagged(plain: Path) -> None:
+def test_added_tokens_that_are_named_nowhere_are_special_if_flagged(weights: Path) -> None:
     from tokenizers import AddedToken
 
-    local = load_local(make_model(plain), Options())
+    local = load_local(make_model(weights), Options())
     local.tokenizer.add_tokens([AddedToken("<s_end>", special=True), AddedToken("<plain>")])
     assert read(local, f"{LABEL}<s_end>") == (LABEL, None)
     assert read(local, f"{LABEL}<plain>") == (f"{LABEL}<plain>", None)
 
 
-def test_labels_that_were_added_as_special_tokens_are_kept(plain: Path) -> None:
-    local = load_local(make_model(plain), Options())
+def test_labels_that_were_added_as_special_tokens_are_kept(weights: Path) -> None:
+    local = load_local(make_model(weights), Options())
     local.tokenizer.add_special_tokens({"additional_special_tokens": [LABEL, "none"]})
     assert read(local, LABEL) == (LABEL, None)
     assert read(local, "none<|end|>") == ("none", None)
 
 
-def test_gpt_oss_channels_are_told_apart_by_special_tokens(plain: Path) -> None:
-    local = load_local(make_model(plain), Options())
+def test_gpt_oss_channels_are_told_apart_by_special_tokens(weights: Path) -> None:
+    local = load_local(make_model(weights), Options())
     control = ["<|channel|>", "<|message|>", "<|start|>", "<|return|>"]
     local.tokenizer.add_special_tokens({"additional_special_tokens": control})
     thought = "<|channel|>analysis<|message|>none\n"

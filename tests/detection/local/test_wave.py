@@ -70,6 +70,13 @@ def ragged() -> Corpus:
 
 
 @pytest.fixture(scope="module")
+def few() -> Corpus:
+    """Two dialogues with three questions."""
+    rows = [("User", "hello", NONE), ("Listener", "hi", NONE), ("User", "well", NONE)]
+    return make_corpus([rows, [("User", "I am tired", NONE)]])
+
+
+@pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {
         family: make_weights(tmp_path_factory.mktemp(family), family=family) for family in FAMILIES
@@ -162,24 +169,24 @@ SH, DV = (1 << LABELS.index(name) for name in ("confirm_SH_ongoing", "confirm_DV
     ],
 )
 def test_labels_on_several_lines_are_read_alike_by_both_engines(
-    ragged: Corpus, tmp_path: Path, pieces: list[str], outcome: Outcome, mask: int
+    few: Corpus, tmp_path: Path, pieces: list[str], outcome: Outcome, mask: int
 ) -> None:
     weights = write_always(tmp_path / "weights", pieces)
     text = "".join(pieces)
     for engine in ("reference", "wave"):
-        found = answers(run(make_model(weights, engine=engine), ragged, out=tmp_path / engine))
+        found = answers(run(make_model(weights, engine=engine), few, out=tmp_path / engine))
         assert {(p.outcome, p.mask) for p in found.values()} == {(outcome, mask)}
         assert all(text.startswith(p.answer) and p.answer for p in found.values())
 
 
 def test_text_after_a_first_final_channel_does_not_end_an_answer(
-    ragged: Corpus, tmp_path: Path
+    few: Corpus, tmp_path: Path
 ) -> None:
     pieces = ["A first FINAL", " try.\n", "The second FINAL", "alert_past"]
     weights = write_always(tmp_path / "weights", pieces)
     for engine in ("reference", "wave"):
         model = make_model(weights, engine=engine, answer_after="FINAL")
-        found = answers(run(model, ragged, out=tmp_path / engine))
+        found = answers(run(model, few, out=tmp_path / engine))
         assert {(p.outcome, p.answer) for p in found.values()} == {(Outcome.OK, "alert_past")}
 
 
@@ -428,9 +435,10 @@ def code_words(folder: Path, text: str) -> list[int]:
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
-@pytest.mark.parametrize("batch", [None, 3, 1])
 @pytest.mark.parametrize(
-    ("engine", "mode"), [("reference", None), ("wave", None), ("wave", "constrained")]
+    ("engine", "mode", "batch"),
+    [("reference", None, None)]
+    + [("wave", mode, batch) for mode in (None, "constrained") for batch in (None, 3, 1)],
 )
 def test_an_exception_on_a_question_fails_it_alone_and_the_others_are_answered_as_usual(
     weights: dict[str, Path],

@@ -109,8 +109,8 @@ def teach(folder: Path, texts: list[list[int]]) -> Path:
     """Trains a tiny model to write texts, given as token ids."""
     lm: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     rows = [torch.tensor([ids]) for ids in texts]
-    optimizer = torch.optim.Adam(lm.parameters(), 3e-3)
-    for _ in range(200):
+    optimizer = torch.optim.Adam(lm.parameters(), 1e-2)
+    for _ in range(60):
         optimizer.zero_grad()
         sum(lm(input_ids=row, labels=row).loss for row in rows).backward()
         optimizer.step()
