@@ -78,7 +78,7 @@ def test_no_page_has_two_rows_or_lines_for_one_system(
     assert "Small, tuned (= wide)" in told
     assert "Small, tuned, wide" not in told
     [headline] = [item for item in shown[-1:] if isinstance(item, Notice)]
-    rare = "No label is gold 20 times: none has an F1 to report."
+    rare = "This page has no result for this corpus."
     assert headline.message.startswith("On the surrogate corpus, ") or headline.message == rare
     # None has the fewest wrong labels, and is no system that does the task.
     assert "None" not in headline.message
@@ -256,12 +256,15 @@ def test_annotators_of_other_dialogues_are_not_under_one_heading(
     assert all(len(over) == 1 for over in together.values())
 
 
-def test_the_banner_of_runs_over_a_sample_names_the_sample(
+def test_a_table_of_repeated_runs_counts_the_dialogues_of_the_sample(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    said = repr(show_page("run-to-run", {"draws": 20, "permutations": 20}, monkeypatch)[0])
-    assert "100 dialogues" in said
-    assert "600 dialogues" not in said
+    shown = show_page("who-is-better", {"draws": 20, "permutations": 20}, monkeypatch)
+    [spread] = [t.frame for t in shown if isinstance(t, Table) and "sd" in t.frame]
+    folder = paths.SHIPPED_RUNS / "repeats"
+    header = next(folder.glob("tuned-on-1000/*/*/*.jsonl")).read_text("utf-8").splitlines()[0]
+    chosen = json.loads(header)["record"]["dialogues"]
+    assert set(spread["dialogues"]) == {len(chosen)} == {100}
 
 
 def test_gold_labels_with_unusable_answers_are_not_confused(

@@ -39,8 +39,6 @@ MODELS = ["always-none", "keyword"]
 # What a reader of a notebook knows already.
 LIBRARIES = {"pandas", "numpy", "matplotlib.pyplot", "seaborn", "scipy.stats"}
 each_notebook = pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
-# Say why they show nothing if only baselines have run.
-NEEDS_LANGUAGE_MODELS = {"run-to-run"}
 SMALL: dict[str, Any] = {"models": MODELS, "model": "keyword", "draws": 20, "permutations": 20}
 
 
@@ -96,7 +94,6 @@ def test_there_is_a_notebook_for_every_section() -> None:
         "label-your-own",
         "per-label",
         "results",
-        "run-to-run",
         "runs",
         "speed",
         "statistics",
@@ -263,12 +260,7 @@ def test_a_notebook_runs_on_a_small_file(
     assert isinstance(banner, Banner)
     assert "small" in banner._repr_html_()
     results = [item for item in rest if not isinstance(item, (Notice, Downloads))]
-    if path.stem in NEEDS_LANGUAGE_MODELS:
-        # What the paper states needs no run.
-        assert not [item for item in results if not str(item).startswith("Published values")]
-        assert all(item.message for item in rest if isinstance(item, Notice))
-    else:
-        assert results
+    assert results
     for item in results:
         assert isinstance(item, (Table, Picture, Choice, Explorer, Examples, pd.DataFrame)), item
         if isinstance(item, Table):

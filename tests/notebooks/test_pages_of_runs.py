@@ -113,18 +113,21 @@ def test_unusable_answers_are_counted_beside_the_scores(
 def test_a_sample_is_outside_the_contest_of_a_label(
     runs: list[Predictions], tables: Tables
 ) -> None:
-    table, coverage = tables("per-label", runs)
+    table, stated, coverage = tables("per-label", runs)
     assert "Wilson, used here" in coverage.grid.titles
     titles = table.grid.titles
     [sample] = [n for n, title in enumerate(titles) if "4 dialogues, 16 of 160" in title]
     [half] = [n for n, title in enumerate(titles) if title.endswith(runs[1].record.name)]
     assert not any(row[sample].best for row in table.grid.rows)
     assert any(row[half].best for row in table.grid.rows)
+    # A label has one row: its gold labels are counted in the corpus and not in the sample.
     assert len(table.grid.rows) == 16
-    stated = {row[0].text: row[-1].text for row in table.grid.rows}
-    assert titles[-1] == "The paper, real test split, Qwen3-32B, fine-tuned: published"
-    assert stated.pop("alert_past") == "34.8"
-    assert set(stated.values()) == {"\N{EN DASH}"}
+    support = [row[1].text for row in table.grid.rows]
+    assert support == sorted(support, key=int, reverse=True)
+    # The published values are in a table of their own.
+    assert not any("published" in title for title in titles)
+    told = {(row[0].text, row[1].text, row[2].text) for row in stated.grid.rows}
+    assert told == {("alert_past", "Qwen3-32B, fine-tuned", "34.8")}
 
 
 def test_confusions_are_counted_by_pair_of_labels(

@@ -140,7 +140,7 @@ def sentences(
         ("results", "one label", "15 of the 16 labels are never gold here: each counts as 0"),
         ("results", "one dialogue", "with 1 dialogue; no intervals"),
         ("who-is-better", "one dialogue", "A single dialogue can show no difference."),
-        ("who-is-better", "no labels", "F1 can't tell the runs apart"),
+        ("who-is-better", "no labels", "gold label. Not shown: Micro F1 minus that"),
         ("who-is-better", "all models agree", "The differences do not vary over the di"),
         ("alarm-burden", "every user turn labelled", "has a gold label. Not shown: Recall agains"),
         ("errors", "no labels", "No system makes an error on any user turn: there is no example"),

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,11 @@ from cradle_lib.scoring.core.conventions import LEVELS, Conventions
 from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.scoring.core.signature import signed
 from cradle_lib.statistics.bootstrap import CONFIDENCE, DRAWS
+
+_COLUMNS: Final = (
+    "system", "level", "score", "runs", "dialogues", "value", "lowest", "highest", "sd", "margin",
+    "margin_with_runs",
+)  # fmt: skip
 
 
 def run_spread(
@@ -94,4 +100,4 @@ def run_spread(
                     "margin_with_runs": math.hypot(margin, between),
                 }
             )
-    return signed(pd.DataFrame(rows), *signatures)
+    return signed(pd.DataFrame(rows, columns=list(_COLUMNS)), *signatures)
