@@ -1,4 +1,4 @@
-"""Everything beyond a single score: comparison, timing, alarms, errors, cohorts, reports.
+"""Everything beyond a single score: comparison, timing, alarms, errors, cohorts.
 
 Run with ``python -m benchmarks.bench_comparison``. Twelve made-up systems over 600 made-up
 dialogues with the label frequencies of the test split. The targets are times by the clock on two
@@ -30,15 +30,14 @@ from cradle_lib.scoring.comparison.comparison import compare
 from cradle_lib.scoring.comparison.paired import paired_tests
 from cradle_lib.scoring.core.conventions import LEVELS
 from cradle_lib.scoring.core.counts import count
-from cradle_lib.scoring.core.report import report
-from cradle_lib.scoring.robustness.sensitivity import sensitivity
-from cradle_lib.scoring.timing.timing import timing
+from cradle_lib.scoring.core.evaluate import evaluate
+from cradle_lib.scoring.sensitivity import sensitivity
+from cradle_lib.scoring.timing import timing
 
 SYSTEMS = 12
 DIALOGUES = 600
 TURNS = 4527
 DRAWS = 10_000
-FEW_DRAWS = 1_000
 MANY = 100_000
 
 
@@ -108,9 +107,10 @@ def runs(systems: int = SYSTEMS, dialogues: int = DIALOGUES) -> list[Predictions
 
 
 def everything(systems: Sequence[Predictions]) -> None:
-    """Reports, comparisons and sensitivity for all systems, with intervals on everything."""
+    """Scores, timing, comparisons and sensitivity of all systems, with intervals."""
     for system in systems:
-        report(system, draws=DRAWS)
+        evaluate(system, draws=DRAWS)
+        timing(system, draws=DRAWS)
     compare(systems, permutations=DRAWS)
     sensitivity(systems)
 
@@ -130,12 +130,6 @@ def timing_of(dialogues: int) -> Callable[[], object]:
     """Prepares the timing metrics of a corpus of this size, without intervals."""
     [system] = runs(1, dialogues)
     return lambda: timing(system, draws=0)
-
-
-def report_of(dialogues: int) -> Callable[[], object]:
-    """Prepares a whole report about one system over so many dialogues."""
-    [system] = runs(1, dialogues)
-    return lambda: report(system, draws=FEW_DRAWS)
 
 
 def seconds(action: Callable[[], object], times: int = 1) -> Time:
@@ -187,7 +181,6 @@ def main() -> bool:
         )
     linear = [
         grows("timing", timing_of, MANY),
-        grows(f"a whole report, {FEW_DRAWS:,} draws", report_of, 10 * DIALOGUES),
     ]
     return all(line.met for line in lines) and all(linear)
 

@@ -25,7 +25,6 @@ from cradle_lib.detection.model import Model
 from cradle_lib.detection.predictions import Predictions, load_predictions
 from cradle_lib.detection.registry import load_registry, resolve, set_options, spec_options
 from cradle_lib.detection.run import Consent, Progress, run
-from cradle_lib.detection.run_sets import common_dialogues
 from cradle_lib.detection.session import Prompt
 from cradle_lib.errors import (
     CorpusError,
@@ -151,42 +150,6 @@ def default_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions
                 with suppress(EngineError):  # There is no train split beside the corpus.
                     run_model(entry, corpus)
             found.append(load_run(entry, corpus, partial=True))
-    return found
-
-
-def history_runs(
-    runs: Sequence[Predictions], corpus: Corpus, make: Sequence[str] = ()
-) -> list[dict[History, Predictions]]:
-    """Finds, for each run, the same model's runs with the gold tags and with no tags.
-
-    Args:
-        runs: Runs with the history ``self``.
-        corpus: The corpus that they were made for.
-        make: Ids in the registry of models that are first run so; one that may not be run here,
-            and was not run elsewhere, is passed over.
-
-    Returns:
-        Runs by history over the same dialogues, for each model that has more than one.
-
-    Raises:
-        CradleError: As :func:`run_model`.
-    """
-    others: tuple[History, ...] = ("gold", "none")
-    for name in make:
-        for history in others:
-            with suppress(NoRunError):
-                run_model(name, corpus, history)
-    found = []
-    registry = load_registry()
-    for own in runs:
-        histories: dict[History, Predictions] = {"self": own}
-        if (model := registry.get(own.record.model)) is not None:
-            for history in others:
-                with suppress(NoRunError):
-                    histories[history] = load_run(model, corpus, history, partial=True)
-        if len(histories) > 1:
-            shared = common_dialogues(list(histories.values()))
-            found.append(dict(zip(histories, shared, strict=True)))
     return found
 
 

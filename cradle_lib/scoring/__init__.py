@@ -1,11 +1,10 @@
-"""Scoring: predictions and gold labels in, data frames out. The room knows no model.
+"""Scoring: predictions and gold labels in, data frames out. The folder knows no model.
 
-Rooms, from the bottom up:
-    ``core``: one run against gold: conventions, counts, scores, their signature.
-    ``comparison``: several runs over the same dialogues.
-    ``timing``: when, not only what; and what alarms cost.
-    ``errors``: what exactly went wrong, and what followed.
-    ``robustness``: what a score depends on.
+``core`` scores one run against gold, ``comparison`` several runs over the same dialogues. The
+modules beside them analyse one run: when it predicts (``timing``, ``windows``), what its alarms
+cost (``alarm_burden``, ``thresholds``), what it confuses (``confusion``, ``error_types``,
+``error_cases``), and how far its scores depend on conventions (``sensitivity``). ``implied``
+derives counts from published scores.
 """
 
 import lazy_loader
@@ -14,7 +13,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "robustness.implied": [
+        "implied": [
             "implied_scores",
             "possible_counts",
             "possible_totals",

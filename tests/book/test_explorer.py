@@ -23,10 +23,10 @@ from cradle_lib.display.explorer.explorer import explore
 from cradle_lib.display.explorer.links import link_to_turns, with_links
 from cradle_lib.labels import BITS, format_mask
 from cradle_lib.prompts import load_template
-from cradle_lib.scoring.errors.confusion import confusion_frame
-from cradle_lib.scoring.errors.explorer_data import explorer_data
-from cradle_lib.scoring.errors.stage_orders import stage_orders
-from cradle_lib.scoring.errors.taxonomy import KINDS, error_counts, label_pairs
+from cradle_lib.scoring.confusion import confusion_frame
+from cradle_lib.scoring.error_types import KINDS, error_counts, label_pairs
+from cradle_lib.scoring.explorer_data import explorer_data
+from cradle_lib.scoring.stage_orders import stage_orders
 
 from ..forty_dialogues import HOSTILE, corpus, make_run, runs
 from .explorer_site import write_site

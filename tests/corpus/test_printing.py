@@ -20,8 +20,8 @@ from cradle_lib.detection import (
 )
 from cradle_lib.detection.run import run
 from cradle_lib.prompts import load_template
-from cradle_lib.scoring.errors.cases import Case
-from cradle_lib.scoring.errors.taxonomy import ErrorKind
+from cradle_lib.scoring.error_cases import Case
+from cradle_lib.scoring.error_types import ErrorKind
 
 SECRET = "nobody may read this"
 

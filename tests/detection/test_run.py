@@ -32,7 +32,7 @@ from cradle_lib.detection.model import Decoding, Prices
 from cradle_lib.detection.run import Consent, run
 from cradle_lib.errors import CorpusError, EngineError, JournalError
 from cradle_lib.labels import BITS
-from cradle_lib.scoring.robustness.subgroups import subgroups
+from cradle_lib.scoring.subgroups import subgroups
 
 from .dialogues import make_corpus
 

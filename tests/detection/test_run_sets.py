@@ -1,18 +1,14 @@
-"""Runs put into sets: over the same dialogues, and with other histories."""
+"""Runs put into sets over the same dialogues."""
 
 # ruff: noqa: F811
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from cradle_lib import paths
-from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
 from cradle_lib.detection.run_sets import run_sets, with_same_dialogues
-from cradle_lib.detection.runs import history_runs
 
 from ..forty_dialogues import corpus, make_run, runs  # noqa: F401
 
@@ -32,19 +28,6 @@ def test_runs_are_put_into_sets_with_the_baseline_first(runs: list[Predictions])
     large = replace(runs[2], **vars(runs[1].subset(runs[1].corpus.subset(range(20), "twenty"))))
     assert [len(group[0].corpus) for group in run_sets([*runs[:2], large])] == [40, 20]
     assert run_sets(runs[:1]) == []
-
-
-def test_other_histories_are_found_where_they_were_run(
-    whole: list[Predictions], corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(paths, "RUNS", tmp_path)
-    monkeypatch.setattr(paths, "SHIPPED_RUNS", tmp_path)
-    assert history_runs(whole, corpus) == []
-    [found] = history_runs(whole, corpus, ["always-none"])
-    assert {history: run.record.history for history, run in found.items()} == {
-        name: name for name in ("self", "gold", "none")
-    }
-    assert {run.record.model for run in found.values()} == {"always-none"}
 
 
 def test_samples_are_compared_with_the_same_dialogues_of_the_other_models(

@@ -20,9 +20,9 @@ from cradle_lib.display.examples import (
     Examples,
 )
 from cradle_lib.labels import BITS, LABELS, labels_of, mask_of
-from cradle_lib.scoring.errors.cases import error_cases, pick_cases
-from cradle_lib.scoring.errors.marks import marks, turn_marks
-from cradle_lib.scoring.errors.taxonomy import ErrorKind
+from cradle_lib.scoring.error_cases import error_cases, pick_cases
+from cradle_lib.scoring.error_types import ErrorKind
+from cradle_lib.scoring.marks import marks, turn_marks
 
 HOSTILE = "<script>alert('x')</script>"
 

@@ -24,7 +24,6 @@ from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection.runs import run_model
 from cradle_lib.display.banner import Banner
 from cradle_lib.display.choice import Choice
-from cradle_lib.display.downloads import Downloads
 from cradle_lib.display.examples import Examples
 from cradle_lib.display.explorer.explorer import Explorer
 from cradle_lib.display.notice import Notice
@@ -259,7 +258,7 @@ def test_a_notebook_runs_on_a_small_file(
     banner, *rest = shown
     assert isinstance(banner, Banner)
     assert "small" in banner._repr_html_()
-    results = [item for item in rest if not isinstance(item, (Notice, Downloads))]
+    results = [item for item in rest if not isinstance(item, Notice)]
     assert results
     for item in results:
         assert isinstance(item, (Table, Picture, Choice, Explorer, Examples, pd.DataFrame)), item

@@ -16,7 +16,6 @@ from cradle_lib.detection import find_model, load_registry
 from cradle_lib.detection.run import run
 from cradle_lib.display.banner import Banner
 from cradle_lib.display.choice import Choice
-from cradle_lib.display.downloads import Downloads
 from cradle_lib.display.examples import Examples
 from cradle_lib.display.explorer.explorer import Explorer
 from cradle_lib.display.notice import Notice
@@ -110,8 +109,7 @@ def seen(item: Any) -> str:
     """What a reader of the page sees of it, and what one who can't see is told."""
     if isinstance(item, Picture):
         return f"{item.alt} {item.caption} {item.svg.decode()}"
-    # Links to files hold unrounded numbers, in which what is undefined is called nan.
-    return "" if isinstance(item, Downloads) else str(item._repr_html_())
+    return str(item._repr_html_())
 
 
 def sentences(

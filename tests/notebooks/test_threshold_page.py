@@ -17,7 +17,7 @@ from cradle_lib.display.notice import Notice
 from cradle_lib.display.table import Table
 from cradle_lib.display.theme import Picture
 from cradle_lib.labels import ALERT_MASK
-from cradle_lib.scoring.robustness.thresholds import thresholds
+from cradle_lib.scoring.thresholds import thresholds
 
 from .test_notebooks import show
 

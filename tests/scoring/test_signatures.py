@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -28,7 +27,6 @@ ANALYSES: dict[str, Analysis] = {
     "label_pairs": lambda runs: cradle_lib.label_pairs(runs[0]),
     "error_counts": lambda runs: cradle_lib.error_counts(runs[0]),
     "stage_orders": lambda runs: cradle_lib.stage_orders(runs[0]),
-    "consequence": lambda runs: cradle_lib.consequence({"self": runs[0], "gold": told(runs[0])}),
     "run_spread": lambda runs: cradle_lib.run_spread({"one": runs[:1]}, draws=DRAWS),
     "sensitivity": lambda runs: cradle_lib.sensitivity(runs),
     "subgroups": lambda runs: cradle_lib.subgroups(runs[0], "length", draws=DRAWS),
@@ -40,11 +38,6 @@ ANALYSES: dict[str, Analysis] = {
 
 def compared(runs: list[Predictions]) -> cradle_lib.scoring.comparison.comparison.Comparison:
     return cradle_lib.compare(runs[:2], permutations=DRAWS)
-
-
-def told(run: Predictions) -> Predictions:
-    """The same answers, said to have been given with the gold tags in the history."""
-    return replace(run, record=run.record.model_copy(update={"history": "gold"}))
 
 
 @pytest.fixture(scope="module")

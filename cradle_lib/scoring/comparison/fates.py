@@ -17,7 +17,7 @@ from cradle_lib.labels import LABELS, stage
 from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.core.evaluate import signature_of
 from cradle_lib.scoring.core.signature import require_comparable, signed
-from cradle_lib.scoring.errors.taxonomy import Category, classify
+from cradle_lib.scoring.error_types import Category, classify
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.rates import Floats, ratio
 

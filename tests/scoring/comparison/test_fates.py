@@ -14,7 +14,7 @@ from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, stage
 from cradle_lib.scoring.comparison.fates import FATES, label_fates
-from cradle_lib.scoring.errors.taxonomy import label_pairs
+from cradle_lib.scoring.error_types import label_pairs
 
 MakeCorpus = Callable[[Sequence[Sequence[tuple[str, int]]]], Corpus]
 MakePredictions = Callable[..., Predictions]

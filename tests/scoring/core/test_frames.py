@@ -18,10 +18,9 @@ from sklearn.metrics import (
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import BITS, LABELS
-from cradle_lib.scoring.core.conventions import Conventions
+from cradle_lib.scoring.confusion import CELLS, Pairing, confusion_frame
 from cradle_lib.scoring.core.evaluate import evaluate
-from cradle_lib.scoring.errors.confusion import CELLS, Pairing, confusion_frame
-from cradle_lib.scoring.errors.taxonomy import error_counts, label_pairs, pair_counts
+from cradle_lib.scoring.error_types import error_counts, label_pairs
 
 MakeCorpus = Callable[[Sequence[Sequence[tuple[str, int]]]], Corpus]
 MakePredictions = Callable[..., Predictions]
@@ -109,10 +108,6 @@ def test_unusable_answers_are_a_column_of_their_own(run: Predictions, pairing: P
     assert unusable["none"] == (gold == 0).sum()
     none = frame[(frame["tagged"] == "none") & (frame["gold"] == "none")]["count"]
     assert none.tolist() == [((run.corpus.gold == 0) & (run.masks == 0) & run.ok).sum()]
-    counts = pair_counts(run)
-    assert counts.loc[counts["tagged"] == "unusable answer", "count"].sum() == unusable.sum()
-    none_of_scores = pair_counts(run, Conventions(unparsed="none"))
-    assert not (none_of_scores["tagged"] == "unusable answer").any()
     pairs = label_pairs(run)
     assert ((pairs["tagged"] == "unusable answer") == (pairs["outcome"] != "ok")).all()
 

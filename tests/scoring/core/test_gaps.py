@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, get_args
@@ -12,14 +11,13 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.gaps import Need, gap
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import BITS
+from cradle_lib.scoring.alarm_burden import alarm_burden
 from cradle_lib.scoring.comparison.comparison import compare
 from cradle_lib.scoring.core.conventions import LEVELS
 from cradle_lib.scoring.core.evaluate import evaluate
-from cradle_lib.scoring.core.report import report
-from cradle_lib.scoring.robustness.sensitivity import sensitivity
-from cradle_lib.scoring.robustness.subgroups import By, subgroups
-from cradle_lib.scoring.timing.alarm_burden import alarm_burden
-from cradle_lib.scoring.timing.timing import timing
+from cradle_lib.scoring.sensitivity import sensitivity
+from cradle_lib.scoring.subgroups import By, subgroups
+from cradle_lib.scoring.timing import timing
 
 AO, SHO = BITS["alert_ongoing"], BITS["confirm_SH_ongoing"]
 MakeCorpus = Callable[..., Corpus]
@@ -82,7 +80,6 @@ def test_without_user_turns_nothing_is_defined_and_nothing_fails(
     defined = variants[(variants["score"] == "jaccard") & variants["value"].notna()]
     # A label where no model is asked can't move to a user turn, but it can count as a miss.
     assert defined["convention"].tolist() == ["Orphan labels are misses"]
-    json.loads(report(run, draws=20).to_json())
     compared = compare([run, run], names=("a", "b"), permutations=10).to_frame()
     assert set(compared["verdict"]) == {"insufficient"}
 

@@ -19,8 +19,8 @@ from cradle_lib.corpus.dialogue import Corpus, Dialogue, valid_unicode
 from cradle_lib.detection.harmless import harmless
 from cradle_lib.detection.parsing import OUTCOMES
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.errors.confusion import CELLS
-from cradle_lib.scoring.errors.taxonomy import KINDS, Category, classify
+from cradle_lib.scoring.confusion import CELLS
+from cradle_lib.scoring.error_types import KINDS, Category, classify
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions

@@ -18,10 +18,10 @@ from cradle_lib.display.explorer.explorer import explore
 from cradle_lib.display.explorer.page_files import PAGE_FILES, take_page_files
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS
-from cradle_lib.scoring.errors.explorer_data import LONGEST, answers, core, explorer_data, texts
-from cradle_lib.scoring.errors.taxonomy import label_pairs
+from cradle_lib.scoring.error_types import label_pairs
+from cradle_lib.scoring.explorer_data import LONGEST, answers, core, explorer_data, texts
 
-from ...forty_dialogues import HOSTILE, corpus, make_run, runs
+from ..forty_dialogues import HOSTILE, corpus, make_run, runs
 
 __all__ = ["corpus", "make_run", "runs"]
 

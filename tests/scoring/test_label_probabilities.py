@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cradle_lib.detection.local.constrained import END, Grammar
 from cradle_lib.labels import ALERT_MASK, ALL_MASK, BITS, CONFIRM_MASK, LABELS, NONE
-from cradle_lib.scoring.robustness.label_probabilities import (
+from cradle_lib.scoring.label_probabilities import (
     probability,
     share_on_branches,
     slot_probabilities,

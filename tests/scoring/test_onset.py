@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from statsmodels.duration.survfunc import CumIncidenceRight
 
 from cradle_lib.labels import BITS
-from cradle_lib.scoring.timing.timing import (
+from cradle_lib.scoring.timing import (
     detected,
     longest_dialogue,
     median_delay,

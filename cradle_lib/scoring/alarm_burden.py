@@ -8,8 +8,6 @@ Metrics, from tags at turn level:
     ``false_tags_per_dialogue``: tags that are not gold on their turn, per dialogue.
     ``flagged_per_100``: user turns with a tag but no gold label at all, per 100 user turns
         without a gold label.
-    ``flagged_per_1000``: user turns with a tag, right or wrong, per 1,000 user turns;
-        ``flagged_per_100_dialogues``: the same per 100 dialogues.
     ``gold_flagged``: share of the user turns with a gold label that got a tag, whichever.
     ``quiet_flagged``: share of the dialogues without any gold label that got a tag.
     ``needed_to_evaluate``: tags that have to be looked at for each correct one.
@@ -34,7 +32,7 @@ from cradle_lib.detection.predictions import Predictions
 from cradle_lib.scoring.core.conventions import Conventions, Rows
 from cradle_lib.scoring.core.evaluate import signature_of
 from cradle_lib.scoring.core.signature import signed
-from cradle_lib.scoring.timing.occurrences import first_only, scored_rows
+from cradle_lib.scoring.occurrences import first_only, scored_rows
 from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
 from cradle_lib.statistics.rates import Floats, ratio
 
@@ -42,8 +40,6 @@ from cradle_lib.statistics.rates import Floats, ratio
 _RATIOS: Final = {
     "false_tags_per_dialogue": ("false_tags", "dialogues", 1.0),
     "flagged_per_100": ("flagged_turns", "negative_turns", 100.0),
-    "flagged_per_1000": ("flagged", "turns", 1000.0),
-    "flagged_per_100_dialogues": ("flagged", "dialogues", 100.0),
     "gold_flagged": ("flagged_gold", "gold_turns", 1.0),
     "quiet_flagged": ("flagged_dialogues", "quiet_dialogues", 1.0),
     "needed_to_evaluate": ("tags", "correct_tags", 1.0),
@@ -188,7 +184,6 @@ def burden_rows(rows: Rows, n: int) -> pd.DataFrame:
             "false_tags": per_dialogue(np.bitwise_count(tags & ~gold)),
             "negative_turns": per_dialogue((gold == 0) & scored),
             "gold_turns": per_dialogue(gold != 0),
-            "flagged": per_dialogue(tagged),
             "flagged_turns": per_dialogue((gold == 0) & tagged),
             "flagged_gold": per_dialogue((gold != 0) & tagged),
             "quiet_dialogues": quiet.astype(np.int64),

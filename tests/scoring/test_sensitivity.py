@@ -17,7 +17,7 @@ from cradle_lib.labels import BITS
 from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.scoring.core.scores import OVERALL
-from cradle_lib.scoring.robustness.sensitivity import VARIANTS, Variant, sensitivity
+from cradle_lib.scoring.sensitivity import VARIANTS, Variant, sensitivity
 
 AO, SHO, DVP = BITS["alert_ongoing"], BITS["confirm_SH_ongoing"], BITS["confirm_DV_past"]
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, LABELS, crisis_type, stage, temporal
-from cradle_lib.scoring.errors.confusion import CELLS, confusion, pair, similarity
+from cradle_lib.scoring.confusion import CELLS, confusion, pair, similarity
 
 # Up to four labels a side keep the permutations of the twin few.
 small = st.sets(st.integers(0, 15), max_size=4).map(lambda bits: sum(1 << b for b in bits))

@@ -22,7 +22,7 @@ from cradle_lib.scoring.core.conventions import Conventions, Level, align, attac
 from cradle_lib.scoring.core.evaluate import count_rows, signature_of
 from cradle_lib.scoring.core.scores import ENOUGH, OVERALL, PER_LABEL, scores, split
 from cradle_lib.scoring.core.signature import require_comparable, signed
-from cradle_lib.scoring.timing.occurrences import first_only
+from cradle_lib.scoring.occurrences import first_only
 from cradle_lib.statistics.rates import Floats
 
 # Scores that are equal but for the rounding of sums.

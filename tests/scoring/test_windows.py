@@ -19,9 +19,9 @@ from cradle_lib.labels import BITS
 from cradle_lib.scoring.core.conventions import LEVELS, Conventions, Rows
 from cradle_lib.scoring.core.counts import count
 from cradle_lib.scoring.core.evaluate import evaluate
-from cradle_lib.scoring.timing.occurrences import first_only
-from cradle_lib.scoring.timing.timing import timing
-from cradle_lib.scoring.timing.windows import curve, level_steps, window_tallies
+from cradle_lib.scoring.occurrences import first_only
+from cradle_lib.scoring.timing import timing
+from cradle_lib.scoring.windows import curve, level_steps, window_tallies
 from cradle_lib.statistics.matching import Window, match, occurrences
 
 AO, SHO, DVP = BITS["alert_ongoing"], BITS["confirm_SH_ongoing"], BITS["confirm_DV_past"]

@@ -29,7 +29,7 @@ from cradle_lib.labels import LABELS
 from cradle_lib.scoring.core.conventions import Conventions, Rows
 from cradle_lib.scoring.core.evaluate import signature_of
 from cradle_lib.scoring.core.signature import signed
-from cradle_lib.scoring.timing.occurrences import ALERTS, scored_rows
+from cradle_lib.scoring.occurrences import ALERTS, scored_rows
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.matching import Window, match, occurrences
 from cradle_lib.statistics.rates import Floats, f1

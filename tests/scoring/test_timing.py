@@ -14,7 +14,7 @@ from sklearn.metrics import f1_score
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import CONFIRM_MASK
-from cradle_lib.scoring.timing.timing import timing
+from cradle_lib.scoring.timing import timing
 
 from .test_windows import AO, DVP, SHO
 

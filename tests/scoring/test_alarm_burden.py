@@ -13,9 +13,9 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.load import load_corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.detection.runs import stored_runs
+from cradle_lib.scoring.alarm_burden import alarm_burden, burden_rows, projected_precision
 from cradle_lib.scoring.core.conventions import Conventions
-from cradle_lib.scoring.robustness.thresholds import thresholds
-from cradle_lib.scoring.timing.alarm_burden import alarm_burden, burden_rows, projected_precision
+from cradle_lib.scoring.thresholds import thresholds
 
 from .test_windows import AO, DVP, SHO, dialogues, rows_of
 
@@ -30,7 +30,6 @@ def brute(turns: list[tuple[int, int]]) -> dict[str, int]:
         found["tags"] += tags.bit_count()
         found["correct_tags"] += (tags & gold).bit_count()
         found["false_tags"] += (tags & ~gold).bit_count()
-        found["flagged"] += bool(tags)
         found["negative_turns"] += not gold
         found["flagged_turns"] += bool(tags) and not gold
         found["gold_turns"] += bool(gold)
@@ -71,8 +70,6 @@ def test_a_worked_burden(corpus: Corpus, make_predictions: MakePredictions) -> N
         {
             "false_tags_per_dialogue": 4 / 3,
             "flagged_per_100": 100 * 3 / 6,
-            "flagged_per_1000": 1000 * 5 / 8,
-            "flagged_per_100_dialogues": 100 * 5 / 3,
             "gold_flagged": 2 / 2,
             "quiet_flagged": 1 / 2,
             "needed_to_evaluate": 6 / 2,
@@ -116,14 +113,12 @@ def test_each_ratio_of_the_frame_is_that_of_its_counts(
     assert counts == {
         "false_tags_per_dialogue": (4, 3),
         "flagged_per_100": (3, 6),
-        "flagged_per_1000": (5, 8),
-        "flagged_per_100_dialogues": (5, 3),
         "gold_flagged": (2, 2),
         "quiet_flagged": (1, 2),
         "needed_to_evaluate": (6, 2),
         "repeats_per_alarm": (2, 4),
     }
-    scales = {"flagged_per_100": 100, "flagged_per_1000": 1000, "flagged_per_100_dialogues": 100}
+    scales = {"flagged_per_100": 100}
     scale = frame["measure"].map(scales).fillna(1)
     assert frame["value"].tolist() == pytest.approx(scale * frame["count"] / frame["of"])
     # A draw without the one dialogue that has gold labels leaves that share undefined.

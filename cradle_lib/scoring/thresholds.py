@@ -1,7 +1,7 @@
 """Thresholds on the probabilities that a constrained model stored: recall, precision, calibration.
 
 A model under constrained decoding stores the log-probability of each branch at every choice of an
-answer, from which :mod:`~cradle_lib.scoring.robustness.label_probabilities` computes how likely a
+answer, from which :mod:`~cradle_lib.scoring.label_probabilities` computes how likely a
 label of each kind was. A turn is *flagged* if this probability is at least a threshold, and
 *positive* if it has a gold label of the kind. Every distinct probability is a threshold.
 
@@ -43,13 +43,13 @@ from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.core.evaluate import signature_of
 from cradle_lib.scoring.core.scores import ENOUGH
 from cradle_lib.scoring.core.signature import signed
-from cradle_lib.scoring.robustness.label_probabilities import (
+from cradle_lib.scoring.label_probabilities import (
     Choice,
     probability,
     share_on_branches,
     slot_probabilities,
 )
-from cradle_lib.scoring.timing.occurrences import SCOPES, STAGES
+from cradle_lib.scoring.occurrences import SCOPES, STAGES
 from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
 from cradle_lib.statistics.rates import Floats, f1, ratio
 

@@ -28,18 +28,18 @@ from cradle_lib.errors import ScoringError
 from cradle_lib.labels import ALERT_MASK, BITS, parse
 from cradle_lib.paths import SHIPPED_RUNS
 from cradle_lib.record import Record
-from cradle_lib.scoring.robustness.label_probabilities import (
+from cradle_lib.scoring.label_probabilities import (
     probability,
     slot_probabilities,
 )
-from cradle_lib.scoring.robustness.thresholds import (
+from cradle_lib.scoring.occurrences import SCOPES, STAGES
+from cradle_lib.scoring.thresholds import (
     bias_effects,
     chosen_thresholds,
     reliability,
     threshold_scores,
     thresholds,
 )
-from cradle_lib.scoring.timing.occurrences import SCOPES, STAGES
 
 Stored = tuple[list[dict[str, float]], str]
 GOLD = [0, BITS["alert_ongoing"], BITS["confirm_SH_past"], 3]

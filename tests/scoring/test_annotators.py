@@ -9,9 +9,9 @@ from sklearn.metrics import confusion_matrix
 from cradle_lib.annotation import Annotation, Annotations
 from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.labels import BITS
-from cradle_lib.scoring.errors.confusion import CELLS, annotator_confusion
+from cradle_lib.scoring.confusion import CELLS, annotator_confusion
 
-from ...annotation.hand_study import hand_study
+from ..annotation.hand_study import hand_study
 
 
 def test_labels_of_single_label_turns_are_scikit_learns() -> None:

@@ -1,7 +1,7 @@
 """What exactly went wrong: every error in one category, and the categories add up.
 
 An error is a cell off the diagonal of the confusion matrix: a gold label, a predicted label,
-or both, paired as :mod:`cradle_lib.scoring.errors.confusion` describes. Ten categories say what it
+or both, paired as :mod:`cradle_lib.scoring.confusion` describes. Ten categories say what it
 is; five kinds group them, by the two labels alone:
 
     ``false_negative``: a gold label that no tag answers: ``missed_alert``, ``missed_confirm``.
@@ -32,12 +32,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.labels import BITS, CRISIS_TYPES, LABELS, NONE, UNUSABLE, crisis_type, stage
+from cradle_lib.scoring.confusion import CELLS, NONE_CELL, pair
 from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.core.counts import Masks
-from cradle_lib.scoring.core.evaluate import aligned, signature_of
+from cradle_lib.scoring.core.evaluate import signature_of
 from cradle_lib.scoring.core.signature import signed
-from cradle_lib.scoring.errors.confusion import CELLS, NONE_CELL, pair
-from cradle_lib.scoring.timing.occurrences import first_positions, scored_rows
+from cradle_lib.scoring.occurrences import first_positions
 from cradle_lib.statistics.matching import positions
 
 if TYPE_CHECKING:
@@ -181,28 +181,6 @@ def label_pairs(run: Predictions) -> pd.DataFrame:
     turns = turns.iloc[pairs.pop("row")].reset_index(drop=True)
     turns.insert(0, "system", run.record.name)
     return signed(pd.concat([turns, pairs], axis=1), signature_of(run, Conventions()))
-
-
-def pair_counts(run: Predictions, conventions: Conventions | None = None) -> pd.DataFrame:
-    """Counts how often each gold label meets each tag in each category of error.
-
-    Returns:
-        One row for each combination that occurs: ``gold``, ``tagged`` (categorical: a label,
-        ``none``, or for ``tagged`` ``unusable answer``), ``category`` (categorical; missing where
-        the two are the same), ``count`` (int).
-
-    Raises:
-        ScoringError: If the conventions leave nothing to score; of them ``orphans`` and
-            ``unparsed`` matter here.
-    """
-    chosen = conventions or Conventions()
-    rows = scored_rows(run, chosen)
-    scored = rows.answered
-    pairs = classify(rows.gold[scored], rows.predicted[scored], rows.dialogue_of[scored])
-    if chosen.unparsed != "none":
-        pairs = _apart(pairs, aligned(run, chosen).answered[scored])
-    groups = pairs.groupby(["gold", "tagged", "category"], observed=True, dropna=False)
-    return groups.size().rename("count").reset_index()
 
 
 _SHARE: Final = "gold_negative_turns_flagged"

@@ -3,7 +3,7 @@
 All times are user turns, because a corpus has no timestamps. Everything is measured for all
 labels, for alerts and for confirms.
 
-F1 with a tolerance is described in :mod:`~cradle_lib.scoring.timing.windows`.
+F1 with a tolerance is described in :mod:`~cradle_lib.scoring.windows`.
 
 Onsets. The onset of a label is its first gold occurrence in a dialogue. Its outcome is
 ``premature`` (the first prediction of this label is on an earlier turn), ``on_time``, ``late`` (on
@@ -35,8 +35,8 @@ from cradle_lib.labels import LABELS
 from cradle_lib.scoring.core.conventions import Conventions, Rows
 from cradle_lib.scoring.core.evaluate import signature_of
 from cradle_lib.scoring.core.signature import signed
-from cradle_lib.scoring.timing.occurrences import SCOPES, STAGES, first_positions, scored_rows
-from cradle_lib.scoring.timing.windows import CURVES, WIDTHS, by_stage, curve, window_tallies
+from cradle_lib.scoring.occurrences import SCOPES, STAGES, first_positions, scored_rows
+from cradle_lib.scoring.windows import CURVES, WIDTHS, by_stage, curve, window_tallies
 from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
 from cradle_lib.statistics.matching import occurrences, positions
 from cradle_lib.statistics.rates import Floats, f1, ratio

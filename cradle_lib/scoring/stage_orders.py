@@ -18,7 +18,7 @@ from cradle_lib.scoring.core.conventions import Conventions
 from cradle_lib.scoring.core.counts import Masks
 from cradle_lib.scoring.core.evaluate import signature_of
 from cradle_lib.scoring.core.signature import signed
-from cradle_lib.scoring.timing.occurrences import first_positions, scored_rows
+from cradle_lib.scoring.occurrences import first_positions, scored_rows
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from cradle_lib.detection.parsing import OUTCOMES, Outcome
-from cradle_lib.scoring.errors.confusion import CELLS, NONE_CELL, pair
-from cradle_lib.scoring.errors.taxonomy import ErrorKind, kind_of
+from cradle_lib.scoring.confusion import CELLS, NONE_CELL, pair
+from cradle_lib.scoring.error_types import ErrorKind, kind_of
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cradle_lib.errors import CradleError
 from cradle_lib.published import Published, published_table
-from cradle_lib.scoring.robustness.implied import (
+from cradle_lib.scoring.implied import (
     implied_scores,
     possible_counts,
     possible_totals,

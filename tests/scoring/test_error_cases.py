@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from cradle_lib.corpus import Corpus
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS
+from cradle_lib.scoring.confusion import pair
 from cradle_lib.scoring.core.counts import Masks
-from cradle_lib.scoring.errors.cases import pick_cases
-from cradle_lib.scoring.errors.confusion import pair
-from cradle_lib.scoring.errors.taxonomy import ErrorKind, kind_of
+from cradle_lib.scoring.error_cases import pick_cases
+from cradle_lib.scoring.error_types import ErrorKind, kind_of
 
 MakeCorpus = Callable[[Sequence[Sequence[tuple[str, int]]]], Corpus]
 

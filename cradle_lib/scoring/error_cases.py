@@ -12,7 +12,7 @@ import pandas as pd
 from cradle_lib.corpus.dialogue import Corpus, Dialogue, Turn
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.core.counts import Masks
-from cradle_lib.scoring.errors.taxonomy import KINDS, Category, ErrorKind, classify
+from cradle_lib.scoring.error_types import KINDS, Category, ErrorKind, classify
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions

@@ -1,1 +1,0 @@
-"""What went wrong: kinds of error, confusion of labels, what a wrong tag does to later turns."""

@@ -1,1 +1,0 @@
-"""What a score depends on: conventions, subgroups of dialogues, thresholds."""
