@@ -14,7 +14,6 @@ import cradle_lib
 from cradle_lib import paths
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection.runs import run_model
-from cradle_lib.display.choice import Choice
 from cradle_lib.display.table import Table
 
 from .test_notebooks import file, runs_folder, show
@@ -22,6 +21,12 @@ from .test_notebooks import file, runs_folder, show
 __all__ = ["file", "runs_folder"]  # fixtures
 MODELS = ["smollm2-135m", "smollm2-135m-tuned"]
 NAMES = ["SmolLM2-135M-Instruct", "SmolLM2-135M, tuned"]
+
+
+def captioned(shown: list[Any], start: str) -> list[Table]:
+    """The tables whose captions begin so."""
+    tables = [item for item in shown if isinstance(item, Table)]
+    return [table for table in tables if table.caption.startswith(start)]
 
 
 def cells(table: Table) -> dict[str, list[str]]:
@@ -43,8 +48,7 @@ def test_unusable_answers_are_a_category_of_their_own(
     journals: dict[str, list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = show("runs", {"models": MODELS}, monkeypatch)
-    table = next(item for item in shown if isinstance(item, Table))
-    choices = [item for item in shown if isinstance(item, Choice)]
+    [table] = captioned(shown, "Answers of each system")
     headline = shown[-1].message
     for name, lines in journals.items():
         outcomes = Counter(line["outcome"] for line in lines)
@@ -53,11 +57,11 @@ def test_unusable_answers_are_a_category_of_their_own(
         counts = [len(lines), len(ok) - none, none, *(outcomes[o] for o in OTHERS)]
         assert cells(table)[name][:-1] == [f"{count:,}" for count in counts]
         unusable = len(lines) - len(ok)
-        sets = cells(choices[0].shown[name])
+        [answers] = captioned(shown, f"Answers of {name}:")
+        sets = cells(answers)
         assert sets.get("unusable answer", ["0", "0"]) == [f"{unusable:,}", "0"]
         assert sets.get("none", ["0"])[0] == f"{none:,}"
         assert (f"{name} ({unusable:,} of {len(lines):,})" in headline) == (unusable > 0)
-    assert [*choices[1].shown] == NAMES
 
 
 OTHERS = ("unparsed", "refused", "failed")
@@ -67,7 +71,7 @@ def test_time_and_tokens_are_those_of_the_journals(
     journals: dict[str, list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = show("runs", {"models": MODELS}, monkeypatch)
-    table = [item for item in shown if isinstance(item, Table)][1]
+    [table] = captioned(shown, "Time, tokens")
     for name, lines in journals.items():
         tokens = [sum(line[f"tokens_{end}"] for line in lines) for end in ("in", "out")]
         seconds = sum(line["seconds"] for line in lines) / len(lines)
@@ -82,10 +86,11 @@ def test_identical_systems_are_one_row_and_each_has_its_record(
 ) -> None:
     twins = ["smollm2-135m-tuned", "smollm2-135m-tuned-constrained"]
     shown = show("runs", {"models": twins}, monkeypatch)
-    table = next(item for item in shown if isinstance(item, Table))
+    [table] = captioned(shown, "Answers of each system")
     assert [*cells(table)] == ["SmolLM2-135M, tuned (= constrained)"]
-    records = [item for item in shown if isinstance(item, Choice)][-1]
-    assert [*records.shown] == ["SmolLM2-135M, tuned", "SmolLM2-135M, tuned, constrained"]
+    records = [table.caption for table in captioned(shown, "Record of")]
+    names = ["SmolLM2-135M, tuned", "SmolLM2-135M, tuned, constrained"]
+    assert records == [f"Record of the run of {name}." for name in names]
 
 
 def test_answers_that_needed_cleaning_are_counted(

@@ -47,7 +47,9 @@ def page(monkeypatch: pytest.MonkeyPatch, **values: Any) -> list[Any]:
 
 
 def tables(shown: list[Any]) -> list[Table]:
-    return [item for item in shown if isinstance(item, Table)]
+    """The tables about the two runs."""
+    found = [item for item in shown if isinstance(item, Table)]
+    return [table for table in found if not table.caption.startswith("Measured")]
 
 
 def test_two_runs_are_compared_in_what_they_said_took_and_were(
