@@ -38,11 +38,11 @@ from .scoring.confusion import annotator_confusion as annotator_confusion
 from .scoring.confusion import confusion_frame as confusion_frame
 from .scoring.core.conventions import Conventions as Conventions
 from .scoring.core.evaluate import evaluate as evaluate
-from .scoring.core.people import annotator_pairs as annotator_pairs
 from .scoring.core.people import annotator_runs as annotator_runs
 from .scoring.error_cases import error_cases as error_cases
 from .scoring.error_types import error_counts as error_counts
 from .scoring.error_types import label_pairs as label_pairs
+from .scoring.explorer_data import annotators_data as annotators_data
 from .scoring.explorer_data import explorer_data as explorer_data
 from .scoring.marks import turn_marks as turn_marks
 from .scoring.repeats import run_spread as run_spread

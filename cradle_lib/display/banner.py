@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from cradle_lib.display.run import Run
     from cradle_lib.record import Record
 
+#: Address of the explorer, relative to the other executed pages.
+EXPLORER: Final = "explore.html"
 SURROGATE_NOTICE: Final = (
     "These dialogues are a surrogate: this project wrote them so that the whole analysis can run. "
     "A score on them says nothing about a model's worth; it shows how the analysis works. "
@@ -36,16 +38,20 @@ class Banner:
         line: Parts of the line: corpus, systems, commit; text, never markup.
         rows: Term and value of what is folded, in the order shown; a value is text as well.
         notices: Warnings about the numbers, by the few words that are on the line.
+        explored: Whether the line leads to the explorer, which shows the runs of the page.
     """
 
     line: tuple[str, ...]
     rows: tuple[tuple[str, str], ...]
     notices: tuple[tuple[str, str], ...] = ()
+    explored: bool = False
 
     def _repr_html_(self) -> str:
         titles = dict.fromkeys(title for title, _ in self.notices)
         line = [f"<strong>{title}</strong>" for title in titles]
         line += map(html.escape, self.line)
+        if self.explored:
+            line.append(f'<a href="{EXPLORER}">explorer</a>')
         notices = "".join(f"<p>{with_code(text)}</p>" for _, text in self.notices)
         rows = "".join(
             f"<div><dt>{html.escape(term)}</dt><dd>{html.escape(value)}</dd></div>"
@@ -115,7 +121,7 @@ def banner(
                 "the page shows these only. `cradle infer` goes on."
             )
             notices.append(("Not finished", text))
-    return Banner((*line, f"commit {here}"), tuple(rows), tuple(notices))
+    return Banner((*line, f"commit {here}"), tuple(rows), tuple(notices), bool(runs))
 
 
 def _dialogues(number: int) -> str:

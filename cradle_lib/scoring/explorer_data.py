@@ -10,17 +10,21 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cradle_lib.annotation.load import load_annotations
 from cradle_lib.corpus.dialogue import Corpus, Dialogue, valid_unicode
 from cradle_lib.detection.harmless import harmless
 from cradle_lib.detection.parsing import OUTCOMES
-from cradle_lib.errors import ScoringError
+from cradle_lib.errors import CorpusError, ScoringError
 from cradle_lib.scoring.confusion import CELLS
+from cradle_lib.scoring.core.people import annotator_pairs
 from cradle_lib.scoring.error_types import KINDS, Category, classify
+from cradle_lib.statistics.rates import f1
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
@@ -67,6 +71,32 @@ def explorer_data(
     return data
 
 
+def annotators_data(
+    corpus: Corpus, annotations: str | Path = "surrogate", *, text: bool = False
+) -> dict[str, Any] | None:
+    """Gathers what the explorer shows of annotators in place of systems, for :func:`.explore`.
+
+    Args:
+        corpus: The dialogues that were labelled.
+        annotations: As for :func:`.load_annotations`.
+        text: As for :func:`explorer_data`.
+
+    Returns:
+        As :func:`explorer_data`, for :func:`.annotator_pairs`; ``None`` if the annotations that
+        ship, the default, are of other dialogues.
+
+    Raises:
+        CorpusError: If other annotations can't be read, or were made on other dialogues.
+    """
+    try:
+        labelled = load_annotations(corpus, annotations)
+    except CorpusError:
+        if annotations == "surrogate":
+            return None
+        raise
+    return explorer_data(*annotator_pairs(labelled), text=text)
+
+
 def core(corpus: Corpus, runs: Sequence[Predictions]) -> dict[str, Any]:
     """Gathers everything but words.
 
@@ -74,8 +104,9 @@ def core(corpus: Corpus, runs: Sequence[Predictions]) -> dict[str, Any]:
         ``cells``, ``categories``, ``kinds`` and ``outcomes`` (what codes stand for);
         ``dialogues`` (ids), ``rows`` (how many rows each has), ``speakers`` (of each row: 0 for
         the Listener, 1 for a user turn, 2 for a row that continues the one above) and ``gold`` (of
-        each row, a mask); ``about``, columns of codes for what is known of a dialogue; and
-        ``systems``.
+        each row, a mask); ``about``, columns of codes for what is known of a dialogue; ``systems``;
+        and ``best``, the position of the system with the highest micro F1 on the most turns
+        (nothing for people).
     """
     turns = corpus.turns
     kinds = [_CONTINUED if t.continues else _ASKED if t.asked else _LISTENER for t in turns]
@@ -90,6 +121,7 @@ def core(corpus: Corpus, runs: Sequence[Predictions]) -> dict[str, Any]:
         "speakers": _numbers(kinds, "u1"),
         "gold": _numbers([turn.mask for turn in turns], "<u2"),
         "about": {name: _coded(column) for name, column in corpus.meta.items()},
+        "best": _best(runs),
         "systems": [
             {"id": name} | _system(corpus, run) for name, run in zip(_ids(runs), runs, strict=True)
         ],
@@ -134,6 +166,19 @@ def _ids(runs: Sequence[Predictions]) -> list[str]:
     """What addresses call each system: the id of its model, its name if others have that id."""
     models = [run.record.model for run in runs]
     return [m if models.count(m) == 1 else r.record.name for m, r in zip(models, runs, strict=True)]
+
+
+def _best(runs: Sequence[Predictions]) -> int | None:
+    if runs[0].record.group == "people":
+        return None
+
+    def rank(place: int) -> tuple[int, float, bool]:
+        gold, masks = runs[place].corpus.gold, runs[place].masks
+        both = np.bitwise_count(gold).sum(dtype=float) + np.bitwise_count(masks).sum()
+        score = f1(np.bitwise_count(gold & masks).sum(dtype=float), both, 0.0)
+        return len(masks), float(score), bool(masks.any())
+
+    return max(range(len(runs)), key=rank)
 
 
 def _system(corpus: Corpus, run: Predictions) -> dict[str, Any]:

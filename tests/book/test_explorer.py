@@ -73,6 +73,7 @@ def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
         page.on("request", lambda request: asked.append(request.url))
         page.goto(site + hash_)
         page.locator("#cradle-explorer[data-ready]").wait_for(state="attached")
+        page.evaluate("document.querySelector('.narrow').open = true")
         return page
 
     yield visit
@@ -225,6 +226,77 @@ def test_an_address_of_what_is_not_here_says_so(open_page: Callable[..., Page]) 
     told = page.locator(".problem").inner_text()
     assert all(name in told for name in ("d9999", "nobody", "colour"))
     assert page.locator(".dialogues").is_visible()
+
+
+def test_an_unknown_dialogue_is_named_on_an_open_page_too(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    assert page.locator(".problem").is_hidden()
+    page.evaluate("location.hash = '#d=d9999'")
+    page.locator(".problem", has_text="d9999").wait_for()
+    assert page.locator(".dialogues").is_visible()
+
+
+def test_it_opens_on_the_best_system_below_a_legend(
+    open_page: Callable[..., Page], systems: list[Predictions]
+) -> None:
+    page = open_page()
+    scores = {}
+    for run in systems:
+        pairs = [(int(g), int(m)) for g, m in zip(run.corpus.gold, run.masks, strict=True)]
+        hits = sum((g & m).bit_count() for g, m in pairs)
+        scores[run.record.name] = 2 * hits / sum(g.bit_count() + m.bit_count() for g, m in pairs)
+    whole = [run.record.name for run in systems if len(run.masks) == len(systems[0].masks)]
+    assert page.locator("[name=a] option:checked").inner_text() == max(
+        whole, key=scores.__getitem__
+    )
+    assert page.locator("[name=b]").input_value() == ""
+    legend = page.locator(".legend")
+    assert legend.inner_text().startswith("First line gold, then each system")
+    assert legend.bounding_box()["height"] < 32  # type: ignore[index]
+    assert page.locator(".who").is_hidden()
+
+
+def test_the_first_control_is_a_few_keys_away(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the explorer"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.name") == "a"
+
+
+def test_annotators_are_a_switch_of_the_same_page(
+    open_page: Callable[..., Page],
+    corpus: Corpus,
+    systems: list[Predictions],
+    tmp_path: Path,
+) -> None:
+    person = systems[1].record.model_copy(update={"name": "Annotator B", "group": "people"})
+    people = explorer_data(corpus, [replace(systems[1], record=person)])
+    site = write_site(tmp_path / "both", explore(explorer_data(corpus, systems), people=people))
+    page = open_page("", site)
+    page.select_option("[name=who]", "annotators")
+    page.locator(
+        "#cradle-explorer[data-ready] .legend", has_text="First annotator".lower()
+    ).wait_for()
+    assert page.evaluate("location.hash") == "#v=annotators"
+    assert page.locator("[name=a] option:checked").inner_text() == "Annotator B"
+    assert page.locator(".filters .of-who").all_inner_texts() == ["Annotator", "Annotator"]
+    frame = with_links(confusion_frame(systems[1]).assign(system="Annotator B"), people=True)
+    found = counts(page, frame["link"].map(hash_of).tolist())
+    assert [each["turns"] for each in found] == frame["count"].tolist()
+    page.click(".dialogues tbody a >> nth=0")
+    page.locator(".dialogue h2", has_text="d0000").wait_for()
+    assert page.evaluate("location.hash").startswith("#v=annotators&d=d0000")
+    page.evaluate("location.hash = '#m=keyword'")
+    page.locator("#cradle-explorer[data-ready] .legend", has_text="each system").wait_for()
+
+
+def test_on_a_phone_help_is_one_line_until_it_is_opened(open_page: Callable[..., Page]) -> None:
+    page = open_page("#d=d0003&m=keyword", size=PHONE)
+    assert page.locator(".gate summary").is_visible()
+    assert page.locator(".gate a[href='tel:988']").is_hidden()
+    page.click(".gate summary")
+    assert page.locator(".gate a[href='tel:988']").is_visible()
 
 
 def test_text_is_hidden_at_every_visit_and_loaded_only_after_a_yes(

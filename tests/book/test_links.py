@@ -7,7 +7,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 from .site import Site
 
-EXPLORERS = {"sections/explore.html", "sections/explore-annotators.html"}
+EXPLORERS = {"sections/explore.html"}
 
 
 class Reader(HTMLParser):

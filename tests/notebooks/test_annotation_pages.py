@@ -59,7 +59,7 @@ def lines(table: Table) -> dict[tuple[str, str], dict[str, str]]:
 
 
 def test_what_annotators_gave_stands_beside_what_is_published(page: Page) -> None:
-    given, same, slips = page("annotation-statistics")
+    _, given, same, *_, slips = page("agreement")
     assert given.frame[["annotator", "turns", "labels", "alerts"]].to_numpy().tolist() == [
         ["A", 8, 3, 2], ["B", 8, 2, 1], ["C", 8, 2, 2], ["D", 8, 2, 1],
     ]  # fmt: skip
@@ -75,7 +75,7 @@ def test_what_annotators_gave_stands_beside_what_is_published(page: Page) -> Non
 
 
 def test_every_stated_range_stands_beside_what_is_found(page: Page) -> None:
-    _, labels, ranges, units = page("agreement")
+    _, _, _, *labels, ranges, units = page("agreement")[:7]
     found = lines(ranges)
     here, otherwise = "As the ranges are read here", "Read otherwise"
     one, two = "Team 1, round 1", "Team 2, round 1"
@@ -95,7 +95,11 @@ def test_every_stated_range_stands_beside_what_is_found(page: Page) -> None:
     assert found[here, "Jaccard of passive, ongoing \N{DOUBLE DAGGER}"][one] == "0.30"
     # Alert: 2 of 3 the same, chance (2 x 1 + 1 x 2) / 9 = 4/9: 0.4. Self-harm: all the same.
     assert found[otherwise, "Kappa of each label"][one] == "0.40 to 1.00"
-    by_label = lines(labels)
+    by_label = {
+        (table.caption.partition(":")[0], label): row
+        for table in labels
+        for (_, label), row in lines(table).items()
+    }
     assert len(by_label) == 2 * (len(LABELS) + 1)
     alert = by_label["Team 1, round 1", "alert_ongoing"]
     assert (alert["Both"], alert["Only one"], alert["Only the other"]) == ("1", "1", "0")
@@ -163,7 +167,7 @@ def config() -> ElementTree.Element:
 
 
 def test_confusion_says_in_words_what_it_draws(page: Page) -> None:
-    one, two, often = page("annotator-confusion")
+    one, two, often, _ = page("agreement")[-4:]
     # A gave 3 labels: B gave 2 of them too, and nothing for one. C and D: SH for an alert.
     assert "Of 3 labels of A, B gave 2 on the same turn, nothing for 1 and another for 0" in one.alt
     assert "Of 2 labels of C, D gave 0 on the same turn, nothing for 1 and another for 1" in two.alt

@@ -29,10 +29,7 @@ from .tiny_corpora import SCRIPTS, write
 OF_THE_SURROGATE = {
     "adjudication",
     "agreement",
-    "annotation-statistics",
-    "annotator-confusion",
     "label-your-own",
-    "explore-annotators",
     "speed",
 }
 PAGES = [path.stem for path in SOURCES if path.stem not in OF_THE_SURROGATE]

@@ -94,7 +94,8 @@ function bothValue() {
 function listen() {
   find(".filters").onsubmit = event => event.preventDefault();
   find(".filters").onchange = ({ target: { name, value } }) => {
-    if (name === "a") go({ systems: [Number(value), ...state.systems.slice(1).filter(i => i !== Number(value))], filter: { ...state.filter } });
+    if (name === "who") { location.hash = value ? "#v=annotators" : "#"; location.reload(); }
+    else if (name === "a") go({ systems: [Number(value), ...state.systems.slice(1).filter(i => i !== Number(value))], filter: { ...state.filter } });
     else if (name === "b") go({ systems: [state.systems[0], ...(value ? [Number(value)] : []), ...state.systems.slice(2).filter(i => i !== Number(value))] });
     else if (name === "both") go({ filter: { ...without(state.filter, ["right", "wrong", "differ"]), ...bothFilter(value) } });
     else if (name === "text") go({ filter: { ...state.filter, text: value.trim() ? [value.trim()] : [] } });

@@ -2,8 +2,13 @@
 // a disk may not fetch, but it may load scripts.
 
 const root = document.getElementById("cradle-explorer");
-// What the labels are called that systems are held against.
-const GOLD = root.dataset.gold;
+// Whether annotators are shown in place of systems; their files have a prefix.
+const atPeople = () => root.dataset.people === "yes" && location.hash.slice(1).split("&").includes("v=annotators");
+const PEOPLE = atPeople();
+const PREFIX = PEOPLE ? "annotators-" : "";
+// What the labels are called that systems are held against, and who is compared.
+const GOLD = PEOPLE ? "First annotator" : "Gold";
+const WHO = PEOPLE ? "Annotator" : "System";
 const find = selector => root.querySelector(selector);
 const handed = new Map();
 
@@ -21,7 +26,8 @@ function receive(name, content) {
   awaited(name).resolve(content);
 }
 
-function load(name) {
+function load(file) {
+  const name = PREFIX + file;
   const entry = awaited(name);
   if (!entry.asked) {
     entry.asked = true;

@@ -98,7 +98,9 @@ function transcript(state, found, lines, go) {
 // Help lines stand beside the text, and before it.
 function helpLines() {
   const lines = document.querySelector("footer .cradle-help")?.cloneNode(true).childNodes;
-  return made("div", { class: "cradle-help" }, ...(lines ?? [made("a", { href: root.dataset.help }, "Where to find help")]));
+  const open = !matchMedia("(max-width: 700px)").matches;
+  return made("details", { class: "cradle-help", open }, made("summary", {}, "Where to find help"),
+    ...(lines ?? [made("a", { href: root.dataset.help }, "Help lines")]));
 }
 
 // The warning stands before any text, at every visit.

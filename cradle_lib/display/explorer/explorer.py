@@ -6,7 +6,6 @@ CSS classes: ``cradle-explorer``, and those under it; they are in ``explorer.css
 from __future__ import annotations
 
 import hashlib
-import html
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,11 +39,11 @@ class Explorer:
 
     Attributes:
         data: What :func:`.explorer_data` gave: name of a file to its content, ready for JSON.
-        gold: What the labels of the corpus are called.
+        people: The same about annotators in place of systems, if there are any.
     """
 
     data: Mapping[str, Any]
-    gold: str = "Gold"
+    people: Mapping[str, Any] | None = None
 
     @cached_property
     def files(self) -> dict[str, str]:
@@ -58,7 +57,8 @@ class Explorer:
             "explorer.js": f'(() => {{\n"use strict";\n{script}}})();\n',
             "explorer.css": _colours() + _read("explorer.css"),
         }
-        for name, content in self.data.items():
+        people = {f"annotators-{name}": content for name, content in (self.people or {}).items()}
+        for name, content in {**self.data, **people}.items():
             packed = json.dumps(content, separators=(",", ":"))
             found[f"{name}.js"] = f"cradleExplorer.receive({json.dumps(name)},{packed});\n"
         return found
@@ -77,7 +77,7 @@ class Explorer:
         return Template(_read("explorer.html")).substitute(
             folder=f"../{self.folder}/",
             help="../help.html",
-            gold=html.escape(self.gold),
+            people="yes" if self.people else "no",
             text="no" if kind == "absent" else "yes",
             part=self.data["core"]["part"],
             notice=f'<p class="notice" role="note">{_TEXT[kind]}</p>' if _TEXT[kind] else "",
@@ -94,17 +94,17 @@ class Explorer:
         return f"Explorer of {dialogues:,} dialogues and {systems} systems"
 
 
-def explore(data: Mapping[str, Any], *, gold: str = "Gold") -> Explorer:
+def explore(data: Mapping[str, Any], *, people: Mapping[str, Any] | None = None) -> Explorer:
     """Shows all dialogues of a corpus with the predictions of systems, to be looked through.
 
     Args:
         data: What :func:`.explorer_data` gave.
-        gold: What the labels of the corpus are called.
+        people: What it gave for :func:`.annotator_pairs`; a switch on the page shows it.
 
     Returns:
         The explorer. A notebook shows it by itself; it works on a page of the book.
     """
-    return Explorer(data, gold)
+    return Explorer(data, people)
 
 
 def _colours() -> str:

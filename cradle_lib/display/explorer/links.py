@@ -8,12 +8,11 @@ from urllib.parse import quote
 
 import pandas as pd
 
+from cradle_lib.display.banner import EXPLORER
 from cradle_lib.display.cells import missing
 from cradle_lib.errors import BookError
 from cradle_lib.labels import UNUSABLE
 
-#: Address of the explorer, relative to the other executed pages.
-PAGE: Final = "explore.html"
 #: Terms of a filter; they mean the columns of the same name in the library's frames.
 TERMS: Final = (
     *("gold", "tagged", "category", "pairing", "outcome", "gold_order", "tagged_order"),
@@ -27,7 +26,7 @@ def link_to_turns(
     *,
     dialogue: str | None = None,
     turn: int | None = None,
-    page: str = PAGE,
+    people: bool = False,
     **terms: str | Sequence[str],
 ) -> str:
     """Gives the address of turns in the explorer.
@@ -36,7 +35,7 @@ def link_to_turns(
         systems: Names or ids of the systems shown; the filter is about the first one.
         dialogue: Id of the dialogue that is opened, if one is.
         turn: Its ``turn_id``.
-        page: Which page has the explorer.
+        people: Whether the turns are among those that two annotators gave labels to.
         **terms: The filter, by :data:`TERMS`; several values of one are alternatives. ``gold`` and
             ``tagged`` are a label, ``none``, ``any`` label, a stage or a crisis type; ``category``
             is a category or a kind of error, ``any`` error, or ``right``; ``outcome`` is an outcome
@@ -55,15 +54,16 @@ def link_to_turns(
             raise BookError(f"the explorer has no filter {name!r}. It has: {', '.join(TERMS)}")
     # The default is left out.
     filters = [(k, v) for k, v in terms.items() if (k, v) != ("pairing", "one-to-one")]
-    parts = [f"d={_written(dialogue)}"] if dialogue is not None else []
+    parts = ["v=annotators"] if people else []
+    parts += [f"d={_written(dialogue)}"] if dialogue is not None else []
     parts += [f"t={turn + 1}"] if turn is not None else []
     parts += ["m=" + ",".join(map(_written, systems))] if systems else []
     parts += ["f=" + ";".join(f"{k}:{_written(v)}" for k, v in filters)] if filters else []
-    return f"{page}#{'&'.join(parts)}"
+    return f"{EXPLORER}#{'&'.join(parts)}"
 
 
 def with_links(
-    frame: pd.DataFrame, *, page: str = PAGE, **terms: str | Sequence[str]
+    frame: pd.DataFrame, *, people: bool = False, **terms: str | Sequence[str]
 ) -> pd.DataFrame:
     """Adds the column ``link``: the address of the turns that each row of a frame is about.
 
@@ -72,7 +72,7 @@ def with_links(
             ``tagged_type``, ``category``, ``pairing``, ``outcome``, ``gold_order``,
             ``tagged_order``, ``scenario``, ``timing``, ``dialogue`` and ``turn``, as the frames of
             the library have them.
-        page: Which page has the explorer.
+        people: As in :func:`link_to_turns`.
         **terms: What all rows share, as in :func:`link_to_turns`; they go before columns.
 
     Returns:
@@ -95,7 +95,7 @@ def with_links(
                 [str(record["system"])],
                 dialogue=None if missing(dialogue) else str(dialogue),
                 turn=None if missing(turn) else int(turn),
-                page=page,
+                people=people,
                 **{**own, **terms},
             )
         )

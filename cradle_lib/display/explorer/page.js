@@ -8,7 +8,6 @@ let table;
 let matching = null;
 let drawnFor = null;
 
-const narrow = matchMedia("(max-width: 700px)");
 const say = message => { find(".said").textContent = message; };
 
 function complain(message) {
@@ -40,8 +39,8 @@ function draw(next, focus = "") {
     table = null;
   }
   const open = state.dialogue >= 0;
-  // A dialogue needs the room; on a phone the list does as well.
-  if (!before || open !== before.dialogue >= 0) find(".narrow").open = !open && !narrow.matches;
+  // A dialogue needs the room.
+  if (open && !(before?.dialogue >= 0)) find(".narrow").open = false;
   find(".list").hidden = open;
   find("section.dialogue").hidden = !open;
   if (open) {
@@ -189,10 +188,26 @@ async function look(wanted) {
 // --- Start ---
 
 function restore() {
+  if (PEOPLE !== atPeople()) return location.reload();
   const next = parseState(location.hash);
-  if (state && formatState(next) === formatState(state)) return;
   complain(next.unknown.length ? `The address names what is not here: ${next.unknown.join(", ")}.` : "");
-  draw(next);
+  if (!state || formatState(next) !== formatState(state)) draw(next);
+}
+
+// One line above the list, and a way past the contents of the book for those who use the keyboard.
+function explain() {
+  const legend = [
+    [labelMark("alert_ongoing"), "alert"], [labelMark("confirm_SH_ongoing"), "confirm"], [labelMark("confirm_SH_past"), "hollow: past"],
+    [labelMark("alert_ongoing", "correct"), "correct"], [labelMark("alert_ongoing", "unfounded"), "wrong"], [labelMark("alert_ongoing", "missed"), "missed"],
+  ];
+  find(".legend").replaceChildren(`First line ${GOLD.toLowerCase()}, then each ${WHO.toLowerCase()}:`, ...legend.map(([mark, told]) => made("span", {}, mark, ` ${told}`)));
+  for (const each of root.querySelectorAll(".of-who")) each.textContent = WHO;
+  for (const each of root.querySelectorAll(".of-gold")) each.textContent = GOLD;
+  find(".who").hidden = root.dataset.people !== "yes";
+  control("who").value = PEOPLE ? "annotators" : "";
+  const skip = made("a", { href: "#", class: "skip-explorer" }, "Skip to the explorer");
+  skip.onclick = event => { event.preventDefault(); find(".filters label:not([hidden]) select").focus(); };
+  (document.getElementById("pst-skip-link") ?? document.body).prepend(skip);
 }
 
 // How many turns are behind an address, for tests and for those who count.
@@ -203,10 +218,9 @@ function count(hash) {
 }
 
 window.cradleExplorer = { receive, count };
-const file = document.querySelector("script[src$='/core.js']");
-if (file) file.onerror = () => complain("core.js is not beside this page: there is nothing to show.");
-awaited("core").promise.then(core => {
+load("core").then(core => {
   model = unpack(core);
+  explain();
   restore();
   listen();
   root.dataset.ready = "yes";

@@ -1,4 +1,4 @@
-// What is shown, and its address: #d=DIALOGUE&t=TURN&m=SYSTEM,SYSTEM&f=TERM:VALUE,VALUE;TERM:VALUE&s=ORDER
+// What is shown, and its address: #v=annotators&d=DIALOGUE&t=TURN&m=SYSTEM,SYSTEM&f=TERM:VALUE,VALUE;TERM:VALUE&s=ORDER
 // A turn of the term `among` is DIALOGUE.TURN_ID.
 
 const TERMS = ["gold", "tagged", "category", "pairing", "outcome", "right", "wrong", "differ", "systems_wrong", "gold_order", "tagged_order", "scenario", "timing", "among", "text"];
@@ -59,7 +59,7 @@ function placed(place) {
 
 function formatState(state) {
   const terms = TERMS.filter(name => state.filter[name]?.length).map(name => `${name}:${listed(state.filter[name])}`);
-  const parts = [];
+  const parts = PEOPLE ? ["v=annotators"] : [];
   if (state.dialogue >= 0) parts.push(`d=${encodeURIComponent(model.dialogues[state.dialogue])}`);
   if (state.dialogue >= 0 && state.row >= 0) parts.push(`t=${state.row + 1}`);
   parts.push(`m=${listed(state.systems.map(index => model.systems[index].id))}`);
@@ -68,8 +68,9 @@ function formatState(state) {
   return `#${parts.join("&")}`;
 }
 
-// The first two systems that tag anything at all.
+// The best system; among annotators the first two who gave any label.
 function usual() {
+  if (model.best !== null) return [model.best];
   const tagging = model.systems.filter(system => system.tags.some(mask => mask)).map(system => system.index);
   return (tagging.length ? tagging : [0]).slice(0, 2);
 }

@@ -39,10 +39,10 @@ def test_a_term_that_the_explorer_lacks_is_refused() -> None:
         link_to_turns(["a"], colour="red")
 
 
-def test_values_are_alternatives_and_another_page_has_its_own_turns() -> None:
-    link = link_to_turns(["a"], page="people.html", outcome=("refused", "failed"), among=["d,1.0"])
-    assert link == "people.html#m=a&f=outcome:refused,failed;among:d%2C1.0"
+def test_values_are_alternatives_and_annotators_have_their_own_turns() -> None:
+    link = link_to_turns(["a"], people=True, outcome=("refused", "failed"), among=["d,1.0"])
+    assert link == "explore.html#v=annotators&m=a&f=outcome:refused,failed;among:d%2C1.0"
     frame = pd.DataFrame({"system": ["a"], "gold_order": ["neither"]})
-    assert with_links(frame, page="people.html")["link"].tolist() == [
-        "people.html#m=a&f=gold_order:neither"
+    assert with_links(frame, people=True)["link"].tolist() == [
+        "explore.html#v=annotators&m=a&f=gold_order:neither"
     ]
