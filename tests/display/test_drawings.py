@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -40,7 +41,7 @@ def words(axes: Axes) -> set[str]:
     return {"".join(node.itertext()).strip() for node in nodes}
 
 
-def cells(axes: Axes) -> dict[tuple[float, float], tuple[float, ...]]:
+def cells(axes: Axes) -> dict[tuple[float, float], Any]:
     """Colours of the filled cells by their place."""
     shapes = [found for found in axes.patches if isinstance(found, Rectangle) and found.get_fill()]
     return {found.get_xy(): found.get_facecolor() for found in shapes}
