@@ -51,7 +51,7 @@ class Banner:
         line = [f"<strong>{title}</strong>" for title in titles]
         line += map(html.escape, self.line)
         if self.explored:
-            line.append(f'<a href="{EXPLORER}">explorer</a>')
+            line.append(f'<a href="{EXPLORER}">Explorer</a>')
         notices = "".join(f"<p>{with_code(text)}</p>" for _, text in self.notices)
         rows = "".join(
             f"<div><dt>{html.escape(term)}</dt><dd>{html.escape(value)}</dd></div>"
