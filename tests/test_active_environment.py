@@ -72,10 +72,10 @@ def test_one_whose_package_is_too_old_is_named_with_both_versions(
 ) -> None:
     site = next((empty / "lib").glob("python*/site-packages"))
     (site / "all.pth").write_text(SITE)
-    old = site / "seaborn-0.1.dist-info"
+    old = site / "papermill-1.0.dist-info"
     old.mkdir()
-    (old / "METADATA").write_text("Metadata-Version: 2.1\nName: seaborn\nVersion: 0.1\n")
-    assert "lacks seaborn>=0.13 (it has 0.1)" in planned(empty, tmp_path)
+    (old / "METADATA").write_text("Metadata-Version: 2.1\nName: papermill\nVersion: 1.0\n")
+    assert "lacks papermill>=2.6 (it has 1.0)" in planned(empty, tmp_path)
 
 
 def test_one_without_a_python_is_passed_over(tmp_path: Path) -> None:

@@ -8,32 +8,26 @@ A notebook that fails stops only the pages that need it.
 from __future__ import annotations
 
 import multiprocessing
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
-from functools import cache
 from graphlib import TopologicalSorter
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from pathlib import PurePosixPath
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from pydantic import RootModel
 
 from cradle_lib.book.cache_key import Ingredients, stored_state
 from cradle_lib.book.corpus import BookCorpus
-from cradle_lib.book.notebooks.execute import Done, Job, failure, work
+from cradle_lib.book.notebooks.execute import Done, Job, execute, failure, watch_parent
 from cradle_lib.book.plan import REGISTRY, Page, Project, load_plan
 from cradle_lib.book.yaml_file import read_yaml
-from cradle_lib.errors import BookError, CradleError
+from cradle_lib.errors import BookError
 from cradle_lib.files import is_hidden
 
 _WORKERS: Final = 2
-# With fewer pages left, each makes its imports while the other runs.
-_PAGES_TO_SHARE: Final = 2
-# Elsewhere, libraries of the system do not survive a fork.
-_CONTEXT: Final[Any] = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+# Fewer pages for a worker do not make up for imports that none of them may need.
+_PAGES_TO_FORK: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +60,12 @@ def update(
         from cradle_lib.detection.registry import load_registry
 
         models = [model.id for model in load_registry(project.root / REGISTRY).default]
-    corpus = corpus or BookCorpus.chosen(project.root)
-    pages = load_plan(project, models, corpus)
+    pages = load_plan(project, models, corpus or BookCorpus.chosen(project.root))
     check_toc(project, pages)
     removed = _remove_orphans(project, pages)
     for name in removed:
         report(f"removed {name}: no page of the plan makes it")
-    run = _Run(project, pages, corpus, report)
+    run = _Run(project, pages, report)
     run.all()
     if run.failures:
         raise BookError("\n".join(run.failures))
@@ -83,37 +76,35 @@ class _Run:
     """One pass over the plan."""
 
     def __init__(
-        self,
-        project: Project,
-        pages: tuple[Page, ...],
-        corpus: BookCorpus,
-        report: Callable[[str], None],
+        self, project: Project, pages: tuple[Page, ...], report: Callable[[str], None]
     ) -> None:
-        self.project, self.corpus, self.report = project, corpus, report
+        self.project, self.report = project, report
         self.pages = {page.name: page for page in pages}
         self.ingredients = Ingredients(project, pages)
         self.executed: list[str] = []
         self.fresh: list[str] = []
         self.failures: list[str] = []
         self._order = TopologicalSorter({page.name: page.after for page in pages})
-        self._waiting: list[Job] = []
-        self._running: dict[Connection, tuple[Job, BaseProcess]] = {}
+        self._pool: ProcessPoolExecutor | None = None
+        self._running: dict[Future[Done], Job] = {}
+        self._fork = False
 
     def all(self) -> None:
         self._order.prepare()
         try:
-            self._find_ready()
-            while self._waiting or self._running:
-                while self._waiting and len(self._running) < _WORKERS:
-                    self._start(self._waiting.pop(0))
-                for channel in wait(list(self._running)):
-                    self._finish(cast("Connection", channel))
-                self._find_ready()
+            self._start_ready()
+            while self._running:
+                done, _ = wait(self._running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    self._finish(future)
+                self._start_ready()
         finally:
-            for _, process in self._running.values():
-                process.terminate()
+            if self._pool is not None:
+                # Without this an interrupt would first work through the whole queue.
+                self._pool.shutdown(cancel_futures=True)
 
-    def _find_ready(self) -> None:
+    def _start_ready(self) -> None:
+        stale: list[tuple[Page, dict[str, str]]] = []
         # A page that is up to date makes the next ones ready at once.
         while ready := self._order.get_ready():
             for name in ready:
@@ -125,25 +116,27 @@ class _Run:
                     self._order.done(name)
                 else:
                     self.report(f"executing {name} ({reason})")
-                    self._waiting.append(Job(self.project, page, found))
+                    stale.append((page, found))
+        self._fork |= len(stale) > _PAGES_TO_FORK * _WORKERS
+        for page, found in stale:
+            self._submit(page, found)
 
-    def _start(self, job: Job) -> None:
-        if len(self._waiting) >= _PAGES_TO_SHARE:
-            _share(self.corpus, runs=bool(job.page.runs))
-        ours, theirs = _CONTEXT.Pipe(duplex=False)
-        process = _CONTEXT.Process(target=work, args=(job, theirs), daemon=True)
-        process.start()
-        theirs.close()
-        self._running[ours] = job, process
+    def _submit(self, page: Page, ingredients: dict[str, str]) -> None:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                _WORKERS,
+                mp_context=multiprocessing.get_context("spawn"),
+                initializer=watch_parent,
+            )
+        job = Job(self.project, page, ingredients, self._fork)
+        self._running[self._pool.submit(execute, job)] = job
 
-    def _finish(self, channel: Connection) -> None:
-        job, process = self._running.pop(channel)
+    def _finish(self, future: Future[Done]) -> None:
+        job = self._running.pop(future)
         try:
-            done: Done = channel.recv()
-        except EOFError:
-            process.join()
-            ended = f"it ended with exit code {process.exitcode}"
-            done = Done(failure(job, "outside any cell", "ProcessError", ended))
+            done = future.result()
+        except Exception as error:  # The worker died, or could not send its answer.
+            done = Done(failure(job, "outside any cell", type(error).__name__, str(error)))
         for line in done.said:
             self.report(f"{self.project.shown(job.page.notebook.path)} ({job.page.name}): {line}")
         if done.failure is None:
@@ -152,23 +145,6 @@ class _Run:
         else:
             self.report(f"{job.page.name} failed")
             self.failures.append(done.failure)
-
-
-@cache
-def _share(corpus: BookCorpus, *, runs: bool) -> None:
-    """Makes the imports of notebooks, and reads the runs of the book's corpus, for all forks."""
-    import seaborn  # noqa: F401
-
-    import cradle_lib
-    from cradle_lib.corpus import load_corpus
-    from cradle_lib.detection.runs import stored_runs
-
-    for name in dir(cradle_lib):
-        getattr(cradle_lib, name)
-    # What is wrong with a file is said by the page that needs it.
-    with suppress(CradleError, OSError):
-        if runs:
-            stored_runs(load_corpus(corpus.choice))
 
 
 def _remove_orphans(project: Project, pages: Sequence[Page]) -> tuple[str, ...]:

@@ -15,10 +15,12 @@ def text(source: str) -> dict[str, Any]:
 
 def code(source: str, *shown: str, tags: tuple[str, ...] = ()) -> dict[str, Any]:
     outputs = [
-        {"output_type": "display_data", "data": {"text/html": [each]}, "metadata": {}}
+        {"output_type": "stream", "name": "stderr", "text": each}
+        if each == "aside"
+        else {"output_type": "display_data", "data": {"text/html": [each]}, "metadata": {}}
         for each in shown
     ]
-    metadata = {"tags": list(tags), "editor": {"folded": True}}
+    metadata = {"tags": list(tags), "papermill": {"duration": 1}}
     return {
         "cell_type": "code",
         "execution_count": 1,
@@ -61,7 +63,7 @@ def test_code_without_output_joins_the_next_result_and_the_rest_the_last() -> No
     assert shape(
         text("# Title"),
         code("one"),
-        code("two"),
+        code("two", "aside"),
         text("Text between."),
         code("three", "first"),
         code("four", "second"),
@@ -74,6 +76,16 @@ def test_code_without_output_joins_the_next_result_and_the_rest_the_last() -> No
 
 def test_a_page_without_results_keeps_its_code() -> None:
     assert shape(text("# Title"), code("one"), code("two")) == ["# Title", "| one, two"]
+
+
+def test_the_values_that_were_used_replace_the_defaults() -> None:
+    cells = [
+        code("a = 1", tags=("parameters", "hide-input")),
+        code("a = 2", tags=("injected-parameters",)),
+        code("a", "2"),
+    ]
+    assert shape(*cells) == ["<2>", "| a = 2, a"]
+    assert shape(cells[0], cells[2]) == ["<2>", "| a = 1, a"]
 
 
 def test_code_that_is_meant_to_be_seen_stays_above_its_result() -> None:

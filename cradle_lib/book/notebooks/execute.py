@@ -1,49 +1,42 @@
-"""Executes the notebook of one page in a process of its own, and puts the result in place.
+"""Executes one notebook with papermill, in a worker process, and puts the result in place.
 
-The process is a fork of the build, which has made the imports and read the runs that pages share:
-without it, every page would begin with about three seconds of imports, and each page of results
-with five of reading journals. The result is moved into the book only when it is whole, so an
-interrupted run never leaves a page that looks finished.
+The notebook runs in a folder of its own and is moved into the book only when it is whole, so
+an interrupted run never leaves a page that looks finished.
 """
 
 from __future__ import annotations
 
-import base64
-import io
 import json
 import os
 import re
+import tempfile
 import threading
 import time
-import traceback
 from collections.abc import Mapping
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib.book.cache_key import METADATA, artefacts, key_of
-from cradle_lib.book.notebooks.notebook import PARAMETERS_TAG
-from cradle_lib.book.notebooks.page import as_page, tags_of
+from cradle_lib.book.notebooks.page import INJECTED, as_page, is_aside, tags_of
 from cradle_lib.book.plan import Page, Project
 from cradle_lib.detection.journal_paths import PAGE
-from cradle_lib.files import replacing
 
-_CONTROL: Final = re.compile(r"\x1b\[[0-9;]*m")
-_LANGUAGE: Final = {
-    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-    "language_info": {"name": "python", "pygments_lexer": "ipython3"},
-}
+_ANSI: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One execution; what the page rests on, ``ingredients``, is stored in the output."""
+    """One execution: everything that a worker needs to know.
+
+    What the page rests on, ``ingredients``, is stored in the output. A kernel that is ``forked``
+    comes from a process that has imported everything.
+    """
 
     project: Project
     page: Page
     ingredients: Mapping[str, str]
+    forked: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +47,8 @@ class Done:
     said: tuple[str, ...] = ()
 
 
-class CellError(Exception):
-    """A cell failed: where, with which error, which is its cause."""
-
-
-def work(job: Job, channel: Connection) -> None:
-    """Makes a page in this process, which ends with the process that started it."""
+def watch_parent() -> None:
+    """Ends this worker when the process that started it is gone."""
     parent = os.getppid()
 
     def watch() -> None:
@@ -68,7 +57,6 @@ def work(job: Job, channel: Connection) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-    channel.send(execute(job))
 
 
 def execute(job: Job) -> Done:
@@ -77,107 +65,107 @@ def execute(job: Job) -> Done:
     A warning or a progress bar of a library goes to standard error. It is no part of the page,
     and no fault of it.
     """
+    import papermill
+
     project, page, problem = job.project, job.page, None
+    project.work.mkdir(parents=True, exist_ok=True)
     _traceback(job).unlink(missing_ok=True)
-    content = json.loads(page.notebook.path.read_text(encoding="utf-8"))
-    said = io.StringIO()
-    try:
-        with redirect_stderr(said):
-            _run(job, content["cells"])
-        if page.provides and not artefacts(project, page.provides):
-            lacking = f"it should provide {' or '.join(page.provides)}, and did not"
-            problem = failure(job, "after the last cell", "BookError", lacking)
-    except CellError as error:
-        cause = error.__cause__ or error
-        story = "".join(traceback.format_exception(cause))
-        problem = failure(job, str(error), type(cause).__name__, str(cause), story)
-    if problem is None:
-        project.sections.mkdir(parents=True, exist_ok=True)
-        with replacing(project.sections / f"{page.name}.ipynb") as part:
-            part.write_text(_finished(content, job), encoding="utf-8")
-    return Done(problem, _lines(said.getvalue()))
+    with tempfile.TemporaryDirectory(prefix=f"{page.name}-", dir=project.work) as folder:
+        ran = Path(folder) / "notebook.ipynb"
+        try:
+            _run(job, ran)
+            if page.provides and not artefacts(project, page.provides):
+                lacking = f"it should provide {' or '.join(page.provides)}, and did not"
+                problem = failure(job, "after the last cell", "BookError", lacking)
+        except papermill.PapermillExecutionError as error:
+            story = "\n".join(error.traceback) or str(error)
+            problem = failure(job, _place(ran, error), error.ename, error.evalue, story)
+        except Exception as error:  # A kernel that dies raises whatever its transport raises.
+            problem = failure(job, "outside any cell", type(error).__name__, str(error))
+        if problem is None:
+            finished = Path(folder) / "page.ipynb"
+            finished.write_text(_tidy(ran.read_text(encoding="utf-8"), job), encoding="utf-8")
+            project.sections.mkdir(parents=True, exist_ok=True)
+            os.replace(finished, project.sections / f"{page.name}.ipynb")
+        return Done(problem, _said(ran))
 
 
-def _run(job: Job, cells: list[dict[str, Any]]) -> None:
-    """Runs the cells as a kernel would, and puts their outputs into them."""
-    # Here, models are read and not run.
+def _run(job: Job, ran: Path) -> None:
+    import papermill
+
+    # Inherited by the kernel: there, models are read and not run.
     os.environ[PAGE] = job.page.name
-    os.chdir(job.project.notebooks)
-    from IPython.core.displaypub import CapturingDisplayPublisher
-    from IPython.core.interactiveshell import InteractiveShell
-    from threadpoolctl import threadpool_limits
-    from traitlets.config import Config
-
     # Pages run side by side. Where each has threads on every core, these wait for one another:
     # a classifier that one thread fits in 20 s took a minute and a half beside another page.
-    threadpool_limits(1)
-    shell = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
-    publisher: Any = CapturingDisplayPublisher
-    shell.display_pub = publisher()
-    for number, cell in enumerate(cells, 1):
-        if cell["cell_type"] != "code":
-            continue
-        source = "".join(cell["source"])
-        if PARAMETERS_TAG in tags_of(cell) and job.page.parameters:
-            values = (f"{name} = {_literal(value)}" for name, value in job.page.parameters.items())
-            source = "\n".join([source.rstrip(), "# On this page:", *values])
-        cell["source"], cell["outputs"] = source, _outputs(shell, source, number)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    from jupyter_client.manager import AsyncKernelManager
+
+    from cradle_lib.book.notebooks.kernels import kernel_spec
+
+    # The path of a Unix socket may have no more than 107 characters.
+    with tempfile.TemporaryDirectory(prefix="nbk-") as sockets:
+
+        class Manager(AsyncKernelManager):  # type: ignore[misc, unused-ignore]
+            """A kernel of this Python that no other process can reach over the network."""
+
+            def __init__(self, *args: Any, **options: Any) -> None:
+                if os.name == "posix":
+                    # Without a name of its own, two kernels in one folder share a socket.
+                    options |= {"transport": "ipc", "ip": os.path.join(sockets, "k")}
+                super().__init__(*args, **options)
+                self._kernel_spec = kernel_spec(forked=job.forked, reads_runs=bool(job.page.runs))
+
+        papermill.execute_notebook(
+            str(job.page.notebook.path),
+            str(ran),
+            parameters=dict(job.page.parameters),
+            progress_bar=False,
+            cwd=str(job.project.notebooks),
+            kernel_name="python3",
+            language="python",
+            kernel_manager_class=Manager,
+            extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
+        )
 
 
-def _outputs(shell: Any, source: str, number: int) -> list[dict[str, Any]]:
-    from IPython.core import displayhook
-
-    shell.display_pub.outputs = []
-    hook: Any = displayhook.CapturingDisplayHook
-    shell.display_trap.hook = hook(shell, shell.display_pub.outputs)
-    printed = io.StringIO()
-    with redirect_stdout(printed):
-        result = shell.run_cell(source)
-    error = result.error_before_exec or result.error_in_exec
-    if error is not None:
-        frames = traceback.extract_tb(error.__traceback__)
-        lines = [frame.line for frame in frames if frame.filename.startswith("<ipython-input")]
-        line = next(filter(None, lines), source.strip().partition("\n")[0])
-        raise CellError(f"cell {number}: {line.strip()[:120]}") from error
-    outputs: list[dict[str, Any]] = []
-    if printed.getvalue():
-        outputs.append({"output_type": "stream", "name": "stdout", "text": printed.getvalue()})
-    for shown in shell.display_pub.outputs:
-        kept = {"data": shown["data"], "metadata": shown["metadata"] or {}}
-        outputs.append({"output_type": "display_data", **kept})
-    return outputs
-
-
-def _literal(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
-
-
-def _finished(content: dict[str, Any], job: Job) -> str:
-    """Arranges the page, stores its state, and drops the folder of this machine."""
-    state = {
+def _tidy(text: str, job: Job) -> str:
+    """Drops what differs from run to run, arranges the page, and stores its state."""
+    text = text.replace(json.dumps(f"{job.project.root}{os.sep}", ensure_ascii=False)[1:-1], "")
+    content = json.loads(text)
+    content["metadata"].pop("papermill", None)
+    content["metadata"][METADATA] = {
         "key": key_of(job.ingredients),
         "ingredients": dict(job.ingredients),
         "artefacts": artefacts(job.project, job.page.provides),
         "source": job.project.shown(job.page.notebook.path),
     }
-    cells = json.dumps(as_page(content["cells"]), ensure_ascii=False, default=_encoded)
-    folder = json.dumps(f"{job.project.root}{os.sep}", ensure_ascii=False)[1:-1]
-    content["cells"] = json.loads(cells.replace(folder, ""))
-    content["metadata"] |= {**_LANGUAGE, METADATA: state}
+    content["cells"] = as_page(content["cells"])
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
 
-def _encoded(picture: bytes) -> str:
-    return base64.b64encode(picture).decode("ascii")
-
-
-def _lines(said: str) -> tuple[str, ...]:
-    """What a notebook wrote to standard error; of a progress bar its last state."""
+def _said(ran: Path) -> tuple[str, ...]:
+    """What a notebook that ran, or began to, wrote to standard error; of a bar its last state."""
+    if not ran.exists():
+        return ()
     lines = []
-    for line in _CONTROL.sub("", said).split("\n"):
-        states = [state.rstrip() for state in line.split("\r") if state.strip()]
-        lines += states[-1:]
+    for cell in json.loads(ran.read_text(encoding="utf-8"))["cells"]:
+        asides = (output["text"] for output in cell.get("outputs", ()) if is_aside(output))
+        for line in _ANSI.sub("", "".join("".join(text) for text in asides)).split("\n"):
+            states = [state.rstrip() for state in line.split("\r") if state.strip()]
+            lines += states[-1:]
     return tuple(lines)
+
+
+def _place(ran: Path, error: Any) -> str:
+    """The number of the failing cell in the source, and its first line that failed."""
+    cells = json.loads(ran.read_text(encoding="utf-8"))["cells"]
+    # Papermill has put a cell at the top, and one before that which failed.
+    added = {INJECTED, "papermill-error-cell-tag"}
+    number = sum(added.isdisjoint(tags_of(cell)) for cell in cells[: error.cell_index + 3])
+    text = _ANSI.sub("", "\n".join(error.traceback))
+    marked = re.findall(r"^-+> *\d+ (.*)$", text, flags=re.MULTILINE)
+    line = (marked[:1] or [error.source.strip().split("\n")[0]])[0]
+    return f"cell {number}: {line.strip()[:120]}"
 
 
 def failure(job: Job, cell: str, kind: str, message: str, story: str | None = None) -> str:
@@ -188,7 +176,8 @@ def failure(job: Job, cell: str, kind: str, message: str, story: str | None = No
     """
     file = _traceback(job)
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text((story or f"{kind}: {message}").rstrip() + "\n", encoding="utf-8")
+    text = _ANSI.sub("", story or f"{kind}: {message}")
+    file.write_text(text.rstrip() + "\n", encoding="utf-8")
     first = (message.strip().splitlines() or [""])[0][:300]
     return (
         f"{job.project.shown(job.page.notebook.path)} (page {job.page.name}) failed\n  {cell}\n"
