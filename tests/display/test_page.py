@@ -202,7 +202,7 @@ def test_headings_sort_the_rows_of_each_group(page: Page) -> None:
     assert sorted_by == ["ascending", None, None]
 
 
-def test_a_bar_has_its_interval_and_dot_at_their_places(page: Page) -> None:
+def test_a_bar_has_its_interval_and_mark_at_their_places(page: Page) -> None:
     [bar] = [
         row.locator(".cradle-bar").first
         for row in page.get_by_role("table", name="A ranking.")
@@ -212,7 +212,7 @@ def test_a_bar_has_its_interval_and_dot_at_their_places(page: Page) -> None:
         .all()
         if row.inner_text().startswith("a10")
     ]
-    # From 0.125 to 0.5, with the dot at 0.25.
+    # From 0.125 to 0.5, with the mark at 0.25.
     place = bar.evaluate(
         """bar => {
           const width = bar.clientWidth;
