@@ -26,11 +26,11 @@ from benchmarks.bench_scoring import made_up
 from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.record import Record
-from cradle_lib.scoring.comparison.comparison import compare
-from cradle_lib.scoring.comparison.paired import paired_tests
-from cradle_lib.scoring.core.conventions import LEVELS
-from cradle_lib.scoring.core.counts import count
-from cradle_lib.scoring.core.evaluate import evaluate
+from cradle_lib.scoring.compare import compare
+from cradle_lib.scoring.conventions import LEVELS
+from cradle_lib.scoring.counts import count
+from cradle_lib.scoring.evaluate import evaluate
+from cradle_lib.scoring.paired_tests import paired_tests
 from cradle_lib.scoring.sensitivity import sensitivity
 from cradle_lib.scoring.timing import timing
 

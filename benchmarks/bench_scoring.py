@@ -32,8 +32,8 @@ from sklearn.metrics import accuracy_score, jaccard_score, precision_recall_fsco
 
 from cradle_lib.labels import BITS
 from cradle_lib.published import published_label_counts
-from cradle_lib.scoring.core.counts import count
-from cradle_lib.scoring.core.scores import OVERALL, PER_LABEL, Scores, scores
+from cradle_lib.scoring.counts import count
+from cradle_lib.scoring.scores import OVERALL, PER_LABEL, Scores, scores
 from cradle_lib.statistics.bootstrap import bootstrap
 from cradle_lib.statistics.weighted_sums import draw_blocks, draw_weights
 

@@ -20,7 +20,7 @@ _SERVER: Final = multiprocessing.get_context("forkserver")
 _SERVER.set_forkserver_preload(
     [
         "cradle_lib.cli.main",
-        "cradle_lib.scoring.comparison",
+        "cradle_lib.scoring.compare",
         "cradle_lib.book.sphinx_ext",
         "jupyter_book.cli.main",
         "jupyter_book.sphinx",

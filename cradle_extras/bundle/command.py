@@ -19,10 +19,10 @@ from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out, percent, print_json, print_table
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Predictions
-from cradle_lib.scoring.core.conventions import Level
-from cradle_lib.scoring.core.evaluate import Evaluation
-from cradle_lib.scoring.core.report import level_scores
-from cradle_lib.scoring.core.signature import conditions
+from cradle_lib.scoring.conventions import Level
+from cradle_lib.scoring.evaluate import Evaluation
+from cradle_lib.scoring.report import level_scores
+from cradle_lib.scoring.signature import conditions
 from cradle_lib.statistics.bootstrap import DRAWS
 
 _SHOWN = 20

@@ -26,7 +26,7 @@ from cradle_lib.detection.session import Prediction, Session
 from cradle_lib.errors import CradleError, JournalError
 from cradle_lib.prompts import Template
 from cradle_lib.record import Record
-from cradle_lib.scoring.core.conventions import Conventions
+from cradle_lib.scoring.conventions import Conventions
 from cradle_lib.version import library_version
 
 #: What may differ; the version is the library's, the prompt is its template.

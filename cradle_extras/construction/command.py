@@ -20,7 +20,7 @@ from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import Model
 from cradle_lib.errors import EngineError
 from cradle_lib.formatting import dollars
-from cradle_lib.scoring.core.report import json_rows
+from cradle_lib.scoring.report import json_rows
 
 app = typer.Typer(
     help="Make dialogues of posts: plan them, have them written, check them.",

@@ -22,9 +22,9 @@ from cradle_lib.files import replacing
 from cradle_lib.labels import format_mask, format_prediction
 from cradle_lib.prompts import load_template
 from cradle_lib.record import Record
-from cradle_lib.scoring.core.conventions import LEVELS
-from cradle_lib.scoring.core.evaluate import evaluate
-from cradle_lib.scoring.core.scores import OVERALL
+from cradle_lib.scoring.conventions import LEVELS
+from cradle_lib.scoring.evaluate import evaluate
+from cradle_lib.scoring.scores import OVERALL
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample

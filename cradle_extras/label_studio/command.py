@@ -26,7 +26,7 @@ from cradle_lib.corpus import load_corpus
 from cradle_lib.corpus.collect import check_ending, read_folder, save_table, write_release
 from cradle_lib.errors import CorpusError
 from cradle_lib.files import write_text
-from cradle_lib.scoring.core.report import json_rows
+from cradle_lib.scoring.report import json_rows
 from cradle_lib.statistics.bootstrap import DRAWS
 
 app = typer.Typer(help="Label dialogues: tasks, exports, agreement, gold.", no_args_is_help=True)

@@ -16,7 +16,7 @@ from cradle_extras.training.record import TrainingRecord
 from cradle_lib.detection.local.embedded import PREFIX
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.files import write_text
-from cradle_lib.scoring.core.evaluate import evaluate
+from cradle_lib.scoring.evaluate import evaluate
 
 FILE: Final = "README.md"
 TEMPLATE: Final = Path(__file__).with_name("card.md")

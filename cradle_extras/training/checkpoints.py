@@ -18,7 +18,7 @@ from cradle_lib.detection.model import Model
 from cradle_lib.detection.predictions import load_predictions
 from cradle_lib.detection.run import run
 from cradle_lib.files import replacing, visible_files, write_text
-from cradle_lib.scoring.core.evaluate import evaluate
+from cradle_lib.scoring.evaluate import evaluate
 
 # The last file of a checkpoint to be written: a folder that has it is complete.
 STATE: Final = "trainer_state.json"

@@ -11,7 +11,7 @@ import typer
 from cradle_lib import bounded_yaml, detection, record
 from cradle_lib.cli.console import err
 from cradle_lib.errors import CradleError, RegistryError, ScoringError
-from cradle_lib.scoring.core.conventions import Conventions
+from cradle_lib.scoring.conventions import Conventions
 
 Model = Annotated[
     str,

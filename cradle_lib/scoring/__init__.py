@@ -1,15 +1,19 @@
 """Scoring: predictions and gold labels in, data frames out. The folder knows no model.
 
-``core`` scores one run against gold, ``comparison`` several runs over the same dialogues. The
-modules beside them analyse one run: when it predicts (``timing``, ``windows``), what its alarms
-cost (``alarm_burden``, ``thresholds``), what it confuses (``confusion``, ``error_types``,
-``error_cases``), and how far its scores depend on conventions (``sensitivity``). ``implied``
+From a run to a score: ``evaluate`` puts predictions beside gold labels under the ``conventions``,
+``counts`` makes the true positives, false positives and false negatives of each dialogue and label,
+and ``scores`` has the formulas. ``signature`` names what a score depends on.
+
+Several runs: ``compare`` (with ``paired_tests``), ``ranks``, ``repeats``, ``label_changes`` and
+``run_agreement``. One run: when it predicts (``timing``, ``windows``), what its alarms cost
+(``alarm_burden``, ``thresholds``), what it confuses (``confusion``, ``error_types``,
+``error_cases``), and what its scores depend on (``subgroups``, ``sensitivity``). ``implied``
 derives counts from published scores.
 """
 
 import lazy_loader
 
-# Loaded when first used: most of what imports this room needs none of them.
+# Loaded when first used: most modules that import this folder need none of them.
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={

@@ -40,10 +40,10 @@ from cradle_lib.annotation.pairs import pairs
 from cradle_lib.annotation.table import Annotations
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import LABELS, NONE, UNUSABLE, crisis_type, stage, temporal
-from cradle_lib.scoring.core.conventions import Conventions
-from cradle_lib.scoring.core.counts import Masks
-from cradle_lib.scoring.core.evaluate import signature_of
-from cradle_lib.scoring.core.signature import signed
+from cradle_lib.scoring.conventions import Conventions
+from cradle_lib.scoring.counts import Masks
+from cradle_lib.scoring.evaluate import signature_of
+from cradle_lib.scoring.signature import signed
 from cradle_lib.statistics.rates import ratio
 
 if TYPE_CHECKING:

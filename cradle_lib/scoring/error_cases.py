@@ -11,7 +11,7 @@ import pandas as pd
 
 from cradle_lib.corpus.dialogue import Corpus, Dialogue, Turn
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.core.counts import Masks
+from cradle_lib.scoring.counts import Masks
 from cradle_lib.scoring.error_types import KINDS, Category, ErrorKind, classify
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ is; five kinds group them, by the two labels alone:
         ``repeated``: gold on an earlier turn, and this is a further tag.
         ``unfounded``: nowhere gold in the dialogue.
 
-False positives and false negatives of the tallies (:mod:`cradle_lib.scoring.core.counts`), and of
+False positives and false negatives of the tallies (:mod:`cradle_lib.scoring.counts`), and of
 the paper's Sec 6.1, are wider: there a wrong label on a turn is one of each. The paper's Table 6
 (a) calls a confirm in place of an alert a false positive; here that is ``stage``, because the turn
 was rightly noticed.
@@ -33,11 +33,11 @@ from numpy.typing import NDArray
 
 from cradle_lib.labels import BITS, CRISIS_TYPES, LABELS, NONE, UNUSABLE, crisis_type, stage
 from cradle_lib.scoring.confusion import CELLS, NONE_CELL, pair
-from cradle_lib.scoring.core.conventions import Conventions
-from cradle_lib.scoring.core.counts import Masks
-from cradle_lib.scoring.core.evaluate import signature_of
-from cradle_lib.scoring.core.signature import signed
+from cradle_lib.scoring.conventions import Conventions
+from cradle_lib.scoring.counts import Masks
+from cradle_lib.scoring.evaluate import signature_of
 from cradle_lib.scoring.occurrences import first_positions
+from cradle_lib.scoring.signature import signed
 from cradle_lib.statistics.matching import positions
 
 if TYPE_CHECKING:

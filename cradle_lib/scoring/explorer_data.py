@@ -21,8 +21,8 @@ from cradle_lib.corpus.dialogue import Corpus, Dialogue, valid_unicode
 from cradle_lib.detection.harmless import harmless
 from cradle_lib.detection.parsing import OUTCOMES
 from cradle_lib.errors import CorpusError, ScoringError
+from cradle_lib.scoring.annotators import annotator_pairs
 from cradle_lib.scoring.confusion import CELLS
-from cradle_lib.scoring.core.people import annotator_pairs
 from cradle_lib.scoring.error_types import KINDS, Category, classify
 from cradle_lib.statistics.rates import f1
 

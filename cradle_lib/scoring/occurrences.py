@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import ALERT_MASK, ALL_MASK, BITS, CONFIRM_MASK, LABELS
-from cradle_lib.scoring.core.conventions import Conventions, Rows
-from cradle_lib.scoring.core.counts import Masks
-from cradle_lib.scoring.core.evaluate import aligned
+from cradle_lib.scoring.conventions import Conventions, Rows
+from cradle_lib.scoring.counts import Masks
+from cradle_lib.scoring.evaluate import aligned
 from cradle_lib.statistics.matching import occurrences, positions
 
 # What timing is reported for: everything, each stage, each label; as masks.

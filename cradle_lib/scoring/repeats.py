@@ -22,9 +22,9 @@ from scipy.special import ndtri
 
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.core.conventions import LEVELS, Conventions
-from cradle_lib.scoring.core.evaluate import evaluate
-from cradle_lib.scoring.core.signature import signed
+from cradle_lib.scoring.conventions import LEVELS, Conventions
+from cradle_lib.scoring.evaluate import evaluate
+from cradle_lib.scoring.signature import signed
 from cradle_lib.statistics.bootstrap import CONFIDENCE, DRAWS
 
 _COLUMNS: Final = (

@@ -18,11 +18,11 @@ import pandas as pd
 
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.core.conventions import Conventions, Level, align, attachable
-from cradle_lib.scoring.core.evaluate import count_rows, signature_of
-from cradle_lib.scoring.core.scores import ENOUGH, OVERALL, PER_LABEL, scores, split
-from cradle_lib.scoring.core.signature import require_comparable, signed
+from cradle_lib.scoring.conventions import Conventions, Level, align, attachable
+from cradle_lib.scoring.evaluate import count_rows, signature_of
 from cradle_lib.scoring.occurrences import first_only
+from cradle_lib.scoring.scores import ENOUGH, OVERALL, PER_LABEL, scores, split
+from cradle_lib.scoring.signature import require_comparable, signed
 from cradle_lib.statistics.rates import Floats
 
 # Scores that are equal but for the rounding of sums.

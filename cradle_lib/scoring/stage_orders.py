@@ -14,11 +14,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK
-from cradle_lib.scoring.core.conventions import Conventions
-from cradle_lib.scoring.core.counts import Masks
-from cradle_lib.scoring.core.evaluate import signature_of
-from cradle_lib.scoring.core.signature import signed
+from cradle_lib.scoring.conventions import Conventions
+from cradle_lib.scoring.counts import Masks
+from cradle_lib.scoring.evaluate import signature_of
 from cradle_lib.scoring.occurrences import first_positions, scored_rows
+from cradle_lib.scoring.signature import signed
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK
-from cradle_lib.scoring.core.conventions import Conventions, Level, Rows
-from cradle_lib.scoring.core.evaluate import aligned, count_rows, signature_of
-from cradle_lib.scoring.core.scores import ENOUGH, precision_recall_f1
-from cradle_lib.scoring.core.signature import signed
+from cradle_lib.scoring.conventions import Conventions, Level, Rows
+from cradle_lib.scoring.evaluate import aligned, count_rows, signature_of
+from cradle_lib.scoring.scores import ENOUGH, precision_recall_f1
+from cradle_lib.scoring.signature import signed
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.matching import positions
 from cradle_lib.statistics.rates import Floats, ratio

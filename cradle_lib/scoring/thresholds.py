@@ -39,10 +39,8 @@ from numpy.typing import NDArray
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import LABELS, NONE
-from cradle_lib.scoring.core.conventions import Conventions
-from cradle_lib.scoring.core.evaluate import signature_of
-from cradle_lib.scoring.core.scores import ENOUGH
-from cradle_lib.scoring.core.signature import signed
+from cradle_lib.scoring.conventions import Conventions
+from cradle_lib.scoring.evaluate import signature_of
 from cradle_lib.scoring.label_probabilities import (
     Choice,
     probability,
@@ -50,6 +48,8 @@ from cradle_lib.scoring.label_probabilities import (
     slot_probabilities,
 )
 from cradle_lib.scoring.occurrences import SCOPES, STAGES
+from cradle_lib.scoring.scores import ENOUGH
+from cradle_lib.scoring.signature import signed
 from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
 from cradle_lib.statistics.rates import Floats, f1, ratio
 

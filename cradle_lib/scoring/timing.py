@@ -32,10 +32,10 @@ from numpy.typing import NDArray
 
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import LABELS
-from cradle_lib.scoring.core.conventions import Conventions, Rows
-from cradle_lib.scoring.core.evaluate import signature_of
-from cradle_lib.scoring.core.signature import signed
+from cradle_lib.scoring.conventions import Conventions, Rows
+from cradle_lib.scoring.evaluate import signature_of
 from cradle_lib.scoring.occurrences import SCOPES, STAGES, first_positions, scored_rows
+from cradle_lib.scoring.signature import signed
 from cradle_lib.scoring.windows import CURVES, WIDTHS, by_stage, curve, window_tallies
 from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
 from cradle_lib.statistics.matching import occurrences, positions

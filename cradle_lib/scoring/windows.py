@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import LABELS
-from cradle_lib.scoring.core.conventions import Conventions, Rows
-from cradle_lib.scoring.core.evaluate import signature_of
-from cradle_lib.scoring.core.signature import signed
+from cradle_lib.scoring.conventions import Conventions, Rows
+from cradle_lib.scoring.evaluate import signature_of
 from cradle_lib.scoring.occurrences import ALERTS, scored_rows
+from cradle_lib.scoring.signature import signed
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.matching import Window, match, occurrences
 from cradle_lib.statistics.rates import Floats, f1

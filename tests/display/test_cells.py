@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cradle_lib.display.cells import SCORES, with_code
-from cradle_lib.scoring.core.scores import Scores
+from cradle_lib.scoring.scores import Scores
 
 
 @given(st.text())

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from cradle_lib.display.notice import Notice
 from cradle_lib.display.table import Table, show
 from cradle_lib.errors import BookError
-from cradle_lib.scoring.core.signature import Signature
+from cradle_lib.scoring.signature import Signature
 
 DASH = "\N{EN DASH}"
 NAN = math.nan

@@ -14,7 +14,7 @@ from cradle_lib.corpus.load import load_corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.detection.runs import stored_runs
 from cradle_lib.scoring.alarm_burden import alarm_burden, burden_rows, projected_precision
-from cradle_lib.scoring.core.conventions import Conventions
+from cradle_lib.scoring.conventions import Conventions
 from cradle_lib.scoring.thresholds import thresholds
 
 from .test_windows import AO, DVP, SHO, dialogues, rows_of

@@ -12,7 +12,7 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS
 from cradle_lib.scoring.confusion import pair
-from cradle_lib.scoring.core.counts import Masks
+from cradle_lib.scoring.counts import Masks
 from cradle_lib.scoring.error_cases import pick_cases
 from cradle_lib.scoring.error_types import ErrorKind, kind_of
 

@@ -11,8 +11,8 @@ import pytest
 from cradle_lib import paths
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import load_predictions
-from cradle_lib.scoring.core.conventions import LEVELS, Level
-from cradle_lib.scoring.core.evaluate import evaluate
+from cradle_lib.scoring.conventions import LEVELS, Level
+from cradle_lib.scoring.evaluate import evaluate
 
 RUNS = sorted(paths.SHIPPED_RUNS.rglob("*.jsonl"))
 

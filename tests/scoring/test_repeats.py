@@ -18,7 +18,7 @@ from cradle_lib.detection.run_sets import repeated_runs
 from cradle_lib.detection.runs import run_model
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS
-from cradle_lib.scoring.core.evaluate import evaluate
+from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.repeats import run_spread
 
 from ..forty_dialogues import corpus, make_run  # noqa: F401

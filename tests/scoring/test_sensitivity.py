@@ -14,9 +14,9 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS
-from cradle_lib.scoring.core.conventions import Conventions
-from cradle_lib.scoring.core.evaluate import evaluate
-from cradle_lib.scoring.core.scores import OVERALL
+from cradle_lib.scoring.conventions import Conventions
+from cradle_lib.scoring.evaluate import evaluate
+from cradle_lib.scoring.scores import OVERALL
 from cradle_lib.scoring.sensitivity import VARIANTS, Variant, sensitivity
 
 AO, SHO, DVP = BITS["alert_ongoing"], BITS["confirm_SH_ongoing"], BITS["confirm_DV_past"]

@@ -11,14 +11,14 @@ import cradle_lib
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.detection.runs import stored_runs
-from cradle_lib.scoring.core.signature import Signature, signed
+from cradle_lib.scoring.signature import Signature, signed
 
 Analysis = Callable[[list[Predictions]], pd.DataFrame]
 DRAWS = 20
 ANALYSES: dict[str, Analysis] = {
     "evaluate": lambda runs: cradle_lib.evaluate(runs[0], draws=DRAWS).to_frame(),
     "compare": lambda runs: compared(runs).to_frame(),
-    "label_fates": lambda runs: cradle_lib.label_fates(runs[0], runs[1], draws=DRAWS),
+    "label_changes": lambda runs: cradle_lib.label_changes(runs[0], runs[1], draws=DRAWS),
     "timing": lambda runs: cradle_lib.timing(runs[0], draws=DRAWS),
     "level_steps": lambda runs: cradle_lib.level_steps(runs[0], draws=DRAWS),
     "alarm_burden": lambda runs: cradle_lib.alarm_burden(runs[0], draws=DRAWS),
@@ -36,7 +36,7 @@ ANALYSES: dict[str, Analysis] = {
 }
 
 
-def compared(runs: list[Predictions]) -> cradle_lib.scoring.comparison.comparison.Comparison:
+def compared(runs: list[Predictions]) -> cradle_lib.scoring.compare.Comparison:
     return cradle_lib.compare(runs[:2], permutations=DRAWS)
 
 

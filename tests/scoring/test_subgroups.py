@@ -11,8 +11,8 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS
-from cradle_lib.scoring.core.conventions import Level
-from cradle_lib.scoring.core.evaluate import evaluate
+from cradle_lib.scoring.conventions import Level
+from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.subgroups import MEASURES, By, subgroups
 
 AO, SHO = BITS["alert_ongoing"], BITS["confirm_SH_ongoing"]

@@ -16,9 +16,9 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS
-from cradle_lib.scoring.core.conventions import LEVELS, Conventions, Rows
-from cradle_lib.scoring.core.counts import count
-from cradle_lib.scoring.core.evaluate import evaluate
+from cradle_lib.scoring.conventions import LEVELS, Conventions, Rows
+from cradle_lib.scoring.counts import count
+from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.occurrences import first_only
 from cradle_lib.scoring.timing import timing
 from cradle_lib.scoring.windows import curve, level_steps, window_tallies

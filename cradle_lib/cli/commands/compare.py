@@ -17,8 +17,8 @@ from cradle_lib.detection import Predictions, find_model, load_predictions, load
 from cradle_lib.detection.run_sets import common_dialogues
 from cradle_lib.detection.runs import load_run
 from cradle_lib.labels import short
-from cradle_lib.scoring.comparison.comparison import compare as compare_runs
-from cradle_lib.scoring.core.report import json_rows
+from cradle_lib.scoring.compare import compare as compare_runs
+from cradle_lib.scoring.report import json_rows
 
 
 def compare(

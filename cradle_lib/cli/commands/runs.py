@@ -36,11 +36,11 @@ from cradle_lib.detection.shards import join as join_shards
 from cradle_lib.errors import CradleError, JournalError
 from cradle_lib.labels import format_mask
 from cradle_lib.prompts import load_template
-from cradle_lib.scoring.core.conventions import LEVELS, NEEDED, Level
-from cradle_lib.scoring.core.evaluate import Evaluation, evaluate
-from cradle_lib.scoring.core.predicted import predicted_rates
-from cradle_lib.scoring.core.report import json_rows, level_scores
-from cradle_lib.scoring.core.scores import OVERALL
+from cradle_lib.scoring.conventions import LEVELS, NEEDED, Level
+from cradle_lib.scoring.evaluate import Evaluation, evaluate
+from cradle_lib.scoring.predicted import predicted_rates
+from cradle_lib.scoring.report import json_rows, level_scores
+from cradle_lib.scoring.scores import OVERALL
 
 
 def infer(

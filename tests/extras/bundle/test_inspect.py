@@ -17,9 +17,9 @@ from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Answer, Session, load_predictions, read_journal
 from cradle_lib.errors import JournalError
 from cradle_lib.prompts import load_template
-from cradle_lib.scoring.core.conventions import LEVELS
-from cradle_lib.scoring.core.evaluate import evaluate
-from cradle_lib.scoring.core.scores import OVERALL
+from cradle_lib.scoring.conventions import LEVELS
+from cradle_lib.scoring.evaluate import evaluate
+from cradle_lib.scoring.scores import OVERALL
 
 pytest.importorskip("inspect_ai")
 pytestmark = pytest.mark.filterwarnings("ignore")

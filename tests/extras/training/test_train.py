@@ -32,7 +32,7 @@ from cradle_lib.detection.registry import resolve
 from cradle_lib.detection.run import run
 from cradle_lib.display.theme import Picture
 from cradle_lib.errors import EngineError
-from cradle_lib.scoring.core.evaluate import evaluate
+from cradle_lib.scoring.evaluate import evaluate
 
 from ...detection.local.tiny_models import CHAT, make_model, make_weights
 from ...notebooks.test_notebooks import show

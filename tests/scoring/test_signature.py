@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.core.signature import Signature, shared
+from cradle_lib.scoring.signature import Signature, shared
 
 ONE = Signature(
     level="turn",

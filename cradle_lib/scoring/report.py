@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from cradle_lib.scoring.core.conventions import Level
-from cradle_lib.scoring.core.evaluate import Evaluation
+from cradle_lib.scoring.conventions import Level
+from cradle_lib.scoring.evaluate import Evaluation
 
 
 def json_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, CONFIRM_MASK, LABELS
-from cradle_lib.scoring.core.conventions import Level, MacroF1
+from cradle_lib.scoring.conventions import Level, MacroF1
 from cradle_lib.statistics.rates import Floats, f1, ratio
 
 

@@ -14,17 +14,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.labels import LABELS, stage
-from cradle_lib.scoring.core.conventions import Conventions
-from cradle_lib.scoring.core.evaluate import signature_of
-from cradle_lib.scoring.core.signature import require_comparable, signed
+from cradle_lib.scoring.conventions import Conventions
 from cradle_lib.scoring.error_types import Category, classify
+from cradle_lib.scoring.evaluate import signature_of
+from cradle_lib.scoring.signature import require_comparable, signed
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.rates import Floats, ratio
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
 
-FATES: Final = ("found", "missed", "swapped", "taken")
+RESULTS: Final = ("found", "missed", "swapped", "taken")
 _SUMS: Final = {"all labels": "", "alerts": "alert", "confirms": "confirm"}
 # Which labels are summed in each row: those of each name, then each label alone.
 _MEMBERS: Final = np.array(
@@ -36,7 +36,7 @@ _MEMBERS: Final = np.array(
 )
 
 
-def label_fates(
+def label_changes(
     before: Predictions, after: Predictions, *, draws: int = DRAWS, seed: int = 0
 ) -> pd.DataFrame:
     """Compares what became of the gold labels in two runs.
@@ -49,10 +49,10 @@ def label_fates(
 
     Returns:
         One row for each label, and for all labels, alerts and confirms, and each of
-        :data:`FATES`.
+        :data:`RESULTS`.
 
         - ``gold`` (str): the label, or a name of several; ``support`` (int): how often it is gold.
-        - ``fate`` (categorical): one of :data:`FATES`.
+        - ``result`` (categorical): one of :data:`RESULTS`.
         - ``before``, ``after`` (float): shares of the gold labels; NaN without any.
         - ``value``, ``low``, ``high`` (float): ``after`` minus ``before`` with its 95 % interval,
           -1 to 1.
@@ -73,28 +73,28 @@ def label_fates(
         draws=draws,
         seed=seed,
     )["share"]
-    frame = change.to_frame(gold=[*_SUMS, *LABELS], fate=FATES)
+    frame = change.to_frame(gold=[*_SUMS, *LABELS], result=RESULTS)
     support = _MEMBERS @ rows[:, 0].sum(axis=(0, 2))
-    frame.insert(1, "support", support.repeat(len(FATES)).tolist())
+    frame.insert(1, "support", support.repeat(len(RESULTS)).tolist())
     for place, name in enumerate(("before", "after")):
         frame.insert(3 + place, name, list(shares[place].flat))
-    frame["fate"] = pd.Categorical(frame["fate"], FATES)
+    frame["result"] = pd.Categorical(frame["result"], RESULTS)
     return signed(frame, signature)
 
 
 def _rows(run: Predictions) -> NDArray[np.int64]:
-    """Counts the fates in each dialogue. Shape (dialogues, 16, 4)."""
+    """Counts the results in each dialogue. Shape (dialogues, 16, 4)."""
     corpus = run.corpus
     pairs = classify(corpus.gold, run.masks, corpus.dialogue_of).query("gold != 'none'")
     error = pairs["category"]
     missed = error.isin([Category.MISSED_ALERT, Category.MISSED_CONFIRM])
-    fates = np.select([error.isna(), missed, error == Category.TEMPORAL_SWAP], [0, 1, 2], 3)
-    rows = np.zeros((len(corpus), len(LABELS), len(FATES)), dtype=np.int64)
-    np.add.at(rows, (corpus.dialogue_of[pairs["row"]], pairs["gold"].cat.codes, fates), 1)
+    results = np.select([error.isna(), missed, error == Category.TEMPORAL_SWAP], [0, 1, 2], 3)
+    rows = np.zeros((len(corpus), len(LABELS), len(RESULTS)), dtype=np.int64)
+    np.add.at(rows, (corpus.dialogue_of[pairs["row"]], pairs["gold"].cat.codes, results), 1)
     return rows
 
 
 def _shares(totals: Floats) -> Floats:
-    """Divides fates by the number of gold labels. Shapes (..., 16, 4) and (..., 19, 4)."""
+    """Divides results by the number of gold labels. Shapes (..., 16, 4) and (..., 19, 4)."""
     every = _MEMBERS @ totals
     return ratio(every, every.sum(axis=-1, keepdims=True))

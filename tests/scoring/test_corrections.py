@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 from statsmodels.stats.multitest import multipletests
 
-from cradle_lib.scoring.comparison.comparison import adjust
+from cradle_lib.scoring.compare import adjust
 
 chances = st.lists(st.floats(0, 1), min_size=1, max_size=9)
 

@@ -19,8 +19,8 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import BITS, LABELS
 from cradle_lib.scoring.confusion import CELLS, Pairing, confusion_frame
-from cradle_lib.scoring.core.evaluate import evaluate
 from cradle_lib.scoring.error_types import error_counts, label_pairs
+from cradle_lib.scoring.evaluate import evaluate
 
 MakeCorpus = Callable[[Sequence[Sequence[tuple[str, int]]]], Corpus]
 MakePredictions = Callable[..., Predictions]

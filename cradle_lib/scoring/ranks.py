@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from cradle_lib.scoring.core.evaluate import Evaluation
-from cradle_lib.scoring.core.scores import split
-from cradle_lib.scoring.core.signature import signed
+from cradle_lib.scoring.evaluate import Evaluation
+from cradle_lib.scoring.scores import split
+from cradle_lib.scoring.signature import signed
 from cradle_lib.statistics.bootstrap import bootstrap
 from cradle_lib.statistics.rates import Floats, f1
 
@@ -49,7 +49,7 @@ def rank_ranges(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
 def _ranked(rivals: Sequence[Evaluation]) -> list[dict[str, Any]]:
     """Ranks the systems of one level that were scored over the same dialogues."""
     signature = rivals[0].signature
-    tallies = [split(each.counts.rows, signature.level)[0].sum(axis=1) for each in rivals]
+    tallies = [split(each.counts.rows, each.counts.level)[0].sum(axis=1) for each in rivals]
     found = bootstrap(
         np.stack(tallies, axis=1),
         partial(_ranks, zero_division=signature.zero_division),

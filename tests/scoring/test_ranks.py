@@ -11,8 +11,8 @@ import pytest
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import BITS
-from cradle_lib.scoring.comparison.ranks import rank_ranges
-from cradle_lib.scoring.core.evaluate import evaluate
+from cradle_lib.scoring.evaluate import evaluate
+from cradle_lib.scoring.ranks import rank_ranges
 
 AO, SHO = BITS["alert_ongoing"], BITS["confirm_SH_ongoing"]
 N, DRAWS, SEED = 12, 400, 3

@@ -9,8 +9,8 @@ from scipy.stats import bootstrap
 from sklearn.metrics import accuracy_score, f1_score, jaccard_score
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.core.counts import Counts, Masks, count
-from cradle_lib.scoring.core.scores import scores
+from cradle_lib.scoring.counts import Counts, Masks, count
+from cradle_lib.scoring.scores import scores
 from cradle_lib.statistics.bootstrap import Estimate, bounds
 from cradle_lib.statistics.bootstrap import bootstrap as our_bootstrap
 from cradle_lib.statistics.weighted_sums import draw_blocks, draw_weights

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from cradle_lib.corpus import Corpus
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS
-from cradle_lib.scoring.core.conventions import Conventions, Orphans, Rows, align, orphans_of
-from cradle_lib.scoring.core.counts import Masks, count
+from cradle_lib.scoring.conventions import Conventions, Orphans, Rows, align, orphans_of
+from cradle_lib.scoring.counts import Masks, count
 
 MakeCorpus = Callable[[Sequence[Sequence[tuple[str, int]]]], Corpus]
 

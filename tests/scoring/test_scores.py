@@ -12,9 +12,9 @@ from sklearn.metrics import accuracy_score, jaccard_score, precision_recall_fsco
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, LABELS
-from cradle_lib.scoring.core.conventions import LEVELS, Conventions, Level
-from cradle_lib.scoring.core.counts import Masks, count
-from cradle_lib.scoring.core.scores import OVERALL, PER_LABEL, labels_at, scores
+from cradle_lib.scoring.conventions import LEVELS, Conventions, Level
+from cradle_lib.scoring.counts import Masks, count
+from cradle_lib.scoring.scores import OVERALL, PER_LABEL, labels_at, scores
 
 A, SH, DV = BITS["alert_ongoing"], BITS["confirm_SH_ongoing"], BITS["confirm_DV_past"]
 

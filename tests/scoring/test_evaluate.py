@@ -11,10 +11,10 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, LABELS
-from cradle_lib.scoring.core.conventions import LEVELS, Conventions, Level, Orphans
-from cradle_lib.scoring.core.evaluate import evaluate
-from cradle_lib.scoring.core.scores import OVERALL, PER_LABEL
-from cradle_lib.scoring.core.signature import Signature
+from cradle_lib.scoring.conventions import LEVELS, Conventions, Level, Orphans
+from cradle_lib.scoring.evaluate import evaluate
+from cradle_lib.scoring.scores import OVERALL, PER_LABEL
+from cradle_lib.scoring.signature import Signature
 from cradle_lib.version import library_version
 
 MakeCorpus = Callable[[Sequence[Sequence[tuple[str, int]]]], Corpus]

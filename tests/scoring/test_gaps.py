@@ -12,9 +12,9 @@ from cradle_lib.corpus.gaps import Need, gap
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import BITS
 from cradle_lib.scoring.alarm_burden import alarm_burden
-from cradle_lib.scoring.comparison.comparison import compare
-from cradle_lib.scoring.core.conventions import LEVELS
-from cradle_lib.scoring.core.evaluate import evaluate
+from cradle_lib.scoring.compare import compare
+from cradle_lib.scoring.conventions import LEVELS
+from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.sensitivity import sensitivity
 from cradle_lib.scoring.subgroups import By, subgroups
 from cradle_lib.scoring.timing import timing

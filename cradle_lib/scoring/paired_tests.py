@@ -40,8 +40,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.core.counts import Counts
-from cradle_lib.scoring.core.scores import split
+from cradle_lib.scoring.counts import Counts
+from cradle_lib.scoring.scores import split
 from cradle_lib.statistics.bootstrap import CONFIDENCE
 from cradle_lib.statistics.rates import Floats, f1, ratio
 from cradle_lib.statistics.weighted_sums import swap_blocks

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import CONFIRM_MASK, LABELS
-from cradle_lib.scoring.core.conventions import LEVELS, Conventions, Level
+from cradle_lib.scoring.conventions import LEVELS, Conventions, Level
 
 Masks = NDArray[np.uint16]
 

@@ -12,8 +12,8 @@ from sklearn.metrics import multilabel_confusion_matrix
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, CONFIRM_MASK
-from cradle_lib.scoring.core.conventions import LEVELS, Conventions, Level, Unparsed
-from cradle_lib.scoring.core.counts import Counts, count
+from cradle_lib.scoring.conventions import LEVELS, Conventions, Level, Unparsed
+from cradle_lib.scoring.counts import Counts, count
 
 # Dialogue, gold mask, predicted mask, whether there is an answer.
 Unit = tuple[int, int, int, bool]

@@ -12,10 +12,10 @@ import pandas as pd
 
 from cradle_lib.corpus.gaps import gap
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.core.conventions import NEEDED, Conventions, Level, Rows, align
-from cradle_lib.scoring.core.counts import Counts, count
-from cradle_lib.scoring.core.scores import OVERALL, PER_LABEL, labels_at, scores, split
-from cradle_lib.scoring.core.signature import Signature, signed
+from cradle_lib.scoring.conventions import NEEDED, Conventions, Level, Rows, align
+from cradle_lib.scoring.counts import Counts, count
+from cradle_lib.scoring.scores import OVERALL, PER_LABEL, labels_at, scores, split
+from cradle_lib.scoring.signature import Signature, signed
 from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
 from cradle_lib.statistics.proportions import wilson, wilson_f1
 from cradle_lib.version import library_version
@@ -241,7 +241,7 @@ def aligned(predictions: Predictions, conventions: Conventions) -> Rows:
 
 
 def count_rows(rows: Rows, n: int, level: Level, conventions: Conventions) -> Counts:
-    """Counts rows of ``n`` dialogues, as :func:`~cradle_lib.scoring.core.counts.count` does."""
+    """Counts rows of ``n`` dialogues, as :func:`~cradle_lib.scoring.counts.count` does."""
     return count(
         rows.gold,
         rows.predicted,

@@ -7,10 +7,10 @@ from scipy.stats import bootstrap, permutation_test
 from scipy.stats import t as student
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.comparison.paired import PairedTest, paired_tests
-from cradle_lib.scoring.core.conventions import Level
-from cradle_lib.scoring.core.counts import Counts, count
-from cradle_lib.scoring.core.scores import scores
+from cradle_lib.scoring.conventions import Level
+from cradle_lib.scoring.counts import Counts, count
+from cradle_lib.scoring.paired_tests import PairedTest, paired_tests
+from cradle_lib.scoring.scores import scores
 from cradle_lib.statistics import weighted_sums as resampling
 from cradle_lib.statistics.bootstrap import bounds
 from cradle_lib.statistics.weighted_sums import draw_blocks

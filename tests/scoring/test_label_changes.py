@@ -13,8 +13,8 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, stage
-from cradle_lib.scoring.comparison.fates import FATES, label_fates
 from cradle_lib.scoring.error_types import label_pairs
+from cradle_lib.scoring.label_changes import RESULTS, label_changes
 
 MakeCorpus = Callable[[Sequence[Sequence[tuple[str, int]]]], Corpus]
 MakePredictions = Callable[..., Predictions]
@@ -34,11 +34,11 @@ def test_fates_are_those_of_the_pairs_one_by_one(
     half = len(golds) // 2
     corpus = make_corpus([[("U", g) for g in part] for part in (golds[:half], golds[half:])])
     runs = [make_predictions(corpus, tags) for tags in tagged]
-    frame = label_fates(*runs, draws=0).set_index(["gold", "fate"])
-    assert set(frame.index) == {(name, fate) for name, _ in frame.index for fate in FATES}
+    frame = label_changes(*runs, draws=0).set_index(["gold", "result"])
+    assert set(frame.index) == {(name, result) for name, _ in frame.index for result in RESULTS}
     for when, run in zip(("before", "after"), runs, strict=True):
         pairs = label_pairs(run).query("gold != 'none'")
-        fates = [
+        results = [
             "found" if gold == tag else FATE_OF.get(str(category), "taken")
             for gold, tag, category in zip(
                 pairs["gold"], pairs["tagged"], pairs["category"], strict=True
@@ -46,14 +46,14 @@ def test_fates_are_those_of_the_pairs_one_by_one(
         ]
         for name in ("all labels", "alerts", "confirms", *SOME):
             own = [
-                fate
-                for gold, fate in zip(pairs["gold"], fates, strict=True)
+                result
+                for gold, result in zip(pairs["gold"], results, strict=True)
                 if name in ("all labels", gold, f"{stage(str(gold))}s")
             ]
-            for fate in FATES:
-                share = own.count(fate) / len(own) if own else math.nan
-                assert frame.loc[(name, fate), when] == pytest.approx(share, nan_ok=True)
-                assert frame.loc[(name, fate), "support"] == len(own)
+            for result in RESULTS:
+                share = own.count(result) / len(own) if own else math.nan
+                assert frame.loc[(name, result), when] == pytest.approx(share, nan_ok=True)
+                assert frame.loc[(name, result), "support"] == len(own)
     gained = frame["after"] - frame["before"]
     assert frame["value"].to_list() == pytest.approx(gained.to_list(), nan_ok=True)
 
@@ -64,7 +64,7 @@ def test_the_same_run_twice_changes_nothing(
     one, other = BITS[SOME[0]], BITS[SOME[2]]
     corpus = make_corpus([[("U", one), ("U", other)], [("U", one)], [("U", other)]])
     run = make_predictions(corpus, [one, 0, other, other])
-    frame = label_fates(run, run, draws=50)
+    frame = label_changes(run, run, draws=50)
     known = frame[frame["support"] > 0]
     assert (known["value"] == 0).all()
     # All draws are the same: there is nothing to say about their spread.
@@ -78,4 +78,4 @@ def test_runs_over_other_dialogues_are_refused(
         make_predictions(make_corpus([[("U", 0)] * size] * 2), [0] * size * 2) for size in (1, 2)
     ]
     with pytest.raises(ScoringError, match="corpus"):
-        label_fates(*runs, draws=0)
+        label_changes(*runs, draws=0)

@@ -18,7 +18,7 @@ References:
     Simple Sequentially Rejective Multiple Test Procedure", 1979; Benjamini and Hochberg,
     "Controlling the False Discovery Rate", 1995; Cohen, Statistical Power Analysis, 1988, on the
     smallest difference that a test would usually find; for the tests see
-    :mod:`~cradle_lib.scoring.comparison.paired`.
+    :mod:`~cradle_lib.scoring.paired_tests`.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ import numpy as np
 import pandas as pd
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.comparison.paired import PERMUTATIONS, paired_tests
-from cradle_lib.scoring.core.conventions import LEVELS, Conventions, Level
-from cradle_lib.scoring.core.evaluate import Evaluation, evaluate
-from cradle_lib.scoring.core.scores import ENOUGH
-from cradle_lib.scoring.core.signature import Signature, require_comparable, signed
+from cradle_lib.scoring.conventions import LEVELS, Conventions, Level
+from cradle_lib.scoring.evaluate import Evaluation, evaluate
+from cradle_lib.scoring.paired_tests import PERMUTATIONS, paired_tests
+from cradle_lib.scoring.scores import ENOUGH
+from cradle_lib.scoring.signature import Signature, require_comparable, signed
 from cradle_lib.statistics.rates import Floats
 
 if TYPE_CHECKING:

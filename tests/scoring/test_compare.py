@@ -15,8 +15,8 @@ from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection.predictions import Predictions, load_predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, LABELS
-from cradle_lib.scoring.comparison.comparison import DISCORDANT, Comparison, compare, detectable
-from cradle_lib.scoring.core.evaluate import evaluate
+from cradle_lib.scoring.compare import DISCORDANT, Comparison, compare, detectable
+from cradle_lib.scoring.evaluate import evaluate
 
 AO, SHO = BITS["alert_ongoing"], BITS["confirm_SH_ongoing"]
 QUICK = {"permutations": 1999}

@@ -1,1 +1,0 @@
-"""Several runs over the same dialogues: differences, tests, agreement turn by turn."""

@@ -1,1 +1,0 @@
-"""One run against gold: conventions, counts, scores, their signature."""
