@@ -12,8 +12,10 @@ from cradle_lib.detection.parsing import OUTCOMES, Outcome, read_answer
 from cradle_lib.detection.predictions import Predictions, load_predictions
 from cradle_lib.detection.registry import find_model, load_registry, resolve
 from cradle_lib.detection.run import Progress
+from cradle_lib.detection.run_sets import repeated_runs
 from cradle_lib.detection.runs import (
     corpus_options,
+    dev_runs,
     run_model,
     stored_runs,
 )
@@ -37,6 +39,7 @@ __all__ = [
     "Session",
     "benchmark_results",
     "corpus_options",
+    "dev_runs",
     "estimate_cost",
     "estimate_costs",
     "find_model",
@@ -46,6 +49,7 @@ __all__ = [
     "make_engine",
     "read_answer",
     "read_journal",
+    "repeated_runs",
     "resolve",
     "run_model",
     "run_usage",

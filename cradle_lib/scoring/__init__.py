@@ -17,6 +17,15 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
+        "alarm_burden": ["projected_precision"],
+        "annotators": ["annotator_runs"],
+        "confusion": ["annotator_confusion"],
+        "error_types": ["error_counts", "label_pairs"],
+        "explorer_data": ["annotators_data"],
+        "ranks": ["rank_ranges"],
+        "repeats": ["run_spread"],
+        "thresholds": ["bias_effects", "chosen_thresholds", "reliability", "threshold_scores"],
+        "windows": ["level_steps"],
         "implied": [
             "implied_scores",
             "possible_counts",
