@@ -234,8 +234,8 @@ class Corpus:
         asked = sum(any(turn.mask for turn in dialogue.user_turns) for dialogue in self)
         every = sum(dialogue.mask > 0 for dialogue in self)
         return (
-            f"{unasked:,} label{'s are' if unasked > 1 else ' is'} on rows about which no model is "
-            f"asked: {asked:,} dialogues have a label on a user turn, {every:,} on any row.",
+            f"{unasked:,} label{'s are' if unasked > 1 else ' is'} outside user turns and not "
+            f"scored: {asked:,} dialogues have a label on a user turn, {every:,} on any row.",
         )
 
     @property

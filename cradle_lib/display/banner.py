@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 EXPLORER: Final = "explore.html"
 SURROGATE_NOTICE: Final = (
     "These dialogues are a surrogate: this project wrote them so that the whole analysis can run. "
-    "A score on them says nothing about a model's worth; it shows how the analysis works. "
-    "For a book on the real data run `cradle data fetch`, then `CRADLE_CORPUS=hub make book`."
+    "A score on them says nothing about a model's quality; it only shows how the analysis works. "
+    "For the book on the real data, run `cradle data fetch`, then `CRADLE_CORPUS=hub make book`."
 )
 SIMULATED_NOTICE: Final = (
     "The annotators of the surrogate are simulated so that they agree as much as the paper states: "
@@ -106,10 +106,10 @@ def banner(
         rows.append(("System", f"{record.name}{at} ({record.engine} engine{chosen})"))
         made = _commit(record.commit, record.dirty)
         if made != here:
-            rows.append(("Run made at", f"commit {made}, cradle_lib {record.version}"))
+            rows.append(("Run made from", f"commit {made}, cradle_lib {record.version}"))
     elif names:
         rows.append(("Systems", ", ".join(names)))
-    rows.append(("Page made at", f"commit {here}, cradle_lib {library_version()}"))
+    rows.append(("Page made from", f"commit {here}, cradle_lib {library_version()}"))
     rows += [("How it was scored", str(signature))] * bool(signature)
     notices = [("Surrogate corpus", SURROGATE_NOTICE)] * corpus.synthetic
     notices += [("Simulated annotators", SIMULATED_NOTICE)] * simulated

@@ -26,11 +26,11 @@ from cradle_lib.labels import NONE, labels_of
 
 WARNING: Final = (
     "The excerpts below talk about suicide, self-harm, abuse and violence, without detail. "
-    "They stay closed until you open them. Help lines stand at the foot of every page and under"
+    "They stay closed until you open them. Help lines are at the foot of every page and under"
 )
 # As seen from the pages of sections.
 HELP_PAGE: Final = "../help.html"
-SURROGATE: Final = "Surrogate, written by this project: no real person speaks."
+SURROGATE: Final = "Surrogate dialogue, written by this project; no real person said this."
 HIDDEN: Final = "Text not shown: this corpus is not the surrogate."
 # Systems that the explorer is opened with.
 _SYSTEMS: Final = 3
@@ -70,7 +70,8 @@ class Examples:
         first, last = excerpt.first, excerpt.last
         rows = dialogue.turns[first : last + 1]
         turns = "".join(self._turn(dialogue, turn) for turn in rows if not turn.continues)
-        place = f"dialogue {dialogue.id}, turns {first + 1} to {last + 1}"
+        span = f"turns {first + 1} to {last + 1}" if last > first else f"turn {first + 1}"
+        place = f"dialogue {dialogue.id}, {span}"
         turn = None if pd.isna(excerpt.turn) else int(excerpt.turn)
         about = "" if turn is None else f", turn {turn + 1},"
         link = link_to_turns(excerpt.systems[:_SYSTEMS], dialogue=dialogue.id, turn=turn)
@@ -91,7 +92,7 @@ class Examples:
         }
         if turn.asked and not turn.mask and not any(found.values()):
             # Most turns have no label; one line is enough to say so.
-            lines += f"<p>Gold and tags: {_codes(())}</p>"
+            lines += f"<p>Gold and predictions: {_codes(())}</p>"
         elif turn.asked or turn.mask:
             lines += f"<p>Gold: {_codes(labels_of(turn.mask))}{_given_before(dialogue, turn)}</p>"
             for name, own in found.items() if turn.asked else ():
@@ -129,7 +130,7 @@ def _given_before(dialogue: Dialogue, turn: Turn) -> str:
         for label in labels_of(earlier.mask & ~turn.mask):
             first.setdefault(label, earlier.turn_id + 1)
     given = ", ".join(f"{label} on turn {number}" for label, number in first.items())
-    return f" (given before: {given})" if given else ""
+    return f" (gold before: {given})" if given else ""
 
 
 def _predicted(found: str | Sequence[tuple[str, str, str]]) -> str:

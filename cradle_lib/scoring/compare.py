@@ -102,8 +102,8 @@ class Comparison:
         span = low if low == high else f"{low} to {high}"
         return (
             f"With {n:,} dialogues, a true difference of {span} points of turn-level micro F1 "
-            f"is shown in four of five samples, before any correction; smaller ones mostly "
-            "go unseen."
+            f"is significant in four of five samples, before correction; smaller differences "
+            "are missed more often."
         )
 
     def to_frame(self) -> pd.DataFrame:

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
 
 _TITLES: Final = {
-    ErrorKind.FALSE_POSITIVE: "A tag where there is no gold label",
-    ErrorKind.FALSE_NEGATIVE: "A gold label that was missed",
-    ErrorKind.TEMPORAL: "Ongoing and past taken for each other",
-    ErrorKind.STAGE: "Alert and confirm taken for each other",
-    ErrorKind.TYPE: "One crisis type taken for another",
+    ErrorKind.FALSE_POSITIVE: "A prediction without a gold label",
+    ErrorKind.FALSE_NEGATIVE: "A missed gold label",
+    ErrorKind.TEMPORAL: "Ongoing and past confused",
+    ErrorKind.STAGE: "Alert and confirm confused",
+    ErrorKind.TYPE: "Wrong crisis type",
 }
 
 

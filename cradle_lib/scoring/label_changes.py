@@ -1,7 +1,7 @@
 """What became of the gold labels before and after a change, with paired intervals.
 
-A gold label is *found* if it was tagged as it is, *missed* if no tag answers it, *swapped* if it
-was tagged as the same label of the other temporal state, and *taken* for another label otherwise.
+A gold label is *found* if it was predicted, *missed* if no prediction is paired with it, *swapped*
+if its pair differs only in the temporal state, and *confused* with another label otherwise.
 The four shares of a label add up to 1 (CRADLE-Dialogue, arXiv 2606.10380, Appendix D.3).
 """
 
@@ -24,7 +24,7 @@ from cradle_lib.statistics.rates import Floats, ratio
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
 
-RESULTS: Final = ("found", "missed", "swapped", "taken")
+RESULTS: Final = ("found", "missed", "swapped", "confused")
 _SUMS: Final = {"all labels": "", "alerts": "alert", "confirms": "confirm"}
 # Which labels are summed in each row: those of each name, then each label alone.
 _MEMBERS: Final = np.array(

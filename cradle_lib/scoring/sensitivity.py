@@ -57,7 +57,7 @@ VARIANTS: Final = (
     Variant("Orphan labels are misses", Conventions(orphans="count")),
     Variant("Macro F1 of macro precision and recall", Conventions(macro_f1="harmonic")),
     Variant("A label counts once per dialogue", first=True),
-    Variant(f"Macro over labels with {ENOUGH} or more", frequent=True),
+    Variant(f"Macro over labels with {ENOUGH}+ gold labels", frequent=True),
 )
 
 

@@ -32,19 +32,19 @@ _EXAMPLE: Final = (
     "unparsed:miss|macro:mean|corpus:ab12cd34ef56|n:600|boot:10000@0|v0.1.0"
 )
 _HISTORIES: Final = {
-    "self": "the model saw its own earlier tags",
+    "self": "the model saw its own earlier predictions",
     "gold": "the model saw the gold labels of earlier turns",
-    "none": "the model saw no tags",
+    "none": "the model saw no earlier labels",
 }
 _DECODINGS: Final = {
-    "free": "it wrote its answers freely",
-    "constrained": "it could write only answers that parse",
+    "free": "free decoding",
+    "constrained": "constrained decoding, which permits only valid answers",
 }
 # What two systems may differ in and still be compared.
 _OF_THE_SYSTEM: Final = ("decoding",)
 _ORPHANS: Final = {
     "ignore": "are ignored",
-    "attach": "move to the user turn before",
+    "attach": "move to the previous user turn",
     "count": "count as misses",
 }
 _MACRO_F1: Final = {
@@ -52,7 +52,7 @@ _MACRO_F1: Final = {
     "harmonic": "harmonic mean of macro precision and macro recall",
 }
 _UNPARSED: Final = {
-    "miss": "tag nothing and earn no credit for it",
+    "miss": "count as no prediction and are never correct",
     "none": "count as no crisis",
     "exclude": "are left out with their turns",
 }
@@ -121,8 +121,8 @@ class Signature:
             f"{level}, {self.labels} labels; {_HISTORIES.get(self.history, self.history)}; "
             f"{_DECODINGS.get(self.decoding, f'decoding: {self.decoding}')}; "
             f"the Jaccard index of two empty sets is {_shortest(self.empty_jaccard)} and 0/0 is "
-            f"{_shortest(self.zero_division)}; labels where no model is asked "
-            f"{_ORPHANS.get(self.orphans, self.orphans)}; unreadable answers "
+            f"{_shortest(self.zero_division)}; labels outside user turns "
+            f"{_ORPHANS.get(self.orphans, self.orphans)}; unusable answers "
             f"{_UNPARSED.get(self.unparsed, self.unparsed)}; macro F1 is the "
             f"{_MACRO_F1.get(self.macro_f1, self.macro_f1)}; corpus {self.corpus} with "
             f"{self.dialogues} dialogue{'s' * (self.dialogues != 1)}; {intervals}; "

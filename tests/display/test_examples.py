@@ -153,7 +153,7 @@ def test_a_tagged_turn_says_which_labels_the_dialogue_has_had(
                 if label not in labels_of(turn.mask)
             )
             if told and turn.mask:
-                assert f"(given before: {told})" in page.text
+                assert f"(gold before: {told})" in page.text
                 checked += 1
             for label in labels_of(turn.mask):
                 had.setdefault(label, turn.turn_id + 1)

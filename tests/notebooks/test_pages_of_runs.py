@@ -163,7 +163,7 @@ def test_what_the_paper_says_of_errors_is_shown(runs: list[Predictions], tables:
     [table] = [t for t in tables("errors", runs) if t.caption.startswith("Published values")]
     assert cells(table, "Qwen2.5-72B \N{DOUBLE DAGGER}")["Flagged without gold (%)"].text == "24.5"
     assert cells(table, "Qwen3-14B \N{DOUBLE DAGGER}")["False negatives"].text == "442"
-    assert "18 to 23 for Claude, GPT and gpt-oss-120b" in " ".join(table.notes)
+    assert "18 to 23 times for Claude, GPT and gpt-oss-120b" in " ".join(table.notes)
 
 
 def test_a_run_that_is_not_finished_is_said_to_be_so(

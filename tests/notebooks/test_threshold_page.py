@@ -73,13 +73,13 @@ def test_a_run_with_choices_has_figures_and_the_thresholds_that_find_enough(
     [tenths] = figures_of(shown, "by tenths")
     assert "for any label 0.000 and 0.000" in figure.alt
     assert "any label 0." in tenths.alt
-    table = table_of(shown, "thresholds and what they find")
+    table = table_of(shown, "thresholds and their scores")
     rows = [
         [str(cell) for cell in row]
         for row, group in zip(table.grid.rows, table.grid.groups, strict=True)
-        if "any label" in group
+        if "Any label" in group
     ]
-    points = ["own predictions", "recall of 50%", "recall of 80%", "recall of 90%"]
+    points = ["model's own predictions", "recall of 50%", "recall of 80%", "recall of 90%"]
     assert [row[0] for row in rows] == points
     curve = thresholds([run], draws=0).query("wanted == 'any' and measure == 'recall'")
     for row, share in zip(rows[1:], (0.5, 0.8, 0.9), strict=True):
@@ -104,18 +104,18 @@ def test_the_page_counts_what_a_bias_changed_and_writes_shares_without_exponents
     record = run.record.model_copy(update={"decoding": decoding})
     shown = page(replace(run, choices=choices, record=record), monkeypatch)
     assert f"have a median of {said} of" in " ".join(table_of(shown, "probabilities of").notes)
-    notes = table_of(shown, "thresholds and what").notes
+    notes = table_of(shown, "thresholds and their").notes
     told = [note for note in notes if "to the log-probability of none" in note]
     changed = sum(p > 0.5 for p in shares) if bias == 1.4 else 0
-    expected = f"changed what the model wrote on {changed} of {len(shares)} turns"
+    expected = f"changed the answer on {changed} of {len(shares)} turns"
     assert [expected in note for note in told] == ([] if bias is None else [True])
 
 
 def test_thresholds_chosen_on_the_scored_turns_are_said_to_be_optimistic(
     run: Predictions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = table_of(page(run, monkeypatch), "thresholds and what they find")
-    assert "chosen on the test turns, so the numbers are optimistic" in table.notes[0]
+    table = table_of(page(run, monkeypatch), "thresholds and their scores")
+    assert "chosen on the test turns, so their scores are optimistic" in table.notes[0]
 
 
 def test_a_flags_precision_has_one_interval_on_the_page(
@@ -125,7 +125,7 @@ def test_a_flags_precision_has_one_interval_on_the_page(
     some = np.where(np.arange(len(corpus.gold)) % 2, corpus.gold | 1, 0).astype(np.uint16)
     shown = page(replace(run, masks=some), monkeypatch)
     projected = table_of(shown, "Precision of a flag").frame.query("observed").iloc[0]
-    chosen = table_of(shown, "thresholds and what they find").frame
+    chosen = table_of(shown, "thresholds and their scores").frame
     same = chosen.query("threshold.isna() and wanted == 'any label' and measure == 'precision'")
     for end in ("value", "low", "high"):
         assert same.iloc[0][end] == pytest.approx(projected[end])
@@ -139,11 +139,11 @@ def test_what_is_nowhere_gold_has_no_curve(
     assert "for an alert" in figure.alt
     assert "for a confirm" not in figure.alt
     assert "nan" not in figure.alt
-    table = table_of(shown, "thresholds and what they find")
+    table = table_of(shown, "thresholds and their scores")
     confirms = [
         row
         for row, group in zip(table.grid.rows, table.grid.groups, strict=True)
-        if "a confirm: 0 of" in group
+        if "A confirm: 0 of" in group
     ]
     assert [row[2].text for row in confirms] == ["\N{EN DASH}"]
 

@@ -17,7 +17,7 @@ from cradle_lib.display.table import Table
 from .test_notebooks import show
 
 CONSTRAINED = "smollm2-135m-tuned-constrained"
-QUIET = "Flagged where no label is"
+QUIET = "Flagged in dialogues without labels"
 
 
 @pytest.fixture(scope="module")

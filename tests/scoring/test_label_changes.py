@@ -39,7 +39,7 @@ def test_fates_are_those_of_the_pairs_one_by_one(
     for when, run in zip(("before", "after"), runs, strict=True):
         pairs = label_pairs(run).query("gold != 'none'")
         results = [
-            "found" if gold == tag else FATE_OF.get(str(category), "taken")
+            "found" if gold == tag else FATE_OF.get(str(category), "confused")
             for gold, tag, category in zip(
                 pairs["gold"], pairs["tagged"], pairs["category"], strict=True
             )

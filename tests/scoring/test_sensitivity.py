@@ -70,7 +70,7 @@ def test_a_convention_has_rows_for_the_scores_that_it_can_change(runs: list[Pred
     assert found["0/0 is 1"] <= of_labels
     assert found["Unusable answers are none"] == of_units
     assert found["Macro F1 of macro precision and recall"] == {"macro_f1"}
-    assert found["Macro over labels with 20 or more"] <= {s for s in of_labels if "macro" in s}
+    assert found["Macro over labels with 20+ gold labels"] <= {s for s in of_labels if "macro" in s}
     # Without unusable answers, what they count as changes nothing.
     usable = [replace(run, outcomes=np.zeros_like(run.outcomes)) for run in runs]
     assert not sensitivity(usable)["convention"].str.startswith("Unusable").any()

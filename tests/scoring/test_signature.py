@@ -88,7 +88,7 @@ def test_a_shared_signature_names_both_kinds_of_decoding_and_what_it_is_about() 
     assert shared([ONE, ONE]) == ONE
     # Numbers are not joined, and what the comparison is not about is the first one's.
     assert shared([ONE, replace(ONE, dialogues=9, corpus="x")], about=("dialogues",)) == ONE
-    assert "it could write only answers that parse" in replace(ONE, decoding="constrained").long()
+    assert "permits only valid answers" in replace(ONE, decoding="constrained").long()
 
 
 def test_the_long_form_says_when_there_are_no_intervals() -> None:
