@@ -11,7 +11,7 @@ COMMANDS: Final = (
     Command(
         "cluster",
         "cradle_extras.cluster.command:app",
-        "Run a model as one job for each shard, on SLURM or as processes of this machine.",
+        "Run a model as one job per shard, on SLURM or as processes on this machine.",
         _RUN,
         "cluster",
     ),
@@ -24,7 +24,7 @@ COMMANDS: Final = (
     Command(
         "verify",
         "cradle_extras.bundle.command:verify",
-        "Derive a bundle's questions and scores again, and say what does not match.",
+        "Recompute a bundle's questions and scores, and report what does not match.",
         _SHARE,
     ),
     Command(
@@ -37,27 +37,27 @@ COMMANDS: Final = (
     Command(
         "import",
         "cradle_extras.inspect.command:imports",
-        "Read a run of another tool.",
+        "Read a run from another tool.",
         _SHARE,
         "inspect",
     ),
     Command(
         "annotate",
         "cradle_extras.label_studio.command:app",
-        "Label dialogues: tasks, exports, agreement, gold.",
+        "Label dialogues: tasks, exports, agreement, gold labels.",
         _MAKE,
         "annotation",
     ),
     Command(
         "construct",
         "cradle_extras.construction.command:app",
-        "Make dialogues of posts: plan them, have them written, check them.",
+        "Make dialogues from posts: plan, write and check them.",
         _MAKE,
     ),
     Command(
         "train",
         "cradle_extras.training.command:train",
-        "Train a model on a corpus. Stopped or killed, the same command goes on.",
+        "Train a model on a corpus. Stopped or killed, the same command resumes.",
         _MAKE,
         "train",
     ),

@@ -34,7 +34,7 @@ def bundle(
     split: opt.Split = "test",
     file: Annotated[
         Path | None,
-        typer.Option("--out", help="Archive to write; default: MODEL.CORPUS.zip, here."),
+        typer.Option("--out", help="Archive to write; default: MODEL.CORPUS.zip in this folder."),
     ] = None,
     convention: opt.Convention = None,
     draws: opt.Draws = DRAWS,
@@ -74,10 +74,10 @@ def verify(
     split: opt.Split = "test",
     as_json: opt.Json = False,
 ) -> None:
-    """Derive a bundle's questions and scores again, and say what does not match.
+    """Recompute a bundle's questions and scores, and report what does not match.
 
-    The exit status is 0 if everything is as it was derived, and 1 if something is not. Another
-    version of this library alone is reported, and is no failure.
+    The exit status is 0 if everything matches, and 1 if something does not. A different version of
+    this library alone is reported, and is not a failure.
     """
     found = derive(file, load_corpus(corpus, split) if corpus is not None else None)
     if as_json:

@@ -39,9 +39,9 @@ app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
 def cluster(
     context: typer.Context,
     kind: Annotated[
-        str, typer.Argument(help="slurm: jobs of this cluster. local: processes of this machine.")
+        str, typer.Argument(help="slurm: jobs on this cluster. local: processes on this machine.")
     ],
-    shards: Annotated[int, typer.Option(min=1, help="Into how many jobs the run is divided.")],
+    shards: Annotated[int, typer.Option(min=1, help="Number of jobs.")],
     sbatch: Annotated[
         list[str] | None,
         typer.Option(
@@ -53,7 +53,7 @@ def cluster(
     """Run `cradle infer` as one job for each shard, and join the shards into one journal.
 
     All other options are those of `cradle infer`. Stopped or killed, the same command resumes; the
-    shards keep what was answered.
+    shards keep their answers.
     """
     words = list(context.args)
     if odd := [word for word in words if word.partition("=")[0] in _OURS]:
@@ -148,7 +148,7 @@ def _run_shards(
     if failed:
         raise EngineError(
             f"{'; '.join(failed)}. Logs: {paths.shown(folder)}. The answers so far are kept: "
-            "the same command goes on."
+            "the same command resumes."
         )
     join(files, journal, dialogues=len(corpus), turns=turns)
     for file in files:

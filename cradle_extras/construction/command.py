@@ -23,23 +23,24 @@ from cradle_lib.formatting import dollars
 from cradle_lib.scoring.report import json_rows
 
 app = typer.Typer(
-    help="Make dialogues of posts: plan them, have them written, check them.",
+    help="Make dialogues from posts: plan, write and check them.",
     no_args_is_help=True,
 )
 
 PostsOption = Annotated[
     Path | None,
     typer.Option(
-        "--posts", help="CSV, JSON lines or parquet with id, title, text, labels; default: ours."
+        "--posts",
+        help="CSV, JSON lines or parquet with id, title, text, labels; default: those that ship.",
     ),
 ]
 PlansOption = Annotated[
-    Path | None, typer.Option("--plans", help="Plans, also changed by hand; default: new plans.")
+    Path | None, typer.Option("--plans", help="Plans, which may be edited by hand.")
 ]
 KindOption = Annotated[
     str,
     typer.Option(
-        help="annotated (10 to 13 turns, no tags) or training (15 turns, tags of the writer)."
+        help="annotated (10 to 13 turns, no labels) or training (15 turns, labelled by the writer)."
     ),
 ]
 AgainstOption = Annotated[
@@ -53,10 +54,10 @@ def plan(
     file: Annotated[Path, typer.Option("--out", help="CSV file to write.")],
     posts: PostsOption = None,
     kind: KindOption = "training",
-    seed: Annotated[int, typer.Option(help="Start of all draws.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of all draws.")] = 0,
     as_json: opt.Json = False,
 ) -> None:
-    """Choose scenario, timing and turns for each post, before a word is written."""
+    """Choose scenario, timing and turns for each post, before anything is written."""
     plans = construction.plan_dialogues(_posts(posts), _kind(kind), seed=seed)
     construction.write_plans(plans, file)
     frame = construction.plan_frame(plans)
@@ -71,7 +72,7 @@ def plan(
 
 @app.command()
 def write(
-    folder: Annotated[Path, typer.Option("--out", help="Folder for everything that is made.")],
+    folder: Annotated[Path, typer.Option("--out", help="Output folder.")],
     posts: PostsOption = None,
     plans: PlansOption = None,
     kind: KindOption = "training",
@@ -87,7 +88,7 @@ def write(
     yes: opt.Yes = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Have dialogues written, judged and repaired. Stopped or killed, the same command resumes.
+    """Write, validate and repair dialogues. Stopped or killed, the same command resumes.
 
     Every plan ends accepted, rejected or failed. The exit status is 0 if all are accepted, else 1.
     """

@@ -14,7 +14,7 @@ from cradle_lib.cli.console import out, print_json
 from cradle_lib.corpus import load_corpus
 
 exports = typer.Typer(help="Write a run for another tool.", no_args_is_help=True)
-imports = typer.Typer(help="Read a run of another tool.", no_args_is_help=True)
+imports = typer.Typer(help="Read a run from another tool.", no_args_is_help=True)
 
 
 @exports.callback()
@@ -24,7 +24,7 @@ def _exports() -> None:
 
 @imports.callback()
 def _imports() -> None:
-    """Read a run of another tool."""
+    """Read a run from another tool."""
 
 
 @exports.command("inspect")
@@ -43,7 +43,7 @@ def to_log(
     if as_json:
         print_json({"dialogues": number, "log": str(target)})
         return
-    out.print(f"{number:,} dialogues: {paths.shown(target)}. It holds their text.")
+    out.print(f"{number:,} dialogues: {paths.shown(target)}. It contains their text.")
     out.print(f"Open it with `inspect view --log-dir {target.parent}`.")
 
 
@@ -58,7 +58,7 @@ def from_log(
     ] = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Turn a log of Inspect into a journal, which is scored as any other."""
+    """Convert a log of Inspect into a journal, which can be scored like any other."""
     target, number = import_log(log, load_corpus(corpus, split), journal)
     if as_json:
         print_json({"answers": number, "journal": str(target)})

@@ -29,7 +29,9 @@ from cradle_lib.files import write_text
 from cradle_lib.scoring.report import json_rows
 from cradle_lib.statistics.bootstrap import DRAWS
 
-app = typer.Typer(help="Label dialogues: tasks, exports, agreement, gold.", no_args_is_help=True)
+app = typer.Typer(
+    help="Label dialogues: tasks, exports, agreement, gold labels.", no_args_is_help=True
+)
 
 StudyOption = Annotated[Path, typer.Option("--study", help="Folder of the study.")]
 TableArgument = Annotated[
@@ -62,16 +64,16 @@ def export(
     split: opt.Split = "test",
     study: StudyOption = _STUDY,
     team: Annotated[
-        list[str] | None, typer.Option(help="Two names, such as A,B. Once for each team.")
+        list[str] | None, typer.Option(help="Two names, such as A,B; once for each team.")
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Number of rounds.")] = 2,
     senior: Annotated[str, typer.Option(help="Who decides what the vote leaves open.")] = "S",
-    seed: Annotated[int, typer.Option(help="Of the division into teams and rounds.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the division into teams and rounds.")] = 0,
     shared: Annotated[
-        bool, typer.Option("--shared", help="One project for a team instead of one a person.")
+        bool, typer.Option("--shared", help="One project per team instead of one per person.")
     ] = False,
     after: Annotated[
-        Path | None, typer.Option(help="Write what comes next, after this table of annotations.")
+        Path | None, typer.Option(help="Write the tasks of the stage after these annotations.")
     ] = None,
 ) -> None:
     """Write the interface and the tasks of a study, or those of its next stage."""
@@ -124,7 +126,7 @@ def import_(
     ] = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Read Label Studio's exports into one table, or refuse them."""
+    """Check Label Studio's exports and read them into one table."""
     target = table if table is not None else study / "annotations.parquet"
     check_ending(target)
     loaded = load_corpus(corpus, split)
@@ -155,7 +157,7 @@ def agreement(
     table: TableArgument = _TABLE,
     corpus: opt.Corpus = "surrogate",
     split: opt.Split = "test",
-    units: Annotated[str, typer.Option(help=f"{', '.join(UNITS)}.")] = "labelled",
+    units: Annotated[str, typer.Option(help=f"Turns to compare: {', '.join(UNITS)}.")] = "labelled",
     draws: opt.Draws = DRAWS,
     seed: opt.DrawsSeed = 0,
     as_json: opt.Json = False,

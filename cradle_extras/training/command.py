@@ -21,9 +21,7 @@ from cradle_lib.errors import CorpusError, EngineError
 
 
 def train(
-    base: Annotated[
-        str, typer.Option(help="What to begin with: an id in models.yml, or hf:ORG/NAME.")
-    ],
+    base: Annotated[str, typer.Option(help="Base model: an id in models.yml, or hf:ORG/NAME.")],
     folder: Annotated[Path, typer.Option("--out", help="Folder for checkpoints and the result.")],
     corpus: opt.Corpus = "surrogate",
     dev: Annotated[
@@ -31,17 +29,17 @@ def train(
     ] = None,
     test: Annotated[
         Path | None,
-        typer.Option(help="The test split of such a corpus: only to see that none is shared."),
+        typer.Option(help="The test split of such a corpus, to check that none is shared."),
     ] = None,
     recipe: Annotated[
         str, typer.Option(help=f"{', '.join(recipe_names())}, or a YAML file.")
     ] = "lora",
     shared: Annotated[
-        bool, typer.Option("--shared", help="Train although splits share dialogues.")
+        bool, typer.Option("--shared", help="Train even if splits share dialogues.")
     ] = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Train a model on a corpus. Stopped or killed, the same command goes on."""
+    """Train a model on a corpus. Stopped or killed, the same command resumes."""
     learned = load_corpus(corpus, "train")
     splits = [_split(corpus, name, path) for name, path in (("dev", dev), ("test", test))]
     columns = (

@@ -13,9 +13,9 @@ from cradle_lib.errors import CradleError
 
 INTERRUPTED: Final = 130
 _STATUSES: Final = (
-    "Exit status: 0 for success; 1 if a command did its work and the result is a failure (an "
-    "answer that failed, a count that differs, a check that was not passed); 2 for anything that "
-    "could not be done, with the reason in a line or two; 130 if interrupted."
+    "Exit status: 0 for success; 1 if a command ran and found a failure (a failed question, a "
+    "count that differs, a failed check); 2 if a command could not run, with the reason in a line "
+    "or two; 130 if interrupted."
 )
 _RUN, _SCORE, _BOOK = "Run a model", "Score and compare", "Data, prompts and pages"
 _HERE: Final = "cradle_lib.cli"
@@ -29,7 +29,7 @@ CORE: Final = (
     Command(
         "estimate",
         f"{_HERE}.money:estimate",
-        "Say what a run would use and cost. Nothing is sent, and no key is needed.",
+        "Estimate the tokens and the cost of a run. Nothing is sent, and no key is needed.",
         _RUN,
     ),
     Command(
@@ -41,7 +41,7 @@ CORE: Final = (
     Command(
         "models",
         f"{_HERE}.commands.models:app",
-        "List the registry's models; prepare weights; serve the embedded one.",
+        "List the registry's models, prepare weights, or serve the embedded model.",
         _RUN,
     ),
     Command(
@@ -59,7 +59,7 @@ CORE: Final = (
     Command(
         "compare",
         f"{_HERE}.commands.compare:compare",
-        "Test the differences of runs from the first one.",
+        "Test whether runs differ from the first one.",
         _SCORE,
     ),
     Command("data", f"{_HERE}.commands.data:app", "Check, convert and fetch corpora.", _BOOK),

@@ -44,12 +44,12 @@ Corpus = Annotated[
 Split = Annotated[str, typer.Option(help="train, dev or test, for a corpus by name.")]
 MaxCost = Annotated[
     float | None,
-    typer.Option(min=0, help="Stop before this run, all starts together, costs more dollars."),
+    typer.Option(min=0, help="Stop before the run, over all its starts, costs more dollars."),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Agree that text is sent to a remote model.")]
 Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
 Draws = Annotated[int, typer.Option(min=0, help="Bootstrap draws of dialogues.")]
-DrawsSeed = Annotated[int, typer.Option(help="Their seed.")]
+DrawsSeed = Annotated[int, typer.Option(help="Seed of the draws.")]
 Sample = Annotated[
     int | None, typer.Option(min=1, help="Only N dialogues, stratified by scenario and timing.")
 ]

@@ -29,7 +29,7 @@ def compare(
     corpus: opt.Corpus = "surrogate",
     split: opt.Split = "test",
     common: Annotated[
-        bool, typer.Option(help="Compare over the dialogues that all runs cover.")
+        bool, typer.Option(help="Compare on the dialogues that all runs cover.")
     ] = False,
     about: Annotated[
         list[str] | None,
@@ -37,11 +37,13 @@ def compare(
     ] = None,
     convention: opt.Convention = None,
     labels: Annotated[bool, typer.Option(help="Show the F1 of each label too.")] = False,
-    permutations: Annotated[int, typer.Option(min=1, help="Swaps behind each p-value.")] = 10_000,
-    seed: Annotated[int, typer.Option(help="Seed of the swaps.")] = 0,
+    permutations: Annotated[
+        int, typer.Option(min=1, help="Permutations for each p-value.")
+    ] = 10_000,
+    seed: Annotated[int, typer.Option(help="Seed of the permutations.")] = 0,
     as_json: opt.Json = False,
 ) -> None:
-    """Test runs against the first one."""
+    """Test whether runs differ from the first one."""
     loaded = load_corpus(corpus, split)
     found = [_load(run, loaded, partial=common) for run in runs]
     if common:

@@ -31,9 +31,10 @@ def check(
     ] = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Count what a corpus holds and say what is unusual about it.
+    """Count the contents of a corpus and point out oddities.
 
-    What claims to be the paper's test split is compared with it; exits 1 if a count differs.
+    A corpus that claims to be the paper's test split is compared with the published counts; the
+    exit status is 1 if one differs.
     """
     corpus = corpora.load_corpus(path)
     checks = corpora.check_counts(corpus)
@@ -118,8 +119,8 @@ def convert(
 ) -> None:
     """Convert dialogues in another form into the release's format.
 
-    Prints how the file was understood. What could swap speakers or lose a label is refused, with
-    the option that decides.
+    Prints how the file was understood. A file is refused if speakers could be swapped or a label
+    lost; the message names the option to use.
     """
     found = corpora.convert(
         path,

@@ -16,7 +16,7 @@ from cradle_lib.paths import TEMPLATE
 
 def fork(
     name: Annotated[str, typer.Argument(help="Name of the notebook and of its page.")],
-    source: Annotated[str, typer.Option("--from", help="The notebook that is copied.")] = TEMPLATE,
+    source: Annotated[str, typer.Option("--from", help="Notebook to copy.")] = TEMPLATE,
     parameter: Annotated[
         list[str] | None,
         typer.Option(help="A parameter, such as baseline=tfidf; may be given several times."),

@@ -16,7 +16,7 @@ from cradle_lib.detection.journal_paths import made_runs
 from cradle_lib.detection.local.embedded import ORIGINS, PORT, embedded_weights, serving
 
 app = typer.Typer(
-    help="List the registry's models; prepare weights; serve the embedded one.",
+    help="List the registry's models, prepare weights, or serve the embedded model.",
     no_args_is_help=True,
 )
 
@@ -25,7 +25,7 @@ app = typer.Typer(
 def show(as_json: opt.Json = False) -> None:
     """List the models of models.yml, and over which corpora each has been run.
 
-    After a corpus stands the history, where it is not the paper's. A run may be unfinished.
+    The history setting follows the corpus if it is not the paper's. Unfinished runs are included.
     """
     registry = load_registry()
     made = made_runs(paths.SHIPPED_RUNS, paths.RUNS)
@@ -69,7 +69,7 @@ def show(as_json: opt.Json = False) -> None:
 
 @app.command()
 def fetch() -> None:
-    """Prepare the embedded model's weights now; a run does it on first use otherwise."""
+    """Prepare the embedded model's weights now, instead of on their first use."""
     for name in ORIGINS:
         err.print(f"Fetching and converting {name}, unless it is there already.")
         out.print(f"Weights: {paths.shown(embedded_weights(name))}")

@@ -24,7 +24,7 @@ def show() -> None:
 
 @app.command("show")
 def text(name: Annotated[str, typer.Argument(help="Name of a template.")]) -> None:
-    """Print a prompt template whole, with its slots in braces."""
+    """Print a whole prompt template, with its slots in braces."""
     path = template_files().get(name)
     if path is None:
         raise RegistryError(

@@ -124,16 +124,17 @@ def report_run(
 
 def join(
     journals: Annotated[
-        list[Path], typer.Argument(help="All shards of a run, or the name of the one journal.")
+        list[Path], typer.Argument(help="All shards of a run, or the path of the joined journal.")
     ],
     folder: Annotated[
-        Path | None, typer.Option("--out", help="The one journal; by default beside the shards.")
+        Path | None,
+        typer.Option("--out", help="Joined journal to write; default: next to the shards."),
     ] = None,
     corpus: opt.Corpus = "surrogate",
     split: opt.Split = "test",
     as_json: opt.Json = False,
 ) -> None:
-    """Join the shards of a run into the one journal. The shards stay as they are."""
+    """Join the shards of a run into one journal. The shards stay as they are."""
     loaded = load_corpus(corpus, split)
     shards = [file for path in journals for file in journal_files(path)]
     target = folder or shards[0].with_name(f"{shards[0].name.partition('.shard-')[0]}.jsonl")
@@ -195,7 +196,7 @@ def score(
     corpus: opt.Corpus = "surrogate",
     split: opt.Split = "test",
     partial: Annotated[
-        bool, typer.Option(help="Score the dialogues that are complete, and say n of N.")
+        bool, typer.Option(help="Score only the complete dialogues, and print their number.")
     ] = False,
     convention: opt.Convention = None,
     draws: opt.Draws = 10_000,
