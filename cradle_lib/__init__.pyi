@@ -13,7 +13,6 @@ from .display.explorer.explorer import explore as explore
 from .display.explorer.links import link_to_turns as link_to_turns
 from .display.explorer.links import with_links as with_links
 from .display.heat_map import heat_map as heat_map
-from .display.lacking import lacking as lacking
 from .display.notice import Notice as Notice
 from .display.origin import finding as finding
 from .display.point_labels import label_points as label_points

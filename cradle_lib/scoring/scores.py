@@ -53,8 +53,9 @@ class Scores(NamedTuple):
 # With fewer gold labels than this, a score says more about chance than about models.
 ENOUGH: Final = 20
 # The scores of a whole corpus, then those that each label has.
-OVERALL: Final = Scores._fields[:8]
-PER_LABEL: Final = Scores._fields[8:]
+_FIRST_OF_LABEL: Final = Scores._fields.index("precision")
+OVERALL: Final = Scores._fields[:_FIRST_OF_LABEL]
+PER_LABEL: Final = Scores._fields[_FIRST_OF_LABEL:]
 
 
 def labels_at(level: Level) -> tuple[str, ...]:
