@@ -68,7 +68,7 @@ class Record(BaseModel):
         prompt: Name of the prompt template.
         prompt_hash: Hash of the template's text.
         decoding: Decoding settings, as they were used.
-        history: Tags in the history: the model's own (``self``), ``gold`` or ``none``.
+        history: Labels in the history: the model's own (``self``), ``gold`` or ``none``.
         corpus: Name of the corpus.
         corpus_fingerprint: Its :attr:`~cradle_lib.corpus.Corpus.fingerprint`.
         corpus_file: Its :attr:`~cradle_lib.corpus.Corpus.file_key`, which distinguishes files of

@@ -121,7 +121,7 @@ def _user_words(corpus: Corpus) -> Iterable[tuple[tuple[str, ...], int]]:
 
 
 def check_attempts(made: Construction, posts: Posts) -> pd.DataFrame:
-    """Says what the validators found in every plan's first attempt: what its writer can do.
+    """Runs the validators on the first attempt at every plan, to see what its writer can do.
 
     Args:
         made: The outcome of a construction.

@@ -50,7 +50,7 @@ def construct(
     max_cost: float | None = None,
     **settings: Any,
 ) -> Construction:
-    """Makes dialogues of posts, or goes on where an earlier start stopped.
+    """Makes dialogues from posts, or resumes an earlier start.
 
     Args:
         posts: The posts, or their file; by default the mild ones that ship.

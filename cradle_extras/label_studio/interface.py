@@ -53,7 +53,7 @@ def definition(label: str) -> str:
 
 
 def labelling_keys() -> pd.DataFrame:
-    """Lists what the interface offers.
+    """Lists the labels of the interface, with their buttons, keys and definitions.
 
     Returns:
         One row for each label: ``label`` (str), ``button`` (categorical: its words without the

@@ -98,11 +98,11 @@ def agreement_frame(
     """Measures how far the two annotators of each team agree.
 
     Args:
-        annotations: Everybody's.
+        annotations: The labels of all annotators.
         by_round: Whether rounds are kept apart.
         units: Unit sets; see :mod:`cradle_lib.annotation.pairs`.
         draws: Bootstrap draws of dialogues behind each interval; 0 for none.
-        seed: Their seed.
+        seed: Seed of the draws.
 
     Returns:
         One row for each team (and round), unit set, label and measure.
@@ -135,7 +135,7 @@ def agreement(
         chosen: One pair, or several to be pooled, as :func:`.pairs` gives them.
         units: The unit set; see :mod:`cradle_lib.annotation.pairs`.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
-        seed: Their seed.
+        seed: Seed of the draws.
 
     Returns:
         One row for each label, then all labels, and each measure.

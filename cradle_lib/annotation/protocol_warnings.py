@@ -58,7 +58,7 @@ def protocol_warnings(annotations: Annotations) -> pd.DataFrame:
     """Lists departures from the protocol as a data frame.
 
     Args:
-        annotations: Everybody's.
+        annotations: The labels of all annotators.
 
     Returns:
         One row for each warning: ``dialogue`` (str), ``turn`` (int), ``annotator`` (categorical:

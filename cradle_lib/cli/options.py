@@ -65,7 +65,7 @@ class RunSettings:
 
     Attributes:
         model: The entry of the registry, with the settings that were given.
-        history: Whose tags the history shows.
+        history: Whose labels the history shows.
         limit: Only this many dialogues, from the start; ``None`` for all.
         options: How this machine runs the model.
     """

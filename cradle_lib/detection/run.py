@@ -95,7 +95,7 @@ def run(
     max_cost: float | None = None,
     function: Function | None = None,
 ) -> Path:
-    """Runs a model over a corpus, or goes on where an earlier start stopped.
+    """Runs a model over a corpus, or resumes an earlier start.
 
     Answers to questions that are still the same are kept; failed ones are asked again.
 
@@ -104,7 +104,7 @@ def run(
         corpus: The corpus.
         out: Folder for runs, in which :func:`journal_path` chooses the place; or the
             journal itself, if the name ends with ``.jsonl``.
-        history: Whose tags the history shows.
+        history: Whose labels the history shows.
         limit: Only this many dialogues, from the start.
         sample: Only this many dialogues, chosen by :func:`.sample_dialogues`.
         seed: Seed of the sample.

@@ -53,7 +53,7 @@ def run_model(
     progress: Callable[[Progress], None] | None = None,
     **settings: Any,
 ) -> Predictions:
-    """Runs a model over a corpus, or goes on where an earlier start stopped.
+    """Runs a model over a corpus, or resumes an earlier start.
 
     While the book is built, only baselines and functions are run. Of every other model the
     journal is read, as far as it goes: it may have cost hours or money, and only ``cradle infer``
@@ -64,7 +64,7 @@ def run_model(
             ``openai:NAME`` or ``anthropic:NAME``; or a function that takes a
             :class:`~cradle_lib.detection.Prompt` and returns the text of an answer.
         corpus: The corpus.
-        history: Whose tags the history shows.
+        history: Whose labels the history shows.
         name: What pages call a function or a spec.
         version: What you call this state of a function, whose source says nothing of the data
             and the weights that it uses.
@@ -193,7 +193,7 @@ def stored_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]
 
 
 def dev_runs(runs: Sequence[Predictions], corpus: str) -> list[Predictions]:
-    """Loads what the models of some runs said about the dev split of the same corpus.
+    """Loads the runs of the same models over the dev split of the same corpus.
 
     Args:
         runs: Runs over another split; of those that stored log-probabilities, the models are asked

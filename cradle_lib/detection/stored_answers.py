@@ -35,7 +35,7 @@ def stored_answers(
         corpus: The corpus that they were over.
         models: Ids in the registry, specs, or paths of journals (they end with ``.jsonl``); those
             that were not run are left out.
-        history: Tags in the history: the model's own (``self``), ``gold`` or ``none``.
+        history: Labels in the history: the model's own (``self``), ``gold`` or ``none``.
 
     Returns:
         One row for each answer, in the order of the models and of their journals; none if

@@ -63,7 +63,7 @@ def alarm_burden(
         predictions: What the run says about every user turn of its corpus.
         conventions: What the paper leaves open; the defaults if ``None``.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
-        seed: Their seed.
+        seed: Seed of the draws.
 
     Returns:
         One row for each metric.
@@ -111,16 +111,16 @@ def projected_precision(
 ) -> pd.DataFrame:
     """Projects the share of flagged turns that have a gold label to rarer crises.
 
-    A benchmark holds far more crises than conversations do. With s the share of gold turns that
-    are flagged, f that of the others, and q the share of turns with a gold label, the positive
-    predictive value is s q / (s q + f (1 - q)). It assumes that s and f stay as they are here.
+    A benchmark contains far more crises than everyday conversations. With s the share of gold
+    turns that are flagged, f that of the others, and q the share of turns with a gold label, the
+    positive predictive value is s q / (s q + f (1 - q)). It assumes that s and f do not change.
 
     Args:
         predictions: What the run says about every user turn of its corpus.
         prevalences: Shares of turns with a gold label to project to.
         conventions: What the paper leaves open; the defaults if ``None``.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
-        seed: Their seed.
+        seed: Seed of the draws.
 
     Returns:
         One row for the prevalence of the corpus itself and one for each that is given.

@@ -50,10 +50,10 @@ def annotator_runs(corpus: Corpus, annotations: Annotations | None = None) -> li
 
 
 def annotator_pairs(annotations: Annotations) -> tuple[Corpus, list[Predictions]]:
-    """Holds the second of each two annotators against the first, as a run against gold.
+    """Compares the second of each two annotators with the first, as a run with gold labels.
 
     Args:
-        annotations: Everybody's; adjudicators and the senior are left out.
+        annotations: Those of all annotators; adjudicators and the senior are left out.
 
     Returns:
         The dialogues that two annotators labelled, with the labels of the first by name in place

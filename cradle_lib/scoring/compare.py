@@ -148,8 +148,8 @@ def compare(
         runs: Two or more runs over the same dialogues; the first is the baseline.
         names: What to call them; the names in their records if ``None``.
         conventions: What the paper leaves open; the defaults if ``None``.
-        permutations: Swaps behind p-values and intervals, at least 1.
-        seed: Their seed.
+        permutations: Permutations for p-values and intervals, at least 1.
+        seed: Seed of the permutations.
         about: Parts of the signature that may differ, such as ``("history",)``.
 
     Returns:

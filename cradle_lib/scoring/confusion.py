@@ -129,7 +129,7 @@ def _members(masks: Masks) -> NDArray[np.int64]:
 
 
 def confusion_frame(predictions: Predictions, *, pairing: Pairing = "one-to-one") -> pd.DataFrame:
-    """Counts a run's pairs of gold label and tag, as a tidy data frame.
+    """Counts a run's pairs of gold label and predicted label, as a tidy data frame.
 
     Args:
         predictions: The run.
@@ -176,7 +176,7 @@ def annotator_confusion(annotations: Annotations) -> pd.DataFrame:
     """Counts the pairs of labels that two annotators gave to the same turns.
 
     Args:
-        annotations: Everybody's; adjudicators and the senior are left out.
+        annotations: Those of all annotators; adjudicators and the senior are left out.
 
     Returns:
         One row for each two annotators who share dialogues and each two labels, those that never

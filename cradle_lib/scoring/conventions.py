@@ -53,14 +53,13 @@ class Conventions:
         zero_division: Value of a precision, recall or F1 whose denominator is 0; 0 to 1.
         orphans: Labels on rows where no model is asked. ``ignore`` drops them. ``attach``
             moves them to the user turn before, in the same dialogue, or to the first one if
-            none comes before; a label that already stands there counts once. ``count`` makes
+            none comes before; a label that the turn already has counts once. ``count`` makes
             each such row a unit of its own on which nothing was predicted: a miss at turn
             level, a member of the gold set at dialogue level.
-        unparsed: Answers that were unparsed, refused or failed. They tag nothing. ``miss``:
-            a unit in which one of them occurs and in which nothing is tagged and nothing
-            gold is neither an exact match nor a Jaccard agreement (both 0). ``none``: they
-            count as if the model had said that there is no crisis. ``exclude``: their turns
-            are left out, gold labels included.
+        unparsed: Answers that were unparsed, refused or failed. They predict nothing. ``miss``: a
+            unit with such an answer and with neither predicted nor gold labels is not an exact
+            match and has Jaccard 0. ``none``: they count as if the model had answered ``none``.
+            ``exclude``: their turns are left out, gold labels included.
         macro_f1: ``mean`` of the labels' F1, or ``harmonic`` mean of macro precision and macro
             recall.
 

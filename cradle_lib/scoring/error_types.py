@@ -161,7 +161,7 @@ def _apart(pairs: pd.DataFrame, usable: NDArray[np.bool_]) -> pd.DataFrame:
 
 
 def label_pairs(run: Predictions) -> pd.DataFrame:
-    """Pairs the gold labels of every user turn with its tags, as a tidy data frame.
+    """Pairs the gold and predicted labels of every user turn, as a tidy data frame.
 
     Args:
         run: What it says about every user turn of its corpus.

@@ -180,7 +180,7 @@ def evaluate(
         level: ``turn``, ``dialogue``, or ``confirm`` (dialogue level, confirms only).
         conventions: What the paper leaves open; the defaults if ``None``.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
-        seed: Their seed.
+        seed: Seed of the draws.
 
     Returns:
         The evaluation. Of a corpus without user turns exact match and Jaccard are NaN, and the

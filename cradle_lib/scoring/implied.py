@@ -136,7 +136,7 @@ def possible_counts(
 
 
 def possible_totals(stated: Published, totals: Iterable[int]) -> list[int]:
-    """Finds the numbers of which a stated share can be a share.
+    """Finds the totals for which a stated share is possible.
 
     Args:
         stated: A share, in percent or from 0 to 1.

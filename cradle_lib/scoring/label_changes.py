@@ -39,13 +39,13 @@ _MEMBERS: Final = np.array(
 def label_changes(
     before: Predictions, after: Predictions, *, draws: int = DRAWS, seed: int = 0
 ) -> pd.DataFrame:
-    """Compares what became of the gold labels in two runs.
+    """Compares the outcomes of the gold labels in two runs.
 
     Args:
         before: One run.
         after: Another one over the same dialogues.
         draws: Bootstrap draws of dialogues, the same for both runs; 0 for no intervals.
-        seed: Their seed.
+        seed: Seed of the draws.
 
     Returns:
         One row for each label, and for all labels, alerts and confirms, and each of

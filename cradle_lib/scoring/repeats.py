@@ -48,7 +48,7 @@ def run_spread(
         score: One of the overall scores of :func:`.evaluate`.
         conventions: What the paper leaves open; the defaults if ``None``.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
-        seed: Their seed.
+        seed: Seed of the draws.
 
     Returns:
         One row for each system and level.

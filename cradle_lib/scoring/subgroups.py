@@ -60,7 +60,7 @@ def subgroups(
         level: ``turn``, ``dialogue`` or ``confirm``; for ``position`` only ``turn``.
         conventions: What the paper leaves open; the defaults if ``None``.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
-        seed: Their seed.
+        seed: Seed of the draws.
 
     Returns:
         One row for each part, in their natural order, and score; none if the corpus does not

@@ -125,7 +125,7 @@ def thresholds(
         recalls: Shares of the positive turns; the highest threshold that reaches each of them has
             an interval.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
-        seed: Their seed.
+        seed: Seed of the draws.
 
     Returns:
         One row for each measure and threshold, thresholds ascending: every distinct probability of
@@ -200,7 +200,7 @@ def threshold_scores(
     Args:
         runs: Runs; those that stored no log-probabilities are left out.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
-        seed: Their seed.
+        seed: Seed of the draws.
 
     Returns:
         One row for each measure of the module, and each of any label, the stages, and the labels
@@ -236,7 +236,7 @@ def reliability(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 
     Args:
         runs: Runs; those that stored no log-probabilities are left out.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
-        seed: Their seed.
+        seed: Seed of the draws.
 
     Returns:
         One row for each tenth of the turns by their probability, fewer where these are equal.
@@ -274,7 +274,7 @@ def chosen_thresholds(
         runs: The runs to score; those that stored no log-probabilities are left out.
         dev: Runs of the same models over other dialogues; a run without one is left out.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
-        seed: Their seed.
+        seed: Seed of the draws.
 
     Returns:
         For each run the threshold with the highest F1 on its dev run, and the measures at it, as

@@ -62,7 +62,7 @@ def timing(
         predictions: What the run says about every user turn of its corpus.
         conventions: What the paper leaves open; the defaults if ``None``.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
-        seed: Their seed.
+        seed: Seed of the draws.
         widths: Widths of the windows in user turns, ascending.
 
     Returns:

@@ -82,13 +82,13 @@ def level_steps(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Takes the way from turn-level to dialogue-level micro F1 apart into its two steps.
+    """Splits the difference between turn-level and dialogue-level micro F1 into two steps.
 
     Args:
         predictions: What the run says about every user turn of its corpus.
         conventions: What the paper leaves open; the defaults if ``None``.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
-        seed: Their seed.
+        seed: Seed of the draws.
 
     Returns:
         Five rows.

@@ -86,7 +86,7 @@ def bootstrap(
         rows: Counts, one row per dialogue. Shape (N, ...).
         statistics: Computes statistics by name from totals with any leading axes.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
-        seed: Their seed.
+        seed: Seed of the draws.
 
     Returns:
         The statistics by name.

@@ -122,7 +122,7 @@ def estimate_cost(
     Args:
         model: An entry of the registry.
         corpus: The corpus.
-        history: Whose tags the history shows.
+        history: Whose labels the history shows.
         limit: Only this many dialogues, from the start.
         sample: Only this many dialogues, as a run with the same number would choose them.
         seed: Seed of the sample.
@@ -175,7 +175,7 @@ def estimate_costs(
         corpus: The corpus.
         models: Ids in the registry; if none is named, all whose entries have no fault. Those
             without prices are left out.
-        history: Whose tags the history shows.
+        history: Whose labels the history shows.
 
     Returns:
         One row for each model with prices; none if there is no such model.

@@ -259,7 +259,7 @@ def _status_in(error: object) -> int | None:
 
 
 def service_faults() -> pd.DataFrame:
-    """Lists what follows from what a service may say, by the engines' own rule.
+    """Lists the errors of a service, and how a run responds to each.
 
     Returns:
         Columns ``said`` (str), ``status`` (str, of HTTP), ``kind`` (str: what becomes of the

@@ -28,7 +28,7 @@ def run_usage(corpus: Corpus, models: Sequence[str], history: History = "self") 
     Args:
         corpus: The corpus that they were over.
         models: Ids in the registry, or specs; those that were not run are left out.
-        history: Tags in the history: the model's own (``self``), ``gold`` or ``none``.
+        history: Labels in the history: the model's own (``self``), ``gold`` or ``none``.
 
     Returns:
         One row for each run.
