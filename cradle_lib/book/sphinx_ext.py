@@ -7,6 +7,7 @@ Listed in ``_config.yml`` under ``sphinx.extra_extensions``, so that
 from __future__ import annotations
 
 import html
+import json
 import os
 import re
 import sys
@@ -26,11 +27,13 @@ from cradle_lib.book.build import update
 from cradle_lib.book.cache_key import digest
 from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.notebooks.outputs import place_files, remove_orphans, remove_other_corpus
+from cradle_lib.book.notebooks.page import FINDING, tags_of
 from cradle_lib.book.plan import Project
 from cradle_lib.book.site.figures import put_beside
 from cradle_lib.book.site.help_lines import HelpLines, Way, load_help_lines
 from cradle_lib.book.yaml_file import read_yaml
 from cradle_lib.errors import CradleError
+from cradle_lib.files import visible_files
 from cradle_lib.version import library_version
 
 # The table of contents is read at 900: until then the pages that it lists may be missing.
@@ -119,7 +122,7 @@ def write_redirects(app: Sphinx) -> None:
 
 
 def add_keywords(app: Sphinx, document: nodes.document) -> None:
-    """Adds a page's keywords from ``book/search.yml`` to Sphinx's index, which the search reads."""
+    """Adds a page's keywords from ``book/search.yml`` to the search index and to its head."""
     path = Path(app.srcdir) / "search.yml"
     if not path.is_file():
         return
@@ -130,6 +133,7 @@ def add_keywords(app: Sphinx, document: nodes.document) -> None:
         # "main" ranks them before titles and words of pages.
         entries = [("single", word, "", "main", None) for word in words]
         document.append(addnodes.index(entries=entries, inline=False))
+        document.append(nodes.meta(name="keywords", content=", ".join(words)))
 
 
 def clean_page(
@@ -142,6 +146,8 @@ def clean_page(
     """
     scripts = context.get("script_files", [])
     context["script_files"] = [script for script in scripts if not _unwanted(script)]
+    if page == "search":
+        context["headlines"] = headlines(Project(Path(app.srcdir).parent))
     if "pagetitle" in context:
         # The theme puts it over the printed page as it is.
         context["pagetitle"] = html.escape(context["pagetitle"])
@@ -150,6 +156,17 @@ def clean_page(
         for found, better in _BARRIERS:
             body = body.replace(found, better)
         context["body"] = body
+
+
+def headlines(project: Project) -> dict[str, str]:
+    """Maps each executed page that has a headline to it; the search shows it below the title."""
+    found = {}
+    for path in visible_files(project.sections, "*.ipynb"):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            if FINDING in tags_of(cell):
+                shown = [line for each in cell["outputs"] for line in each["data"]["text/plain"]]
+                found[f"{project.sections.name}/{path.stem}"] = "".join(shown)
+    return found
 
 
 class HelpLinesDirective(SphinxDirective):

@@ -299,6 +299,8 @@ def test_the_search_finds_a_page_and_shows_no_line_of_it(site: Site, browser: Br
     page.goto(site.url("search.html?q=protocol"))
     page.locator("#search-results li a", has_text="Task and prompt").wait_for()
     assert page.locator("#search-results .context").count() == 0
+    page.goto(site.url("search.html?q=leaderboard"))
+    page.locator("#search-results li p", has_text="On the surrogate corpus,").first.wait_for()
     page.close()
 
 
@@ -314,6 +316,10 @@ def test_a_search_leads_to_the_right_page_first(site: Site, browser: Browser) ->
         "fine-tuning": "sections/training",
         "confirm_SI_passive_ongoing": "sections/per-label",
         "alluvial": "sections/adjudication",
+        "how do I add my model": "sections/add-a-model",
+        "license": "data-statement",
+        "confidence interval": "sections/who-is-better",
+        "leaderboard": "sections/results",
     }
     page, found = browser.new_page(), {}
     for words in right:

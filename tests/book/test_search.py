@@ -47,6 +47,8 @@ def test_keywords_of_every_page_are_in_the_search_index(tmp_path: Path) -> None:
             "988": more,
             "help line": more,
         }
+        page = (book / "_build/html/more.html").read_text(encoding="utf-8")
+        assert '<meta content="988, help line" name="keywords"' in page
 
 
 def test_malformed_keywords_stop_the_build(tmp_path: Path) -> None:
