@@ -33,7 +33,7 @@ document.addEventListener("readystatechange", () => {
   if (document.readyState !== "interactive") return;
   for (const box of document.querySelectorAll(".cradle-choice")) {
     const list = box.querySelector("select");
-    const parts = box.querySelectorAll(":scope > section");
+    const parts = box.querySelectorAll(":scope > [role=group]");
     const open = () => parts.forEach((part, place) => (part.hidden = place !== list.selectedIndex));
     box.classList.add("cradle-scripted");
     list.parentElement.hidden = false;

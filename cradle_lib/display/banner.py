@@ -50,8 +50,7 @@ class Banner:
         titles = dict.fromkeys(title for title, _ in self.notices)
         line = [f"<strong>{title}</strong>" for title in titles]
         line += map(html.escape, self.line)
-        if self.explored:
-            line.append(f'<a href="{EXPLORER}">Explorer</a>')
+        beside = f'<a href="{EXPLORER}">Explorer</a>' if self.explored else ""
         notices = "".join(f"<p>{with_code(text)}</p>" for _, text in self.notices)
         rows = "".join(
             f"<div><dt>{html.escape(term)}</dt><dd>{html.escape(value)}</dd></div>"
@@ -59,7 +58,7 @@ class Banner:
         )
         return (
             f'<div class="cradle-banner" role="note"><details><summary>{" · ".join(line)}</summary>'
-            f"{notices}<dl>{rows}</dl></details></div>"
+            f"{notices}<dl>{rows}</dl></details>{beside}</div>"
         )
 
     def __repr__(self) -> str:

@@ -32,8 +32,8 @@ class Choice:
         # The list appears only where scripts run: without them all results are on the page.
         options = "".join(f"<option>{html.escape(name)}</option>" for name in self.shown)
         parts = "".join(
-            f'<section aria-label="{html.escape(name)}">'
-            f'<p class="cradle-choice-name">{html.escape(name)}</p>{result._repr_html_()}</section>'
+            f'<div role="group" aria-label="{html.escape(name)}">'
+            f'<p class="cradle-choice-name">{html.escape(name)}</p>{result._repr_html_()}</div>'
             for name, result in self.shown.items()
         )
         return (

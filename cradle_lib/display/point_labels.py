@@ -37,7 +37,7 @@ def label_points(axes: Axes, points: pd.DataFrame, x: str, y: str = "value") -> 
             xytext=(_GAP, 0),
             textcoords="offset points",
             va="center",
-            fontsize=9,
+            fontsize=10,
             linespacing=1,
             color=f"C{number}",
         )
