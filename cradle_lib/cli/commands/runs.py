@@ -52,7 +52,9 @@ def infer(
     shard: Annotated[
         str | None, typer.Option(help="i/n: the i-th of n parts, counted from 0.")
     ] = None,
-    folder: Annotated[Path, typer.Option("--out", help="Folder for journals.")] = paths.RUNS,
+    folder: Annotated[
+        Path, typer.Option("--out", help="Folder for journals.", show_default="runs")
+    ] = paths.RUNS,
     max_cost: opt.MaxCost = None,
     yes: opt.Yes = False,
     as_json: opt.Json = False,
