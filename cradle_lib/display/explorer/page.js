@@ -205,7 +205,7 @@ function explain() {
   for (const each of root.querySelectorAll(".of-gold")) each.textContent = GOLD;
   find(".who").hidden = root.dataset.people !== "yes";
   control("who").value = PEOPLE ? "annotators" : "";
-  const skip = made("a", { href: "#", class: "skip-explorer" }, "Skip to the explorer");
+  const skip = made("a", { href: "#cradle-explorer", class: "skip-explorer" }, "Skip to the explorer");
   skip.onclick = event => { event.preventDefault(); find(".filters label:not([hidden]) select").focus(); };
   (document.getElementById("pst-skip-link") ?? document.body).prepend(skip);
 }
