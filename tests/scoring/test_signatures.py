@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import cradle_lib
+from cradle_lib import scoring
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.detection.runs import stored_runs
@@ -20,19 +21,19 @@ ANALYSES: dict[str, Analysis] = {
     "compare": lambda runs: compared(runs).to_frame(),
     "label_changes": lambda runs: cradle_lib.label_changes(runs[0], runs[1], draws=DRAWS),
     "timing": lambda runs: cradle_lib.timing(runs[0], draws=DRAWS),
-    "level_steps": lambda runs: cradle_lib.level_steps(runs[0], draws=DRAWS),
+    "level_steps": lambda runs: scoring.level_steps(runs[0], draws=DRAWS),
     "alarm_burden": lambda runs: cradle_lib.alarm_burden(runs[0], draws=DRAWS),
-    "projected_precision": lambda runs: cradle_lib.projected_precision(runs[0], draws=DRAWS),
+    "projected_precision": lambda runs: scoring.projected_precision(runs[0], draws=DRAWS),
     "confusion_frame": lambda runs: cradle_lib.confusion_frame(runs[0]),
-    "label_pairs": lambda runs: cradle_lib.label_pairs(runs[0]),
-    "error_counts": lambda runs: cradle_lib.error_counts(runs[0]),
+    "label_pairs": lambda runs: scoring.label_pairs(runs[0]),
+    "error_counts": lambda runs: scoring.error_counts(runs[0]),
     "stage_orders": lambda runs: cradle_lib.stage_orders(runs[0]),
-    "run_spread": lambda runs: cradle_lib.run_spread({"one": runs[:1]}, draws=DRAWS),
+    "run_spread": lambda runs: scoring.run_spread({"one": runs[:1]}, draws=DRAWS),
     "sensitivity": lambda runs: cradle_lib.sensitivity(runs),
     "subgroups": lambda runs: cradle_lib.subgroups(runs[0], "length", draws=DRAWS),
     "thresholds": lambda runs: cradle_lib.thresholds(runs[-1:], draws=DRAWS),
-    "threshold_scores": lambda runs: cradle_lib.threshold_scores(runs[-1:], draws=DRAWS),
-    "reliability": lambda runs: cradle_lib.reliability(runs[-1:], draws=DRAWS),
+    "threshold_scores": lambda runs: scoring.threshold_scores(runs[-1:], draws=DRAWS),
+    "reliability": lambda runs: scoring.reliability(runs[-1:], draws=DRAWS),
 }
 
 
