@@ -78,16 +78,6 @@ def test_a_page_without_results_keeps_its_code() -> None:
     assert shape(text("# Title"), code("one"), code("two")) == ["# Title", "| one, two"]
 
 
-def test_the_values_that_were_used_replace_the_defaults() -> None:
-    cells = [
-        code("a = 1", tags=("parameters", "hide-input")),
-        code("a = 2", tags=("injected-parameters",)),
-        code("a", "2"),
-    ]
-    assert shape(*cells) == ["<2>", "| a = 2, a"]
-    assert shape(cells[0], cells[2]) == ["<2>", "| a = 1, a"]
-
-
 def test_code_that_is_meant_to_be_seen_stays_above_its_result() -> None:
     [shown] = as_page([code("def mine(): ...", "made", tags=("show-input",))])
     assert shown["source"] == "def mine(): ..."

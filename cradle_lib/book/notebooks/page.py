@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from cradle_lib.book.notebooks.notebook import PARAMETERS_TAG, find_title
+from cradle_lib.book.notebooks.notebook import find_title
 
 #: Tag of the cell whose output opens the page.
 FINDING: Final = "finding"
 #: Tag of the cell that papermill adds, with the values of the parameters.
 INJECTED: Final = "injected-parameters"
-_SHOW_CODE: Final = "show-input"
 # Cells with one of these tags stay as they are.
-_AS_WRITTEN: Final = {_SHOW_CODE, "hide-cell", "remove-cell"}
+_AS_WRITTEN: Final = {"show-input", "hide-cell", "remove-cell"}
 _BANNER: Final = 'class="cradle-banner"'
 
 Cell = dict[str, Any]
@@ -26,7 +25,6 @@ Cell = dict[str, Any]
 
 def as_page(cells: Sequence[Cell]) -> list[Cell]:
     """Arranges the cells of an executed notebook; text on standard error is dropped."""
-    injected = any(INJECTED in tags_of(cell) for cell in cells)
     headline: list[Cell] = []
     banner: list[Cell] = []
     body: list[Cell] = []
@@ -34,8 +32,6 @@ def as_page(cells: Sequence[Cell]) -> list[Cell]:
     last: Cell | None = None
     for cell in cells:
         tags = tags_of(cell)
-        if injected and PARAMETERS_TAG in tags and _SHOW_CODE not in tags:
-            continue  # The values that were used replace the defaults.
         outputs = [output for output in cell.get("outputs", ()) if not is_aside(output)]
         if cell["cell_type"] != "code" or _AS_WRITTEN & {*tags}:
             body.append(cell | ({"outputs": outputs} if "outputs" in cell else {}))
