@@ -26,8 +26,6 @@ from cradle_lib.errors import BookError
 from cradle_lib.files import is_hidden
 
 _WORKERS: Final = 2
-# Fewer pages for a worker do not make up for imports that none of them may need.
-_PAGES_TO_FORK: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +85,6 @@ class _Run:
         self._order = TopologicalSorter({page.name: page.after for page in pages})
         self._pool: ProcessPoolExecutor | None = None
         self._running: dict[Future[Done], Job] = {}
-        self._fork = False
 
     def all(self) -> None:
         self._order.prepare()
@@ -104,7 +101,6 @@ class _Run:
                 self._pool.shutdown(cancel_futures=True)
 
     def _start_ready(self) -> None:
-        stale: list[tuple[Page, dict[str, str]]] = []
         # A page that is up to date makes the next ones ready at once.
         while ready := self._order.get_ready():
             for name in ready:
@@ -116,10 +112,7 @@ class _Run:
                     self._order.done(name)
                 else:
                     self.report(f"executing {name} ({reason})")
-                    stale.append((page, found))
-        self._fork |= len(stale) > _PAGES_TO_FORK * _WORKERS
-        for page, found in stale:
-            self._submit(page, found)
+                    self._submit(page, found)
 
     def _submit(self, page: Page, ingredients: dict[str, str]) -> None:
         if self._pool is None:
@@ -128,7 +121,7 @@ class _Run:
                 mp_context=multiprocessing.get_context("spawn"),
                 initializer=watch_parent,
             )
-        job = Job(self.project, page, ingredients, self._fork)
+        job = Job(self.project, page, ingredients)
         self._running[self._pool.submit(execute, job)] = job
 
     def _finish(self, future: Future[Done]) -> None:
