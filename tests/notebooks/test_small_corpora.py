@@ -144,7 +144,7 @@ def sentences(
         ("subgroups", "no labels", "No user turn of no-labels has a gold label. Not shown: M"),
         ("statistics", "twelve ordinary dialogues", "has no train split and no dev split"),
         ("statistics", "no labels", "There are no data. Not shown: How often each label occurs"),
-        ("statistics", "one dialogue", "does not say the scenario of a dialogue."),
+        ("statistics", "one dialogue", "has no column for scenarios."),
         ("api-models", "one dialogue", "has prices in models.yml: no cost is shown."),
     ],
 )
