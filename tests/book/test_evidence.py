@@ -60,6 +60,9 @@ class Links(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag == "caption":
             self._in_caption = False
+        elif tag == "table":
+            # A figure after it has no such caption.
+            self._caption = ""
         elif tag == "a" and self._open is not None:
             page, _, hash_ = self._open[0].partition("#")
             self.found.append(Link(page, f"#{hash_}", self._open[1] or self._text, self._caption))
@@ -95,7 +98,7 @@ def counted(site: Site, browser: Browser) -> Callable[[str, list[str]], list[dic
 @pytest.mark.parametrize(
     ("name", "least"),
     [
-        ("errors", 500),
+        ("errors", 450),
         ("training", 100),
         ("agreement", 60),
         ("results", 3),
