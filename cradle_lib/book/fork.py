@@ -51,7 +51,7 @@ def fork(
     origin = project.notebooks / f"{source}.ipynb"
     notebook = Notebook.read(origin)
     chosen = dict(parameters or {})
-    if "name" in notebook.parameter_types():
+    if "name" in notebook.parameters():
         chosen.setdefault("name", name)
     entry = _entry(entries[origin.name], name, chosen)
     notebook.check_parameters(entry["parameters"])

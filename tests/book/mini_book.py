@@ -79,7 +79,7 @@ parts:
   - caption: All
     chapters:
       - file: sections/words
-      - glob: sections/ru*
+      - file: sections/run
       - file: sections/table
 """
 

@@ -126,7 +126,7 @@ def test_every_parameter_has_a_type_a_value_and_a_comment(path: Path) -> None:
     tokens = tokenize.generate_tokens(io.StringIO(cell.source).readline)
     commented = {token.start[0] for token in tokens if token.type == tokenize.COMMENT}
     assert commented >= {statement.lineno for statement in statements}
-    assert Notebook.read(path).parameter_types()
+    assert Notebook.read(path).parameters()
 
 
 def stated() -> set[float]:

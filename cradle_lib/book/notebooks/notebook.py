@@ -1,4 +1,4 @@
-"""A notebook as its author wrote it: cells, code, and parameters with their types.
+"""A notebook as its author wrote it: cells, code, and the names of its parameters.
 
 Only what decides the result is read: cell types, sources and tags. Outputs, execution
 counts and an editor's own metadata never make a page stale.
@@ -9,18 +9,15 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, Union
-
-from pydantic import TypeAdapter, ValidationError
+from typing import Any, Final
 
 from cradle_lib.errors import BookError
 
 PARAMETERS_TAG: Final = "parameters"
 _HEADING: Final = re.compile(r"^# .*$", re.MULTILINE)
-_SIMPLE: Final[Mapping[str, Any]] = {"str": str, "int": int, "float": float, "bool": bool}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +62,12 @@ class Notebook:
         rows = [[cell.kind, cell.source, list(cell.tags)] for cell in self.cells]
         return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
 
-    def parameter_types(self) -> dict[str, Any]:
-        """Reads the names and types that the cells tagged ``parameters`` declare, in order.
+    def parameters(self) -> list[str]:
+        """Reads the names that the cells tagged ``parameters`` assign, in order.
 
-        A cell that does not parse is an error, as is a type that a plan can't fill.
+        A cell that does not parse is an error.
         """
-        types: dict[str, Any] = {}
+        names: list[str] = []
         for cell in self.cells:
             if cell.kind != "code" or PARAMETERS_TAG not in cell.tags:
                 continue
@@ -79,51 +76,19 @@ class Notebook:
             except SyntaxError as error:
                 problem = f"the parameters cell does not parse: {error.msg}, line {error.lineno}"
                 raise BookError(problem, path=self.path) from None
-            for statement in statements:
-                if isinstance(statement, ast.Assign):
-                    names = ", ".join(ast.unparse(target) for target in statement.targets)
-                    raise BookError(
-                        f"parameter {names} has no type",
-                        path=self.path,
-                        hint=f"Write for instance `{names}: str = ...`.",
-                    )
-                if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                    types[statement.target.id] = self._type(statement.annotation)
-        return types
+            for node in statements:
+                targets = node.targets if isinstance(node, ast.Assign) else []
+                targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
+                names += [target.id for target in targets if isinstance(target, ast.Name)]
+        return names
 
-    def _type(self, node: ast.expr) -> Any:
-        match node:
-            case ast.Name(id=name) if name in _SIMPLE:
-                return _SIMPLE[name]
-            case ast.Constant(value=None):
-                return None
-            case ast.BinOp(left=left, op=ast.BitOr(), right=right):
-                return Union[self._type(left), self._type(right)]  # noqa: UP007 - built at run time
-            case ast.Subscript(value=ast.Name(id="list"), slice=item):
-                return list[self._type(item)]  # type: ignore[misc]
-            case ast.Subscript(value=ast.Name(id="Literal"), slice=choices):
-                items = choices.elts if isinstance(choices, ast.Tuple) else [choices]
-                return Literal[tuple(ast.literal_eval(item) for item in items)]
-        raise BookError(
-            f"a parameter has type {ast.unparse(node)}",
-            path=self.path,
-            hint="Use str, int, float, bool, None, list[...], Literal[...] or their unions.",
-        )
-
-    def check_parameters(self, values: Mapping[str, Any]) -> None:
-        """Refuses values that the notebook does not declare, or whose type is wrong."""
-        types = self.parameter_types()
-        for name, value in values.items():
-            if name not in types:
-                declared = ", ".join(types) or "none"
-                problem = f"unknown parameter {name!r}; the notebook declares: {declared}"
-                raise BookError(problem, path=self.path)
-            try:
-                TypeAdapter(types[name]).validate_python(value, strict=True)
-            except ValidationError as error:
-                reason = error.errors()[0]["msg"]
-                problem = f"parameter {name!r} is {value!r}: {reason}"
-                raise BookError(problem, path=self.path) from None
+    def check_parameters(self, values: Iterable[str]) -> None:
+        """Refuses values that the notebook does not declare."""
+        declared = self.parameters()
+        for name in values:
+            if name not in declared:
+                problem = f"unknown parameter {name!r}; the notebook declares: "
+                raise BookError(problem + (", ".join(declared) or "none"), path=self.path)
 
 
 def find_title(cells: Sequence[Mapping[str, Any]]) -> tuple[int, re.Match[str]] | None:
