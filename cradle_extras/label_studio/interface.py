@@ -3,7 +3,7 @@
 A task shows one dialogue, Listener turns included. An annotator picks one label or several,
 by mouse or by key, and then the user turn that they belong to: one region is one turn. Exports
 contain the label names of :mod:`cradle_lib.labels`, not the words on the buttons. The definitions,
-rules, keys and colours are in ``interface.yml``.
+rules and keys are in ``interface.yml``; the colours are those of the explorer.
 
 References:
     CRADLE-Dialogue (arXiv 2606.10380), Appendix B.1 and Figures 6 and 7.
@@ -83,6 +83,10 @@ def labelling_config() -> str:
         their keys, and the dialogue. It takes tasks with ``turns`` (a list of objects with
         ``author`` and ``text``, one for each turn) and ``note``.
     """
+    # matplotlib takes a second to import, and only this function needs the palette.
+    from cradle_lib.display.theme import PALETTE
+
+    colours = dict(zip(CRISIS_TYPES, PALETTE, strict=False))
     view = ET.Element("View")
     ET.SubElement(view, "Style").text = _SETTINGS["style"]
     ET.SubElement(view, "Header", value="$note", size="5")
@@ -105,7 +109,7 @@ def labelling_config() -> str:
             alias=label,
             hotkey=HOTKEYS[label],
             hint=definition(label),
-            background=_SETTINGS["colours"][crisis_type(label) or "alert"],
+            background=colours.get(crisis_type(label) or "", _SETTINGS["alert_colour"]),
         )
     ET.SubElement(
         view,

@@ -97,11 +97,13 @@ def test_the_page_shows_a_training_of_ones_own(
     trained: Trained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = {"trained": str(trained.folder), "fewer": [], "training": "", "sure": ""}
-    page = show("training", values, monkeypatch)
-    loss, dev = [item for item in page if isinstance(item, Picture)]
-    assert f"over {len(trained.record.losses)} steps" in loss._repr_html_()
-    for row in trained.record.dev:
-        assert f"step {row['step']:,.0f}: {row['micro_f1']:.3f}" in dev._repr_html_()
+    page = show("training", {**values, "before": "", "after": ""}, monkeypatch)
+    dev, loss = [item for item in page if isinstance(item, Picture)]
+    record = trained.record
+    best = next(row for row in record.dev if row["step"] == record.chosen)
+    assert f"dialogues. {record.dialogues}: {best['micro_f1']:.3f}." in dev.alt
+    assert loss.csv is not None
+    assert len(loss.csv.splitlines()) == 1 + len(record.losses)
 
 
 def test_a_merged_adapter_computes_what_peft_computes(trained: Trained) -> None:
