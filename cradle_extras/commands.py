@@ -35,13 +35,6 @@ COMMANDS: Final = (
         "inspect",
     ),
     Command(
-        "import",
-        "cradle_extras.inspect.command:imports",
-        "Read a run from another tool.",
-        _SHARE,
-        "inspect",
-    ),
-    Command(
         "annotate",
         "cradle_extras.label_studio.command:app",
         "Label dialogues: tasks, exports, agreement, gold labels.",

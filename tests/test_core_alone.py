@@ -101,7 +101,6 @@ TRAIN = ["train", "--base", "smollm2-135m", "--out", "made", "--recipe", "proces
         ("peft", TRAIN, "train"),
         ("torch", TRAIN, "local"),
         ("inspect_ai", ["export", "inspect", str(JOURNAL)], "inspect"),
-        ("inspect_ai", ["import", "inspect", "run.eval"], "inspect"),
         (
             "submitit",
             ["cluster", "slurm", "--shards", "2", "--model", "keyword", "--out", "made"],

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import stat
 import zipfile
 import zlib
 from collections.abc import Mapping
 from io import BytesIO
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 
 from cradle_lib import paths
 from cradle_lib.errors import JournalError
 from cradle_lib.files import is_hidden, read_bounded, replacing
 
-# A run of the largest model over the paper's test split takes a fiftieth of this.
+# Fifty times a run of the largest model over the paper's test split.
 _LARGEST: Final = 1 << 29
-# Each line of a journal holds a digest of 64 random bits, which nothing can shrink.
-_RATIO: Final = 100
-_SMALL: Final = 1 << 20
-_MOST_FILES: Final = 1_000
-_METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# The earliest that a zip can state: an archive of the same files has the same bytes.
+# The earliest date of the zip format: an archive of the same files has the same bytes.
 _TIME: Final = (1980, 1, 1, 0, 0, 0)
 
 
 def write_archive(files: Mapping[str, bytes], path: Path) -> None:
-    """Writes files, their contents by name, to an archive, completely or not at all."""
+    """Writes files, given as content by name, to an archive, completely or not at all."""
     with replacing(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in sorted(files.items()):
             entry = zipfile.ZipInfo(name, _TIME)
@@ -35,57 +29,31 @@ def write_archive(files: Mapping[str, bytes], path: Path) -> None:
 
 
 def read_archive(path: Path) -> dict[str, bytes]:
-    """Reads an archive into memory, contents by name; nothing is written anywhere.
+    """Reads an archive into memory, as content by name; nothing is written anywhere.
 
     Hidden files, as macOS adds them to archives, are left out.
 
     Raises:
-        JournalError: If it is no zip, is damaged, holds a name outside itself, a link or a name
-            twice, or would unpack to more than a result can have.
+        JournalError: If it is not a zip file, is damaged, contains a path instead of a file name or
+            a name twice, or unpacks to more than 512 MB.
     """
     try:
-        content = BytesIO(read_bounded(path, _LARGEST))
-        with zipfile.ZipFile(content) as archive:
-            entries = archive.infolist()
-            _require_bounded(entries, path)
-            for entry in entries:
-                _require_inside(entry, path)
-            if len({entry.filename for entry in entries}) < len(entries):
-                raise _refused(path, "holds two files of the same name")
-            files = (e for e in entries if not e.is_dir() and not is_hidden(e.filename))
+        with zipfile.ZipFile(BytesIO(read_bounded(path, _LARGEST))) as archive:
+            files = [e for e in archive.infolist() if not e.is_dir() and not is_hidden(e.filename)]
+            names = [entry.orig_filename for entry in files]
+            if outside := [name for name in names if set(name) & set("/\\:\0")]:
+                raise ValueError(f"it contains the path {outside[0]!r:.80}")
+            if len(set(names)) < len(names):
+                raise ValueError("it contains two files of the same name")
+            # Reading stops at the stated sizes.
+            if (size := sum(entry.file_size for entry in files)) > _LARGEST:
+                raise ValueError(f"it unpacks to {size:,} bytes")
             return {entry.filename: archive.read(entry) for entry in files}
     except OSError as error:
-        raise _refused(path, f"can't be read ({error.strerror or error})") from None
+        problem = f"can't be read ({error.strerror or error})"
     except (zipfile.BadZipFile, RuntimeError, ValueError, EOFError, zlib.error) as error:
-        # Encryption is a RuntimeError, and a damaged stream whatever its decoder raises.
-        raise _refused(path, f"is no sound zip archive ({error})") from None
-
-
-def _require_bounded(entries: list[zipfile.ZipInfo], path: Path) -> None:
-    """Believes the stated sizes: reading stops at them."""
-    if len(entries) > _MOST_FILES:
-        raise _refused(path, f"holds {len(entries):,} files, a bundle has a few")
-    size = sum(entry.file_size for entry in entries)
-    packed = sum(entry.compress_size for entry in entries)
-    if size > _LARGEST or (size > _SMALL and size > _RATIO * packed):
-        raise _refused(path, f"unpacks from {packed:,} to {size:,} bytes, which no result does")
-    for entry in entries:
-        if entry.compress_type not in _METHODS:
-            raise _refused(path, f"packs {entry.filename!r} in an unknown way")
-
-
-def _require_inside(entry: zipfile.ZipInfo, path: Path) -> None:
-    # The name as it was written: what a reader made of a null byte or a backslash is another one.
-    name = entry.orig_filename
-    parts = PurePosixPath(name).parts
-    inside = name and "\\" not in name and ":" not in name and "\0" not in name
-    if not inside or name.startswith("/") or ".." in parts:
-        raise _refused(path, f"holds {name!r:.80}, a path outside itself")
-    if stat.S_ISLNK(entry.external_attr >> 16):
-        raise _refused(path, f"holds {name!r:.80}, a link")
-
-
-def _refused(path: Path, problem: str) -> JournalError:
-    return JournalError(
-        f"{paths.shown(path)}: {problem}. Get the bundle anew from whoever made it."
+        # Encryption is a RuntimeError.
+        problem = f"is not a sound bundle ({error})"
+    raise JournalError(
+        f"{paths.shown(path)}: {problem}. Ask whoever made the bundle for a new copy."
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -44,14 +43,8 @@ def bundle(
     """Write a run, its scores and checksums to one zip archive, for others to check."""
     loaded = load_corpus(corpus, split)
     target = file if file is not None else Path(f"{journal.stem}.{loaded.name}.zip")
-    run = write_bundle(
-        journal,
-        loaded,
-        target,
-        conventions=opt.parse_conventions(convention),
-        draws=draws,
-        seed=seed,
-    )
+    conventions = opt.parse_conventions(convention)
+    run = write_bundle(journal, loaded, target, conventions=conventions, draws=draws, seed=seed)
     size = target.stat().st_size
     if as_json:
         counts = {"dialogues": len(run.corpus), "turns": len(run.masks), "bytes": size}
@@ -60,9 +53,7 @@ def bundle(
         out.print(f"Bundle: {paths.shown(target)} ({size:,} bytes)")
         out.print(f"{run.over}. Others check it with `cradle verify {target.name}`.")
     if not loaded.synthetic:
-        err.print(
-            "No text of a dialogue is in it, but answers may quote some: read before sharing."
-        )
+        err.print("It contains no dialogues, but answers may quote them: read before sharing.")
 
 
 def verify(
@@ -113,25 +104,17 @@ def score_bundles(
         ]
         print_json({"bundles": content})
         return
-    rows: list[dict[str, str]] = []
-    names: dict[str, list[str]] = {}
+    rows = []
     for path, run, found in zip(bundles, runs, results, strict=True):
-        rows.append(
-            {
-                "run": run.record.name,
-                "turn, micro": percent(*map(float, found["turn"].estimate("micro_f1"))),
-                "turn, macro": percent(float(found["turn"].estimate("macro_f1").value)),
-                "dialogue": percent(float(found["dialogue"].estimate("micro_f1").value)),
-                "confirm": percent(float(found["confirm"].estimate("micro_f1").value)),
-                "bundle": path.name,
-            }
-        )
-        names.setdefault(str(found["turn"].signature), []).append(path.name)
-    right = ["turn, micro", "turn, macro", "dialogue", "confirm"]
-    print_table(rows, "F1 in percent", right=right)
-    for signature, same in names.items():
-        out.print(signature if len(names) == 1 else f"{', '.join(same)}: {signature}")
-    if len({conditions(signature) for signature in names}) > 1:
+        row = {"run": run.record.name, "bundle": path.name}
+        for level, evaluation in found.items():
+            row[f"{level}, micro"] = percent(*map(float, evaluation.estimate("micro_f1")))
+        rows.append(row)
+    print_table(rows, "F1 in percent", right=[name for name in rows[0] if "micro" in name])
+    signatures = [found["turn"].signature for found in results]
+    for path, signature in zip(bundles, signatures, strict=True):
+        out.print(f"{path.name}: {signature}")
+    if len({conditions(str(signature)) for signature in signatures}) > 1:
         out.print("Compare only rows whose signatures agree in everything but dec.")
     out.print("`cradle verify` checks that a bundle's answers and scores belong together.")
 
@@ -143,15 +126,11 @@ def _show(found: Verification) -> None:
             f"{found.record.name} over {found.record.corpus}, version {found.record.version}: "
             f"{found.turns:,} questions derived."
         )
-    counts = Counter(finding.kind for finding in found.findings)
-    for kind, number in counts.items():
-        differences = [finding.about for finding in found.findings if finding.kind == kind]
-        for about in differences[:_SHOWN]:
-            out.print(f"{kind}: {about}")
-        if number > _SHOWN:
-            out.print(f"{kind}: and {number - _SHOWN:,} more")
+    for finding in found.findings[:_SHOWN]:
+        out.print(f"{finding.kind}: {finding.about}")
+    if len(found.findings) > _SHOWN:
+        out.print(f"and {len(found.findings) - _SHOWN:,} more differences")
     if found.holds:
-        out.print("Everything else matches." if counts else "Everything matches.")
+        out.print("Everything else matches." if found.findings else "Everything matches.")
     else:
-        kinds = [f"{number:,} of kind {kind}" for kind, number in counts.items()]
-        out.print(f"Does not hold: {', '.join(kinds)}.")
+        out.print(f"The bundle does not match: {len(found.findings):,} differences.")

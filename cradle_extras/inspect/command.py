@@ -1,4 +1,4 @@
-"""``cradle export inspect`` and ``cradle import inspect``: logs of Inspect."""
+"""``cradle export inspect``: logs of Inspect."""
 
 from __future__ import annotations
 
@@ -7,24 +7,18 @@ from typing import Annotated
 
 import typer
 
-from cradle_extras.inspect.log import export_log, import_log
+from cradle_extras.inspect.log import export_log
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import out, print_json
 from cradle_lib.corpus import load_corpus
 
 exports = typer.Typer(help="Write a run for another tool.", no_args_is_help=True)
-imports = typer.Typer(help="Read a run from another tool.", no_args_is_help=True)
 
 
 @exports.callback()
 def _exports() -> None:
     """Write a run for another tool."""
-
-
-@imports.callback()
-def _imports() -> None:
-    """Read a run from another tool."""
 
 
 @exports.command("inspect")
@@ -45,23 +39,3 @@ def to_log(
         return
     out.print(f"{number:,} dialogues: {paths.shown(target)}. It contains their text.")
     out.print(f"Open it with `inspect view --log-dir {target.parent}`.")
-
-
-@imports.command("inspect")
-def from_log(
-    log: Annotated[Path, typer.Argument(help="A log of cradle_extras/cradle_dialogue.")],
-    corpus: opt.Corpus = "surrogate",
-    split: opt.Split = "test",
-    journal: Annotated[
-        Path | None,
-        typer.Option("--out", help="Journal to write; default: runs/CORPUS/MODEL.jsonl."),
-    ] = None,
-    as_json: opt.Json = False,
-) -> None:
-    """Convert a log of Inspect into a journal, which can be scored like any other."""
-    target, number = import_log(log, load_corpus(corpus, split), journal)
-    if as_json:
-        print_json({"answers": number, "journal": str(target)})
-        return
-    out.print(f"{number:,} answers: {paths.shown(target)}")
-    out.print(f"Next: cradle score {paths.shown(target)}")

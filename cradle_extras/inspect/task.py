@@ -109,10 +109,9 @@ def turn_by_turn() -> Solver:
 
 
 def answer_of(output: ModelOutput) -> Answer:
-    """Reads what a model's provider brought; an answer not known to be complete has failed."""
-    usage = output.usage
+    """Reads a provider's reply; an answer that is not known to be complete has failed."""
     counts: dict[str, int | None] = {}
-    if usage is not None:
+    if (usage := output.usage) is not None:
         read, written = usage.input_tokens_cache_read or 0, usage.input_tokens_cache_write or 0
         counts = {
             "tokens_in": usage.input_tokens + read + written,
@@ -122,12 +121,11 @@ def answer_of(output: ModelOutput) -> Answer:
         }
     text, ended = output.completion, output.stop_reason if output.choices else None
     problem = f"the model's provider reports an error: {one_line(output.error)}"
-    failed = problem if output.error else unfinished(text, "stop_reason", ended, _ENDINGS)
     answer = finished(
         text,
         cut="cut at its limit of tokens" if ended in _CUT else None,
         declined="content filter" if ended == "content_filter" else None,
-        failed=failed,
+        failed=problem if output.error else unfinished(text, "stop_reason", ended, _ENDINGS),
         served=output.model,
         ending=None,
         **counts,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import subprocess
 import zipfile
@@ -63,7 +62,7 @@ def kinds(path: Path, corpus: Corpus) -> set[str]:
 
 def test_what_was_not_changed_is_derived_in_full(made: Path, corpus: Corpus) -> None:
     found = verify(made, corpus)
-    assert (found.holds, found.findings, found.turns) == (True, (), 5)
+    assert (found.holds, found.findings, found.turns) == (True, [], 5)
     assert found.checksum == hashlib.sha256(made.read_bytes()).hexdigest()
 
 
@@ -81,46 +80,28 @@ def test_other_tools_read_it(made: Path, journal: Path, tmp_path: Path) -> None:
     assert checked.returncode == 0, checked.stderr
 
 
-def _tag(lines: Lines) -> Lines:
-    # A tag that the model never wrote, with the answer to fit.
-    line = next(line for line in lines if line.get("turn") == 0)
-    return [
-        {**x, "answer": "alert_ongoing", "labels": "alert_ongoing"} if x is line else x
-        for x in lines
-    ]
+def _at(turn: int, **values: Any) -> Callable[[Lines], Lines]:
+    return lambda lines: [{**x, **values} if x.get("turn") == turn else x for x in lines]
 
 
-def _edit_label(lines: Lines) -> Lines:
-    return [{**x, "labels": "alert_ongoing"} if x.get("turn") == 0 else x for x in lines]
-
-
-def _swap_key(lines: Lines) -> Lines:
-    return [{**x, "key": "0" * 16} if x.get("turn") == 0 else x for x in lines]
-
-
-def _drop(lines: Lines) -> Lines:
-    return [x for x in lines if x.get("turn") != 3]
-
-
-def _add(lines: Lines) -> Lines:
-    return [*lines, {**lines[-1], "dialogue": "d9999"}]
+# A tag that the model never wrote, with the answer to fit.
+_tag = _at(0, answer="alert_ongoing", labels="alert_ongoing")
 
 
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (_tag, {"answer", "score"}),
-        (_edit_label, {"journal"}),
-        (_swap_key, {"question", "score"}),
-        (_drop, {"missing turn", "score", "record"}),
-        (_add, {"question"}),
+        (_tag, {"question", "score"}),
+        (_at(0, labels="alert_ongoing"), {"journal"}),
+        (_at(0, key="0" * 16), {"question", "score"}),
+        (lambda lines: [x for x in lines if x.get("turn") != 3], {"question", "score"}),
+        (lambda lines: [*lines, {**lines[-1], "dialogue": "d9999"}], {"question"}),
     ],
 )
-def test_a_changed_journal_is_told_of_by_what_was_changed(
+def test_a_changed_journal_is_reported_by_what_was_changed(
     change: Callable[[Lines], Lines], expected: set[str], made: Path, corpus: Corpus
 ) -> None:
-    assert kinds(changed(made, change), corpus) <= expected
-    assert kinds(changed(made, change), corpus) & (expected - {"score", "record"})
+    assert kinds(changed(made, change), corpus) - {"record"} == expected
     assert kinds(changed(made, change, sums=False), corpus) >= {"file"}
 
 
@@ -149,38 +130,22 @@ def test_other_scores_are_told_of_by_their_names(made: Path, corpus: Corpus) -> 
     files["scores.json"] = json.dumps(scores).encode()
     (finding,) = verify(rewritten(made, files), corpus).findings
     assert finding.kind == "score"
-    assert finding.about.startswith(f"turn, {row['score']}, value: ")
+    assert finding.about.startswith(f"scores, turn, scores, {row['score']}, value: ")
 
 
-@pytest.mark.parametrize("scores", [None, 5, [], ["x"]])
-def test_scores_of_another_form_are_told_of_as_scores(
-    scores: Any, made: Path, corpus: Corpus
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"levels": {"turn": {"scores": scores}}} for scores in (None, 5, [], ["x"])),
+        {"draws": 1_000_000_000_000},
+    ],
+)
+def test_impossible_scores_are_reported_as_scores(
+    change: dict[str, Any], made: Path, corpus: Corpus
 ) -> None:
     files = read_archive(made)
-    stated = json.loads(files["scores.json"])
-    stated["levels"]["turn"]["scores"] = scores
-    files["scores.json"] = json.dumps(stated).encode()
-    found = verify(rewritten(made, files), corpus)
-    assert {finding.kind for finding in found.findings} == {"score"}
-
-
-@pytest.mark.parametrize("draws", ["1000000000000", "1e999"])
-def test_a_score_that_would_take_for_ever_is_not_computed(
-    draws: str, made: Path, corpus: Corpus
-) -> None:
-    files = read_archive(made)
-    files["scores.json"] = files["scores.json"].replace(
-        b'"draws": 20', f'"draws": {draws}'.encode()
-    )
+    files["scores.json"] = json.dumps(json.loads(files["scores.json"]) | change).encode()
     assert kinds(rewritten(made, files), corpus) == {"score"}
-
-
-@pytest.mark.parametrize("name", ["record.json", "scores.json"])
-def test_what_is_no_json_is_refused_in_one_line(name: str, made: Path, corpus: Corpus) -> None:
-    path = rewritten(made, read_archive(made) | {name: b"{"})
-    with pytest.raises(JournalError, match=f"its {name} is not JSON") as refused:
-        verify(path, corpus)
-    assert "\n" not in str(refused.value)
 
 
 def _zip(path: Path, *entries: tuple[str | zipfile.ZipInfo, bytes]) -> Path:
@@ -190,45 +155,43 @@ def _zip(path: Path, *entries: tuple[str | zipfile.ZipInfo, bytes]) -> Path:
     return path
 
 
-def _link() -> zipfile.ZipInfo:
-    entry = zipfile.ZipInfo("record.json")
-    entry.external_attr = 0o120777 << 16
-    return entry
-
-
 @pytest.mark.parametrize(
-    ("entries", "told"),
+    ("entries", "problem"),
     [
-        ([("../../outside.jsonl", b"{}")], "a path outside itself"),
-        ([("/etc/outside.jsonl", b"{}")], "a path outside itself"),
-        ([("..\\outside.jsonl", b"{}")], "a path outside itself"),
-        ([("C:outside.jsonl", b"{}")], "a path outside itself"),
-        ([(_link(), b"/etc/passwd")], "a link"),
-        ([("bomb.jsonl", bytes(50_000_000))], "unpacks from"),
-        ([(f"{n}.jsonl", b"") for n in range(1_001)], "1,001 files"),
+        ([("/etc/outside.jsonl", b"{}")], "contains the path"),
+        ([("a\\outside.jsonl", b"{}")], "contains the path"),
+        ([("C:outside.jsonl", b"{}")], "contains the path"),
         ([("a.jsonl", b"{}")], "is no bundle, it lacks record.json"),
+        (
+            [("record.json", b"{"), ("scores.json", b"{}"), ("SHA256SUMS", b"")],
+            "its record.json is not JSON",
+        ),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_could_do_harm_is_refused_in_one_line(
-    entries: list[tuple[Any, bytes]], told: str, tmp_path: Path
+def test_a_harmful_or_incomplete_archive_is_refused_in_one_line(
+    entries: list[tuple[Any, bytes]], problem: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(JournalError, match=told) as refused:
+    with pytest.raises(JournalError, match=problem) as refused:
         verify(_zip(tmp_path / "bad.zip", *entries))
     assert "\n" not in str(refused.value)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.zip"]
 
 
-def test_what_is_no_archive_is_refused(tmp_path: Path, made: Path) -> None:
+def test_a_file_that_is_no_archive_or_too_large_is_refused(
+    tmp_path: Path, made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "text.zip").write_text("no archive")
-    torn = tmp_path / "torn.zip"
-    torn.write_bytes(made.read_bytes()[:-40])
-    os.mkfifo(tmp_path / "pipe.zip")
-    for name in ("text.zip", "torn.zip", "missing.zip"):
-        with pytest.raises(JournalError):
-            verify(tmp_path / name)
-    with pytest.raises(JournalError, match="a device or a pipe"):
-        read_archive(tmp_path / "pipe.zip")
+    (tmp_path / "torn.zip").write_bytes(made.read_bytes()[:-40])
+    monkeypatch.setattr("cradle_extras.bundle.archive._LARGEST", 1_000_000)
+    _zip(tmp_path / "bomb.zip", ("bomb.jsonl", bytes(1_000_001)))
+    for name, problem in {
+        "text.zip": "is not a sound bundle",
+        "torn.zip": "is not a sound bundle",
+        "missing.zip": "can't be read",
+        "bomb.zip": "unpacks to 1,000,001 bytes",
+    }.items():
+        with pytest.raises(JournalError, match=problem):
+            read_archive(tmp_path / name)
 
 
 def test_an_unfinished_run_is_not_bundled(journal: Path, corpus: Corpus, tmp_path: Path) -> None:
@@ -282,11 +245,6 @@ def test_several_bundles_are_scored_in_one_table(
     shown = cradle("keyword.zip", "none.zip").stdout
     assert "keyword.zip" in shown
     assert "none.zip" in shown
-    assert shown.count("cradle|lvl:turn") == 1
-    long = "the-name-of-a-bundle-that-is-longer-than-a-terminal-of-eighty-columns-is-wide.zip"
-    shutil.copy("none.zip", long)
-    shown = cradle("keyword.zip", long).stdout
-    assert f" {long} " in shown
 
 
 def test_bundles_under_other_conditions_are_told_apart(
@@ -311,7 +269,7 @@ def test_what_is_no_bundle_of_this_corpus_is_not_scored(
     _zip(tmp_path / "empty.zip", ("record.json", b"{}"))
     cases = {
         ("keyword.zip", str(journal)): "is not a bundle",
-        ("keyword.zip", "text.zip"): "text.zip: is no sound zip archive",
+        ("keyword.zip", "text.zip"): "text.zip: is not a sound bundle",
         ("empty.zip",): "empty.zip: is no bundle, it holds no journal",
         ("missing.zip",): "missing.zip: can't be read",
     }
@@ -325,14 +283,6 @@ def test_what_is_no_bundle_of_this_corpus_is_not_scored(
     assert str(refused).startswith("keyword.zip: keyword.jsonl: ")
 
 
-def test_a_bundle_of_an_earlier_version_is_still_derived(made: Path, corpus: Corpus) -> None:
-    files = read_archive(made) | {"ro-crate-metadata.json": b"{}"}
-    path = made.with_name("earlier.zip")
-    write_archive(files, path)
-    assert verify(path, corpus).findings == ()
-
-
-@pytest.mark.parametrize("name", ["keyword", "smollm2-135m-tuned"])
-def test_the_bundles_that_ship_are_derived_in_full(name: str) -> None:
-    found = verify(paths.DATA / "bundles" / f"{name}.zip")
+def test_a_bundle_that_ships_is_derived_in_full() -> None:
+    found = verify(paths.DATA / "bundles" / "smollm2-135m-tuned.zip")
     assert found.holds, found.findings
