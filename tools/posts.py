@@ -82,7 +82,7 @@ def _text(bank: Bank, events: tuple[Event, ...], rng: random.Random) -> str:
     sections += [] if events else ["distract.venting", topic.replace(".open", ".user")]
     said: list[str] = []
     for section in sections:
-        phrases = bank.phrases(section)
+        phrases = bank.sections[section]
         said.append(finish(forms.say(phrases[int(rng.random() * len(phrases))], listener=False)))
     return " ".join([*dict.fromkeys(said), ENDINGS[int(rng.random() * len(ENDINGS))]])
 

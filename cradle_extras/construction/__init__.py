@@ -14,7 +14,6 @@ from cradle_extras.construction.repair import writing_prompts
 from cradle_extras.construction.scenarios import scenario_frame
 from cradle_extras.construction.writers.language_model import (
     PHRASE_BANK,
-    estimate_writing,
     form_grammar,
     writer_model,
 )
@@ -30,7 +29,6 @@ __all__ = [
     "check_dialogues",
     "construct",
     "contamination",
-    "estimate_writing",
     "form_grammar",
     "load_construction",
     "load_posts",

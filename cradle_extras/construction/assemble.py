@@ -1,4 +1,4 @@
-"""What came of each plan, and the files that it becomes: plans = accepted + rejected + failed."""
+"""The outcome of each plan, and the files of a construction."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 
 from cradle_extras.construction.plan import Plan
 from cradle_extras.construction.plan_files import write_plans
-from cradle_extras.construction.validators.checks import Finding
+from cradle_extras.construction.validators.checks import Finding, rejecting
 from cradle_extras.construction.validators.draft import Draft, read_draft
 from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.release import build_corpus
 from cradle_lib.errors import CorpusError
-from cradle_lib.files import replacing
+from cradle_lib.files import replacing, write_text
 from cradle_lib.labels import format_mask
 
 Status = Literal["accepted", "rejected", "failed"]
@@ -30,12 +30,12 @@ _SCHEMA: Final = {"turn_id": pa.int64(), "text": pa.string(), "labels": pa.strin
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one plan.
+    """The outcome of one plan.
 
     Attributes:
         plan: The plan.
         draft: The dialogue, if it is accepted.
-        attempts: Each attempt with what is wrong with it, first to last.
+        attempts: The text and the findings of each attempt, first to last.
         failed: Why the writer gave nothing to judge, if so.
     """
 
@@ -57,17 +57,17 @@ class Outcome:
         if self.failed is not None:
             return self.failed
         last = self.attempts[-1][1] if self.draft is None and self.attempts else ()
-        return "; ".join(dict.fromkeys(f.validator for f in last if f.severity == "reject"))
+        return "; ".join(dict.fromkeys(finding.validator for finding in rejecting(last)))
 
 
 @dataclass(frozen=True)
 class Construction:
-    """Dialogues that were made, and what came of every plan.
+    """Dialogues that were made, and the outcome of every plan.
 
     Attributes:
-        name: What the corpus is called.
+        name: Name of the corpus.
         outcomes: One for each plan, in order.
-        record: Where they come from: writer, model, prompts, seed and fingerprints.
+        record: Their origin: writer, model, prompts, seed and fingerprints.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Construction:
         Raises:
             CorpusError: If there is none.
         """
-        columns = _own_columns(self.outcomes)
+        columns = self._columns()
         if not columns["text"]:
             raise CorpusError(
                 f"no dialogue of {self.name} was accepted",
@@ -102,32 +102,27 @@ class Construction:
         return build_corpus(rows, self.name, about=columns)
 
     def to_frame(self) -> pd.DataFrame:
-        """Gives what came of each plan.
+        """Gives the outcome of each plan.
 
         Returns:
-            One row for each plan: ``dialogue``, ``post``, ``kind``, ``scenario``, ``timing``,
-            ``planned`` (labels), ``status`` (str), ``attempts`` (int), ``turns`` (Int64),
-            ``reason`` (str).
+            One row for each plan: ``dialogue``, ``timing``, ``planned`` (labels), ``status``
+            (str), ``attempts`` (int), ``reason`` (str).
         """
-        rows: list[dict[str, Any]] = [
+        rows = [
             {
-                "dialogue": o.plan.dialogue,
-                "post": o.plan.post,
-                "kind": o.plan.kind,
-                "scenario": o.plan.scenario,
-                "timing": o.plan.timing,
-                "planned": format_mask(o.plan.mask),
-                "status": o.status,
-                "attempts": len(o.attempts),
-                "turns": pd.NA if o.draft is None else len(o.draft.lines),
-                "reason": o.reason,
+                "dialogue": outcome.plan.dialogue,
+                "timing": outcome.plan.timing,
+                "planned": format_mask(outcome.plan.mask),
+                "status": outcome.status,
+                "attempts": len(outcome.attempts),
+                "reason": outcome.reason,
             }
-            for o in self.outcomes
+            for outcome in self.outcomes
         ]
-        return pd.DataFrame(rows).astype({"turns": "Int64"})
+        return pd.DataFrame(rows)
 
     def findings(self) -> pd.DataFrame:
-        """Gives what the validators found in every attempt.
+        """Gives the findings of the validators in every attempt.
 
         Returns:
             One row for each finding: ``dialogue`` (str), ``attempt`` (int, from 1), ``validator``,
@@ -160,37 +155,44 @@ class Construction:
         return pd.DataFrame(rows, columns=["attempt", "turn", "speaker", "text", "labels"])
 
     def save(self, folder: Path) -> None:
-        """Writes the corpus, what was not accepted with all its attempts, plans and record.
+        """Writes corpus, rejected dialogues with all attempts, plans and record to a folder.
 
-        Args:
-            folder: Where to; made if it is missing. A corpus without dialogues is not written.
+        A corpus without dialogues is not written.
         """
-        columns = _own_columns(self.outcomes)
+        columns = self._columns()
         if columns["text"]:
             save_table(columns, folder / "corpus.parquet", self.name)
         else:
             (folder / "corpus.parquet").unlink(missing_ok=True)
-        rejected = (_rejected(outcome) for outcome in self.outcomes if outcome.draft is None)
-        with replacing(folder / "rejected.jsonl") as part:
-            part.write_text("".join(rejected), encoding="utf-8")
+        rejected = [
+            {
+                "dialogue": outcome.plan.dialogue,
+                "post": outcome.plan.post,
+                "status": outcome.status,
+                "reason": outcome.reason,
+                "attempts": [
+                    {"text": text, "found": [f"{f.validator}: {f.words}" for f in found]}
+                    for text, found in outcome.attempts
+                ],
+            }
+            for outcome in self.outcomes
+            if outcome.draft is None
+        ]
+        lines = (json.dumps(line, ensure_ascii=False) + "\n" for line in rejected)
+        write_text(folder / "rejected.jsonl", "".join(lines))
         write_plans([outcome.plan for outcome in self.outcomes], folder / PLANS)
-        with replacing(folder / "record.json") as part:
-            content: dict[str, Any] = {"corpus": self.name} | self.record | dict(self.counts)
-            part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        content: dict[str, Any] = {"corpus": self.name} | self.record | dict(self.counts)
+        write_text(folder / "record.json", json.dumps(content, indent=2) + "\n")
 
-
-def _rejected(outcome: Outcome) -> str:
-    line = {
-        "dialogue": outcome.plan.dialogue,
-        "post": outcome.plan.post,
-        "status": outcome.status,
-        "reason": outcome.reason,
-        "attempts": [
-            {"text": text, "found": [f"{f.validator}: {f.words}" for f in found]}
-            for text, found in outcome.attempts
-        ],
-    }
-    return json.dumps(line, ensure_ascii=False) + "\n"
+    def _columns(self) -> dict[str, list[Any]]:
+        """The rows of the accepted dialogues, with the optional columns of a corpus file."""
+        plans = [o.plan for o in self.outcomes for _ in (o.draft.lines if o.draft else ())]
+        return {
+            **release_columns(self.outcomes),
+            "dialogue_id": [plan.dialogue for plan in plans],
+            "scenario": [plan.scenario for plan in plans],
+            "timing": [plan.timing for plan in plans],
+        }
 
 
 def release_columns(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
@@ -204,21 +206,10 @@ def release_columns(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
     return columns
 
 
-def _own_columns(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
-    """The same, with the columns that a corpus of one's own may have."""
-    plans = [o.plan for o in outcomes for _ in (o.draft.lines if o.draft else ())]
-    return {
-        **release_columns(outcomes),
-        "dialogue_id": [plan.dialogue for plan in plans],
-        "scenario": [plan.scenario for plan in plans],
-        "timing": [plan.timing for plan in plans],
-    }
-
-
 def save_table(columns: dict[str, list[Any]], path: Path, notice: str) -> None:
     """Writes cells by column to a parquet file: the same bytes for the same columns.
 
-    The ``notice`` stands in the file's metadata and says what it is.
+    The ``notice`` in the file's metadata says where the file comes from.
     """
     fields = [
         (name, _SCHEMA.get(name, pa.int64() if isinstance(cells[0], int) else pa.string()))

@@ -20,7 +20,6 @@ from cradle_extras.construction.validators.duplicates import (
 )
 from cradle_extras.construction.validators.rules import Case
 from cradle_lib.corpus import Corpus
-from cradle_lib.errors import CorpusError
 from cradle_lib.labels import labels_of, stage
 
 _COLUMNS: Final = ("validator", "section", "severity", "dialogues", "found", "share")
@@ -30,21 +29,16 @@ _Judged = tuple[str, Case, Sequence[Finding]]
 
 
 def check_dialogues(
-    corpus: Corpus,
-    kind: Kind = "training",
-    *,
-    plans: Sequence[Plan] | None = None,
-    posts: Posts | None = None,
-    against: Iterable[Corpus] = (),
+    corpus: Corpus, kind: Kind = "training", *, against: Iterable[Corpus] = ()
 ) -> pd.DataFrame:
     """Runs the validators over a corpus.
 
+    A dialogue's own labels are taken as the planned ones, and its ``timing``, if the corpus has
+    it, as the planned phase.
+
     Args:
         corpus: The corpus.
-        kind: What its dialogues are: ``annotated`` or ``training``.
-        plans: What they were to be. Without plans, a dialogue's own labels stand for the planned
-            ones, and its ``timing``, where the corpus knows it, for the planned phase.
-        posts: What they were made from.
+        kind: Kind of its dialogues: ``annotated`` or ``training``.
         against: Corpora whose dialogues none may nearly equal.
 
     Returns:
@@ -52,28 +46,17 @@ def check_dialogues(
 
         - ``validator``, ``section`` (str): its name, and where the paper asks for it.
         - ``severity`` (str): ``reject`` or ``flag``.
-        - ``dialogues`` (int): for how many dialogues it says anything.
-        - ``found`` (int): in how many of them it found something.
-        - ``share`` (float): the second of the first; NaN if there are none.
+        - ``dialogues`` (int): number of dialogues to which it applies.
+        - ``found`` (int): number of these in which it found something.
+        - ``share`` (float): ``found`` by ``dialogues``; NaN if it applies to none.
 
         ``attrs["findings"]`` is a list with a record for each finding: ``dialogue``,
         ``validator``, ``severity``, ``words`` (str).
-
-    Raises:
-        CorpusError: If a dialogue has no plan among those given.
     """
-    known = {plan.dialogue: plan for plan in plans or ()}
     judged: list[_Judged] = []
     for place, dialogue in enumerate(corpus):
-        plan = known.get(dialogue.id) if plans else _own_plan(corpus, place, kind)
-        if plan is None and plans:
-            raise CorpusError(
-                f"no plan for dialogue {dialogue.id} of {corpus.name}",
-                hint="Give the plans that the corpus was made from.",
-            )
-        post = posts.by_id.get(plan.post) if posts is not None and plan is not None else None
-        case = Case(draft_of(dialogue), kind, plan, post)
-        judged.append((dialogue.id, case, check_draft(case.draft, kind, plan, post)))
+        case = Case(draft_of(dialogue), kind, _own_plan(corpus, place, kind), None)
+        judged.append((dialogue.id, case, check_draft(case.draft, kind, case.plan, None)))
     texts = [(name, case.draft.text) for name, case, _ in judged]
     return _summary(judged, near_duplicates([*texts_of(against), *texts]))
 

@@ -8,18 +8,15 @@ from typing import Annotated, get_args
 
 import pandas as pd
 import typer
-from rich.console import Console
 
 from cradle_extras import construction
 from cradle_extras.construction import Construction, Kind, Posts
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.console import err, out, print_json, print_table
+from cradle_lib.cli.console import out, print_json, print_table
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import Model
-from cradle_lib.errors import EngineError
-from cradle_lib.formatting import dollars
 from cradle_lib.scoring.report import json_rows
 
 app = typer.Typer(
@@ -99,7 +96,6 @@ def write(
     model: str | Model = writer
     if writer != construction.PHRASE_BANK:
         model = construction.writer_model(writer, **settings)
-        _show_estimate(model, planned, found, err if as_json else out)
     others = [load_corpus(name) for name in against or ()]
     with RunBar(writer, "dialogues", yes=yes) as bar:
         made = construction.construct(
@@ -129,8 +125,6 @@ def write(
 @app.command()
 def check(
     corpus: Annotated[str, typer.Argument(help="A file in the release's format, or a name.")],
-    posts: PostsOption = None,
-    plans: PlansOption = None,
     kind: KindOption = "training",
     against: AgainstOption = None,
     words: Annotated[
@@ -140,20 +134,15 @@ def check(
 ) -> None:
     """Run the validators over a corpus. The exit status is 1 if one of them rejects a dialogue."""
     loaded = load_corpus(corpus)
-    table = construction.check_dialogues(
-        loaded,
-        _kind(kind),
-        plans=construction.read_plans(plans) if plans else None,
-        posts=_posts(posts) if posts or plans else None,
-        against=[load_corpus(name) for name in against or ()],
-    )
+    others = [load_corpus(name) for name in against or ()]
+    table = construction.check_dialogues(loaded, _kind(kind), against=others)
     if as_json:
         content = {"corpus": loaded.name, "dialogues": len(loaded), "validators": json_rows(table)}
         print_json(content | {"findings": table.attrs["findings"]})
     else:
         print_table(table.drop(columns="share"), f"{loaded.name}: {len(loaded):,} dialogues")
-    if words and not as_json:
-        print_table(pd.DataFrame(table.attrs["findings"]), "Findings")
+        if words:
+            print_table(pd.DataFrame(table.attrs["findings"]), "Findings")
     if table.loc[table["severity"] == "reject", "found"].sum():
         raise typer.Exit(1)
 
@@ -164,24 +153,6 @@ def _posts(path: Path | None) -> Posts:
 
 def _kind(name: str) -> Kind:
     return opt.one_of(name, get_args(Kind), "kind")
-
-
-def _show_estimate(model: Model, plans: list[construction.Plan], posts: Posts, to: Console) -> None:
-    if not model.is_service:
-        return
-    try:
-        found = construction.estimate_writing(model, plans, posts)
-    except EngineError as trouble:
-        err.print(f"No estimate: {trouble}")
-        return
-    usage = found.usage
-    line = f"First attempts: {usage.prompt:,} tokens in prompts, about {usage.output:,} written"
-    if found.cost is not None and found.highest_cost is not None:
-        line += (
-            f"; about {dollars(found.cost)}, at most {dollars(found.highest_cost)} "
-            "if every answer runs to its limit. Repairs cost extra"
-        )
-    to.print(f"{line}.")
 
 
 def _show_outcomes(made: Construction, folder: Path) -> None:

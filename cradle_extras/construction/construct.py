@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -11,26 +11,25 @@ from cradle_extras.construction.assemble import PLANS, Construction, Outcome
 from cradle_extras.construction.plan import Kind, Plan, plan_dialogues
 from cradle_extras.construction.plan_files import plan_fingerprint, read_plans, write_plans
 from cradle_extras.construction.posts import Post, Posts, load_posts
-from cradle_extras.construction.repair import Writing
+from cradle_extras.construction.repair import Writing, longest_request, prompts_hash
 from cradle_extras.construction.validators.checks import Finding, check_draft, rejecting
 from cradle_extras.construction.validators.draft import texts_of
 from cradle_extras.construction.validators.duplicates import NAME, near_duplicates
-from cradle_extras.construction.writers.language_model import (
-    PHRASE_BANK,
-    have_written,
-    run_record,
-    writer_model,
-)
+from cradle_extras.construction.writers.language_model import PHRASE_BANK, writer_model
 from cradle_extras.construction.writers.phrase_bank import PhraseBank
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Model, Options, Progress, read_journal
-from cradle_lib.detection.run import Consent
+from cradle_lib.detection import Model, Options, Prediction, Progress, read_journal
+from cradle_lib.detection.run import Consent, ask
 from cradle_lib.errors import CorpusError
+from cradle_lib.record import Record
 from cradle_lib.version import commit, library_version
 
 SHIPPED: Final = paths.DATA / "construction"
 ATTEMPTS: Final = 3
+_JOURNAL: Final = "journal.jsonl"
+# A dialogue takes a model many times as long as a label. In seconds.
+_DEADLINE: Final = 900.0
 
 
 def construct(
@@ -58,13 +57,13 @@ def construct(
             tags).
         writer: ``phrase-bank``; or a language model: an id in ``models.yml``, or a spec such as
             ``openai:NAME``, ``anthropic:NAME`` or ``hf:ORG/NAME``.
-        plans: What to write; by default :func:`plan_dialogues` of the posts.
+        plans: The plans; by default :func:`plan_dialogues` of the posts.
         seed: Start of all draws.
         attempts: How often a dialogue is asked for, the first time included.
         against: Corpora that no dialogue may nearly equal, such as the test split.
-        out: Folder for the corpus, what was rejected, plans, record and, for a language model,
-            the journal; ``None`` to write nothing, which a language model does not allow.
-        name: What the corpus is called; by default after posts, kind and writer.
+        out: Folder for the corpus, the rejected dialogues, plans, record and, for a language
+            model, the journal; ``None`` to write nothing, which a language model does not allow.
+        name: Name of the corpus; by default after posts, kind and writer.
         options: How many calls at once, for a service, or which device, for local weights.
         progress: Called at the start and after every attempt of a language model.
         consent: Asked before text leaves the machine, with a sentence that says where to.
@@ -72,26 +71,31 @@ def construct(
         **settings: For a spec: ``engine``, ``base_url``, ``key`` and any decoding setting.
 
     Returns:
-        What came of every plan.
+        The outcome of every plan.
 
     Raises:
         CradleError: If posts, plans or writer can't be used, or a language model can't go on.
-            What it answered is kept.
+            Its answers so far are kept.
     """
     posts = posts if isinstance(posts, Posts) else load_posts(*([posts] if posts else []))
     plans = plan_dialogues(posts, kind, seed=seed) if plans is None else plans
     pairs = [(plan, posts.for_plan(plan.dialogue, plan.post)) for plan in plans]
     if not pairs:
         raise CorpusError("there is nothing to write: no plan", hint="Give at least one post.")
-    record: dict[str, Any] = {"seed": seed, "attempts": attempts, "kind": plans[0].kind}
-    record |= {"posts": posts.name, "posts_fingerprint": posts.fingerprint}
-    record |= {"plan_fingerprint": plan_fingerprint(plans)}
+    kind = plans[0].kind
     if out is not None:
-        # Before a word is written.
         write_plans(plans, Path(out) / PLANS)
+    record: dict[str, Any] = {
+        "seed": seed,
+        "attempts": attempts,
+        "kind": kind,
+        "posts": posts.name,
+        "posts_fingerprint": posts.fingerprint,
+        "plan_fingerprint": plan_fingerprint(plans),
+    }
     if writer == PHRASE_BANK:
-        bank = PhraseBank.load(seed=f"{seed} {plans[0].kind}")
-        outcomes = [_written(plan, post, bank, attempts) for plan, post in pairs]
+        bank = PhraseBank.load(seed=f"{seed} {kind}")
+        outcomes = [_write(plan, post, bank, attempts) for plan, post in pairs]
         record |= {"writer": PHRASE_BANK, "version": library_version(), "commit": commit()[0]}
     else:
         model = writer_model(writer, **settings)
@@ -99,48 +103,78 @@ def construct(
             raise CorpusError(
                 "a language model's answers need a place to be kept", hint="Give `out`, a folder."
             )
-        outcomes, about = have_written(
-            model, pairs, posts, Path(out), attempts, options, progress, consent, max_cost
+        writings: list[Writing] = []
+
+        def sessions(stored: Mapping[str, Sequence[Prediction]]) -> list[Writing]:
+            writings.extend(Writing(*pair, attempts, stored[pair[0].dialogue]) for pair in pairs)
+            return writings
+
+        sizes: dict[tuple[str, int], int] = {}
+        for plan, post in pairs:
+            sizes |= longest_request(plan, post, attempts)
+        about = ask(
+            model,
+            Corpus(posts.name, (), posts.path),
+            sessions,
+            path=Path(out) / _JOURNAL,
+            record={
+                "prompt": f"write-{kind}",
+                "prompt_hash": prompts_hash(kind),
+                "history": "none",
+                "corpus": f"{posts.name}-{kind}",
+                "corpus_fingerprint": record["plan_fingerprint"],
+            },
+            asked=[plan.dialogue for plan in plans],
+            total=len(pairs),
+            what=f"posts of {posts.name}",
+            sizes=lambda: sizes,
+            options=replace(options or Options(), deadline=_DEADLINE),
+            progress=progress,
+            consent=consent,
+            max_cost=max_cost,
         )
-        record |= {"writer": model.id, **about}
-    title = name or f"{posts.name}-{plans[0].kind}-{record['writer']}"
+        outcomes = [writing.result for writing in writings]
+        record |= {"writer": model.id, **_run_record(about)}
+    title = name or f"{posts.name}-{kind}-{record['writer']}"
     made = Construction(title, _without_duplicates(outcomes, against), record)
     if out is not None:
         made.save(Path(out))
     return made
 
 
-def load_construction(
-    folder: str | Path, posts: Posts | None = None, against: Iterable[Corpus] = ()
-) -> Construction:
-    """Loads what a language model wrote and runs the validators again, without the model.
+def load_construction(folder: str | Path, posts: Posts | None = None) -> Construction:
+    """Loads the answers of a language model and runs the validators again, without the model.
 
     Args:
         folder: A folder that :func:`construct` wrote, or the name of a set that ships.
         posts: The posts that it was made from; by default the ones that ship.
-        against: Corpora that no dialogue may nearly equal.
 
     Returns:
-        What came of every plan. A plan that was never asked about counts as failed.
+        The outcome of every plan. A plan that was never asked about counts as failed.
 
     Raises:
         CradleError: If there is no journal, or the plans are damaged.
     """
     place = Path(folder) if Path(folder).is_dir() else SHIPPED / str(folder)
     posts = posts or load_posts()
-    record, answers = read_journal(place / "journal.jsonl")
+    record, answers = read_journal(place / _JOURNAL)
     outcomes = []
     for plan in read_plans(place / PLANS):
-        mine = [answer for answer in answers if answer.dialogue == plan.dialogue]
-        writing = Writing(plan, posts.for_plan(plan.dialogue, plan.post), len(mine))
-        for answer in mine:
+        own = [answer for answer in answers if answer.dialogue == plan.dialogue]
+        writing = Writing(plan, posts.for_plan(plan.dialogue, plan.post), len(own))
+        for answer in own:
             writing.judge(answer.answer, answer.outcome, answer.reason)
-        outcomes.append(writing.result if mine else Outcome(plan, None, failed="not asked"))
+        outcomes.append(writing.result if own else Outcome(plan, None, failed="not asked"))
     name = f"{record.corpus}-{place.name}"
-    return Construction(name, _without_duplicates(outcomes, against), run_record(record))
+    return Construction(name, _without_duplicates(outcomes, ()), _run_record(record))
 
 
-def _written(plan: Plan, post: Post, bank: PhraseBank, attempts: int) -> Outcome:
+def _run_record(record: Record) -> dict[str, Any]:
+    """The record of a run without the fields that have an entry for each dialogue."""
+    return record.model_dump(exclude={"agreed", "dialogues", "source"})
+
+
+def _write(plan: Plan, post: Post, bank: PhraseBank, attempts: int) -> Outcome:
     """Has the phrase bank write, each time with other draws, until a dialogue is valid."""
     tried: list[tuple[str, list[Finding]]] = []
     for attempt in range(attempts):
@@ -156,13 +190,12 @@ def _without_duplicates(
     outcomes: Sequence[Outcome], against: Iterable[Corpus]
 ) -> tuple[Outcome, ...]:
     """Rejects accepted dialogues that nearly equal an earlier one, here or in other corpora."""
-    found = list(outcomes)
-    places = {outcome.plan.dialogue: place for place, outcome in enumerate(found)}
-    texts = [(o.plan.dialogue, o.draft.text) for o in found if o.draft is not None]
+    found = {outcome.plan.dialogue: outcome for outcome in outcomes}
+    texts = [(o.plan.dialogue, o.draft.text) for o in outcomes if o.draft is not None]
     for duplicate, earlier, share in near_duplicates([*texts_of(against), *texts]):
-        if (place := places.get(duplicate)) is not None:
+        if duplicate in found:
             words = f"It says nearly the same as {earlier} ({share:.0%} of the word triples)."
-            *before, (text, findings) = found[place].attempts
+            *before, (text, findings) = found[duplicate].attempts
             last = (text, [*findings, Finding(NAME, "reject", words)])
-            found[place] = replace(found[place], draft=None, attempts=(*before, last))
-    return tuple(found)
+            found[duplicate] = replace(found[duplicate], draft=None, attempts=(*before, last))
+    return tuple(found.values())

@@ -168,24 +168,21 @@ def plan_dialogues(
     items = list(posts)
     rng = random.Random(f"{seed} {kind} plan")
     draws = [rng.random() for _ in items]
-    timings: dict[int, Timing] = {}
-    for rank, place in enumerate(sorted(range(len(items)), key=lambda i: (draws[i], i))):
-        timings[place] = TIMINGS[rank * len(TIMINGS) // len(items)]
+    order = sorted(range(len(items)), key=lambda place: draws[place])
+    ranks = {place: rank for rank, place in enumerate(order)}
     used = dict.fromkeys(scenarios, 0)
-    fits: dict[int, tuple[str, ...]] = {}
     plans = []
     for place, post in enumerate(items):
-        if post.mask not in fits:
-            try:
-                found = fitting_scenarios(labels_of(post.mask), scenarios)
-            except CorpusError as error:
-                raise CorpusError(f"post {post.id}: {error.problem}", hint=error.hint) from None
-            fits[post.mask] = tuple(name for name in scenarios if name in found)
-        fewest = min(used[name] for name in fits[post.mask])
-        rare = [name for name in fits[post.mask] if used[name] == fewest]
+        try:
+            found = fitting_scenarios(labels_of(post.mask), scenarios)
+        except CorpusError as error:
+            raise CorpusError(f"post {post.id}: {error.problem}", hint=error.hint) from None
+        fewest = min(used[name] for name in found)
+        rare = [name for name in scenarios if name in found and used[name] == fewest]
         scenario = rare[int(rng.random() * len(rare))]
         used[scenario] += 1
-        plans.append(_plan(post, kind, scenario, timings[place], rng))
+        timing = TIMINGS[ranks[place] * len(TIMINGS) // len(items)]
+        plans.append(_plan(post, kind, scenario, timing, rng))
     return plans
 
 

@@ -20,18 +20,22 @@ from cradle_extras.construction.scenarios import SCENARIOS
 from cradle_lib import paths
 from cradle_lib.corpus.text_formats import read_csv
 from cradle_lib.errors import CorpusError
-from cradle_lib.files import replacing
+from cradle_lib.files import write_text
 from cradle_lib.labels import CRISIS_TYPES, TEMPORAL_STATES, format_mask
 
 COLUMNS: Final = (
     "dialogue", "post", "kind", "labels", "scenario", "timing", "voice", "rows", "tags",
 )  # fmt: skip
-_TAG: Final = re.compile(r"(\d+) (alert|confirm)((?: \w+\.\w+)+)")
-_ALLOWED: Final[dict[str, tuple[str, ...]]] = {
-    "kind": KINDS,
-    "scenario": tuple(SCENARIOS),
-    "timing": TIMINGS,
-    "voice": VOICES,
+_EVENT: Final = rf"(?:any|{'|'.join(CRISIS_TYPES)})\.(?:{'|'.join(TEMPORAL_STATES)})"
+_TAG: Final = re.compile(rf"(\d+) (alert|confirm)((?: {_EVENT})+)")
+# What a cell must look like, as regular expressions.
+_ALLOWED: Final = {
+    "dialogue": ".+",
+    "kind": "|".join(KINDS),
+    "scenario": "|".join(SCENARIOS),
+    "timing": "|".join(TIMINGS),
+    "voice": "|".join(VOICES),
+    "rows": "(?:Uu*|Ll*)+",
 }
 
 
@@ -59,8 +63,7 @@ def plan_fingerprint(plans: Sequence[Plan]) -> str:
 
 def write_plans(plans: Sequence[Plan], path: Path) -> None:
     """Writes plans to a CSV file."""
-    with replacing(path) as part:
-        part.write_text(plan_text(plans), encoding="utf-8")
+    write_text(path, plan_text(plans))
 
 
 def read_plans(path: str | Path) -> list[Plan]:
@@ -74,25 +77,20 @@ def read_plans(path: str | Path) -> list[Plan]:
     try:
         columns = read_csv(path, COLUMNS)
     except CorpusError as error:
-        raise CorpusError(
-            error.problem,
-            path=paths.shown(path),
-            row=error.row,
-            hint=error.hint if error.row is not None else "Make it with `cradle construct plan`.",
-        ) from None
-    plans, seen = [], set()
+        hint = error.hint if error.row is not None else "Make it with `cradle construct plan`."
+        raise CorpusError(error.problem, path=paths.shown(path), row=error.row, hint=hint) from None
+    plans: dict[str, Plan] = {}
     for row, cells in enumerate(zip(*(columns[name] for name in COLUMNS), strict=True)):
         try:
-            plan = _plan(dict(zip(COLUMNS, cells, strict=True)))
-            if plan.dialogue in seen:
-                raise ValueError(f"dialogue {plan.dialogue!r} stands twice")
-        except (ValueError, IndexError) as error:
+            plan = _plan(dict(zip(COLUMNS, map(str.strip, cells), strict=True)))
+            if plan.dialogue in plans:
+                raise ValueError(f"dialogue {plan.dialogue!r} occurs twice")
+        except ValueError as error:
             raise CorpusError(
                 str(error), path=paths.shown(path), row=row, hint="Correct the row."
             ) from None
-        seen.add(plan.dialogue)
-        plans.append(plan)
-    return plans
+        plans[plan.dialogue] = plan
+    return [*plans.values()]
 
 
 def _cells(plan: Plan) -> dict[str, str]:
@@ -114,34 +112,23 @@ def _cells(plan: Plan) -> dict[str, str]:
 
 
 def _plan(cells: dict[str, str]) -> Plan:
-    values: dict[str, Any] = {name: cells[name].strip() for name in COLUMNS}
+    for name, pattern in _ALLOWED.items():
+        if not re.fullmatch(pattern, cells[name]):
+            raise ValueError(f"{name} is {cells[name]!r}, expected {pattern}")
+    values: dict[str, Any] = dict(cells)
     labels, tags = values.pop("labels"), values.pop("tags")
-    for name, allowed in _ALLOWED.items():
-        if values[name] not in allowed:
-            raise ValueError(f"{name} is {values[name]!r}, expected one of {', '.join(allowed)}")
-    if not values["dialogue"]:
-        raise ValueError("the plan has no dialogue id")
-    if not re.fullmatch(r"(?:Uu*|Ll*)+", values["rows"]):
-        raise ValueError(f"rows is {values['rows']!r}, expected such as ULULU")
     steps, places = [], []
     for tag in filter(None, (part.strip() for part in tags.split(";"))):
         found = _TAG.fullmatch(tag)
         if not found or not 1 <= int(found[1]) <= len(values["rows"]):
             raise ValueError(f"tag {tag!r}: expected such as '7 confirm SH.ongoing' of a turn")
-        steps.append(_step(found[2], found[3].split(), tag))
+        stage: Any = found[2]
+        events = tuple(Event(*key.split(".")) for key in found[3].split())
+        if stage == "confirm" and any(event.type == "any" for event in events):
+            raise ValueError(f"tag {tag!r}: a confirm needs a crisis type")
+        steps.append(Step(stage, events))
         places.append(int(found[1]) - 1)
     plan = Plan(**values, steps=tuple(steps), places=tuple(places))
     if format_mask(plan.mask) != labels:
         raise ValueError(f"labels is {labels!r}, and the tags confirm {format_mask(plan.mask)!r}")
     return plan
-
-
-def _step(stage: str, keys: list[str], tag: str) -> Step:
-    events = []
-    for key in keys:
-        crisis, _, state = key.partition(".")
-        known = crisis in CRISIS_TYPES or (stage == "alert" and crisis == "any")
-        if not known or state not in TEMPORAL_STATES:
-            raise ValueError(f"tag {tag!r}: no event {key!r}")
-        events.append(Event(crisis, state))
-    return Step("confirm" if stage == "confirm" else "alert", tuple(events))

@@ -118,23 +118,18 @@ def load_posts(path: str | Path = SHIPPED) -> Posts:
         try:
             post = _post(dict(zip(columns, cells, strict=True)))
             if post.id in posts:
-                raise CorpusError(
-                    f"the id {post.id!r} is that of row {list(posts).index(post.id)} too",
-                    hint="Give every post an id of its own.",
-                )
+                raise CorpusError(f"the id {post.id!r} occurs twice")
         except CorpusError as error:
-            place = paths.shown(path)
-            raise CorpusError(error.problem, path=place, row=row, hint=error.hint) from None
+            hint = error.hint or "Correct the post, or take it out."
+            raise CorpusError(error.problem, path=paths.shown(path), row=row, hint=hint) from None
         posts[post.id] = post
     return Posts(path.stem, tuple(posts.values()), path)
 
 
 def _post(cells: dict[str, Any]) -> Post:
     name, title, text = (_text(cells.get(column)) for column in ("id", "title", "text"))
-    if not name:
-        raise CorpusError("the post has no id", hint="Give every post an id of its own.")
-    if not text:
-        raise CorpusError(f"post {name} has no text", hint="Fill it in, or take the post out.")
+    if not name or not text:
+        raise CorpusError(f"post {name} has no {'text' if name else 'id'}")
     if len(text) > LONGEST:
         raise CorpusError(
             f"post {name} has {len(text):,} characters, expected at most {LONGEST:,}",
@@ -147,9 +142,7 @@ def _post(cells: dict[str, Any]) -> Post:
 
 
 def _text(value: Any) -> str:
-    if value is None or (isinstance(value, float) and value != value):
-        return ""
-    return str(value).strip()
+    return "" if value is None or value != value else str(value).strip()
 
 
 def post_mask(cell: Any) -> int:
@@ -172,10 +165,8 @@ def _label_mask(name: str) -> int:
     lower = name.lower().removeprefix("confirm_")
     if lower.startswith("alert_"):
         raise CorpusError(f"{name!r} is a label of a turn, and a post has none.")
-    if lower in labels.BENCH_LABELS:
-        return labels.from_bench(lower)
     try:
         return labels.BITS[labels.find(f"confirm_{lower}")]
     except CorpusError:
-        # The message of the post-level labels, which such files have, helps most.
-        return labels.from_bench(name)
+        # The message about labels of CRADLE Bench, which such files have, helps most.
+        return labels.from_bench(lower if lower in labels.BENCH_LABELS else name)

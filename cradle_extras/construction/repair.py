@@ -28,7 +28,7 @@ from cradle_lib.prompts.template import text_hash
 # Most UTF-8 bytes of an attempt, and of the validators' words, that a repair quotes.
 QUOTED: Final = 6_000
 _WORDS: Final = 2_000
-_SPENT: Final = frozenset({Outcome.REFUSED, Outcome.FAILED})
+_FINAL: Final = frozenset({Outcome.REFUSED, Outcome.FAILED})
 
 
 def write_template(kind: Kind) -> Template:
@@ -112,7 +112,7 @@ class Writing:
         return Result(self.plan, self.draft, tuple(self._attempts), failed)
 
     def answer(self, answer: Answer) -> Prediction:
-        """Takes an attempt, judges it, and asks for a repair where that is left.
+        """Takes an attempt, judges it, and asks for a repair if attempts are left.
 
         Raises:
             RuntimeError: If nothing was asked.
@@ -122,25 +122,24 @@ class Writing:
             raise RuntimeError(f"dialogue {self.plan.dialogue} is finished: nothing was asked")
         problems = self.judge(answer.text, answer.outcome, answer.reason)
         outcome, reason = answer.outcome, answer.reason
-        if outcome is None or outcome not in _SPENT:
+        if outcome is None or outcome not in _FINAL:
             outcome = Outcome.UNPARSED if problems else Outcome.OK
             reason = "; ".join(dict.fromkeys(f.validator for f in problems)) or reason
         return Prediction.of(asked, answer, outcome, mask=0, reason=reason)
 
     def judge(self, text: str, outcome: Outcome | None, reason: str | None) -> list[Finding]:
-        """Takes an attempt, decides what is asked next, and gives what it is rejected for."""
-        if outcome in _SPENT:
-            self._failed, self.prompt = f"{outcome}: {reason or 'no reason given'}", None
+        """Takes an attempt, sets the next question, and gives the reasons for a rejection."""
+        self.prompt = None
+        if outcome in _FINAL:
+            self._failed = f"{outcome}: {reason or 'no reason given'}"
             return []
         draft = read_draft(text)
         findings = check_draft(draft, self.plan.kind, self.plan, self.post)
         self._attempts.append((text, findings))
         problems = rejecting(findings)
         if not problems:
-            self.draft, self.prompt = draft, None
-        elif len(self._attempts) >= self._most:
-            self.prompt = None
-        else:
+            self.draft = draft
+        elif len(self._attempts) < self._most:
             words = "\n".join(f"- {finding.words}" for finding in problems)
             repair = repair_template().fill(
                 request=self._request,

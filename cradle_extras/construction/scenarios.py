@@ -41,16 +41,17 @@ class Scenario:
 
 def _read_scenarios() -> dict[str, Scenario]:
     path = Path(__file__).with_name("scenarios.yml")
-    scenarios = {}
-    for key, fields in yaml.safe_load(path.read_text(encoding="utf-8")).items():
-        scenarios[key] = Scenario(
-            name=fields["name"],
-            definition=fields["definition"],
-            types=frozenset(CRISIS_TYPES) - set(fields.get("without", ())),
-            acute=fields.get("acute", False),
-            topics=frozenset(fields.get("topics", ())),
+    fields = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return {
+        key: Scenario(
+            one["name"],
+            one["definition"],
+            types=frozenset(CRISIS_TYPES) - set(one.get("without", ())),
+            acute=one.get("acute", False),
+            topics=frozenset(one.get("topics", ())),
         )
-    return scenarios
+        for key, one in fields.items()
+    }
 
 
 SCENARIOS: Final[Mapping[str, Scenario]] = _read_scenarios()

@@ -5,6 +5,10 @@ other line is one phrase of that section. Files may continue each other's sectio
 A line ``this => that`` in a section of slots gives what the user says and what the
 Listener says instead (``my sister => your sister``); in a section of replacements
 it gives what is replaced by what.
+
+In a phrase ``(a|b|c)`` picks one alternative, which may be empty; ``{name}`` is filled from
+the slot ``name`` separately each time, ``{@name}`` once per dialogue. Alternatives nest
+and may contain slots.
 """
 
 from __future__ import annotations
@@ -12,25 +16,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Final
 
-from cradle_extras.construction.writers import grammar
 from cradle_lib.errors import CorpusError
 from cradle_lib.files import visible_files
 
 _SECTION: Final = re.compile(r"\[([A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*)\]")
-_ARROW: Final = "=>"
 _PAIRED: Final = re.compile(r"slot\..+|.+\.replace")
+_SLOT: Final = re.compile(r"\{(@?)([A-Za-z][A-Za-z0-9_]*)\}")
+_MARK: Final = re.compile(rf"{_SLOT.pattern}|\(")
+_ALTERNATIVES: Final = re.compile(r"\([^()]*\)")
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A line of the bank: what the user says, the Listener's other form, if any, and its place."""
+    """A line of the bank: the user's form, the Listener's form if it differs, and the place."""
 
-    parts: grammar.Sequence
-    other: grammar.Sequence | None
+    text: str
+    other: str | None
     where: str
 
 
@@ -42,64 +46,46 @@ class Bank:
 
     @classmethod
     def load(cls, folder: Path) -> Bank:
-        """Reads every ``*.txt`` of a folder: every slot that is named exists, none needs itself.
+        """Reads every ``*.txt`` of a folder.
 
         Raises:
-            CorpusError: If there is no phrase file, or one breaks the format; the
-                message names file and line.
+            CorpusError: If there is no phrase file, or one breaks the format or names a slot that
+                does not exist; the message names file and line.
         """
         files = visible_files(folder, "*.txt")
         if not files:
             raise CorpusError(
-                "no phrase file (*.txt) here",
-                path=folder,
-                hint="Give the folder with the phrase bank",
+                "no phrase file (*.txt) here", path=folder, hint="Give the phrase bank's folder"
             )
         sections: dict[str, list[Phrase]] = {}
         for path in files:
             _read(path, sections)
-        bank = cls({name: tuple(phrases) for name, phrases in sections.items()})
-        bank._check()
-        return bank
-
-    def phrases(self, section: str) -> tuple[Phrase, ...]:
-        """Gives a section's phrases.
-
-        Raises:
-            CorpusError: If the section does not exist or is empty.
-        """
-        found = self.sections.get(section, ())
-        if not found:
-            raise CorpusError(
-                f"the phrase bank has no section [{section}] with phrases",
-                hint="Add it to one of the phrase files",
-            )
-        return found
+        for phrase in (phrase for phrases in sections.values() for phrase in phrases):
+            for _, slot in _SLOT.findall(f"{phrase.text} {phrase.other}"):
+                if not sections.get(f"slot.{slot}"):
+                    raise CorpusError(
+                        f"unknown slot {{{slot}}}",
+                        path=phrase.where,
+                        hint=f"Add a section [slot.{slot}] or correct the name",
+                    )
+        return cls({name: tuple(phrases) for name, phrases in sections.items()})
 
     def named(self, pattern: str) -> list[str]:
         """Lists the sections whose full name matches a regular expression, sorted."""
         return sorted(name for name in self.sections if re.fullmatch(pattern, name))
 
-    def pairs(self, section: str) -> list[tuple[str, str]]:
-        """Gives the ``this => that`` lines of a section, if it exists, as texts, longest first."""
-        found = [
-            (grammar.plain(phrase.parts), grammar.plain(phrase.other or ()))
-            for phrase in self.sections.get(section, ())
-        ]
-        return sorted(found, key=lambda pair: (-len(pair[0]), pair))
-
     def parted(self, sections: str, *, test: bool) -> Bank:
         """Splits the values of slots between the test split (every second one) and the others.
 
-        Otherwise words that stand in disclosures only, such as who did it, would give the labels of
-        the test split away. Slots with at least six values are split that phrases use directly in
-        the sections which a regular expression names.
+        Otherwise words that occur only in disclosures would give the labels of the test split away.
+        Slots with at least six values are split if phrases use them directly in the sections that
+        match a regular expression.
         """
         used = {
-            f"slot.{slot.name}"
+            f"slot.{slot}"
             for name in self.named(sections)
             for phrase in self.sections[name]
-            for slot in grammar.slots(phrase.parts)
+            for _, slot in _SLOT.findall(phrase.text)
         }
         return Bank(
             {
@@ -107,26 +93,6 @@ class Bank:
                 for name, phrases in self.sections.items()
             }
         )
-
-    def _check(self) -> None:
-        needs: dict[str, dict[str, str]] = {}
-        for section, phrases in self.sections.items():
-            for phrase in phrases:
-                for slot in (*grammar.slots(phrase.parts), *grammar.slots(phrase.other or ())):
-                    if f"slot.{slot.name}" not in self.sections:
-                        raise CorpusError(
-                            f"unknown slot {{{slot.name}}}",
-                            path=phrase.where,
-                            hint=f"Add a section [slot.{slot.name}] or correct the name",
-                        )
-                    needs.setdefault(section, {})[f"slot.{slot.name}"] = phrase.where
-        try:
-            TopologicalSorter(needs).prepare()
-        except CycleError as error:
-            needed, section, *_ = error.args[1]
-            where = needs[section][needed]
-            hint = "Break the circle of slots"
-            raise CorpusError(f"[{needed}] needs itself", path=where, hint=hint) from None
 
 
 def _read(path: Path, sections: dict[str, list[Phrase]]) -> None:
@@ -136,47 +102,37 @@ def _read(path: Path, sections: dict[str, list[Phrase]]) -> None:
         raise CorpusError(
             f"not UTF-8 at byte {error.start}", path=path, hint="Save the file as UTF-8"
         ) from error
-    current: str | None = None
+    section = ""
     for number, line in enumerate(lines, start=1):
-        text, where = line.strip(), f"{path}:{number}"
+        text = line.strip()
         if not text or text.startswith("#"):
             continue
-        if text.startswith("["):
-            header = _SECTION.fullmatch(text)
-            if header is None:
-                raise CorpusError(
-                    f"a section must look like [name.part], found {text[:60]!r}",
-                    path=where,
-                    hint="Use letters, digits, _ and dots between square brackets",
-                )
-            current = header.group(1)
-            sections.setdefault(current, [])
+        if header := _SECTION.fullmatch(text):
+            section = header[1]
+            sections.setdefault(section, [])
             continue
-        if current is None:
+        own, arrow, other = (part.strip() for part in text.partition("=>"))
+        if problem := _problem(section, own, arrow, other):
             raise CorpusError(
-                f"a phrase before the first section: {text[:60]!r}",
-                path=where,
-                hint="Put a [section] line above it",
+                f"{problem}: {text[:60]!r}", path=f"{path}:{number}", hint="Correct the line"
             )
-        sections[current].append(_phrase(text, current, where))
+        sections[section].append(Phrase(own, other if arrow else None, f"{path}:{number}"))
 
 
-def _phrase(text: str, section: str, where: str) -> Phrase:
-    first, arrow, second = text.partition(_ARROW)
-    if arrow and not _PAIRED.fullmatch(section):
-        raise CorpusError(
-            f"=> is allowed in slots and replacements only, not in [{section}]",
-            path=where,
-            hint="Remove it, or move the line",
-        )
-    if not first.strip() or _ARROW in second:
-        raise CorpusError(
-            f"expected one 'this => that', found {text[:60]!r}",
-            path=where,
-            hint="Write the first form before => and the second after it",
-        )
-    parts = grammar.parse(first.strip(), where)
-    return Phrase(parts, grammar.parse(second.strip(), where) if arrow else None, where)
+def _problem(section: str, own: str, arrow: str, other: str) -> str | None:
+    """Says what is wrong with a phrase, if anything."""
+    if not section or own.startswith("["):
+        return "expected a section such as [name.part]"
+    if not own or "=>" in other or (arrow and not _PAIRED.fullmatch(section)):
+        return "expected a phrase, or 'this => that' in a section of slots or replacements"
+    rest = _SLOT.sub("", f"{own} {other}")
+    if set(rest) & set("{}"):
+        return "a slot must look like {name} or {@name}"
+    while (outer := _ALTERNATIVES.sub("", rest)) != rest:
+        rest = outer
+    if set(rest) & set("(|)"):
+        return "alternatives are written (one|two), and brackets come in pairs"
+    return None
 
 
 @dataclass
@@ -184,7 +140,7 @@ class SurfaceForms:
     """Turns phrases into text for one dialogue; a ``{@name}`` keeps its value throughout.
 
     ``pick`` maps a number of options to the one to take; ``kept`` are the user's form and the
-    Listener's of what is kept.
+    Listener's form of the values to keep.
     """
 
     bank: Bank
@@ -193,17 +149,43 @@ class SurfaceForms:
 
     def say(self, phrase: Phrase, *, listener: bool) -> str:
         """Makes one surface form; where the Listener speaks, slots take their second form."""
-        return grammar.expand(phrase.parts, self.pick, lambda slot: self._fill(slot)[listener])
+        return self.expand(phrase.text, listener=listener)
 
-    def _fill(self, slot: grammar.Slot) -> tuple[str, str]:
-        if slot.kept and slot.name in self.kept:
-            return self.kept[slot.name]
-        values = self.bank.phrases(f"slot.{slot.name}")
+    def expand(self, text: str, *, listener: bool) -> str:
+        """Makes one surface form of a text, with the blanks exactly as the text has them."""
+        parts, at = [], 0
+        while mark := _MARK.search(text, at):
+            parts.append(text[at : mark.start()])
+            if mark[0] == "(":
+                options, at = _options(text, mark.end())
+                parts.append(self.expand(options[self.pick(len(options))], listener=listener))
+            else:
+                at = mark.end()
+                parts.append(self._fill(mark[2], keep=bool(mark[1]))[listener])
+        return "".join(parts) + text[at:]
+
+    def _fill(self, slot: str, *, keep: bool) -> tuple[str, str]:
+        if keep and slot in self.kept:
+            return self.kept[slot]
+        values = self.bank.sections[f"slot.{slot}"]
         value = values[self.pick(len(values))]
-        own = grammar.expand(value.parts, self.pick, lambda inner: self._fill(inner)[0])
-        other = own
+        own = other = self.expand(value.text, listener=False)
         if value.other is not None:
-            other = grammar.expand(value.other, self.pick, lambda inner: self._fill(inner)[1])
-        if slot.kept:
-            self.kept[slot.name] = (own, other)
+            other = self.expand(value.other, listener=True)
+        if keep:
+            self.kept[slot] = (own, other)
         return own, other
+
+
+def _options(text: str, start: int) -> tuple[list[str], int]:
+    """Splits the alternatives after an opening bracket; gives them and where they end."""
+    options, depth = [], 1
+    for at in range(start, len(text)):
+        letter = text[at]
+        if depth == 1 and letter in "|)":
+            options.append(text[start:at])
+            start = at + 1
+        depth += {"(": 1, ")": -1}.get(letter, 0)
+        if not depth:
+            break
+    return options, start

@@ -84,18 +84,17 @@ class Decks:
 
     def draw(self, section: str) -> Phrase | None:
         """Gives the next phrase of a section, or ``None`` when all are used up."""
-        own = (
-            self._test
-            and re.fullmatch(LABELLED, section) is not None
-            and self._rng.random() >= self._mix.familiar
-        )
-        return self._next(section, own) or (self._next(section, not own) if self._test else None)
+        if not self._test:
+            return self._next(section, own=False)
+        labelled = re.fullmatch(LABELLED, section) is not None
+        own = labelled and self._rng.random() >= self._mix.familiar
+        return self._next(section, own=own) or self._next(section, own=not own)
 
     def judge(self, phrase: Phrase, *, taken: bool) -> None:
         """Notes whether a surface form of the phrase was admitted."""
         self._refused[phrase.where] = 0 if taken else self._refused[phrase.where] + 1
 
-    def _next(self, section: str, own: bool) -> Phrase | None:
+    def _next(self, section: str, *, own: bool) -> Phrase | None:
         key = (section, own)
         if key not in self._decks:
             phrases = self._bank.sections.get(section, ())

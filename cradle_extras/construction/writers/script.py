@@ -11,11 +11,14 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
+import yaml
+
 from cradle_extras.construction.plan import Event, Plan, Step
+from cradle_extras.construction.scenarios import SCENARIOS
 from cradle_extras.construction.writers.bank import Bank
-from cradle_extras.construction.writers.topics import fitting_topics
 from cradle_lib.labels import CRISIS_TYPES
 
 LABELLED: Final = r"(alert|confirm2?)\..+"
@@ -26,6 +29,9 @@ _INDIRECT: Final = "indirect alert"
 _ORDER: Final = tuple(CRISIS_TYPES)
 _HARD_CASES: Final = {"DV.ongoing": "ongoing told as past", "SH.past": "surface complaint"}
 _SEXUAL: Final = frozenset({"RA", "SHA", "CA"})
+_CONTRADICTING: Final[dict[str, list[str]]] = yaml.safe_load(
+    Path(__file__).with_name("contradicting_topics.yml").read_text(encoding="utf-8")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,17 @@ class Move:
     case: str = ""
 
 
+def fitting_topics(bank: Bank, plan: Plan) -> list[str]:
+    """Lists, sorted, the topics that fit a dialogue's scenario and contradict nothing it discloses.
+
+    The bank's sections ``topic.NAME.user`` define the topics. If none of them fits, all do.
+    """
+    topics = [name.split(".")[1] for name in bank.named(r"topic\.[^.]+\.user")]
+    barred = {name for event in plan.events for name in _CONTRADICTING.get(event.key, ())}
+    allowed = (SCENARIOS[plan.scenario].topics or set(topics)) - barred
+    return [name for name in topics if name in allowed] or topics
+
+
 class Script:
     """Turns a plan into moves, with a topic that fits; the random numbers make all choices."""
 
@@ -125,14 +142,16 @@ class Script:
         if self._disclosed:
             fresh = last is not None and last.kind == "support"
             if self._rng.random() < self._mix.after * (1.4 if fresh else 0.8):
-                key = self._disclosed[-1].key
-                chance = self._rng.random()
-                if chance < self._mix.hint:
-                    return self._move("after", f"alert.{key}", f"after.{key}")
-                if chance < self._mix.hint + self._mix.retell:
-                    return self._move("after", f"confirm.{key}", f"after.{key}")
-                return self._move("after", f"after.{key}", "user.{scenario}")
+                return self._after(self._disclosed[-1].key)
         return self._free()
+
+    def _after(self, key: str) -> Move:
+        chance = self._rng.random()
+        if chance < self._mix.hint:
+            return self._move("after", f"alert.{key}", f"after.{key}")
+        if chance < self._mix.hint + self._mix.retell:
+            return self._move("after", f"confirm.{key}", f"after.{key}")
+        return self._move("after", f"after.{key}", "user.{scenario}")
 
     def _labelled(self, step: Step) -> Move:
         if step.stage == "alert":
@@ -179,24 +198,22 @@ class Script:
     def _distract(self) -> Move:
         other = [t for t in CRISIS_TYPES if t not in self._types]
         # Nobody denies what they tell elsewhere in the same dialogue, or nearly that.
-        near = set(self._types)
-        near |= _HARM if near & _HARM else set()
-        near |= _SEXUAL if near & _SEXUAL else set()
+        near = set(self._types).union(*(g for g in (_HARM, _SEXUAL) if g & set(self._types)))
         denied = [t for t in CRISIS_TYPES if t not in near]
         if self._rng.random() < self._mix.alike:
             kinds = {
-                "third_person": f"distract.third_person.{self._one(other)}",
-                "hypothetical": f"distract.hypothetical.{self._one(other)}",
+                kind: f"{kind}.{self._one(other)}" for kind in ("third_person", "hypothetical")
             }
             if not self._plan.hint_only:
-                kinds["negation"] = f"distract.negation.{self._one(denied)}"
+                kinds["negation"] = f"negation.{self._one(denied)}"
         else:
-            kinds = {kind: f"distract.{kind}" for kind in ("idiom", "joke", "lyric", "venting")}
-        present = [kind for kind, section in kinds.items() if section in self._bank.sections]
+            kinds = {kind: kind for kind in ("idiom", "joke", "lyric", "venting")}
+        present = [kind for kind in kinds if f"distract.{kinds[kind]}" in self._bank.sections]
         if not present:
             return self._topical()
         kind = self._one(present)
-        return Move("distract", ((kinds[kind], "distract.venting"),), kind.replace("_", " "))
+        sections = (f"distract.{kinds[kind]}", "distract.venting")
+        return Move("distract", (sections,), kind.replace("_", " "))
 
     def _listener(self, row: int, last: Move | None) -> Move:
         coming = self._coming(row)

