@@ -28,7 +28,7 @@ LEVELS = {
     "version": 1,
     "record": 2,
     "formatting": 0,
-    "bounded_yaml": 2,
+    "strict_yaml": 2,
     "corpus": 2,
     "prompts": 2,
     "statistics": 2,

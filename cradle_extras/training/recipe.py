@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from cradle_lib import bounded_yaml, paths
+from cradle_lib import paths, strict_yaml
 from cradle_lib.errors import EngineError
 from cradle_lib.files import visible_files
 
@@ -92,7 +92,7 @@ def load_recipe(name: str | Path) -> Recipe:
     """
     path = SHIPPED / f"{name}.yml" if str(name) in recipe_names() else Path(name)
     try:
-        fields = bounded_yaml.read(path)
+        fields = strict_yaml.read(path)
         if isinstance(fields, dict):
             return Recipe.model_validate(fields)
     except FileNotFoundError:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from cradle_lib import bounded_yaml
+from cradle_lib import strict_yaml
 from cradle_lib.errors import BookError
 
 Content = TypeVar("Content", bound=BaseModel)
@@ -16,7 +16,7 @@ Content = TypeVar("Content", bound=BaseModel)
 def read_yaml(path: Path, kind: type[Content], missing: str) -> Content:
     """Reads a file of the book, or names its fault; if there is none, in the words given."""
     try:
-        return kind.model_validate(bounded_yaml.read(path))
+        return kind.model_validate(strict_yaml.read(path))
     except FileNotFoundError:
         problem = missing
     except ValidationError as error:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, TypeVar, get_args
 
 import typer
 
-from cradle_lib import bounded_yaml, detection, record
+from cradle_lib import detection, record, strict_yaml
 from cradle_lib.cli.console import err
 from cradle_lib.errors import CradleError, RegistryError, ScoringError
 from cradle_lib.scoring.conventions import Conventions
@@ -106,9 +106,7 @@ def _read_pairs(given: list[str] | None) -> dict[str, Any]:
         if not equals:
             raise RegistryError(f"--set {setting}: expected name=value")
         try:
-            settings[name] = bounded_yaml.load(value)
-        except bounded_yaml.AmbiguousError as error:
-            raise RegistryError(f"--set {setting}: {error}") from None
+            settings[name] = strict_yaml.load(value)
         except ValueError:
             settings[name] = value
     return settings

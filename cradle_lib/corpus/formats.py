@@ -82,7 +82,7 @@ def places(found: Names, needed: Names, optional: Names, row: int | None = None)
     known = [name for name in (*needed, *optional) if name in found]
     if twice := [name for name in known if found.count(name) > 1]:
         raise CorpusError(
-            f"column {', '.join(twice)} stands twice; found {shown}",
+            f"column {', '.join(twice)} appears twice; found {shown}",
             row=row,
             hint="Keep one of each.",
         )

@@ -171,7 +171,7 @@ def _table(content: str, details: dict[str, str]) -> Source:
     require_fields(head, rows, lines)
     names = [name.strip() for name in head]
     if twice := sorted({name for name in names if name and names.count(name) > 1}):
-        raise CorpusError(f"column {', '.join(twice)} stands twice", hint="Keep one of each.")
+        raise CorpusError(f"column {', '.join(twice)} appears twice", hint="Keep one of each.")
     messages = [Message(n, dict(zip(names, row, strict=True))) for n, row in enumerate(rows)]
     return Source(TABLE, messages, details | {"separator": _SEPARATORS[separator]})
 

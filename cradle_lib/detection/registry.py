@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from cradle_lib import bounded_yaml, paths
+from cradle_lib import paths, strict_yaml
 from cradle_lib.detection.baselines.function import id_of
 from cradle_lib.detection.model import Decoding, Model, is_here
 from cradle_lib.errors import RegistryError
@@ -100,7 +100,7 @@ def load_registry(path: Path = paths.REGISTRY) -> Registry:
         RegistryError: If the file is missing, or is not YAML with a mapping.
     """
     try:
-        entries = bounded_yaml.read(path)
+        entries = strict_yaml.read(path)
     except FileNotFoundError:
         raise RegistryError(f"{paths.shown(path)}: there is no registry of models") from None
     except OSError as error:

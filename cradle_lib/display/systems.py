@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from cradle_lib import bounded_yaml, paths
+from cradle_lib import paths, strict_yaml
 from cradle_lib.errors import BookError
 
 #: Names of the paper's systems, by the last part of their keys.
@@ -37,7 +37,7 @@ def published_systems() -> dict[str, str]:
         BookError: If the file can't be read, or is not YAML.
     """
     try:
-        entries = bounded_yaml.read(paths.REGISTRY)
+        entries = strict_yaml.read(paths.REGISTRY)
     except (OSError, ValueError) as error:
         place = paths.shown(paths.REGISTRY)
         raise BookError(f"{place}: expected a mapping of ids to models ({error})") from None

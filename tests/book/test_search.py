@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from cradle_lib import bounded_yaml, paths
+from cradle_lib import paths, strict_yaml
 
 from .mini_book import build, make_site, write
 
 
 def test_the_papers_index_has_every_table_and_figure_with_its_state() -> None:
     # The paper has twelve tables and fourteen figures.
-    keywords = bounded_yaml.read(paths.BOOK / "search.yml")
+    keywords = strict_yaml.read(paths.BOOK / "search.yml")
     found = {word for words in keywords.values() for word in words}
     assert found >= {f"Table {n}" for n in range(1, 13)} | {f"Figure {n}" for n in range(1, 15)}
     text = (paths.BOOK / "paper-index.md").read_text(encoding="utf-8")

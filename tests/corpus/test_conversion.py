@@ -344,7 +344,7 @@ REFUSED: dict[str, tuple[str | bytes, str, dict[str, Any] | None]] = {
     ),
     "half.csv": ('dialogue_id,speaker,text\n1,user,"a\n', "row 0: not a readable CSV", None),
     "half-row.csv": ("dialogue_id,speaker,text\n1,user,a\n1,bot\n", "row 1: line 3 has 2", None),
-    "twice.csv": ("dialogue_id,text,text\n1,user,a\n", "column text stands twice", None),
+    "twice.csv": ("dialogue_id,text,text\n1,user,a\n", "column text appears twice", None),
     "half.json": (json.dumps(chats())[:-40], "not JSON that can be read", None),
     "half.jsonl": (lines(chats())[:-40], "row 1: not JSON that can be read", None),
     "mixed.jsonl": (

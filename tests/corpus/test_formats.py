@@ -189,7 +189,7 @@ def test_names_that_stand_twice_are_refused(tmp_path: Path) -> None:
     for name, content in files.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
     for name in ("x.parquet", *files):
-        with pytest.raises(CorpusError, match=r"labels'? stands twice"):
+        with pytest.raises(CorpusError, match=r"labels'? appears twice"):
             read_release(tmp_path / name)
 
 

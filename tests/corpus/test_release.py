@@ -135,7 +135,7 @@ def test_damaged_files_give_one_clear_line(tmp_path: Path) -> None:
             tmp_path, "x.jsonl", b'{"turn_id":0,"text":"User: a","labels":"none"}\n{"turn_id"\n'
         ),
         "Extra data: line 2 .* needs the ending .jsonl": bad(tmp_path, "two.json", b"{}\n{}\n"),
-        "'a' stands twice in an object.$": bad(tmp_path, "twice.json", b'[{"a": 1, "a": 2}]'),
+        "'a' appears twice in an object.$": bad(tmp_path, "twice.json", b'[{"a": 1, "a": 2}]'),
         "expected an object": bad(tmp_path, "list.jsonl", b"[1]\n"),
         "expected a list of objects": bad(tmp_path, "n.json", b'{"turn_id":[0]}'),
         "bytes.parquet: byte .* is not UTF-8": bad_strings(tmp_path / "bytes.parquet"),

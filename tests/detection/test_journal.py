@@ -272,7 +272,7 @@ def test_a_field_that_stands_twice_is_refused(tmp_path: Path) -> None:
     with Journal.open(path, make_record()) as journal:
         journal.append(make_prediction())
     path.write_text(path.read_text().replace('"labels": ', '"labels": "alert_past", "labels": '))
-    with pytest.raises(JournalError, match=r"line 2: .* not JSON \('labels' stands twice"):
+    with pytest.raises(JournalError, match=r"line 2: .* not JSON \('labels' appears twice"):
         read_journal(path)
 
 

@@ -16,7 +16,7 @@ from cradle_extras.construction.posts import load_posts
 from cradle_extras.label_studio.exports import read_exports
 from cradle_extras.label_studio.study import Study, plan_study
 from cradle_extras.label_studio.tasks import write_tasks
-from cradle_lib import bounded_yaml, paths
+from cradle_lib import paths, strict_yaml
 from cradle_lib.annotation.table import Annotation, Annotations, read_annotations, write_annotations
 from cradle_lib.corpus import Corpus, load_corpus, read_release
 from cradle_lib.corpus.collect import write_release
@@ -148,7 +148,7 @@ def test_a_damaged_registry(tmp_path: Path) -> None:
 
 
 def test_a_registry_of_odd_values(tmp_path: Path) -> None:
-    entries = bounded_yaml.load(paths.REGISTRY.read_text())
+    entries = strict_yaml.load(paths.REGISTRY.read_text())
     some = {name: json.loads(json.dumps(entries[name], default=str)) for name in list(entries)[:6]}
     path = tmp_path / "models.yml"
     for rng in cases("registry values"):

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cradle_lib import bounded_yaml, paths
+from cradle_lib import paths, strict_yaml
 from cradle_lib.book.fork import fork as copy_page
 from cradle_lib.book.plan import Project
 from cradle_lib.cli.console import out
@@ -36,7 +36,7 @@ def fork(
         # YAML would read text with a colon as a mapping.
         is_text = ":" in value and not value.startswith("[")
         try:
-            parameters[key] = value if is_text else bounded_yaml.load(value)
+            parameters[key] = value if is_text else strict_yaml.load(value)
         except ValueError as error:
             raise BookError(f"--parameter {key}: {error}") from None
     copy = copy_page(Project(paths.ROOT), name, source, parameters)

@@ -294,7 +294,7 @@ def test_a_field_that_stands_twice_is_refused(
 ) -> None:
     first, *rest = written(exports())
     first.write_text(first.read_text().replace('"start": ', '"start": "0", "start": ', 1))
-    with pytest.raises(CorpusError, match=r"not JSON .*'start' stands twice"):
+    with pytest.raises(CorpusError, match=r"not JSON .*'start' appears twice"):
         read_exports([first, *rest], study, corpus)
 
 
@@ -390,7 +390,7 @@ def test_a_table_is_read_back_from_parquet_and_csv(
         ("alert_ongoing", "alert_soon", "unknown label 'alert_soon'"),
         ("d0003,4,", f"d0003,{'9' * 5000},", "found '9999.*', expected a whole number"),
         ("d0003,4,", "d0003,inf,", "found 'inf', expected a whole number"),
-        ("round,", "labels,", "column labels stands twice|round is missing"),
+        ("round,", "labels,", "column labels appears twice|round is missing"),
     ):
         path.write_text(text.replace(old, new), encoding="utf-8")
         with pytest.raises(CorpusError, match=message):

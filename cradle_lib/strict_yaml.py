@@ -1,0 +1,73 @@
+"""Strict YAML: plain values only, no duplicate keys.
+
+Dates are text, and ``1e-4`` is a number as in YAML 1.2. All else is read as PyYAML's safe loader
+does; whoever uses the values checks their types.
+"""
+
+from __future__ import annotations
+
+import re
+from copy import deepcopy
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+def read(path: Path) -> Any:
+    """Reads the one YAML document of a file in UTF-8, as :func:`load`.
+
+    Raises:
+        OSError: If the file can't be read.
+        ValueError: As :func:`load`, or if it is not UTF-8.
+    """
+    return load(path.read_text(encoding="utf-8"))
+
+
+def load(text: str) -> Any:
+    """Reads one YAML document: plain values, lists and mappings; ``None`` for an empty one.
+
+    Raises:
+        ValueError: If it is not YAML, has a key twice in one mapping, or a value that can't be
+            read. The message is one line, with the place.
+    """
+    return deepcopy(_load(text))
+
+
+# Cached, because a page asks for the registry a dozen times, which takes 0.1 s each time.
+@lru_cache(maxsize=8)
+def _load(text: str) -> Any:
+    try:
+        return yaml.load(text, _Loader)
+    except Exception as error:  # A tag such as `!!bool` on another value raises almost anything.
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(reason[:200]) from None
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's safe loader, which refuses duplicate keys and makes no dates."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - as PyYAML declares it.
+        first: [resolver for resolver in known if not resolver[0].endswith(":timestamp")]
+        for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """Reads a mapping; a key that occurs twice is an error."""
+        node = super().compose_mapping_node(anchor)  # type: ignore[no-untyped-call]
+        seen = set()
+        for key, _ in node.value:
+            name = (key.tag, str(key.value))
+            if name in seen:
+                line = key.start_mark.line + 1
+                raise ValueError(f"{key.value!r:.60} appears twice (line {line})")
+            seen.add(name)
+        return node
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$"),
+    list("-+.0123456789"),
+)
