@@ -8,7 +8,7 @@ traceback.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 #: Most characters of a message, which may quote a file.
 LONGEST: Final = 2_000
@@ -36,6 +36,11 @@ class CradleError(Exception):
     ) -> None:
         self.problem, self.path, self.row, self.hint = problem, path, row, hint
         super().__init__(printable(compose(problem, path=path, row=row, hint=hint)))
+
+    def located(self, path: str | Path | None = None, row: int | None = None) -> Self:
+        """Copies the error, with the place where it was found."""
+        path, row = self.path if path is None else path, self.row if row is None else row
+        return type(self)(self.problem, path=path, row=row, hint=self.hint)
 
 
 class CorpusError(CradleError, ValueError):

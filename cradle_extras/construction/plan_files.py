@@ -18,7 +18,7 @@ import pandas as pd
 from cradle_extras.construction.plan import KINDS, TIMINGS, VOICES, Event, Plan, Step
 from cradle_extras.construction.scenarios import SCENARIOS
 from cradle_lib import paths
-from cradle_lib.corpus.text_formats import read_csv
+from cradle_lib.corpus.tables import read_columns
 from cradle_lib.errors import CorpusError
 from cradle_lib.files import write_text
 from cradle_lib.labels import CRISIS_TYPES, TEMPORAL_STATES, format_mask
@@ -75,7 +75,7 @@ def read_plans(path: str | Path) -> list[Plan]:
     """
     path = Path(path)
     try:
-        columns = read_csv(path, COLUMNS)
+        columns = read_columns(path, COLUMNS)
     except CorpusError as error:
         hint = error.hint if error.row is not None else "Make it with `cradle construct plan`."
         raise CorpusError(error.problem, path=paths.shown(path), row=error.row, hint=hint) from None

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib import labels, paths
-from cradle_lib.corpus.formats import read_columns
+from cradle_lib.corpus.tables import read_columns
 from cradle_lib.errors import CorpusError
 
 SHIPPED: Final = paths.DATA / "posts" / "posts.csv"

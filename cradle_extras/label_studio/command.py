@@ -23,7 +23,9 @@ from cradle_lib.annotation.table import read_annotations, write_annotations
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out, print_json, print_table
 from cradle_lib.corpus import load_corpus
-from cradle_lib.corpus.collect import check_ending, read_folder, save_table, write_release
+from cradle_lib.corpus.release import write_release
+from cradle_lib.corpus.tables import check_ending, save_table
+from cradle_lib.corpus.text_folder import read_folder
 from cradle_lib.errors import CorpusError
 from cradle_lib.files import write_text
 from cradle_lib.scoring.report import json_rows

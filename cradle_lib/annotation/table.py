@@ -16,9 +16,8 @@ from typing import Any, Final, Literal, get_args
 import pandas as pd
 
 from cradle_lib import labels
-from cradle_lib.corpus.collect import save_table
 from cradle_lib.corpus.dialogue import Corpus
-from cradle_lib.corpus.formats import read_columns
+from cradle_lib.corpus.tables import read_columns, save_table
 from cradle_lib.errors import CorpusError
 
 Role = Literal["annotator", "adjudicator", "senior"]
@@ -167,7 +166,7 @@ def read_annotations(path: Path, corpus: Corpus) -> Annotations:
             another corpus.
     """
     try:
-        columns = read_columns(path, COLUMNS, ())
+        columns = read_columns(path, COLUMNS)
     except CorpusError as error:
         hint = "Write the table with `cradle annotate import`."
         raise CorpusError(error.problem, path=path, row=error.row, hint=hint) from None

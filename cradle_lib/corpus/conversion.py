@@ -9,22 +9,26 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from cradle_lib.corpus.collect import check_ending, write_release
 from cradle_lib.corpus.dialogue import Corpus, valid_unicode
-from cradle_lib.corpus.formats import COLUMNS, brief
 from cradle_lib.corpus.forms import CHAT, NAMED, TABLE, TRANSCRIPT, Source, read_source
-from cradle_lib.corpus.release import build_corpus, read_mask
+from cradle_lib.corpus.release import (
+    COLUMNS,
+    build_corpus,
+    read_mask,
+    whole_number,
+    write_release,
+)
+from cradle_lib.corpus.tables import brief, check_ending
 from cradle_lib.errors import CorpusError
 from cradle_lib.labels import LABELS, format_mask
 
-#: Values of options in place of a column: the file is one dialogue; labels are left out.
-WHOLE_FILE: Final = "file"
-NO_LABELS: Final = "none"
+# Values of options in place of a column: the file is one dialogue; labels are left out.
+_WHOLE_FILE: Final = "file"
+_NO_LABELS: Final = "none"
 _COLUMNS: Final = {
     "text": "text content value utterance message body",
     "speaker": "speaker role from author sender",
@@ -40,8 +44,7 @@ _NAMES: Final = {
 _ROLES: Final = {name: role for role, names in _NAMES.items() for name in names.split()}
 _NOBODY: Final = ("system", "developer", "tool", "function")
 _LABEL: Final = re.compile(rf"[\['\" ]*({'|'.join(LABELS)})\b", re.IGNORECASE)
-_NUMBER: Final = re.compile(r"\s*(\d{1,9})(\.0+)?\s*")
-_FIX_LABELS: Final = f"Correct it, or leave labels out: --labels {NO_LABELS}."
+_FIX_LABELS: Final = f"Correct it, or leave labels out: --labels {_NO_LABELS}."
 
 
 class Conversion(NamedTuple):
@@ -58,13 +61,17 @@ class Conversion(NamedTuple):
 
 
 class _Utterance(NamedTuple):
-    """A message with its row in the source; without a speaker it continues the one above."""
+    """What one speaker says, with its row in the source and the position of its dialogue."""
 
     row: int
     dialogue: int
-    speaker: str | None
+    speaker: str
     text: str
     mask: int
+
+    def joined(self, text: str, mask: int) -> _Utterance:
+        """Appends a further message of the same speaker."""
+        return self._replace(text=f"{self.text}\n{text}".strip(), mask=self.mask | mask)
 
 
 def convert(
@@ -116,44 +123,32 @@ def convert(
         if target.resolve() == path.resolve():
             raise CorpusError("is the file to convert", path=target, hint="Name another file.")
     source = read_source(path, encoding)
+    options = {"text": text, "speaker": speaker, "dialogue": dialogue, "labels": labels}
+    known = {_key(name) for name in (*user, *listener, *leave_out)} if user and listener else None
     notes: Counter[str] = Counter()
-    given = {"speaker": speaker, "text": text, "dialogue": dialogue, "labels": labels}
     try:
-        columns = _find_columns(source, given)
-        numbers, ids = _find_dialogues(source, columns, dialogue)
-        names = {_key(name) for name in (*user, *listener, *leave_out)}
-        said = _read(source, columns, numbers, names if user and listener else None, notes)
-        roles = _find_roles(said, user, listener, leave_out)
-        if source.form == TRANSCRIPT and len(roles) > 1 and len(said) == len({*numbers}) > 1:
-            raise CorpusError(
-                "each dialogue has one line",
-                hint=f"If the file is one dialogue: --dialogue {WHOLE_FILE}. Otherwise delete the "
-                "blank lines within dialogues.",
-            )
-        kept = _without_empty(said, roles, notes)
-        joined = _merge(kept, lambda above, one: _key(above.speaker) == _key(one.speaker))
-        rows = joined if consecutive == "joined" else kept
+        columns = _find_columns(source, options)
+        numbers, ids = _number_dialogues(source, columns, dialogue == _WHOLE_FILE)
+        said = _read_utterances(source, columns, numbers, known, notes)
+        roles = _find_roles(said, {"User": user, "Listener": listener, None: leave_out})
+        rows = _merge(said, roles, notes, join=consecutive == "joined")
         corpus = _build(rows, roles, ids, (target or path).stem)
     except CorpusError as error:
-        place, row = path, error.row
-        if source.form == TRANSCRIPT and row is not None:
-            place, row = Path(f"{path}:{row + 1}"), None
-        raise CorpusError(error.problem, path=place, row=row, hint=error.hint) from None
+        if source.form == TRANSCRIPT and error.row is not None:
+            place = f"{path}:{error.row + 1}"
+            raise CorpusError(error.problem, path=place, hint=error.hint) from None
+        raise error.located(path) from None
     if target is not None:
         write_release(corpus, target)
-    turns = Counter((roles[_key(one.speaker)], one.speaker) for one in rows)
-    understood = {"form": source.form, **source.details}
-    for role in _NAMES:
-        found = [f"{count:,} by {name}" for (own, name), count in turns.items() if own == role]
-        understood[f"turns of the {role}"] = ", ".join(found) or "none"
-    count = sum(turn.mask.bit_count() for turn in corpus.turns)
+    labelled = sum(turn.mask.bit_count() for turn in corpus.turns)
     origin = f"in column {columns['labels']}" if "labels" in columns else "no column of labels"
-    again = "joined to the one before" if consecutive == "joined" else "kept as turns"
-    understood |= {
+    understood = {
+        "form": source.form,
+        **source.details,
+        **{f"turns of the {role}": _count_turns(rows, roles, role) for role in _NAMES},
         "dialogues": f"{len(corpus):,}, named {'by their ids' if ids else 'by their order'}",
-        "labels": f"{count:,} ({origin})",
-        "consecutive messages": f"{len(kept) - len(joined):,} {again}",
-        "left out": ", ".join(f"{count:,} {what}" for what, count in notes.items()) or "nothing",
+        "labels": f"{labelled:,} ({origin})",
+        "left out or joined": ", ".join(f"{n:,} {what}" for what, n in notes.items()) or "nothing",
     }
     return Conversion(corpus, understood)
 
@@ -167,10 +162,9 @@ def other_form(path: Path) -> str | None:
     """
     try:
         source = read_source(path)
-        keys = list({key: None for message in source.messages for key in message.cells})
-        if source.form == TABLE and (
-            {*COLUMNS} <= {*keys} or _choose("speaker", keys, None) is None
-        ):
+        names = {name for message in source.messages for name in message.cells}
+        has_speaker = not {_key(name) for name in names}.isdisjoint(_COLUMNS["speaker"].split())
+        if source.form == TABLE and (names >= {*COLUMNS} or not has_speaker):
             convert(path)
     except CorpusError:
         return None
@@ -183,102 +177,88 @@ def _key(name: object) -> str:
     return re.sub(r"[\s-]+", "_", folded.strip(" \t:"))
 
 
-def _find_columns(source: Source, given: Mapping[str, str | None]) -> dict[str, str]:
+def _find_columns(source: Source, options: Mapping[str, str | None]) -> dict[str, str]:
     """Finds the columns with text, speaker, dialogue, labels and number of the turn."""
     cells = [message.cells for message in source.messages]
     keys = list(dict.fromkeys(key for own in cells for key in own))
     about = list(dict.fromkeys(key for own in source.dialogues for key in own))
-    found = {}
-    for kind in _COLUMNS:
+    found: dict[str, str] = {}
+    for kind, usual in _COLUMNS.items():
+        option = options.get(kind)
+        if (kind, option) in (("dialogue", _WHOLE_FILE), ("labels", _NO_LABELS)):
+            continue
         inside = about if kind == "dialogue" and source.dialogues else keys
-        chosen = _choose(kind, inside, given.get(kind))
-        if chosen is None and kind == "dialogue" and "id" in about and given[kind] is None:
-            chosen = "id"
-        if chosen is not None:
-            found[kind] = chosen
+        names = [_key(option)] if option else usual.split() + ["id"] * (inside is about)
+        fitting = [k for k in inside if k == option] or [k for k in inside if _key(k) in names]
+        if len(fitting) > 1:
+            hint = "Keep one of them." if kind == "turn" else f"Choose one: --{kind} COLUMN."
+            problem = f"{fitting[0]} and {fitting[1]} could both be the {kind}"
+            raise CorpusError(problem, hint=hint)
+        if option and not fitting:
+            raise CorpusError(f"no column {brief(option)}; found {', '.join(inside):.200}")
+        if fitting:
+            found[kind] = fitting[0]
     if "text" not in found:
         problem = f"no column is known as the text; found {', '.join(keys) or 'none':.200}"
         raise CorpusError(problem, hint="Name it: --text COLUMN.")
-    lost = [key for key in about if _holds_labels(key, source.dialogues)]
+    lost = [key for key in about if _has_labels(key, source.dialogues)]
     if "labels" not in found:
-        lost += [k for k in keys if k not in found.values() and _holds_labels(k, cells)]
-    if lost and given["labels"] != NO_LABELS:
+        lost += [key for key in keys if key not in found.values() and _has_labels(key, cells)]
+    if lost and options["labels"] != _NO_LABELS:
         raise CorpusError(
             f"{', '.join(lost):.200} looks like labels, which would be lost",
             hint="Labels belong to a message, in one column: --labels COLUMN. Or leave them out: "
-            f"--labels {NO_LABELS}.",
+            f"--labels {_NO_LABELS}.",
         )
     return found
 
 
-def _choose(kind: str, keys: Sequence[str], given: str | None) -> str | None:
-    """Finds the column of a kind, as the option says or by its usual names."""
-    names = _COLUMNS[kind].split() if given is None else [_key(given)]
-    found = [key for key in keys if key == given] or [key for key in keys if _key(key) in names]
-    if len(found) > 1:
-        hint = "Keep one of them." if kind == "turn" else f"Choose one: --{kind} COLUMN."
-        raise CorpusError(f"{found[0]} and {found[1]} could both be the {kind}", hint=hint)
-    if (
-        given
-        and not found
-        and (kind, given)
-        not in (
-            ("dialogue", WHOLE_FILE),
-            ("labels", NO_LABELS),
-        )
-    ):
-        raise CorpusError(f"no column {brief(given)}; found {', '.join(keys) or 'none':.200}")
-    return found[0] if found else None
-
-
-def _holds_labels(key: str, records: Iterable[Mapping[str, Any]]) -> bool:
+def _has_labels(key: str, records: Iterable[Mapping[str, Any]]) -> bool:
     cells = (record.get(key) for record in records)
     parts = (part for cell in cells for part in (cell if isinstance(cell, list) else [cell]))
     return any(isinstance(each, str) and _LABEL.match(each) for each in (key, *parts))
 
 
-def _find_dialogues(
-    source: Source, columns: Mapping[str, str], option: str | None
+def _number_dialogues(
+    source: Source, columns: Mapping[str, str], whole_file: bool
 ) -> tuple[list[int], list[Any]]:
     """Numbers the dialogue of each message, and lists the ids of the dialogues if they have any."""
     column, turn = columns.get("dialogue"), columns.get("turn")
-    if column is None and (option == WHOLE_FILE or (source.form == CHAT and not source.dialogues)):
+    if source.dialogues and not whole_file:
+        own_ids = [own.get(column) for own in source.dialogues] if column else []
+        return [message.dialogue for message in source.messages], own_ids
+    if whole_file or (source.form == CHAT and column is None):
         return [0] * len(source.messages), []
-    if source.dialogues:
-        ids = [cells.get(column) for cells in source.dialogues] if column is not None else []
-        return [message.dialogue or 0 for message in source.messages], ids
     if column is None and turn is None:
         raise CorpusError(
             "no column says to which dialogue a row belongs",
-            hint=f"Name it: --dialogue COLUMN; or --dialogue {WHOLE_FILE}, if the file is one.",
+            hint=f"Name it: --dialogue COLUMN; or --dialogue {_WHOLE_FILE}, if the file is one.",
         )
-    turns = _turn_numbers(source, turn) if turn is not None else []
-    names = [message.cells.get(str(column)) for message in source.messages]
-    starts = [True, *(before != here for before, here in pairwise(names))][: len(names)]
-    ids = [name for name, start in zip(names, starts, strict=True) if start]
-    if column is None:
-        ids, starts = [], [here == turns[0] for here in turns]
-    for row, (before, here) in enumerate(pairwise(turns), start=1):
-        if not starts[row] and (here <= before if ids else here != before + 1):
+    numbers: list[int] = []
+    ids: list[Any] = []
+    before = -1
+    for row, cells, _ in source.messages:
+        own = cells.get(column) if column else None
+        here = whole_number(cells.get(turn)) if turn else row
+        if here is None:
+            hint = "Correct it, or rename the column if it does not number the turns."
+            problem = f"{turn} is {brief(cells.get(str(turn)))}, expected a number"
+            raise CorpusError(problem, row=row, hint=hint)
+        starts = not ids or own != ids[-1] if column else here in (0, 1) and here <= before
+        if not ids or starts:
+            ids.append(own)
+        elif here <= before or (column is None and here != before + 1):
             hint = "A row is missing, doubled or out of order."
             raise CorpusError(f"turn {here} comes after turn {before}", row=row, hint=hint)
-    if turns and not ids and turns[0] > 1:
-        hint = "A dialogue starts with turn 0 or 1; is this the end of a longer file?"
-        raise CorpusError(f"the first turn is {turns[0]}", row=0, hint=hint)
-    return [number - 1 for number in accumulate(map(int, starts))], ids
+        if column is None and len(numbers) == 0 and here > 1:
+            hint = "A dialogue starts with turn 0 or 1; is this the end of a longer file?"
+            raise CorpusError(f"the first turn is {here}", row=row, hint=hint)
+        numbers.append(len(ids) - 1)
+        before = here
+    return numbers, ids if column else []
 
 
-def _turn_numbers(source: Source, column: str) -> list[int]:
-    found = [_NUMBER.fullmatch(str(message.cells.get(column))) for message in source.messages]
-    if None in found:
-        row = found.index(None)
-        problem = f"{column} is {brief(source.messages[row].cells.get(column))}, expected a number"
-        hint = "Correct it, or rename the column if it does not number the turns."
-        raise CorpusError(problem, row=row, hint=hint)
-    return [int(number[1]) for number in found if number]
-
-
-def _read(
+def _read_utterances(
     source: Source,
     columns: Mapping[str, str],
     numbers: Iterable[int],
@@ -290,32 +270,39 @@ def _read(
     If the text names its speaker, and ``names`` are given, only these names start an utterance.
     """
     said: list[_Utterance] = []
-    for message, number in zip(source.messages, numbers, strict=True):
-        row, name = message.row, message.cells.get(columns.get("speaker", ""))
-        text = _plain(message.cells.get(columns["text"]), row, notes)
+    for (row, cells, _), number in zip(source.messages, numbers, strict=True):
+        name: Any = cells.get(columns.get("speaker", ""))
+        text = _plain(cells.get(columns["text"]), row, notes)
+        try:
+            mask = read_mask(cells.get(columns["labels"])) if "labels" in columns else 0
+        except CorpusError as error:
+            raise CorpusError(error.problem, row=row, hint=_FIX_LABELS) from None
         if "speaker" in columns:
             if isinstance(name, bool) or not isinstance(name, str | int) or not _key(name):
                 hint = "Fill it in, or name the right column: --speaker COLUMN."
                 raise CorpusError(f"the speaker is {brief(name)}", row=row, hint=hint)
         elif (named := NAMED.fullmatch(text)) and (names is None or _key(named[1]) in names):
             name, text = named[1], named[2]
-        elif not said or said[-1].dialogue != number:
+        elif said and said[-1].dialogue == number:
+            said[-1] = said[-1].joined(text.strip(), mask)
+            notes["lines without a speaker, joined to the line above"] += 1
+            continue
+        else:
             raise CorpusError(
                 f"a dialogue starts with {brief(text)}, which names no speaker",
                 row=row,
                 hint="Name the column: --speaker COLUMN. A blank line of a transcript ends a "
-                f"dialogue, unless --dialogue {WHOLE_FILE} is given.",
+                f"dialogue, unless --dialogue {_WHOLE_FILE} is given.",
             )
-        try:
-            mask = read_mask(message.cells.get(columns["labels"])) if "labels" in columns else 0
-        except CorpusError as error:
-            raise CorpusError(error.problem, row=row, hint=_FIX_LABELS) from None
-        speaker = None if name is None else str(name).strip()
-        said.append(_Utterance(row, number, speaker, text.strip(), mask))
-    lines = sum(one.speaker is None for one in said)
-    if lines:
-        notes["lines without a speaker, joined to the line above"] = lines
-    return _merge(said, lambda above, one: one.speaker is None)
+        said.append(_Utterance(row, number, str(name).strip(), text.strip(), mask))
+    speakers = {_key(one.speaker) for one in said}
+    if source.form == TRANSCRIPT and len({*numbers}) == len(said) and len(speakers) > 1:
+        raise CorpusError(
+            "each dialogue has one line",
+            hint=f"If the file is one dialogue: --dialogue {_WHOLE_FILE}. Otherwise delete the "
+            "blank lines within dialogues.",
+        )
+    return said
 
 
 def _plain(value: Any, row: int, notes: Counter[str]) -> str:
@@ -327,99 +314,90 @@ def _plain(value: Any, row: int, notes: Counter[str]) -> str:
     if value is not None and not isinstance(value, str):
         raise CorpusError(f"text is {brief(value)}, expected text", row=row)
     if value and valid_unicode(value) != value:
-        raise CorpusError("the text holds half a character", row=row, hint="Correct it there.")
+        raise CorpusError("the text has half a character", row=row, hint="Correct it there.")
     return value or ""
 
 
-def _merge(
-    said: Iterable[_Utterance], belongs: Callable[[_Utterance, _Utterance], bool]
-) -> list[_Utterance]:
-    """Joins each utterance to the one above in its dialogue if it belongs to it."""
-    merged: list[_Utterance] = []
-    for one in said:
-        above = merged[-1] if merged else None
-        if above is not None and above.dialogue == one.dialogue and belongs(above, one):
-            text = f"{above.text}\n{one.text}".strip()
-            merged[-1] = above._replace(text=text, mask=above.mask | one.mask)
-        else:
-            merged.append(one)
-    return merged
-
-
 def _find_roles(
-    said: Sequence[_Utterance],
-    user: Sequence[str],
-    listener: Sequence[str],
-    leave_out: Sequence[str],
+    said: Sequence[_Utterance], given: Mapping[str | None, Sequence[str]]
 ) -> dict[str, str | None]:
     """Decides who is the User and who the Listener; ``None`` for a speaker who is left out."""
     counts = Counter(_key(one.speaker) for one in said)
     first = {_key(one.speaker): one for one in reversed(said)}
     shown = ", ".join(f"{first[key].speaker} ({n:,})" for key, n in counts.most_common(8))
     roles: dict[str, str | None] = {}
-    for role, names in (("User", user), ("Listener", listener), (None, leave_out)):
+    for role, names in given.items():
         for name in names:
             if _key(name) not in counts:
                 raise CorpusError(f"no message is by {brief(name)}; found {shown}")
             if roles.setdefault(_key(name), role) != role:
                 raise CorpusError(f"{brief(name)} has two roles, expected one")
     rest = [key for key in counts if key not in roles]
-    other = {"User", "Listener"} - set(roles.values())
-    if len(rest) == len(other) == 1:
-        # Who is not the one must be the other.
-        usual = dict.fromkeys(rest, other.pop())
-    else:
-        usual = {key: _ROLES[key] for key in rest if key in _ROLES and len(other) > 1}
-    if len(usual) == len(set(usual.values())):
-        roles |= {key: role for key, role in usual.items() if _ROLES.get(key, role) == role}
+    free = {*_NAMES} - {*roles.values()}
+    usual = {key: _ROLES[key] for key in rest if key in _ROLES and len(free) == len(_NAMES)}
+    if len(rest) == len(free) == 1:
+        # Of two speakers, the one who is not the User is the Listener.
+        usual = {key: role for key in rest for role in free if _ROLES.get(key, role) == role}
+    if len(usual) == len({*usual.values()}):
+        roles |= usual
     rest = [key for key in rest if key not in roles]
     if rest or "User" not in roles.values():
-        options = (
-            "--user NAME, --listener NAME or --leave-out NAME; each may be given several times"
-        )
+        advice = "--user NAME, --listener NAME or --leave-out NAME; each may be given several times"
         if rest and all(key in _NOBODY for key in rest):
-            options = " ".join(f"--leave-out {first[key].speaker}" for key in rest)
+            advice = " ".join(f"--leave-out {first[key].speaker}" for key in rest)
         raise CorpusError(
             f"can't tell User and Listener: found {shown or 'no message'}",
             row=first[rest[0]].row if rest else None,
-            hint=f"Say who is who: {options}.",
+            hint=f"Say who is who: {advice}.",
         )
     return roles
 
 
-def _without_empty(
-    said: Iterable[_Utterance], roles: Mapping[str, str | None], notes: Counter[str]
+def _merge(
+    said: Iterable[_Utterance],
+    roles: Mapping[str, str | None],
+    notes: Counter[str],
+    *,
+    join: bool,
 ) -> list[_Utterance]:
-    """Leaves out messages without text, and of speakers without a role."""
-    kept = []
+    """Leaves out empty messages and speakers without a role; joins messages of one speaker."""
+    kept: list[_Utterance] = []
     for one in said:
-        why = f"messages by {one.speaker}" if one.text else "messages without text"
-        if one.text and roles[_key(one.speaker)] is not None:
-            kept.append(one)
-        elif one.mask:
-            raise CorpusError(
-                f"{why} are left out; this one has labels", row=one.row, hint=_FIX_LABELS
-            )
+        if not one.text or roles[_key(one.speaker)] is None:
+            why = f"messages by {one.speaker}" if one.text else "messages without text"
+            if one.mask:
+                problem = f"{why} are left out; this one has labels"
+                raise CorpusError(problem, row=one.row, hint=_FIX_LABELS)
+            notes[f"{why}, left out"] += 1
+            continue
+        above = kept[-1] if kept else None
+        same = above and (above.dialogue, _key(above.speaker)) == (one.dialogue, _key(one.speaker))
+        if above and same and join:
+            kept[-1] = above.joined(one.text, one.mask)
         else:
-            notes[why] += 1
+            kept.append(one)
+        if same:
+            what = "joined to the one before" if join else "kept as turns"
+            notes[f"consecutive messages of one speaker, {what}"] += 1
     return kept
 
 
 def _build(
-    said: Sequence[_Utterance], roles: Mapping[str, str | None], ids: Sequence[Any], name: str
+    rows: Sequence[_Utterance], roles: Mapping[str, str | None], ids: Sequence[Any], name: str
 ) -> Corpus:
     """Makes a corpus; an error names the row in the source."""
-    twice = [own for own, count in Counter(map(str, ids)).items() if count > 1 and own != "None"]
-    if twice:
-        hint = "Sort the rows by dialogue, and give each dialogue its own id."
-        raise CorpusError(f"dialogue {brief(twice[0])} begins twice", hint=hint)
-    rows: list[tuple[int, str, str]] = []
-    for above, one in zip((None, *said), said, strict=False):
-        turn = rows[-1][0] + 1 if above is not None and above.dialogue == one.dialogue else 0
-        rows.append((turn, f"{roles[_key(one.speaker)]}: {one.text}", format_mask(one.mask)))
-    about = {"dialogue_id": [ids[one.dialogue] for one in said]} if ids else {}
+    turns: list[tuple[int, str, str]] = []
+    for above, one in zip((None, *rows), rows, strict=False):
+        turn = turns[-1][0] + 1 if above and above.dialogue == one.dialogue else 0
+        turns.append((turn, f"{roles[_key(one.speaker)]}: {one.text}", format_mask(one.mask)))
+    about = {"dialogue_id": [ids[one.dialogue] for one in rows]} if ids else {}
     try:
-        return build_corpus(rows, name, about=about)
+        return build_corpus(turns, name, about=about)
     except CorpusError as error:
-        row = None if error.row is None else said[error.row].row
+        row = None if error.row is None else rows[error.row].row
         raise CorpusError(error.problem, row=row, hint=error.hint) from None
+
+
+def _count_turns(rows: Iterable[_Utterance], roles: Mapping[str, str | None], role: str) -> str:
+    counts = Counter(one.speaker for one in rows if roles[_key(one.speaker)] == role)
+    return ", ".join(f"{count:,} by {name}" for name, count in counts.items()) or "none"

@@ -6,16 +6,13 @@ Reads only: :mod:`.conversion` decides which speaker is the User and what a colu
 from __future__ import annotations
 
 import codecs
-import csv
-import io
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from cradle_lib.corpus.formats import brief, read_parquet
-from cradle_lib.corpus.text_formats import csv_rows, parse_json, read_bytes, require_fields
+from cradle_lib.corpus.tables import brief, parse_json, read_parquet, split_csv
 from cradle_lib.errors import CorpusError
 
 CHAT: Final = "chat messages"
@@ -25,12 +22,9 @@ TRANSCRIPT: Final = "a transcript"
 NAMED: Final = re.compile(r"\s*([^\W\d_][^:\uff1a\n]{0,39})[:\uff1a](?!//)(.*)", re.DOTALL)
 _SEPARATORS: Final = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 _JSON_START: Final = re.compile(r'\s*(\{\s*["}]|\[\s*[\[{])')
-# Text in another script, read as Windows-1252, has a larger share of letters beyond ASCII.
-_MOST_FOREIGN: Final = 0.3
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """One message of a file.
 
     Attributes:
@@ -41,18 +35,17 @@ class Message:
 
     row: int
     cells: Mapping[str, Any]
-    dialogue: int | None = None
+    dialogue: int = 0
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """The messages of a file.
 
     Attributes:
         form: :data:`CHAT`, :data:`TABLE` or :data:`TRANSCRIPT`.
         messages: All messages, in the order of the file.
         details: How it was read: ``encoding`` and ``separator``, where they apply.
-        dialogues: The fields of each dialogue beside its messages, for chats.
+        dialogues: The fields of each dialogue beside its messages, if the form says so.
     """
 
     form: str
@@ -78,62 +71,40 @@ def read_source(path: Path, encoding: str | None = None) -> Source:
             columns = read_parquet(path, (), None)
             rows = zip(*columns.values(), strict=True)
             return _from_records([dict(zip(columns, row, strict=True)) for row in rows], {})
-        content, details = _decoded(read_bytes(path), encoding)
-        if ending in (".json", ".jsonl", ".ndjson") or _JSON_START.match(content):
-            return _from_records(_json_items(content), details)
-        if ending not in (".csv", ".tsv", ".tab") and NAMED.match(content):
-            return _transcript(content, details)
-        return _table(content, details)
+        text, used = _decode(path.read_bytes(), encoding)
+        details = {"encoding": used}
+        if ending in (".json", ".jsonl", ".ndjson") or _JSON_START.match(text):
+            return _from_records(parse_json(text), details)
+        if ending not in (".csv", ".tsv", ".tab") and NAMED.match(text):
+            return _transcript(text, details)
+        return _table(text, details)
     except CorpusError as error:
-        raise CorpusError(error.problem, path=path, row=error.row, hint=error.hint) from None
+        raise error.located(path) from None
+    except OSError as error:
+        raise CorpusError(f"can't be read ({error.strerror})", path=path) from None
 
 
-def _decoded(content: bytes, encoding: str | None) -> tuple[str, dict[str, str]]:
-    if not content.strip():
-        raise CorpusError("the file is empty", hint="Export it again.")
+def _decode(content: bytes, encoding: str | None) -> tuple[str, str]:
+    """Decodes a file; returns the encoding too."""
     marked = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     tried = [encoding] if encoding else ["utf-16"] if marked else ["utf-8", "windows-1252"]
     for name in tried:
-        try:
+        with suppress(UnicodeDecodeError, LookupError):
             text = content.decode(name).removeprefix("\ufeff")
-        except (UnicodeDecodeError, LookupError):
-            continue
-        letters = [letter for letter in text if letter.isalpha()]
-        foreign = sum(not letter.isascii() for letter in letters) > _MOST_FOREIGN * len(letters)
-        if "\0" not in text and not (foreign and name == "windows-1252" != encoding):
-            return text, {"encoding": name}
+            # Text in another script has more letters beyond ASCII if read as Windows-1252.
+            letters = [letter for letter in text if letter.isalpha()]
+            foreign = sum(not letter.isascii() for letter in letters) > 0.3 * len(letters)
+            if (
+                text.strip()
+                and "\0" not in text
+                and (encoding or name != "windows-1252" or not foreign)
+            ):
+                return text, name
     raise CorpusError(
-        f"the file is no text in {' or '.join(tried)}",
+        f"the file is empty or no text in {' or '.join(tried)}",
         hint="Give its encoding, such as --encoding utf-16-le or windows-1251. Save a spreadsheet "
         "as CSV, and a document as plain text.",
     )
-
-
-def _json_items(content: str) -> list[Any]:
-    """Reads one document, or one document a line if the first line is one."""
-    lines = [line for line in content.split("\n") if line.strip()]
-    try:
-        parse_json(lines[0])
-    except CorpusError:
-        lines = []
-    if len(lines) > 1:
-        return [parse_json(line, row) for row, line in enumerate(lines)]
-    document = parse_json(content)
-    if isinstance(document, list):
-        return document
-    # An object around a list of dialogues, such as {"data": [{"messages": [...]}, ...]}.
-    inner = [document[name] for name in _list_names([document])]
-    return inner[0] if len(inner) == 1 and _list_names(inner[0]) else [document]
-
-
-def _list_names(items: Sequence[Any]) -> list[str]:
-    """Names the fields that are lists of objects."""
-    fields = [field for item in items if isinstance(item, dict) for field in item.items()]
-    return sorted({name for name, value in fields if value and _is_list_of_objects(value)})
-
-
-def _is_list_of_objects(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(each, dict) for each in value)
 
 
 def _from_records(items: Sequence[Any], details: Mapping[str, str]) -> Source:
@@ -142,18 +113,23 @@ def _from_records(items: Sequence[Any], details: Mapping[str, str]) -> Source:
     for row, item in enumerate(items):
         if not isinstance(item, dict):
             raise CorpusError(f"found {brief(item)}, expected an object", row=row)
-    found = _list_names(items)
-    if not found:
-        one_chat = all({"role", "content"} <= item.keys() for item in items)
+    lists = {n: v for item in items for n, v in item.items() if v and _is_messages(v)}
+    if not lists:
         messages = [Message(row, item) for row, item in enumerate(items)]
-        return Source(CHAT if one_chat else TABLE, messages, details)
-    [name, *more] = [name for name in ("messages", "conversations") if name in found] or found
+        if all({"role", "content"} <= item.keys() for item in items):
+            return Source(CHAT, messages, details)
+        return Source(TABLE, messages, details)
+    usual = [name for name in ("messages", "conversations") if name in lists]
+    [name, *more] = usual or lists
     if more:
         problem = f"{name} and {more[0]} could both be the messages"
         raise CorpusError(problem, hint="Keep one of them in the file.")
+    if len(items) == 1 and not usual and any(map(_is_messages, lists[name][0].values())):
+        # An object around a list of dialogues, such as {"data": [{"messages": [...]}, ...]}.
+        return _from_records(lists[name], details)
     messages = []
     for row, item in enumerate(items):
-        if not _is_list_of_objects(item.get(name)):
+        if not _is_messages(item.get(name)):
             hint = "All dialogues of a file have the same form: split the file."
             problem = f"{name} is no list of objects here; found {', '.join(item):.200}"
             raise CorpusError(problem, row=row, hint=hint)
@@ -162,24 +138,21 @@ def _from_records(items: Sequence[Any], details: Mapping[str, str]) -> Source:
     return Source(CHAT, messages, details, about)
 
 
-def _table(content: str, details: dict[str, str]) -> Source:
-    def columns(mark: str) -> int:
-        return len(next(csv.reader(io.StringIO(content.lstrip(), newline=""), delimiter=mark)))
+def _is_messages(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, dict) for each in value)
 
-    separator = max(_SEPARATORS, key=columns)
-    head, rows, lines = csv_rows(content, separator)
-    require_fields(head, rows, lines)
-    names = [name.strip() for name in head]
-    if twice := sorted({name for name in names if name and names.count(name) > 1}):
-        raise CorpusError(f"column {', '.join(twice)} appears twice", hint="Keep one of each.")
+
+def _table(text: str, details: dict[str, str]) -> Source:
+    separator = max(_SEPARATORS, key=text.lstrip().splitlines()[0].count)
+    names, rows = split_csv(text, separator)
     messages = [Message(n, dict(zip(names, row, strict=True))) for n, row in enumerate(rows)]
     return Source(TABLE, messages, details | {"separator": _SEPARATORS[separator]})
 
 
-def _transcript(content: str, details: Mapping[str, str]) -> Source:
+def _transcript(text: str, details: Mapping[str, str]) -> Source:
     messages: list[Message] = []
     dialogue, blank = -1, True
-    for number, line in enumerate(re.split("\r\n|\r|\n", content)):
+    for number, line in enumerate(re.split("\r\n|\r|\n", text)):
         if line.strip():
             dialogue += blank
             messages.append(Message(number, {"text": line}, dialogue))

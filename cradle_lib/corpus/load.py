@@ -12,8 +12,8 @@ import pandas as pd
 
 from cradle_lib import paths
 from cradle_lib.corpus.dialogue import Corpus
-from cradle_lib.corpus.formats import META, read_columns
-from cradle_lib.corpus.release import read_release
+from cradle_lib.corpus.release import META, read_release
+from cradle_lib.corpus.tables import read_columns
 from cradle_lib.errors import CorpusError
 
 SPLIT_NAMES: Final = ("train", "dev", "test")
@@ -81,7 +81,7 @@ def _surrogate(split: str) -> Corpus:
     for file in (path, about):
         _require_sum(file)
     corpus = read_release(path, f"surrogate-{split}")
-    meta = pd.DataFrame(read_columns(about, ("split", "dialogue", *META), ()))
+    meta = pd.DataFrame(read_columns(about, ("split", "dialogue", *META)))
     meta = meta[meta["split"] == split].sort_values("dialogue")
     return replace(corpus, meta={name: meta[name].tolist() for name in META}, synthetic=True)
 

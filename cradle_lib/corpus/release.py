@@ -1,4 +1,4 @@
-"""Reads the release's format: one row per turn, with implicit dialogues and speakers.
+"""Reads and writes the release's format: one row per turn, with implicit dialogues and speakers.
 
 The columns are ``turn_id``, ``text`` and ``labels``. A dialogue starts where ``turn_id`` is 0. The
 text starts with the speaker; a row without one continues the row above. Any row may have labels.
@@ -10,24 +10,33 @@ value on all rows of a dialogue.
 
 from __future__ import annotations
 
+import csv
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+import pandas as pd
+
 from cradle_lib import labels
-from cradle_lib.corpus.dialogue import Corpus, Dialogue, Speaker, Turn
-from cradle_lib.corpus.formats import ABOUT, COLUMNS, Columns, brief, read_columns
+from cradle_lib.corpus.dialogue import Corpus, Dialogue, Speaker, Turn, valid_unicode
+from cradle_lib.corpus.tables import Columns, brief, read_columns, save_table
 from cradle_lib.errors import CorpusError
 
-LONGEST_TEXT: Final = 100_000
+#: The release's columns: each file has them.
+COLUMNS: Final = ("turn_id", "text", "labels")
+#: Optional columns about a dialogue; the release has none.
+META: Final = ("scenario", "timing")
+#: Columns that are the same on all rows of a dialogue: its name, and the above.
+ABOUT: Final = ("dialogue_id", *META)
 LONGEST_NAME: Final = 64
 _SPEAKER: Final = re.compile(r"\s*(User|Listener):[ \t]*(.*)", re.DOTALL)
 _COLON: Final = re.compile("[:\ufe55\uff1a]")
+_NUMBER: Final = re.compile(r"\s*(\d{1,9})(\.0+)?\s*")
 # Markup in HTML, Markdown, LaTeX or on a terminal.
 _MARKUP: Final = frozenset('<>"`$\\|*[]{}~^')
-_Row = tuple[Any, Any, Any]
 
 
 def read_release(path: str | Path, name: str | None = None) -> Corpus:
@@ -45,31 +54,47 @@ def read_release(path: str | Path, name: str | None = None) -> Corpus:
             has a row that can't be a turn. The message names the row.
     """
     path = Path(path)
-    columns = read_columns(path)
+    columns = read_columns(path, COLUMNS, ABOUT)
     rows = zip(*(columns[column] for column in COLUMNS), strict=True)
     return build_corpus(rows, name or path.stem, path, columns)
 
 
-def misspelt_speaker(text: str) -> str | None:
-    """Finds a misspelt speaker, which would make the row continue the one above.
+def write_release(corpus: Corpus, path: Path) -> None:
+    """Writes a corpus in the release's format, as :func:`.save_table` does.
 
-    Case, width, spaces and invisible characters are ignored: ``user:``, ``User :``, a full-width
-    colon and a zero-width space all read as a speaker.
+    Own ids, scenarios and timings of the dialogues are written if they are known.
 
-    Returns:
-        The start of the text up to the colon; ``None`` if it names no speaker, or spells one as
-        exactly ``User:`` or ``Listener:``, perhaps after white space.
+    Raises:
+        CorpusError: If a text contains a lone surrogate (half a character), which UTF-8 can't
+            encode.
     """
-    colon = _COLON.search(text)
-    if colon is None or _SPEAKER.match(text):
-        return None
-    name = unicodedata.normalize("NFKC", text[: colon.start()])
-    letters = "".join(mark for mark in name if unicodedata.category(mark)[0] not in "CMZ")
-    return text[: colon.end()].lstrip() if letters.casefold() in ("user", "listener") else None
+    broken = [turn.row for turn in corpus.turns if valid_unicode(turn.text) != turn.text]
+    if broken:
+        problem, hint = "the text has half a character", "Correct it there."
+        raise CorpusError(problem, path=corpus.path, row=broken[0], hint=hint)
+    rows = [
+        (
+            turn.turn_id,
+            turn.text if turn.continues else f"{turn.speaker}: {turn.text}",
+            labels.format_mask(turn.mask),
+        )
+        for turn in corpus.turns
+    ]
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    about: dict[str, list[str]] = {name: corpus.meta[name] for name in META if name in corpus.meta}
+    if any(dialogue.own_id is not None for dialogue in corpus):
+        about = {"dialogue_id": [dialogue.id for dialogue in corpus], **about}
+    for name, values in about.items():
+        frame[name] = np.repeat(values, [len(dialogue.turns) for dialogue in corpus])
+    # Quotes around all texts: csv does not quote a text with a lone carriage return.
+    save_table(frame, path, csv.QUOTE_NONNUMERIC)
 
 
 def build_corpus(
-    rows: Iterable[_Row], name: str, path: Path | None = None, about: Columns | None = None
+    rows: Iterable[tuple[Any, Any, Any]],
+    name: str,
+    path: Path | None = None,
+    about: Columns | None = None,
 ) -> Corpus:
     """Builds dialogues from rows ``(turn_id, text, labels)`` in file order.
 
@@ -88,63 +113,51 @@ def build_corpus(
             missing, no name, or differs within a dialogue; if two dialogues have the same id; or if
             the name is not printable or has dots only.
     """
-    if not name.strip(". ") or not name.isprintable():
-        # The name is also that of a folder: `...csv` would give the parent folder.
-        raise CorpusError(
-            f"{brief(name)} can't be the name of a corpus", path=path, hint="Rename the file."
-        )
-    about = about or {}
-    known: dict[str, list[str]] = {column: [] for column in ABOUT if column in about}
     dialogues: list[list[Turn]] = []
-    row = 0
     try:
+        if not name.strip(". ") or not name.isprintable():
+            # The name is also that of a folder: `...csv` would give the parent folder.
+            raise CorpusError(f"{brief(name)} can't be a corpus' name", hint="Rename the file.")
         for row, (turn_id, text, cell) in enumerate(rows):
-            number = _turn_id(turn_id, dialogues)
-            if number == 0:
-                dialogues.append([])
-            dialogues[-1].append(_turn(row, number, text, cell, dialogues[-1]))
-            for column, names in known.items():
-                _describe(column, about[column], row, row - number, names)
+            try:
+                number = _turn_id(turn_id, dialogues)
+                if number == 0:
+                    dialogues.append([])
+                dialogues[-1].append(_turn(row, number, text, cell, dialogues[-1]))
+            except CorpusError as error:
+                raise error.located(row=row) from None
+        if not dialogues:
+            raise CorpusError("there are no rows", hint="Fetch or export it again.")
+        known = {c: _values(c, about[c], dialogues) for c in ABOUT if about and c in about}
+        ids = known.pop("dialogue_id", None)
+        for number, own in enumerate(ids or ()):
+            if own in (ids or ())[:number]:
+                problem = f"dialogue_id {own!r} is also the id of an earlier dialogue"
+                hint = "Give every dialogue its own id, with its rows one after the other."
+                raise CorpusError(problem, row=dialogues[number][0].row, hint=hint)
     except CorpusError as error:
-        raise CorpusError(error.problem, path=path, row=row, hint=error.hint) from None
-    if not dialogues:
-        raise CorpusError("there are no rows", path=path, hint="Fetch or export it again.")
-    ids = known.pop("dialogue_id", None)
-    seen: dict[str, int] = {}
-    for own, turns in zip(ids or (), dialogues, strict=False):
-        if seen.setdefault(own, turns[0].row) != turns[0].row:
-            raise CorpusError(
-                f"dialogue_id {own!r} is that of the dialogue from row {seen[own]} on too",
-                path=path,
-                row=turns[0].row,
-                hint="Give every dialogue an id of its own.",
-            )
-    return Corpus(
-        name=name,
-        dialogues=tuple(
-            Dialogue(i, tuple(turns), ids[i] if ids else None) for i, turns in enumerate(dialogues)
-        ),
-        path=path,
-        meta=known,
-    )
+        raise error.located(path) from None
+    parts = [
+        Dialogue(n, tuple(turns), ids[n] if ids else None) for n, turns in enumerate(dialogues)
+    ]
+    return Corpus(name, tuple(parts), path, known)
 
 
-def _turn_id(value: Any, dialogues: Sequence[Sequence[Turn]]) -> int:
-    number = value
-    if isinstance(value, str) and (found := re.fullmatch(r"\s*(\d{1,18})(\.0+)?\s*", value)):
-        number = int(found[1])
-    elif isinstance(value, float) and value.is_integer():
-        number = int(value)
-    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-        raise CorpusError(f"turn_id is {brief(value)}, expected a whole number from 0")
-    if number and not dialogues:
+def whole_number(cell: Any) -> int | None:
+    """Reads a cell with a whole number from 0, which may be text or end in ``.0``."""
+    found = _NUMBER.fullmatch(str(cell))
+    return int(found[1]) if found else None
+
+
+def _turn_id(cell: Any, dialogues: Sequence[Sequence[Turn]]) -> int:
+    number = whole_number(cell)
+    if number is None:
+        raise CorpusError(f"turn_id is {brief(cell)}, expected a whole number from 0")
+    expected = len(dialogues[-1]) if dialogues else 0
+    if number not in (0, expected):
+        or_new = " or 0 for a new dialogue" if dialogues else ""
         raise CorpusError(
-            f"the first turn_id is {number}, expected 0",
-            hint="Every dialogue starts at turn_id 0; is this the head of a longer file?",
-        )
-    if number and number != len(dialogues[-1]):
-        raise CorpusError(
-            f"turn_id is {number}, expected {len(dialogues[-1])} or 0 for a new dialogue",
+            f"turn_id is {number}, expected {expected}{or_new}",
             hint="A row is missing, doubled or out of order.",
         )
     return number
@@ -153,11 +166,6 @@ def _turn_id(value: Any, dialogues: Sequence[Sequence[Turn]]) -> int:
 def _turn(row: int, turn_id: int, text: Any, cell: Any, above: Sequence[Turn]) -> Turn:
     if not isinstance(text, str):
         raise CorpusError(f"text is {brief(text)}, expected text")
-    if len(text) > LONGEST_TEXT:
-        raise CorpusError(
-            f"the text has {len(text):,} characters, expected at most {LONGEST_TEXT:,}",
-            hint="A turn this long is a damaged file: look for an unclosed quote.",
-        )
     said = _SPEAKER.fullmatch(text)
     speaker: Speaker
     if said:
@@ -178,13 +186,31 @@ def _turn(row: int, turn_id: int, text: Any, cell: Any, above: Sequence[Turn]) -
     return Turn(row, turn_id, speaker, words.strip(), read_mask(cell), continues=said is None)
 
 
+def misspelt_speaker(text: str) -> str | None:
+    """Finds a misspelt speaker, which would make the row continue the one above.
+
+    Case, width, spaces and invisible characters are ignored: ``user:``, ``User :``, a full-width
+    colon and a zero-width space all read as a speaker.
+
+    Returns:
+        The start of the text up to the colon; ``None`` if it names no speaker, or spells one as
+        exactly ``User:`` or ``Listener:``, perhaps after white space.
+    """
+    colon = _COLON.search(text)
+    if colon is None or _SPEAKER.match(text):
+        return None
+    name = unicodedata.normalize("NFKC", text[: colon.start()])
+    letters = "".join(mark for mark in name if unicodedata.category(mark)[0] not in "CMZ")
+    return text[: colon.end()].lstrip() if letters.casefold() in ("user", "listener") else None
+
+
 def read_mask(cell: Any) -> int:
     """Reads a cell with labels: text, a list of texts, or nothing.
 
     Raises:
         CorpusError: If a label is unknown, or the cell is something else.
     """
-    if cell is None or (isinstance(cell, float) and cell != cell):
+    if cell is None or cell != cell:  # NaN
         return 0
     if isinstance(cell, str):
         return labels.parse(cell)
@@ -193,32 +219,36 @@ def read_mask(cell: Any) -> int:
     raise CorpusError(f"labels is {brief(cell)}, expected text")
 
 
-def _describe(column: str, cells: Sequence[Any], row: int, first: int, names: list[str]) -> None:
-    """Reads a value about the dialogue, which must be the same in its first row."""
-    if row == first:
-        names.append(_name(column, cells[row]))
-    elif cells[row] != cells[first] and (here := _name(column, cells[row])) != names[-1]:
-        raise CorpusError(
-            f"{column} is {here!r}, and {names[-1]!r} in row {first} of the same dialogue",
-            hint="A new dialogue starts at turn_id 0.",
-        )
+def _values(column: str, cells: Sequence[Any], dialogues: Sequence[Sequence[Turn]]) -> list[str]:
+    """Reads a value for each dialogue, which must be the same on all of its rows."""
+    values = []
+    for turns in dialogues:
+        names = [_name(column, cells[turn.row], turn.row) for turn in turns]
+        for turn, name in zip(turns, names, strict=True):
+            if name != names[0]:
+                raise CorpusError(
+                    f"{column} is {name!r}, and {names[0]!r} in row {turns[0].row} of the same "
+                    "dialogue",
+                    row=turn.row,
+                    hint="A new dialogue starts at turn_id 0.",
+                )
+        values.append(names[0])
+    return values
 
 
-def _name(column: str, value: Any) -> str:
+def _name(column: str, value: Any, row: int) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
-    if not isinstance(value, str) or not value.strip():
-        raise CorpusError(
-            f"{column} is {brief(value)}, expected a name",
-            hint=f"Fill it in on every row, or leave out the column {column}.",
-        )
-    name = value.strip()
-    if len(name) > LONGEST_NAME or not name.isprintable() or not name[0].isalnum():
+    name = value.strip() if isinstance(value, str) else ""
+    if not name:
+        problem = "expected a name"
+    elif len(name) > LONGEST_NAME or not name.isprintable() or not name[0].isalnum():
         problem = f"expected up to {LONGEST_NAME} printable characters from a letter or digit on"
     elif markup := sorted(_MARKUP.intersection(name)):
         problem = f"expected a name without {' '.join(markup)}"
     else:
         return name
-    raise CorpusError(f"{column} is {brief(value)}, {problem}", hint="Rename it in the file.")
+    hint = f"Correct it on every row, or leave out the column {column}."
+    raise CorpusError(f"{column} is {brief(value)}, {problem}", row=row, hint=hint)

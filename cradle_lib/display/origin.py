@@ -11,7 +11,7 @@ from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.display.notice import Notice
 
 if TYPE_CHECKING:
-    from cradle_lib.corpus.gaps import Need
+    from cradle_lib.corpus.needs import Need
 
 
 @dataclass(slots=True)
@@ -45,9 +45,9 @@ class Origin:
         if needs is None or self.corpus is None:
             return None
         # Imported here, because some pages need nothing.
-        from cradle_lib.corpus.gaps import gap
+        from cradle_lib.corpus.needs import unmet
 
-        why = gap(self.corpus, needs)
+        why = unmet(self.corpus, needs)
         return None if why is None else f"{why}."
 
 
@@ -61,8 +61,9 @@ def finding(sentence: str, needs: Need | None = None) -> Notice:
     Args:
         sentence: Begins with a small letter, unless its first word is a name. If it is empty, the
             headline says that there is no result.
-        needs: What the result needs of the page's corpus: see :func:`cradle_lib.corpus.gaps.gap`.
-            A corpus without it has that said in its headline.
+        needs: What the result needs of the page's corpus, for
+            :func:`cradle_lib.corpus.needs.unmet`. A corpus without it has that said in its
+            headline.
 
     Returns:
         The headline.

@@ -18,7 +18,7 @@ from cradle_lib.errors import BookError
 from cradle_lib.formatting import slug
 
 if TYPE_CHECKING:
-    from cradle_lib.corpus.gaps import Need
+    from cradle_lib.corpus.needs import Need
 
 Names = str | Sequence[str]
 
@@ -129,7 +129,7 @@ def show(
         notes: Sentences below the table; text between backticks is shown as code.
         empty: Sentence in place of the table if the frame has no rows.
         needs: What the table needs of the page's corpus, such as gold ``labels``: see
-            :func:`cradle_lib.corpus.gaps.gap`.
+            :func:`cradle_lib.corpus.needs.unmet`.
         sortable: Whether the headings sort the rows, within each group. A page without scripts
             shows the rows in their order in the frame.
         bars: Whether shares from 0 to 1 are drawn below their numbers, with their intervals.

@@ -34,7 +34,7 @@ from cradle_lib.errors import BookError
 from cradle_lib.formatting import slug
 
 if TYPE_CHECKING:
-    from cradle_lib.corpus.gaps import Need
+    from cradle_lib.corpus.needs import Need
 
 #: Wide enough for a page, narrow enough that 10 point text is readable on a phone, in inches.
 WIDTH: Final = 5.2
@@ -170,7 +170,7 @@ def show_figure(
         alt: What a reader who can't see it needs to know: what is shown, and the finding.
         caption: One or two sentences.
         needs: What the figure needs of the page's corpus, such as gold ``labels``: see
-            :func:`cradle_lib.corpus.gaps.gap`.
+            :func:`cradle_lib.corpus.needs.unmet`.
 
     Returns:
         The picture. What has a ``url`` leads there, with its ``gid`` as the title. Nothing of the

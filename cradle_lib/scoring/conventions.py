@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cradle_lib.corpus.dialogue import Corpus, Turn
-from cradle_lib.corpus.gaps import Need
+from cradle_lib.corpus.needs import Need
 from cradle_lib.errors import ScoringError
 
 Level = Literal["turn", "dialogue", "confirm"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
-from cradle_lib.corpus.gaps import gap
+from cradle_lib.corpus.needs import unmet
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.conventions import NEEDED, Conventions, Level, Rows, align
 from cradle_lib.scoring.counts import Counts, count
@@ -212,7 +212,7 @@ def evaluate(
         cleaned=predictions.cleaned,
         turns=len(predictions.masks),
         of_turns=predictions.of_turns,
-        lacks=gap(predictions.corpus, NEEDED[level]),
+        lacks=unmet(predictions.corpus, NEEDED[level]),
     )
 
 

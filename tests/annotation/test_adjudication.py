@@ -17,7 +17,7 @@ from cradle_lib.annotation.adjudication import adjudicate
 from cradle_lib.annotation.table import Annotation, Annotations
 from cradle_lib.annotation.voting import Outcome, decide, left_open, outcome_of, vote
 from cradle_lib.corpus import Corpus, Dialogue, Turn, read_release
-from cradle_lib.corpus.collect import write_release
+from cradle_lib.corpus.release import write_release
 from cradle_lib.errors import CorpusError
 from cradle_lib.labels import BITS, labels_of
 

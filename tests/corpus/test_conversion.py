@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cradle_lib.corpus import Corpus, convert, load_corpus
@@ -70,7 +70,6 @@ def transcript(user: str = "Patient", listener: str = "Therapist") -> str:
 
 
 SYSTEM = {"role": "system", "content": "Be kind."}
-RENAMED = str.maketrans({"P": "p"})
 FLAT = [
     {"chat_id": d, "author": s.upper(), "body": t}
     for d, turns in enumerate(TURNS)
@@ -82,17 +81,11 @@ RELEASE = [(n, f"{s}: {t}") for turns in TURNS for n, (s, t) in enumerate(turns)
 CONVERTED: dict[str, tuple[str | bytes, dict[str, Any]]] = {
     "chat.jsonl": (lines(chats()), {}),
     "chat.json": (json.dumps(chats(), indent=1), {}),
-    "chat-bom.json": (b"\xef\xbb\xbf" + json.dumps(chats()).encode(), {}),
-    "chat-utf16.json": (json.dumps(chats(), ensure_ascii=False).encode("utf-16"), {}),
     "chat-without-an-ending": (lines(chats()), {}),
     "sharegpt.json": (json.dumps(chats("human", "gpt", "from", "value", "conversations")), {}),
-    "sharegpt.jsonl": (lines(chats("human", "gpt", "from", "value", "conversations")), {}),
-    "gemini.jsonl": (lines(chats("user", "model")), {}),
     "esconv.json": (json.dumps(chats("seeker", "supporter", "speaker", "content", "dialog")), {}),
     "lists.jsonl": (lines([item["messages"] for item in chats()]), {}),
-    "lists.json": (json.dumps([item["messages"] for item in chats()]), {}),
     "around.json": (json.dumps({"version": 1, "data": chats()}), {}),
-    "tools.jsonl": (lines([item | {"tools": [{"name": "x"}]} for item in chats()]), {}),
     "system.jsonl": (
         lines([{"messages": [SYSTEM, *item["messages"]]} for item in chats()]),
         {"leave_out": ["system"]},
@@ -125,41 +118,32 @@ CONVERTED: dict[str, tuple[str | bytes, dict[str, Any]]] = {
     ),
     "empty-chat.jsonl": (lines([*chats(), {"messages": []}]), {}),
     "names.jsonl": (lines(chats("Anna", "Ben")), {"user": ["Anna"]}),
-    "both-names.jsonl": (lines(chats("Anna", "Ben")), {"user": ["anna "], "listener": ["BEN"]}),
     "swapped.jsonl": (
         lines(chats("assistant", "user")),
         {"user": ["assistant"], "listener": ["user"]},
     ),
     "records.json": (json.dumps(FLAT), {}),
-    "records.jsonl": (lines(FLAT), {}),
     "comma.csv": (table(), {}),
     "semicolon.csv": (table(";"), {}),
-    "tab.tsv": (table("\t"), {}),
     "tab.csv": (table("\t"), {}),
     "tab.txt": (table("\t"), {}),
     "bar.csv": (table("|"), {}),
-    "bom.csv": (b"\xef\xbb\xbf" + table(";").encode(), {}),
     "utf16.csv": (table("\t").encode("utf-16"), {}),
-    "utf16-be.csv": (b"\xfe\xff" + table(";").encode("utf-16-be"), {}),
     "windows.csv": (table(";").encode("cp1252"), {}),
-    "latin.csv": (table().encode("latin-1"), {"encoding": "latin-1"}),
     "no-mark.csv": (table().encode("utf-16-le"), {"encoding": "utf-16-le"}),
     "capitals.csv": (table(head=("DIALOGUE ID", "SPEAKER", "TEXT")), {}),
     "crlf.csv": (table().replace("\n", "\r\n"), {}),
-    "client.csv": (table(user="Client", listener="Counselor"), {}),
     "roles.csv": (
         table(head=("conversation_id", "role", "content"), user="user", listener="bot"),
         {},
     ),
     "colons.csv": (table(user="Patient:", listener="Therapist:"), {}),
-    "help.csv": (table(user="Help seeker", listener="Supporter"), {}),
     "numbers.csv": (table(user="0", listener="1"), {"user": ["0"], "listener": ["1"]}),
     "own-names.csv": (
         table(head=("Gespräch", "Wer", "Was")),
         {"dialogue": "Gespräch", "speaker": "wer", "text": "Was"},
     ),
     "from-1.csv": (table(head=("Turn ID", "Speaker", "Text"), first=1), {}),
-    "from-0.csv": (table(head=("turn", "speaker", "text"), first=0), {}),
     "release-from-1.csv": (
         "turn_id,text,labels\n" + "".join(f'{n + 1},"{text}",none\n' for n, text in RELEASE),
         {},
@@ -169,12 +153,8 @@ CONVERTED: dict[str, tuple[str | bytes, dict[str, Any]]] = {
         {},
     ),
     "transcript.txt": (transcript(), {}),
-    "transcript.md": (transcript("Client", "Counsellor"), {}),
-    "transcript-crlf.txt": (transcript().replace("\n", "\r\n"), {}),
     "transcript-wide.txt": (transcript().replace(": ", "\uff1a"), {}),
     "transcript-names.txt": (transcript("Anna M.", "Dr. B"), {"user": ["Anna M."]}),
-    "transcript-windows.txt": (transcript().encode("cp1252"), {}),
-    "transcript-lines.txt": (transcript() + "\n\n", {}),
 }
 
 
@@ -219,16 +199,10 @@ REFUSED: dict[str, tuple[str | bytes, str, dict[str, Any] | None]] = {
         r"row 2: can't tell.*user \(3\), assistant \(2\), usr \(1\).*--user NAME",
         {"user": ["user", "usr"], "listener": ["assistant"]},
     ),
-    "strangers.csv": ("dialogue_id,speaker,text\n1,Anna,a\n1,Ben,b\n", "--user", {"user": ["Ben"]}),
     "one-known.csv": (
         "dialogue_id,speaker,text\n1,user,a\n1,Ben,b\n",
         "row 1.*--listener",
         {"user": ["user"]},
-    ),
-    "one-side.jsonl": (
-        lines(chats("user", "client")),
-        r"row 0: can't tell.*user \(3\), client \(2\)",
-        {"listener": ["client"], "user": ["user"]},
     ),
     "nobody.jsonl": (
         lines([{"messages": [{"role": "assistant", "content": "a"}]}]),
@@ -244,16 +218,6 @@ REFUSED: dict[str, tuple[str | bytes, str, dict[str, Any] | None]] = {
         "dialogue_id,speaker,text,message\n1,user,a,b\n",
         "text and message could both be the text. Choose one: --text",
         {"text": "message"},
-    ),
-    "two-speakers.csv": (
-        "dialogue_id,speaker,author,text\n1,user,x,b\n",
-        "--speaker COLUMN",
-        {"speaker": "speaker"},
-    ),
-    "two-ids.csv": (
-        "dialogue_id,session_id,speaker,text\n1,9,user,a\n",
-        "--dialogue COLUMN",
-        {"dialogue": "session_id"},
     ),
     "no-text.csv": (
         "dialogue_id,speaker,said\n1,user,a\n",
@@ -280,16 +244,10 @@ REFUSED: dict[str, tuple[str | bytes, str, dict[str, Any] | None]] = {
         r"no message is by 'Ann'; found user \(1\)",
         {"user": ["user"]},
     ),
-    "two-roles.csv": ("dialogue_id,speaker,text\n1,A,a\n", "'a' has two roles", {"user": ["A"]}),
     "labels-elsewhere.csv": (
         "dialogue_id,speaker,text,annotator1\n1,user,a,alert_past\n",
         "annotator1 looks like labels.*--labels COLUMN",
         {"labels": "annotator1"},
-    ),
-    "labels-wide.csv": (
-        "dialogue_id,speaker,text,alert_past\n1,user,a,1\n",
-        "alert_past looks like labels.*--labels none",
-        {"labels": "none"},
     ),
     "labels-of-a-dialogue.jsonl": (
         lines([chats()[0] | {"labels": ["alert_past"]}]),
@@ -306,30 +264,14 @@ REFUSED: dict[str, tuple[str | bytes, str, dict[str, Any] | None]] = {
         "row 1: messages without text are left out; this one has labels.*--labels none",
         {"labels": "none"},
     ),
-    "labels-left-out.jsonl": (
-        lines([{"messages": [SYSTEM | {"labels": "alert_past"}, *chats()[0]["messages"]]}]),
-        "row 0: messages by system are left out; this one has labels",
-        {"labels": "none", "leave_out": ["system"]},
-    ),
     "interleaved.csv": (
         "dialogue_id,speaker,text\n1,user,a\n2,user,b\n1,bot,c\n",
-        "dialogue '1' begins twice. Sort the rows",
+        "dialogue_id '1' is also the id of an earlier dialogue",
         None,
     ),
     "missing-row.csv": (
         "turn,speaker,text\n1,user,a\n3,user,b\n",
         "row 1: turn 3 comes after turn 1",
-        None,
-    ),
-    "backwards.csv": (
-        "dialogue_id,turn,speaker,text\n1,2,user,a\n1,1,bot,b\n",
-        "row 1: turn 1 comes after turn 2",
-        None,
-    ),
-    "end-of-a-file.csv": ("turn,speaker,text\n4,user,a\n5,bot,b\n", "first turn is 4", None),
-    "no-number.csv": (
-        "turn,speaker,text\nx,user,a\n",
-        "row 0: turn is 'x', expected a number",
         None,
     ),
     "no-name.csv": (
@@ -343,9 +285,7 @@ REFUSED: dict[str, tuple[str | bytes, str, dict[str, Any] | None]] = {
         None,
     ),
     "half.csv": ('dialogue_id,speaker,text\n1,user,"a\n', "row 0: not a readable CSV", None),
-    "half-row.csv": ("dialogue_id,speaker,text\n1,user,a\n1,bot\n", "row 1: line 3 has 2", None),
     "twice.csv": ("dialogue_id,text,text\n1,user,a\n", "column text appears twice", None),
-    "half.json": (json.dumps(chats())[:-40], "not JSON that can be read", None),
     "half.jsonl": (lines(chats())[:-40], "row 1: not JSON that can be read", None),
     "mixed.jsonl": (
         lines([chats()[0], chats("human", "gpt", "from", "value", "conversations")[1]]),
@@ -357,7 +297,6 @@ REFUSED: dict[str, tuple[str | bytes, str, dict[str, Any] | None]] = {
         "row 1: messages is no list of objects here; found role, content",
         None,
     ),
-    "numbers.json": ("[1, 2]", "row 0: found 1, expected an object", None),
     "text-is-a-number.jsonl": (
         lines([{"messages": [{"role": "user", "content": 7}]}]),
         "row 0: text is 7, expected text",
@@ -365,10 +304,9 @@ REFUSED: dict[str, tuple[str | bytes, str, dict[str, Any] | None]] = {
     ),
     "half-a-character.jsonl": (
         '{"messages": [{"role": "user", "content": "a\\ud800"}]}\n',
-        "row 0: the text holds half a character",
+        "row 0: the text has half a character",
         None,
     ),
-    "same-id.jsonl": (lines([item | {"id": "x"} for item in chats()]), "'x' begins twice", None),
     "some-ids.jsonl": (
         lines([chats()[0] | {"id": "x"}, chats()[1]]),
         "row 1: dialogue_id is None, expected a name",
@@ -376,17 +314,15 @@ REFUSED: dict[str, tuple[str | bytes, str, dict[str, Any] | None]] = {
     ),
     "russian.csv": (
         "dialogue_id,speaker,text\n1,user,Привет как дела сегодня\n".encode("cp1251"),
-        "no text in utf-8 or windows-1252.*--encoding",
+        "empty or no text in utf-8 or windows-1252.*--encoding",
         {"encoding": "cp1251"},
     ),
     "no-mark.csv": (
         "dialogue_id,speaker,text\n1,user,a\n".encode("utf-16-le"),
-        "no text in utf-8.*--encoding utf-16-le",
+        "empty or no text in utf-8.*--encoding utf-16-le",
         {"encoding": "utf-16-le"},
     ),
     "book.xlsx": (b"PK\x03\x04\x00\x00\x00", "Save a spreadsheet as CSV", None),
-    "empty.csv": (b"", "the file is empty", None),
-    "head.csv": ("dialogue_id,speaker,text\n", "no column is known as the text", None),
     "blank-lines.txt": (
         "User: a\nand\n\nbefore noon\nListener: b\n",
         r"blank-lines\.txt:4: a dialogue starts with 'before noon'.*--dialogue file",
@@ -402,18 +338,10 @@ REFUSED: dict[str, tuple[str | bytes, str, dict[str, Any] | None]] = {
         r"remark\.txt:2: can't tell.*Please note \(1\).*--listener",
         {"user": ["User"], "listener": ["Listener"]},
     ),
-    "diary.txt": ("A day like any other\n", "no column is known as the text", None),
-    "long.jsonl": (
-        lines([{"messages": [{"role": "user", "content": "x" * 100_001}]}]),
-        "row 0: the text has 100,007 characters",
-        None,
-    ),
 }
 WRONG_OPTIONS: dict[str, dict[str, Any]] = {
     "absent.csv": {"speaker": "wer"},
     "no-such-name.csv": {"user": ["Ann"]},
-    "two-roles.csv": {"user": ["A"], "listener": ["a"]},
-    "labels-left-out.jsonl": {"leave_out": ["system"]},
 }
 
 
@@ -430,10 +358,6 @@ def test_what_is_ambiguous_or_damaged_is_refused_with_the_option_that_decides(
     assert not out.exists()
     if decided is not None:
         assert len(convert(path, out, **decided).corpus)
-
-
-def test_sixty_files_and_more_were_tried() -> None:
-    assert len(CONVERTED) + len(REFUSED) > 100
 
 
 def test_a_whole_dialogue_of_a_file_without_names_for_it(tmp_path: Path) -> None:
@@ -453,8 +377,7 @@ def test_it_says_what_it_understood(tmp_path: Path) -> None:
         "turns of the Listener": "2 by Therapist",
         "dialogues": "2, named by their ids",
         "labels": "0 (no column of labels)",
-        "consecutive messages": "0 joined to the one before",
-        "left out": "1 messages without text",
+        "left out or joined": "1 messages without text, left out",
     }
 
 
@@ -467,10 +390,12 @@ def test_messages_in_a_row_are_one_utterance_or_several_turns(tmp_path: Path) ->
     joined, kept = convert(path), convert(path, consecutive="turns")
     assert said(joined.corpus) == [[("User", "a\nb"), ("Listener", "c")]]
     assert format_mask(joined.corpus.gold[0]) == "alert_past; confirm_SH_past"
-    assert joined.understood["consecutive messages"] == "1 joined to the one before"
+    assert joined.understood["left out or joined"] == (
+        "1 consecutive messages of one speaker, joined to the one before"
+    )
     assert said(kept.corpus) == [[("User", "a"), ("User", "b"), ("Listener", "c")]]
     assert [format_mask(mask) for mask in kept.corpus.gold] == ["alert_past", "confirm_SH_past"]
-    assert kept.understood["consecutive messages"] == "1 kept as turns"
+    assert kept.understood["left out or joined"].endswith("kept as turns")
 
 
 def test_two_people_on_one_side_are_not_one_speaker(tmp_path: Path) -> None:
@@ -501,10 +426,7 @@ def test_the_file_itself_is_never_overwritten(tmp_path: Path) -> None:
     ("name", "form"),
     [
         ("chat.jsonl", "chat messages"),
-        ("sharegpt.json", "chat messages"),
-        ("system.jsonl", "chat messages"),
         ("semicolon.csv", "a table"),
-        ("from-1.csv", "a table"),
         ("release-unlabelled.csv", "a table"),
         ("transcript.txt", "a transcript"),
         ("three.csv", "a table"),
@@ -523,8 +445,6 @@ def test_load_corpus_says_that_a_file_can_be_converted(
     "content",
     [
         "turn_id,text,labels\n0,User: a,alert_pas\n",
-        "turn_id,text,labels\n0,User: a,none\n2,User: b,none\n",
-        "turn_id,text,labels\n0,User: a\n",
         "a,b\n1,2\n",
     ],
 )
@@ -547,10 +467,6 @@ dialogues = st.lists(
     st.lists(st.tuples(texts, masks), min_size=1, max_size=5), min_size=1, max_size=4
 )
 Content = list[list[tuple[str, int]]]
-
-
-def names_of(turn: int, names: tuple[str, str]) -> str:
-    return names[turn % 2]
 
 
 def as_chat(name: str, who: str, what: str, names: tuple[str, str]) -> Callable[[Content], bytes]:
@@ -594,13 +510,13 @@ def as_transcript(content: Content) -> bytes:
 FORMS = {
     "messages.jsonl": as_chat("messages", "role", "content", ("user", "assistant")),
     "conversations.jsonl": as_chat("conversations", "from", "value", ("human", "gpt")),
-    "comma.csv": as_table(",", "utf-8"),
     "semicolon.csv": as_table(";", "utf-8-sig"),
     "tab.tsv": as_table("\t", "utf-16"),
     "transcript.txt": as_transcript,
 }
 
 
+@settings(max_examples=30)
 @given(dialogues, st.sampled_from([".csv", ".parquet"]))
 @pytest.mark.parametrize("form", FORMS)
 def test_dialogues_written_in_a_form_are_read_back(

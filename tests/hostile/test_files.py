@@ -19,7 +19,7 @@ from cradle_extras.label_studio.tasks import write_tasks
 from cradle_lib import paths, strict_yaml
 from cradle_lib.annotation.table import Annotation, Annotations, read_annotations, write_annotations
 from cradle_lib.corpus import Corpus, load_corpus, read_release
-from cradle_lib.corpus.collect import write_release
+from cradle_lib.corpus.release import write_release
 from cradle_lib.detection import Outcome, load_predictions, load_registry, read_journal
 from cradle_lib.detection.registry import Registry
 from cradle_lib.detection.run import run

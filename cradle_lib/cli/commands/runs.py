@@ -17,7 +17,7 @@ from cradle_lib.cli.console import err, out, percent, print_json, print_table
 from cradle_lib.cli.money import show_usage, usage_json
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.corpus.gaps import gap
+from cradle_lib.corpus.needs import unmet
 from cradle_lib.detection import (
     OUTCOMES,
     Outcome,
@@ -228,7 +228,7 @@ def score(
         score_bundles(bundles, loaded, score_levels, partial=partial, as_json=as_json)
         return
     predictions = load_predictions(journals, loaded, partial=partial)
-    if why := gap(predictions.corpus, "labels"):
+    if why := unmet(predictions.corpus, "labels"):
         _show_predicted(predictions, f"{why}: there is nothing to score against.", as_json=as_json)
         return
     results = score_levels(predictions)
@@ -245,7 +245,7 @@ def score(
     _show_answered(predictions)
     if turns.cleaned:
         out.print(_cleaned_note(turns.cleaned))
-    missing = (gap(predictions.corpus, need) for need in dict.fromkeys(NEEDED.values()))
+    missing = (unmet(predictions.corpus, need) for need in dict.fromkeys(NEEDED.values()))
     for why in dict.fromkeys(sentence for sentence in missing if sentence):
         out.print(f"{why}: its precision, recall and F1 say nothing.")
     for level in LEVELS:

@@ -12,7 +12,8 @@ import pytest
 
 from cradle_lib import paths
 from cradle_lib.corpus import load_corpus
-from cradle_lib.corpus.collect import read_folder, write_release
+from cradle_lib.corpus.release import write_release
+from cradle_lib.corpus.text_folder import read_folder
 from cradle_lib.errors import CorpusError
 from cradle_lib.labels import BITS
 from tools.annotations.build import region
@@ -175,7 +176,7 @@ def test_the_surrogates_study_ends_in_its_own_gold(tmp_path: Path, run: Run) -> 
         ("import e.json --corpus c.csv", "no such file. `cradle annotate export` writes the plan"),
         ("agreement --corpus c.csv", "no such file"),
         ("agreement t.csv --corpus c.csv --units turns", "no unit set 'turns'"),
-        ("adjudicate t.csv --corpus c.csv --out gold.parquet", "the file is empty"),
+        ("adjudicate t.csv --corpus c.csv --out gold.parquet", "found none. Write the table"),
         ("collect . --out c.csv", "no text files found"),
         # The endings come first: a table that is missing too is not what is told.
         ("adjudicate none.csv --corpus c.csv --out gold.txt", "gold.txt: unknown ending"),
@@ -186,7 +187,7 @@ def test_the_surrogates_study_ends_in_its_own_gold(tmp_path: Path, run: Run) -> 
         ("export --corpus c.csv --study c.csv", "can't be written"),
         ("collect talks --out c.csv/a.csv", "c.csv/a.csv: can't be written"),
         ("collect talks --out talks/d.csv", "talks/d.csv: can't be written"),
-        ("collect odd --out b.csv", "odd/folder.txt: can't be read (Is a directory)"),
+        ("collect odd --out b.csv", "odd/folder.txt: Is a directory"),
         ("export --corpus c.csv --team A,B --team 'A ,C'", "A can't have two parts"),
         ("export --corpus half.json", r"can't be written: '\ud800' is half a character"),
     ],
@@ -223,7 +224,7 @@ def test_a_folder_is_read_and_written_in_the_releases_format(folder: Path) -> No
         write_release(corpus, folder / "corpus.txt")
     bad = folder / "my-dialogues" / "talk-03.txt"
     bad.write_text("Hello there\n", encoding="utf-8")
-    with pytest.raises(CorpusError, match=r"talk-03\.txt, row 0: .*names no speaker"):
+    with pytest.raises(CorpusError, match=r"talk-03\.txt:1: .*names no speaker"):
         read_folder(folder / "my-dialogues")
     for line in ("user: No.", "  LISTENER: No.", "User : No."):
         bad.write_text(f"User: Hm.\n\n{line}\n", encoding="utf-8")

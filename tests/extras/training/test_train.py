@@ -19,7 +19,7 @@ from cradle_extras.training import Recipe, Trained, read_training, train_model
 from cradle_extras.training.checkpoints import complete_checkpoints
 from cradle_extras.training.recipe import AdapterSettings, load_recipe, recipe_names
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.corpus.collect import write_release
+from cradle_lib.corpus.release import write_release
 from cradle_lib.detection import Model, Options, load_predictions
 from cradle_lib.detection import run as asking
 from cradle_lib.detection.journal import last_record

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cradle_lib import paths
-from cradle_lib.corpus.collect import write_release
+from cradle_lib.corpus.release import write_release
 from cradle_lib.errors import EngineError
 
 from ...cli.in_process import invoke

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.corpus.gaps import Need, gap
+from cradle_lib.corpus.needs import Need, unmet
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import BITS
 from cradle_lib.scoring.alarm_burden import alarm_burden
@@ -44,7 +44,7 @@ def test_what_a_corpus_lacks(
     make_corpus: MakeCorpus, dialogues: list[Any], lacking: set[Need]
 ) -> None:
     corpus = make_corpus(dialogues)
-    told = {need: gap(corpus, need) for need in get_args(Need)}
+    told = {need: unmet(corpus, need) for need in get_args(Need)}
     # Corpora here say nothing of timing and scenario.
     assert {need for need, why in told.items() if why is not None} == lacking | META
     assert all("tiny" in why and not why.endswith(".") for why in told.values() if why)
@@ -55,8 +55,8 @@ def test_a_division_that_a_corpus_knows_of_some_dialogue_is_not_lacking(
 ) -> None:
     plain = make_corpus([[("U", AO)], [("U", 0)]])
     known = replace(plain, meta={"timing": ["", "late"], "scenario": ["", ""]})
-    assert gap(known, "timing") is None
-    assert gap(known, "scenario") == "tiny does not say the scenario of a dialogue"
+    assert unmet(known, "timing") is None
+    assert unmet(known, "scenario") == "tiny does not say the scenario of a dialogue"
 
 
 def test_without_user_turns_nothing_is_defined_and_nothing_fails(

@@ -1,0 +1,199 @@
+"""Reads and writes tables: CSV, JSON, JSON lines and parquet.
+
+A truncated file, a row with a field too many or too few, a quote that is not closed and a column
+name that occurs twice are refused, with the row: each would shift or lose a label silently.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import pandas as pd
+import pyarrow.parquet as pq
+
+from cradle_lib import strict_json
+from cradle_lib.errors import CorpusError
+from cradle_lib.files import replacing
+
+#: Endings of the files that can be read; the last two are JSON lines.
+ENDINGS: Final = (".parquet", ".csv", ".json", ".jsonl", ".ndjson")
+Columns = Mapping[str, Sequence[Any]]
+
+
+def read_columns(path: Path, needed: Sequence[str], optional: Sequence[str] = ()) -> Columns:
+    """Reads the needed columns of a file, and the optional ones that it has.
+
+    The name's ending determines the format. All columns have the same length.
+
+    Raises:
+        CorpusError: If the file is missing, damaged, cut off, not UTF-8, or lacks or doubles a
+            column, or if a row has other fields than the rest.
+    """
+    ending = path.suffix.lower()
+    if ending not in ENDINGS:
+        problem = f"unknown ending {path.suffix!r}, expected one of {', '.join(ENDINGS)}"
+        raise CorpusError(problem, path=path)
+    if not path.is_file():
+        raise CorpusError("no such file", path=path, hint="Check the path.")
+    try:
+        if ending == ".parquet":
+            return read_parquet(path, needed, optional)
+        text = path.read_bytes().decode("utf-8-sig")
+        if ending == ".csv":
+            names, rows = split_csv(text)
+            known = _choose(names, needed, optional)
+            return {name: [row[names.index(name)] for row in rows] for name in known}
+        return _columns_of(parse_json(text), needed, optional)
+    except CorpusError as error:
+        raise error.located(path) from None
+    except UnicodeDecodeError as error:
+        problem = f"byte {error.start} is not UTF-8"
+        raise CorpusError(problem, path=path, hint="Save the file as UTF-8.") from None
+    except OSError as error:
+        raise CorpusError(f"can't be read ({error.strerror})", path=path) from None
+
+
+def split_csv(text: str, separator: str = ",") -> tuple[list[str], list[list[str]]]:
+    """Splits CSV into column names and rows; blank lines are left out.
+
+    The last line may lack its line break. A truncated file has an open quote or a row with too few
+    fields.
+
+    Raises:
+        CorpusError: If a quote is not closed, a row has more or fewer fields than the header, or a
+            name occurs twice.
+    """
+    # Not pandas: it pads short rows, shifts the columns of long ones, and renames equal columns.
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=separator)
+    names: list[str] = []
+    rows: list[list[str]] = []
+    line = 1
+    try:
+        for row in reader:
+            if row and not names:
+                names = [name.strip() for name in row]
+            elif row and len(row) != len(names):
+                raise CorpusError(
+                    f"line {line} has {len(row)} fields, expected {len(names)} "
+                    f"({', '.join(names)[:80]})",
+                    row=len(rows),
+                    hint="Put quotes around a text with the separator in it. If this is the last "
+                    "line, the file may have been cut off there: export it again.",
+                )
+            elif row:
+                rows.append(row)
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise CorpusError(
+            f"not a readable CSV file: {error} in the row that starts on line {line}",
+            row=len(rows),
+            hint="Look for a quote that is not closed or not doubled; or the file was cut off.",
+        ) from None
+    _require_distinct(names)
+    return names, rows
+
+
+def parse_json(text: str) -> list[Any]:
+    """Reads a list, or one document a line if the first line is one; another document is a list.
+
+    Raises:
+        CorpusError: If it is not JSON, with the place.
+    """
+    # Not splitlines(): U+2028 and similar characters may be in a text.
+    lines = [line for line in text.split("\n") if line.strip()]
+    try:
+        strict_json.loads(lines[0])
+    except (ValueError, IndexError):
+        lines = []
+    if len(lines) > 1:
+        return [_parse(line, row) for row, line in enumerate(lines)]
+    document = _parse(text)
+    return document if isinstance(document, list) else [document]
+
+
+def _parse(text: str, row: int | None = None) -> Any:
+    try:
+        return strict_json.loads(text)
+    except ValueError as error:
+        # A row of JSON lines is always line 1 of its own document.
+        reason = str(error).replace("line 1 ", "") if row is not None else str(error)
+        problem = f"not JSON that can be read ({reason:.120})"
+        raise CorpusError(problem, row=row, hint="The file may have been cut off.") from None
+
+
+def _columns_of(records: Sequence[Any], needed: Sequence[str], optional: Sequence[str]) -> Columns:
+    for row, record in enumerate(records):
+        if not isinstance(record, dict):
+            raise CorpusError(f"found {brief(record)}, expected an object", row=row)
+        _choose(list(record), needed, (), row)
+    used = [name for name in optional if any(name in record for record in records)]
+    return {name: [record.get(name) for record in records] for name in (*needed, *used)}
+
+
+def read_parquet(path: Path, needed: Sequence[str], optional: Sequence[str] | None) -> Columns:
+    """Reads columns of a parquet file: see :func:`.read_columns`; ``optional=None`` reads all."""
+    try:
+        # Not `read_table`, which takes the names of the folders above for columns, too.
+        with pq.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            _require_distinct(names)
+            known = _choose(names, needed, names if optional is None else optional)
+            columns: Columns = file.read(columns=known).to_pydict()
+            return columns
+    except (CorpusError, UnicodeDecodeError):
+        raise
+    except Exception as error:  # A damaged file makes pyarrow raise almost anything.
+        reason = " ".join(str(error).split()) or type(error).__name__
+        problem = f"not a complete parquet file ({reason[:120]})"
+        raise CorpusError(problem, hint="Fetch it again.") from None
+
+
+def _choose(
+    found: Sequence[str], needed: Sequence[str], optional: Sequence[str], row: int | None = None
+) -> list[str]:
+    """Finds the names of the columns to read."""
+    if missing := [name for name in needed if name not in found]:
+        raise CorpusError(
+            f"column {', '.join(missing)} is missing; found {', '.join(found) or 'none':.200}",
+            row=row,
+            hint=f"The columns needed are {', '.join(needed)}.",
+        )
+    return list(dict.fromkeys([*needed, *(name for name in optional if name in found)]))
+
+
+def _require_distinct(names: Sequence[str]) -> None:
+    if twice := sorted({name for name in names if name and names.count(name) > 1}):
+        raise CorpusError(f"column {', '.join(twice)} appears twice", hint="Keep one of each.")
+
+
+def brief(value: Any) -> str:
+    """Quotes a cell in a message: at most 60 characters, with invisible ones escaped."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def save_table(frame: pd.DataFrame, path: Path, quoting: Literal[0, 2] = csv.QUOTE_MINIMAL) -> None:
+    """Saves a table as parquet or CSV by the name's ending, atomically.
+
+    Raises:
+        CorpusError: If the ending is neither ``.parquet`` nor ``.csv``.
+        CradleError: If the file can't be written.
+    """
+    check_ending(path)
+    with replacing(path) as part:
+        if path.suffix == ".parquet":
+            frame.to_parquet(part, index=False, compression="zstd")
+        else:
+            frame.to_csv(part, index=False, lineterminator="\n", quoting=quoting)
+
+
+def check_ending(path: Path) -> None:
+    """Refuses a name with an unknown ending, before any work is done."""
+    if path.suffix not in (".parquet", ".csv"):
+        raise CorpusError(
+            f"unknown ending {path.suffix!r}", path=path, hint="Use .parquet or .csv."
+        )

@@ -1,0 +1,47 @@
+"""Reads a corpus from a folder of text files, one dialogue each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cradle_lib.corpus.dialogue import Corpus
+from cradle_lib.corpus.release import build_corpus
+from cradle_lib.errors import CorpusError
+from cradle_lib.files import visible_files
+
+
+def read_folder(folder: Path) -> Corpus:
+    """Reads one dialogue from each text file of a folder, in the order of the file names.
+
+    Args:
+        folder: A folder of ``.txt`` files. Each line is a turn, ``User: …`` or ``Listener: …``. A
+            line without either continues the line above; it is a separate row, about which no
+            model is asked, so that labels belong on the first line. Empty lines are left out.
+
+    Returns:
+        The corpus, without labels, named after the folder.
+
+    Raises:
+        CorpusError: If there is no text file, or a file is empty, not UTF-8, unreadable, does not
+            start with a speaker, or misspells one, such as ``user:``.
+    """
+    rows: list[tuple[int, str, str]] = []
+    for file in visible_files(folder, "*.txt"):
+        try:
+            lines = file.read_text(encoding="utf-8-sig").split("\n")
+        except UnicodeDecodeError as error:
+            problem = f"byte {error.start} is not UTF-8"
+            raise CorpusError(problem, path=file, hint="Save the file as UTF-8.") from None
+        said = [(number, line.strip()) for number, line in enumerate(lines, 1) if line.strip()]
+        own = [(turn, line, "none") for turn, (_, line) in enumerate(said)]
+        try:
+            # Each file alone first, so that a mistake is reported with its place.
+            build_corpus(own, file.stem)
+        except CorpusError as error:
+            place = file if error.row is None else f"{file}:{said[error.row][0]}"
+            raise CorpusError(error.problem, path=place, hint=error.hint) from None
+        rows += own
+    if not rows:
+        hint = "Put each dialogue into a separate file, ending in .txt."
+        raise CorpusError("no text files found", path=folder, hint=hint)
+    return build_corpus(rows, folder.resolve().name)

@@ -1,0 +1,207 @@
+"""A file that lost something is refused, wherever it was cut; nothing is filled up silently."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus, load_corpus, read_release
+from cradle_lib.corpus.release import build_corpus
+from cradle_lib.errors import CorpusError
+
+COLUMNS = ("turn_id", "text", "labels")
+ROWS: list[tuple[int, str, str]] = [
+    (0, 'User: I said "well", and\nleft, é, twice.', "alert_ongoing"),
+    (1, "- once more,\r\nand again", "alert_ongoing; confirm_SH_ongoing"),
+    (0, "User: None", "confirm_DV_past"),
+    (1, "User: Hm.", "alert_past; confirm_DV_ongoing; confirm_DV_past"),
+]
+ABOUT = [("a-1", "S2", "early")] * 2 + [("b 2", "S1", "late")] * 2
+HEAD = b"turn_id,text,labels\n"
+
+
+def as_csv(order: tuple[str, ...], end: str = "\n") -> bytes:
+    records = [
+        dict(zip((*COLUMNS, "dialogue_id", "scenario", "timing"), (*row, *about), strict=True))
+        for row, about in zip(ROWS, ABOUT, strict=True)
+    ]
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, order, extrasaction="ignore", lineterminator=end)
+    writer.writeheader()
+    writer.writerows(records)
+    return text.getvalue().encode()
+
+
+def in_all_formats() -> dict[str, bytes]:
+    records = [dict(zip(COLUMNS, row, strict=True)) for row in ROWS]
+    parquet = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(records), parquet)
+    return {
+        "windows.csv": as_csv(COLUMNS, "\r\n"),
+        "text-last.csv": as_csv(("labels", "turn_id", "text")),
+        "about.csv": as_csv(("dialogue_id", *COLUMNS, "scenario", "timing")),
+        "bom.csv": b"\xef\xbb\xbf" + as_csv(COLUMNS),
+        "records.json": json.dumps(records).encode(),
+        "lines.jsonl": "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in records).encode(),
+        "table.parquet": parquet.getvalue(),
+    }
+
+
+def read_by_pandas(content: bytes) -> Corpus:
+    """Builds a corpus from the rows that pandas finds in a CSV file."""
+    table = pd.read_csv(io.BytesIO(content), dtype=str, keep_default_na=False)
+    rows = zip(table["turn_id"], table["text"], table["labels"], strict=True)
+    return build_corpus(rows, "x")
+
+
+def cells(corpus: Corpus) -> list[tuple[int, str, int]]:
+    return [(turn.turn_id, turn.text, turn.mask) for turn in corpus.turns]
+
+
+@pytest.mark.parametrize("name", in_all_formats())
+def test_a_file_cut_anywhere_is_refused_or_gives_whole_rows_only(tmp_path: Path, name: str) -> None:
+    content = in_all_formats()[name]
+    path = tmp_path / name
+    path.write_bytes(content)
+    whole = read_release(path)
+    assert cells(whole) == cells(build_corpus(ROWS, "x"))
+    loaded = 0
+    for end in range(len(content)):
+        path.write_bytes(content[:end])
+        try:
+            part = read_release(path)
+        except CorpusError:
+            continue
+        loaded += 1
+        complete = len(part.turns)
+        if name.endswith(".csv"):
+            # A legal file whose last line has no line break: its last field may have been longer.
+            assert cells(part) == cells(read_by_pandas(content[:end])), content[:end]
+            complete -= 1
+        assert part.turns[:complete] == whole.turns[:complete], content[:end]
+        for column, values in part.meta.items():
+            assert values[:-1] == whole.meta[column][: len(values) - 1]
+    # A file of lines that stops at the end of one can't be told from a shorter file.
+    assert (loaded > 0) is name.endswith((".csv", "jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        # The comma is inside the text: `alert_ongoing` would be the labels, and a label lost.
+        (
+            b"0,User: well,alert_ongoing,confirm_SH_ongoing\n",
+            "row 0: line 2 has 4 fields, expected 3",
+        ),
+        (b"0,User: a,none\n\n1,User: b\n", "row 1: line 4 has 2 fields, expected 3"),
+        (b'0,"User: a\nb",none\n1,"User: c\nd"\n', "row 1: line 4 has 2 fields"),
+        (b'0,User: a,none\n1,"User: b,none\n', "row 1: not a readable CSV.* starts on line 3"),
+        (b'0,"User: a" b,none\n', "row 0: not a readable CSV.* starts on line 2"),
+        (b"0,User: a,none\r1", "row 1: line 3 has 1 fields.*may have been cut off"),
+    ],
+)
+def test_a_row_without_exactly_the_headers_fields_is_named(
+    tmp_path: Path, rows: bytes, expected: str
+) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(HEAD + rows)
+    with pytest.raises(CorpusError, match=rf"x\.csv.*{expected}"):
+        read_release(path)
+
+
+def test_a_column_that_appears_twice_is_refused(tmp_path: Path) -> None:
+    twice = '"labels": "alert_past", "labels": "none"'
+    table = pa.table([["none"], [0], ["User: a"], ["none"]], ["labels", *COLUMNS])
+    pq.write_table(table, tmp_path / "x.parquet")
+    files = {
+        "x.csv": "labels,turn_id,text,labels\nalert_past,0,User: a,none\n",
+        "x.json": f'[{{"turn_id": 0, "text": "User: a", {twice}}}]',
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    for name in ("x.parquet", *files):
+        with pytest.raises(CorpusError, match=r"labels'? appears twice"):
+            read_release(tmp_path / name)
+
+
+def test_a_label_that_a_json_row_does_not_have_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    first = {"turn_id": 0, "text": "User: a", "labels": "none"}
+    path.write_text(json.dumps([first, {"turn_id": 1, "text": "User: b"}]), encoding="utf-8")
+    with pytest.raises(CorpusError, match="row 1: column labels is missing"):
+        read_release(path)
+    path.write_text(json.dumps([first, first | {"turn_id": 1, "timing": "x"}]), encoding="utf-8")
+    with pytest.raises(CorpusError, match="row 0: timing is None, expected a name"):
+        read_release(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        (pa.large_string(), pa.array(["none", "alert_past"], pa.large_string())),
+        (pa.string(), pa.array([[], ["alert_past"]], pa.list_(pa.string()))),
+        (pa.string(), pa.array(["none", "alert_past"]).dictionary_encode()),
+    ],
+    ids=["large", "lists", "dictionary"],
+)
+def test_parquet_may_store_texts_and_labels_in_several_types(
+    tmp_path: Path, text: pa.DataType, cells: pa.Array
+) -> None:
+    texts = pa.array(["User: Hi.", "User: Well."], text)
+    columns = {"turn_id": pa.array([0, 1]), "text": texts, "labels": cells}
+    pq.write_table(pa.table(columns), tmp_path / "c.parquet")
+    corpus = read_release(tmp_path / "c.parquet")
+    assert [(t.text, t.mask) for t in corpus.turns] == [("Hi.", 0), ("Well.", 2)]
+
+
+def test_damaged_files_give_one_clear_line(tmp_path: Path) -> None:
+    text = pa.array([b"User: n\xe9"], pa.binary()).view(pa.string())
+    columns = {"turn_id": pa.array([0]), "text": text, "labels": pa.array(["none"])}
+    pq.write_table(pa.table(columns), tmp_path / "bytes.parquet")
+    whole = in_all_formats()["table.parquet"]
+    line = b'{"turn_id":0,"text":"User: a","labels":"none"}\n'
+    cases: dict[str, tuple[str, bytes | None]] = {
+        "absent.csv": ("no such file", None),
+        "x.xlsx": ("unknown ending", b"x"),
+        "head.csv": ("there are no rows", HEAD),
+        "latin.csv": ("byte .* is not UTF-8", HEAD + "0,User: né,none\n".encode("latin-1")),
+        "bytes.parquet": ("byte .* is not UTF-8", None),
+        "cut.parquet": ("not a complete parquet", whole[: len(whole) // 2]),
+        "columns.csv": ("column labels is missing; found turn_id, text", b"turn_id,text\n0,a\n"),
+        "x.json": ("not JSON .* line 1 column 4", b"[1,"),
+        "x.jsonl": (r"row 1: not JSON that can be read \(Expecting ':'", line + b'{"turn_id"\n'),
+        "list.jsonl": ("expected an object", b"[1]\n"),
+        "deep.json": (r"not JSON that can be read \(nested", b"[" * 200_000),
+        "digits.csv": ("row 0: turn_id is '9999", HEAD + b"9" * 400 + b",User: a,none\n"),
+        "....csv": ("can't be a corpus' name", HEAD + b"0,User: a,none\n"),
+    }
+    for name, (expected, content) in cases.items():
+        if content is not None:
+            (tmp_path / name).write_bytes(content)
+        with pytest.raises(CorpusError, match=expected) as caught:
+            read_release(tmp_path / name)
+        assert name in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["test.parquet", "meta.parquet"])
+def test_a_changed_bit_of_a_shipped_file_is_noticed(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file in ("test.parquet", "meta.parquet", "SHA256SUMS"):
+        shutil.copy(paths.SURROGATE / file, tmp_path)
+    monkeypatch.setattr(paths, "SURROGATE", tmp_path)
+    content = bytearray((tmp_path / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(CorpusError, match="its checksum is not the one in SHA256SUMS"):
+        load_corpus("surrogate")
