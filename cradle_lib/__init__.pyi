@@ -5,7 +5,6 @@ from .detection.run_sets import with_same_dialogues as with_same_dialogues
 from .detection.runs import default_runs as default_runs
 from .detection.runs import run_model as run_model
 from .detection.runs import stored_runs as stored_runs
-from .display.alluvial import alluvial as alluvial
 from .display.banner import banner as banner
 from .display.choice import choose as choose
 from .display.examples import show_examples as show_examples
@@ -14,12 +13,12 @@ from .display.explorer.links import link_to_turns as link_to_turns
 from .display.explorer.links import with_links as with_links
 from .display.heat_map import heat_map as heat_map
 from .display.notice import Notice as Notice
-from .display.origin import finding as finding
+from .display.notice import finding as finding
 from .display.point_labels import label_points as label_points
+from .display.published_values import PAPER_SYSTEMS as PAPER_SYSTEMS
+from .display.published_values import paper_models as paper_models
 from .display.published_values import published_frame as published_frame
-from .display.published_values import with_published as with_published
-from .display.reference_points import reference_points as reference_points
-from .display.systems import PAPER_SYSTEMS as PAPER_SYSTEMS
+from .display.published_values import reference_points as reference_points
 from .display.table import show as show
 from .display.theme import show_figure as show_figure
 from .display.theme import theme as theme

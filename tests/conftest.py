@@ -8,7 +8,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
-from cradle_lib.display.origin import PAGE
+from cradle_lib.display.notice import PAGE
 
 # Each worker has a core. Threads of two workers that wait for each other on busy cores took ten
 # times as long; what a test starts inherits it.

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.display.cells import with_code
-from cradle_lib.display.origin import PAGE
+from cradle_lib.display.notice import PAGE
 from cradle_lib.version import commit, library_version
-
-if TYPE_CHECKING:
-    from cradle_lib.display.run import Run
-    from cradle_lib.record import Record
 
 #: Address of the explorer, relative to the other executed pages.
 EXPLORER: Final = "explore.html"
@@ -70,45 +65,32 @@ class Banner:
 def banner(
     *,
     corpus: Corpus,
-    record: Record | None = None,
     signature: object | None = None,
     simulated: bool = False,
-    runs: Sequence[Run] = (),
+    runs: Sequence[Any] = (),
 ) -> Banner:
     """Says what a page's numbers rest on; the page's headline and downloads name it from then on.
 
     Args:
         corpus: The corpus of the page.
-        record: The record of the run, on a page about one system.
         signature: The signature of its scores, on a page with scores.
         simulated: Whether its annotations are those that ship with the surrogate.
-        runs: The runs of the page, as they were stored; unfinished ones are named in a notice.
+        runs: The :class:`.Predictions` of the page, as they were stored; unfinished ones are named
+            in a notice.
 
     Returns:
         A banner, which a notebook shows as it is. The commit is that of the moment: a page
-        keeps the commit from which it was executed. Where a run was made from another one,
-        both are named.
+        keeps the commit from which it was executed.
     """
     PAGE.corpus, PAGE.simulated = corpus, simulated
-    here = _commit(*commit())
+    head, dirty = commit()
+    here = f"commit {head}{' with local changes' * dirty}"
     names = [run.record.name for run in runs]
-    if record is not None:
-        names = [record.name]
     line = [f"{corpus.name} ({corpus.fingerprint})"]
     line += [names[0] if len(names) == 1 else f"{len(names)} systems"] * bool(names)
     rows = [("Corpus", f"{line[0]}, {_dialogues(len(corpus))}")]
-    if record is not None:
-        chosen = "" if record.dialogues is None else f", {_dialogues(len(record.dialogues))} chosen"
-        # The record has long checksums in full.
-        revision = re.sub(r"[0-9a-f]{16,}", lambda found: found[0][:12], record.revision or "")
-        at = f" at {revision}" if revision else ""
-        rows.append(("System", f"{record.name}{at} ({record.engine} engine{chosen})"))
-        made = _commit(record.commit, record.dirty)
-        if made != here:
-            rows.append(("Run made from", f"commit {made}, cradle_lib {record.version}"))
-    elif names:
-        rows.append(("Systems", ", ".join(names)))
-    rows.append(("Page made from", f"commit {here}, cradle_lib {library_version()}"))
+    rows += [("Systems", ", ".join(names))] * bool(names)
+    rows.append(("Page made from", f"{here}, cradle_lib {library_version()}"))
     rows += [("How it was scored", str(signature))] * bool(signature)
     notices = [("Surrogate corpus", SURROGATE_NOTICE)] * corpus.synthetic
     notices += [("Simulated annotators", SIMULATED_NOTICE)] * simulated
@@ -120,12 +102,8 @@ def banner(
                 "the page shows these only. `cradle infer` goes on."
             )
             notices.append(("Not finished", text))
-    return Banner((*line, f"commit {here}"), tuple(rows), tuple(notices), bool(runs))
+    return Banner((*line, here), tuple(rows), tuple(notices), bool(runs))
 
 
 def _dialogues(number: int) -> str:
     return "1 dialogue" if number == 1 else f"{number} dialogues"
-
-
-def _commit(head: str, dirty: bool) -> str:
-    return f"{head} with local changes" if dirty else head

@@ -1,10 +1,22 @@
-"""A sentence in place of something that a page can't show."""
+"""Sentences on a page: its headline, and notices in place of results that can't be shown.
+
+:func:`.banner` begins a page and sets :data:`PAGE`, as ``pyplot`` keeps the current figure. A
+notebook is one process and makes one page, so that headlines, tables and downloads can name its
+corpus without being told it each time.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+import pandas as pd
+
+from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.display.cells import with_code
+
+if TYPE_CHECKING:
+    from cradle_lib.corpus.needs import Need
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +35,63 @@ class Notice:
     def __repr__(self) -> str:
         """The message alone."""
         return self.message
+
+
+@dataclass(slots=True)
+class Page:
+    """The corpus of a page, ``None`` before its banner; whether its annotators are simulated."""
+
+    corpus: Corpus | None = None
+    simulated: bool = False
+
+
+PAGE = Page()
+
+
+def lacks(needs: Need | None) -> str | None:
+    """Says that the page's corpus lacks what a result needs; ``None`` if it has it."""
+    if needs is None or PAGE.corpus is None:
+        return None
+    # Imported here, because some pages need nothing.
+    from cradle_lib.corpus.needs import unmet
+
+    why = unmet(PAGE.corpus, needs)
+    return None if why is None else f"{why}."
+
+
+def with_origin(frame: pd.DataFrame) -> pd.DataFrame:
+    """Adds the columns ``corpus`` and ``fingerprint``, and ``simulated`` where it applies.
+
+    A column of the frame that has one of these names stays as it is.
+    """
+    if PAGE.corpus is None:
+        return frame
+    origin: dict[str, str | bool] = {
+        "corpus": PAGE.corpus.name,
+        "fingerprint": PAGE.corpus.fingerprint,
+    }
+    origin |= {"simulated": True} if PAGE.simulated else {}
+    return frame.assign(**{name: x for name, x in origin.items() if name not in frame})
+
+
+def finding(sentence: str, needs: Need | None = None) -> Notice:
+    """Makes the headline of a page; on the surrogate it begins with "On the surrogate corpus,".
+
+    Args:
+        sentence: Begins with a small letter, unless its first word is a name. If it is empty, the
+            headline says that there is no result.
+        needs: What the result needs of the corpus: see :func:`cradle_lib.corpus.needs.unmet`.
+            If the corpus lacks it, the headline says so.
+
+    Returns:
+        The headline.
+    """
+    if missing := lacks(needs):
+        return Notice(missing)
+    if not sentence:
+        return Notice("This page has no result for this corpus.")
+    if PAGE.corpus is not None and PAGE.corpus.synthetic:
+        simulated = " with simulated annotators," * PAGE.simulated
+        return Notice(f"On the surrogate corpus,{simulated} {sentence}")
+    first = sentence.split(" ", 1)[0]
+    return Notice(sentence[:1].upper() + sentence[1:] if first.isalpha() else sentence)

@@ -1,6 +1,6 @@
-"""Published values as columns of frames, to be shown beside measured ones.
+"""Published values as data frames, for tables of their own.
 
-A value that the paper's text does not state is missing: no number was read off a picture or
+Values that the paper's text does not state are missing: no number was read off a picture or
 guessed. Percentages become shares, the unit of the measured values.
 
 References:
@@ -11,26 +11,31 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import pandas as pd
 
-from cradle_lib import paths
-from cradle_lib.display.cells import DERIVED, STATED, STATED_DIGITS
+from cradle_lib import paths, strict_yaml
 from cradle_lib.errors import BookError
-from cradle_lib.formatting import first_name
-from cradle_lib.published import published_table
+from cradle_lib.published import Published, published_table
 
-# How a published number is written, by its unit in the file; all others are counts.
-_UNITS: Final = {
-    "percent": "share",
-    "share": "share",
-    "points": "points",
-    "jaccard": "number",
-    "kappa": "number",
-    "labels": "number",
-    "turns": "number",
-}
+#: Names of the paper's systems, by the last part of their keys.
+PAPER_SYSTEMS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "claude": "Claude",
+        "gpt": "GPT",
+        "gemini": "Gemini",
+        "gpt-oss-120b": "gpt-oss-120b",
+        "gpt-oss-20b": "gpt-oss-20b",
+        "qwen3-32b": "Qwen3-32B",
+        "qwen3-14b": "Qwen3-14B",
+        "qwen2.5-72b": "Qwen2.5-72B",
+        "llama-4-scout-17b": "Llama-4-Scout-17B",
+        "cradle-qwen3-32b": "Qwen3-32B, fine-tuned",
+    }
+)
 
 
 def published_frame(pattern: str) -> pd.DataFrame:
@@ -38,14 +43,13 @@ def published_frame(pattern: str) -> pd.DataFrame:
 
     Args:
         pattern: Form of the keys in ``published.csv``, with names of columns in braces, such as
-            ``result.{level}.{score}.{system}``. The last one may hold dots.
+            ``result.{level}.{score}.{system}``. The last one may contain dots.
 
     Returns:
         One row for each number or range, in the file's order: a text column for each name in
-        braces; ``published`` (float; NaN for a range), ``published_low`` and ``published_high``
-        (float; NaN for a number), ``published_digits`` (decimals as stated, of the number as it is
-        shown), ``unit`` (of :func:`.write`; a share is 0 to 1), ``where``
-        (section of the paper) and ``note``.
+        braces; ``number`` (float; a share is 0 to 1; NaN for a range); ``published`` (str: the
+        number or range as the paper prints it, shares per 100); ``where`` (section of the
+        paper) and ``note``.
 
     Raises:
         BookError: If the form has no name in braces, or no key has this form.
@@ -56,19 +60,20 @@ def published_frame(pattern: str) -> pd.DataFrame:
         raise BookError(f"{pattern!r} names no column in braces, as in 'corpus.{{quantity}}'")
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for key, entry in published_table().items():
-        end = next((end for end in ("_low", "_high") if key.endswith(end)), "")
-        if (found := form.fullmatch(key.removesuffix(end))) is None:
+        is_end = key.endswith(("_low", "_high"))
+        if (found := form.fullmatch(re.sub("_(low|high)$", "", key))) is None:
             continue
-        unit = _UNITS.get(entry.unit, "count")
+        if found.groups() in rows:
+            rows[found.groups()]["published"] += f" to {_printed(entry)}"
+            continue
         value = entry.value / 100 if entry.unit in ("percent", "points") else entry.value
-        row = rows.setdefault(
-            found.groups(),
-            found.groupdict()
-            | dict.fromkeys(STATED, math.nan)
-            | {STATED_DIGITS: 0, "unit": unit, "where": entry.where, "note": entry.note},
-        )
-        row[STATED_DIGITS] = max(row[STATED_DIGITS], decimals(entry.text, entry.unit))
-        row[f"published{end}"] = value
+        rows[found.groups()] = {
+            **found.groupdict(),
+            "number": math.nan if is_end else value,
+            "published": _printed(entry),
+            "where": entry.where,
+            "note": entry.note,
+        }
     if not rows:
         raise BookError(
             f"the paper states nothing under {pattern!r}: the keys are in "
@@ -77,70 +82,53 @@ def published_frame(pattern: str) -> pd.DataFrame:
     return pd.DataFrame(list(rows.values()))
 
 
-def with_published(
-    frame: pd.DataFrame, stated: str | pd.DataFrame, *, others: bool = False
-) -> pd.DataFrame:
-    """Adds published values to a frame as columns.
-
-    Args:
-        frame: Tidy; shares from 0 to 1.
-        stated: What :func:`published_frame`, :func:`reference_points` or :func:`.implied_scores`
-            gave, or the pattern for the first. It is matched by all of its columns but the
-            numbers, ``unit``, ``where`` and ``note``; a ``system`` also by what the registry says
-            of the model of that name: whose published numbers are its own, or its id.
-        others: Whether rows are added at the end for what is stated of what the frame lacks: of
-            the last column to match by, for instance a system, with nothing else that is new.
-            A system of the paper has its name there.
+def reference_points() -> pd.DataFrame:
+    """Lists what others measured for the baselines on the real test split.
 
     Returns:
-        A copy with the column ``published``, NaN where nothing is stated, and
-        ``published_low`` and ``published_high`` where ranges are. What these columns held
-        before stays where nothing is stated. Attributes are those of the frame.
+        Columns ``system`` (its name in the registry), ``level``, ``score``, ``published`` (a score
+        in percent as it is printed) and ``note``.
 
     Raises:
-        BookError: If the frame lacks a column to match by, or no key has the form.
+        BookError: If the file can't be read, or is not as expected.
     """
-    source = published_frame(stated) if isinstance(stated, str) else stated
-    values = (*STATED, STATED_DIGITS, *DERIVED)
-    about = (*values, "unit", "where", "note", "solutions")
-    keys = [name for name in source.columns if name not in about]
-    if absent := [name for name in keys if name not in frame.columns]:
-        raise BookError(f"the frame has no column {', '.join(map(repr, absent))} to match by")
-    named = frame[keys].astype(object)
-    if "system" in keys:
-        # Here, because few pages have systems.
-        from cradle_lib.display.systems import PAPER_SYSTEMS, published_systems
-
-        known, published = {*source["system"]}, published_systems()
-        named["system"] = [
-            name if name in known else published.get(first_name(name), name)
-            for name in named["system"]
-        ]
-    ours, theirs = (
-        list(zip(*(data[name].astype(object) for name in keys), strict=True))
-        for data in (named, source)
-    )
-    made = frame.copy()
-    for column in values:
-        if column in source and (column == "published" or source[column].notna().any()):
-            stated_values = dict(zip(theirs, source[column], strict=True))
-            found = pd.Series([stated_values.get(key) for key in ours], frame.index, dtype=float)
-            made[column] = found.fillna(frame[column]) if column in frame else found
-    if others:
-        *context, last = keys
-        new = ~source[last].isin(list(named[last]))
-        for name in context:
-            new &= source[name].isin(list(frame[name]))
-        kept = [name for name in source.columns if name in made.columns]
-        added = source.loc[new, kept]
-        if "system" in keys:
-            added = added.replace({"system": dict(PAPER_SYSTEMS)})
-        made = pd.concat([made, added], ignore_index=True)
-        made.attrs = dict(frame.attrs)
-    return made
+    path = paths.PUBLISHED / "reference_points.csv"
+    try:
+        found = pd.read_csv(path, dtype=str, keep_default_na=False)
+        found = found[["system", "level", "score", "value", "note"]]
+        found["value"].astype(float)
+    except (OSError, KeyError, ValueError) as error:
+        raise BookError(
+            f"{paths.shown(path)}: expected system, level, score, value and note on each line "
+            f"({error}). Restore it from the repository"
+        ) from None
+    names = {model: entry["name"] for model, entry in _registry().items()}
+    return found.replace({"system": names}).rename(columns={"value": "published"})
 
 
-def decimals(text: str, unit: str) -> int:
-    """Counts the decimals of a number as it is shown; a stated share is shown per 100."""
-    written = len(text.partition(".")[2])
-    return max(0, written - 2) if unit == "share" else written
+def paper_models() -> dict[str, str]:
+    """Finds the paper's models in the registry.
+
+    Returns:
+        Ids in ``models.yml`` to the names of :data:`PAPER_SYSTEMS`.
+    """
+    models = {key: entry.get("published") for key, entry in _registry().items()}
+    return {key: PAPER_SYSTEMS[system] for key, system in models.items() if system}
+
+
+def _registry() -> dict[str, Any]:
+    try:
+        return dict(strict_yaml.read(paths.REGISTRY))
+    except (OSError, ValueError, TypeError) as error:
+        place = paths.shown(paths.REGISTRY)
+        raise BookError(f"{place}: expected a mapping of ids to models ({error})") from None
+
+
+def _printed(entry: Published) -> str:
+    """Writes a number as the paper prints it, with thousands separators and shares per 100."""
+    if entry.unit == "share":
+        decimals = max(0, len(entry.text.partition(".")[2]) - 2)
+        return f"{100 * entry.value:.{decimals}f}"
+    if entry.text.isdigit():
+        return f"{int(entry.text):,}"
+    return f"+{entry.text}" if entry.unit == "points" and entry.value > 0 else entry.text

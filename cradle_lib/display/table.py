@@ -1,77 +1,122 @@
-"""One way to show a data frame on a page: :func:`show`."""
+"""Shows a data frame as a table: :func:`show`.
+
+pandas' Styler writes the HTML by the template ``table.html``, which adds group headings, scopes for
+screen readers, a scrolling box and notes.
+
+CSS classes: ``cradle-scroll`` (the box), ``cradle-table``, ``cradle-note``, ``num``, ``published``,
+``best``, ``ci`` (an interval in small type), ``cradle-sortable`` (sorted by book.js, by the
+``data-value`` of cells or their text), ``cradle-bar`` (a share with its interval, by book.css).
+"""
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
-from cradle_lib.display import export
-from cradle_lib.display.cells import STATED_MARK, Format, clean
-from cradle_lib.display.grid import Grid, Layout, links_of
-from cradle_lib.display.notice import Notice
-from cradle_lib.display.origin import PAGE
+from cradle_lib.display.cells import Cell, clean, with_code
+from cradle_lib.display.downloads import link_to_csv, to_csv
+from cradle_lib.display.layout import Layout, links_of
+from cradle_lib.display.notice import Notice, lacks
 from cradle_lib.errors import BookError
-from cradle_lib.formatting import slug
+from cradle_lib.labels import BITS
 
 if TYPE_CHECKING:
     from cradle_lib.corpus.needs import Need
 
 Names = str | Sequence[str]
+_TEMPLATE: Final = Path(__file__).with_name("table.html")
+#: The note on intervals over dialogues.
+RESAMPLED: Final = "Intervals reflect the choice of dialogues, not run-to-run variation."
 
 
 @dataclass(frozen=True)
 class Table:
-    """A data frame with the way in which it is shown.
+    """A data frame as a reader sees it.
 
     Attributes:
         frame: The frame as it was given.
         caption: One sentence that says what the table shows.
-        grid: What a reader sees.
+        heads: One tuple for each column, outermost heading first.
+        rows: The cells of each row; the first one names the row.
+        groups: For each row the heading of its group, empty if there is none.
         notes: Sentences under the table; text between backticks is shown as code.
-        sortable: Whether a reader can sort the rows.
-        bars: Whether shares are drawn as bars.
+        ranking: Whether headings sort the rows, and shares have bars.
     """
 
     frame: pd.DataFrame
     caption: str
-    grid: Grid
+    heads: list[tuple[str, ...]]
+    rows: list[list[Cell]]
+    groups: list[str]
     notes: tuple[str, ...]
-    sortable: bool = False
-    bars: bool = False
+    ranking: bool = False
+
+    @property
+    def titles(self) -> list[str]:
+        """The headings of each column on one line."""
+        return [", ".join(filter(None, head)) for head in self.heads]
 
     def to_csv(self) -> str:
-        """Writes the whole frame but its links: see :func:`.export.to_csv`."""
-        data = _without_index(self.frame)
-        links = ["link", *links_of(data).values()]
-        return export.to_csv(data.drop(columns=links, errors="ignore"))
-
-    def to_latex(self) -> str:
-        r"""Writes the table as shown, for a paper; it needs ``\usepackage{booktabs}``."""
-        return export.to_latex(self.grid, self.caption, self.notes)
-
-    def _repr_latex_(self) -> str:
-        return self.to_latex()
+        """Writes the whole frame except its links: see :func:`.downloads.to_csv`."""
+        data = _with_index(self.frame)
+        return to_csv(data.drop(columns=["link", *links_of(data).values()], errors="ignore"))
 
     def _repr_html_(self) -> str:
-        name = slug(self.caption)
-        files = (
-            ("CSV", f"{name}.csv", "text/csv", self.to_csv()),
-            ("LaTeX", f"{name}.tex", "application/x-tex", self.to_latex()),
+        # Here, because it needs jinja2, and a table printed in a terminal does not.
+        from pandas.io.formats.style import Styler
+
+        flat = len(self.heads[0]) == 1
+        columns: Any = self.titles if flat else pd.MultiIndex.from_tuples(self.heads)
+        cells = pd.DataFrame(self.rows, columns=columns, dtype=object)
+        styler: Any = Styler.from_custom_template(str(_TEMPLATE.parent), _TEMPLATE.name)
+        kinds = [
+            "num" if any(row[place].number for row in self.rows) else ""
+            for place in range(len(self.heads))
+        ]
+        # Few readers ask how numbers were made, and the answer is long.
+        folded = [note for note in self.notes if note.startswith(("Signature `", "In words: "))]
+        markup = (
+            styler(cells, cell_ids=False)
+            .format(self._cell)
+            .format_index(_heading, axis="columns")
+            .hide(axis="index")
+            .set_caption(html.escape(clean(self.caption)))
+            .to_html(
+                sparse_columns=True,
+                exclude_styles=True,
+                groups=self.groups,
+                kinds=kinds,
+                sortable=self.ranking,
+                notes=[with_code(clean(note)) for note in self.notes if note not in folded],
+                signatures=[with_code(clean(note)) for note in folded],
+                links=link_to_csv(self.caption, self.to_csv()),
+            )
         )
-        links = export.links(self.caption, files)
-        return export.to_html(
-            self.grid, self.caption, self.notes, links, sortable=self.sortable, bars=self.bars
-        )
+        return str(markup)
+
+    def _cell(self, cell: Cell) -> str:
+        text = html.escape(cell.text)
+        if cell.link:
+            text = f'<a href="{html.escape(cell.link)}">{text}</a>'
+        if cell.interval:
+            text += f' <span class="ci">{html.escape(cell.interval)}</span>'
+        if self.ranking and cell.estimate and all(0 <= part <= 1 for part in cell.estimate):
+            parts = zip(("--value", "--low", "--high"), cell.estimate, strict=False)
+            style = ";".join(f"{name}:{100 * part:.1f}%" for name, part in parts)
+            text += f'<span class="cradle-bar" aria-hidden="true" style="{style}"></span>'
+        return text
 
     def __repr__(self) -> str:
         """The table in plain text, for a terminal."""
-        lines = [list(map(str, row)) for row in self.grid.rows]
-        shown = pd.DataFrame(lines, columns=self.grid.titles, index=self.grid.groups)
-        text = shown.to_string(index=any(self.grid.groups))
+        lines = [list(map(str, row)) for row in self.rows]
+        shown = pd.DataFrame(lines, columns=self.titles, index=self.groups)
+        text = shown.to_string(index=any(self.groups))
         return "\n".join([clean(self.caption), text, *map(clean, self.notes)])
 
 
@@ -83,60 +128,50 @@ def show(
     columns: Names = (),
     group: str | None = None,
     best: str | None = None,
-    unit: Format = "share",
-    formats: Mapping[str, Format] | None = None,
+    formats: str | Mapping[Any, str] | None = None,
     titles: Mapping[Any, str] | None = None,
-    published: Literal["rows", "columns"] | None = None,
     notes: Names = (),
     empty: str = "",
     needs: Need | None = None,
-    sortable: bool = False,
-    bars: bool = False,
 ) -> Table | Notice:
-    """Shows a data frame as a table, with its files.
+    """Shows a data frame as a table, with its CSV file.
 
-    With ``columns`` the frame is long: each of its rows is one cell of the table, made of
-    ``value`` and, if they are there, ``low`` and ``high`` (the interval), ``published`` (what the
-    paper states, or ``published_low`` and ``published_high``), ``derived`` (what only follows from
-    the paper's numbers, marked by a dagger), ``unit`` and ``link`` (the address of what a number
-    other than 0 counts: see :func:`.with_links`). Without ``columns``
-    the table has a row for each row of the frame, with all of its columns; an estimate among them
-    is one cell. Rows and columns come in their order of appearance, or in that of their
-    categories. Undefined values, values that are not stated and missing cells appear as a dash.
+    Without ``columns`` the table has a row for each row of the frame, with all of its columns.
+    With ``columns`` each row of the frame is one cell. A cell is an estimate, made of ``value``
+    and, if they are there, ``low`` and ``high`` (the interval), ``unit`` and ``link`` (the address
+    of what a number other than 0 counts: see :func:`.with_links`); or, where the column
+    ``published`` has text, the number as the paper prints it: see :func:`.published_frame`.
     A column ``NAME_link`` has the addresses to which the cells of the column ``NAME`` lead.
+    Rows and columns come in their order of appearance, or in that of their categories. Undefined
+    and missing values appear as a dash.
 
     Args:
         frame: The data; an index that has a name is a column like any other. Its signature is
-            the column ``signature``, or ``frame.attrs["signature"]`` (one or a list) if there is
-            none; it is printed below the table.
+            the column ``signature``, or ``frame.attrs["signature"]`` (one or a list); it is
+            printed below the table.
         caption: One sentence that says what the table shows.
         rows: Columns that name a row. The first of them is its heading.
         columns: Columns that name a column of the table, the outermost first.
         group: Column whose values are headings between rows; empty or missing is no heading.
-        best: The one of ``rows`` and ``columns`` whose values compete: the highest value is
-            marked, all else being equal. Only values that share a signature (except the decoding,
-            which is the system's) and a group are compared, as they are shown; equal values are
-            all marked, unless all are equal. A row whose column ``competes`` is false takes no
-            part. If ``best`` is the first of ``rows``, the others of them describe the row.
-        unit: How numbers of ``value`` are written, unless the frame has a column ``unit``: see
-            :func:`.write`. A share is a number from 0 to 1, shown in percent.
-        formats: How other numbers are written, by the name of a column of the frame, by a value
-            that names a row or column of the table, or by a unit of the column ``unit``.
+        best: With ``columns``: the one of ``rows`` and ``columns`` whose values compete. The
+            highest value is marked. Only values that share a group and a signature (except the
+            decoding, which is the system's) are compared, as they are shown; equal values are all
+            marked, unless all are equal. A row whose column ``competes`` is false takes no part.
+            If rows compete, headings sort the rows within each group, and shares have bars.
+        formats: How numbers are written: one unit of :func:`.write` for ``value``, or a mapping
+            to units from the name of a column of the frame, a value that names a row or column
+            of the table, or a unit of the column ``unit``. By default whole numbers are counts,
+            and other values are shares from 0 to 1, shown in percent.
         titles: Headings and names on the page that differ from those in the frame. Scores have
-            their names already; ``published`` is the name of published values.
-        published: Whether published values are rows below those of the frame or columns
-            beside them; by default columns if there is one column of values, else rows.
+            their names already.
         notes: Sentences below the table; text between backticks is shown as code.
         empty: Sentence in place of the table if the frame has no rows.
         needs: What the table needs of the page's corpus, such as gold ``labels``: see
             :func:`cradle_lib.corpus.needs.unmet`.
-        sortable: Whether the headings sort the rows, within each group. A page without scripts
-            shows the rows in their order in the frame.
-        bars: Whether shares from 0 to 1 are drawn below their numbers, with their intervals.
 
     Returns:
         The table, or a notice if the frame has no rows or the corpus lacks what is needed. A
-        notebook shows it by itself; a table's ``to_csv()`` and ``to_latex()`` give it as text.
+        notebook shows it by itself; its ``to_csv()`` gives the file as text.
 
     Raises:
         BookError: If the caption is empty, the frame has no columns with cells, a column that is
@@ -145,33 +180,32 @@ def show(
     """
     if not clean(caption):
         raise BookError("a table needs a caption: one sentence that says what it shows")
-    if missing := PAGE.lacks(needs):
-        return Notice(f"{missing} Not shown: {clean(caption)}")
+    if why := lacks(needs):
+        return Notice(f"{why} Not shown: {clean(caption)}")
     if not len(frame):
         return Notice(empty or f"Nothing to show: {clean(caption)}")
-    data = _without_index(frame)
+    data = _with_index(frame)
     layout = Layout(
         rows=_tuple(rows),
         columns=_tuple(columns),
         group=() if group is None else (group,),
         best=best,
-        unit=unit,
-        formats=formats or {},
+        formats={"value": formats} if isinstance(formats, str) else formats or {},
         titles=titles or {},
-        published=published,
     )
+    heads, cells, groups = layout.cells(data)
     signatures = _signatures(data)
-    grid = layout.grid(data)
-    below = [f"{STATED_MARK}: {layout.stated}."] if grid.names_published else []
-    below += [*_tuple(notes), *(f"Signature `{line}`." for line in signatures)]
-    if "low" in data and data["low"].notna().any() and any(map(_DRAWN.search, signatures)):
+    below = [*_tuple(notes), *(f"Signature `{line}`." for line in signatures)]
+    drawn = any(re.search(r"\|boot:[1-9]", line) for line in signatures)
+    if drawn and "low" in data and data["low"].notna().any():
         below.append(RESAMPLED)
-    return Table(frame, caption, grid, tuple(below), sortable, bars)
+    ranking = best is not None and best in layout.rows
+    return Table(frame, caption, heads, cells, groups, tuple(below), ranking)
 
 
-#: The note on intervals over dialogues.
-RESAMPLED: Final = "Intervals reflect the choice of dialogues, not run-to-run variation."
-_DRAWN: Final = re.compile(r"\|boot:[1-9]")
+def _heading(title: str) -> str:
+    """A heading; the name of a label may break between its parts."""
+    return title.replace("_", "_<wbr>") if title in BITS else html.escape(title)
 
 
 def _signatures(frame: pd.DataFrame) -> list[str]:
@@ -184,7 +218,7 @@ def _signatures(frame: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys(map(str, lines)))
 
 
-def _without_index(frame: pd.DataFrame) -> pd.DataFrame:
+def _with_index(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.reset_index() if any(n is not None for n in frame.index.names) else frame
 
 

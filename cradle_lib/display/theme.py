@@ -3,7 +3,10 @@
 A drawing is made in the colours of a light page. On a dark page the style sheet inverts its
 lightness and keeps its hues. Text stays text, and none of it is read as mathematics.
 
-CSS classes: ``cradle-figure``, ``cradle-wide``, ``cradle-scroll``.
+A shape with a ``url`` becomes a link over the picture, placed in percent of its size. In the
+picture itself nothing could be clicked.
+
+CSS classes: ``cradle-figure``, ``cradle-wide``, ``cradle-scroll``, ``cradle-map``, ``cradle-spot``.
 """
 
 from __future__ import annotations
@@ -26,12 +29,10 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterMathtext, NullFormatter, StrMethodFormatter
 
-from cradle_lib.display import export
 from cradle_lib.display.cells import clean
-from cradle_lib.display.notice import Notice
-from cradle_lib.display.origin import PAGE
+from cradle_lib.display.downloads import link_to_csv, to_csv
+from cradle_lib.display.notice import Notice, lacks
 from cradle_lib.errors import BookError
-from cradle_lib.formatting import slug
 
 if TYPE_CHECKING:
     from cradle_lib.corpus.needs import Need
@@ -83,6 +84,12 @@ _STYLE: Final[dict[str, Any]] = {
     "grid.color": FAINT,
     "grid.linewidth": 0.6,
 }
+# A shape with a link as matplotlib writes it: its title, address and path.
+_LINKED: Final = re.compile(
+    rb'<g id="([^"]*)">\s*<a xlink:href="([^"]*)" target="_blank">\s*'
+    rb'<path d="([^"]*)"[^>]*/>\s*</a>\s*</g>\n?'
+)
+_POINT: Final = re.compile(rb"[ML] (\S+) (\S+)")
 # Pixels of CSS in a point.
 _PIXELS: Final = 96 / 72
 # Inches around a drawing.
@@ -137,10 +144,7 @@ class Picture:
                 f'<div class="cradle-scroll" role="group" aria-label="{html.escape(self.caption)}" '
                 f'tabindex="0">{image}</div>'
             )
-        downloads = ""
-        if self.csv is not None:
-            file = ("CSV", f"{slug(self.caption)}.csv", "text/csv", self.csv)
-            downloads = export.links(self.caption, [file])
+        downloads = "" if self.csv is None else link_to_csv(self.caption, self.csv)
         return (
             f'<figure class="cradle-figure{" cradle-wide" * self.wide}">{image}'
             f"<figcaption>{html.escape(self.caption)}</figcaption></figure>{downloads}"
@@ -182,11 +186,11 @@ def show_figure(
             matplotlib's or seaborn's.
     """
     alt, caption = clean(alt), clean(caption)
-    missing = PAGE.lacks(needs)
-    if missing or (data is not None and not len(data)):
+    why = lacks(needs)
+    if why or (data is not None and not len(data)):
         if isinstance(drawing, Figure | Axes | sns.axisgrid.Grid):
             pyplot.close(drawing.figure)  # type: ignore[arg-type]
-        return Notice(f"{missing or 'There are no data.'} Not shown: {caption}")
+        return Notice(f"{why or 'There are no data.'} Not shown: {caption}")
     if callable(drawing):
         if data is None:
             raise BookError("a function that draws needs its data")
@@ -201,17 +205,11 @@ def show_figure(
         if isinstance(drawing, Figure | Axes) and figure.get_layout_engine() is None:
             figure.set_layout_engine("constrained")
         with theme():
-            svg, links = _svg(figure), ""
-        if b"<a xlink:href" in svg:
-            # Imported here, because few figures have links.
-            from cradle_lib.display.image_links import take_links
-
-            svg, links = take_links(svg)
+            svg, links = _take_links(_svg(figure))
         wide = _pixels(svg)[0] > (WIDTH + 3 * _PAD) * 96
     finally:
         pyplot.close(figure)
-    file = None if data is None else export.to_csv(data)
-    return Picture(svg, alt, caption, wide, file, links)
+    return Picture(svg, alt, caption, wide, None if data is None else to_csv(data), links)
 
 
 def _svg(figure: Figure) -> bytes:
@@ -237,3 +235,25 @@ def _pixels(svg: bytes) -> tuple[float, float]:
     """Width and height of a drawing in pixels of CSS."""
     [(width, height)] = re.findall(rb'<svg [^>]*width="([\d.]+)pt" height="([\d.]+)pt"', svg)
     return float(width) * _PIXELS, float(height) * _PIXELS
+
+
+def _take_links(svg: bytes) -> tuple[bytes, str]:
+    """Takes shapes with a ``url`` out of a drawing, and writes links over it, titled by ``gid``.
+
+    A heat map has hundreds: the Tab key stops at one of them, and from there arrow keys go to the
+    others (``book.js``).
+    """
+    [(width, height)] = re.findall(rb'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
+    links: list[str] = []
+    # matplotlib has escaped titles and addresses.
+    for title, address, path in _LINKED.findall(svg):
+        xs, ys = zip(*_POINT.findall(path), strict=True)
+        across = [100 * float(x) / float(width) for x in xs]
+        down = [100 * float(y) / float(height) for y in ys]
+        left, top = min(across), min(down)
+        links.append(
+            f'<a class="cradle-spot" tabindex="{-1 if links else 0}" href="{address.decode()}" '
+            f'title="{title.decode()}" style="left:{left:.2f}%;top:{top:.2f}%;'
+            f'width:{max(across) - left:.2f}%;height:{max(down) - top:.2f}%"></a>'
+        )
+    return _LINKED.sub(b"", svg), "".join(links)

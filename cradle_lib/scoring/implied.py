@@ -42,9 +42,9 @@ def implied_scores() -> pd.DataFrame:
 
         - ``system`` (str): the last part of its keys in the table of published values.
         - ``level`` (str): ``turn``; ``score`` (str): such as ``micro_recall``.
-        - ``derived`` (float): the score, a share; the mean of several solutions.
-        - ``derived_low``, ``derived_high`` (float): the least and greatest of several solutions;
-          NaN where there is one.
+        - ``value`` (float): the score, a share; the mean of several solutions.
+        - ``low``, ``high`` (float): the least and greatest of several solutions; NaN where there
+          is one.
         - ``solutions`` (int): how many there are.
     """
     gold = sum(published_label_counts().values())
@@ -57,7 +57,7 @@ def implied_scores() -> pd.DataFrame:
                 continue
             low, high = (values.min(), values.max()) if len(values) > 1 else (math.nan, math.nan)
             rows.append((system, "turn", f"micro_{name}", values.mean(), low, high, len(solutions)))
-    names = ["system", "level", "score", "derived", "derived_low", "derived_high", "solutions"]
+    names = ["system", "level", "score", "value", "low", "high", "solutions"]
     return pd.DataFrame(rows, columns=names)
 
 

@@ -1,19 +1,16 @@
-"""Heat map and alluvial diagram: what is drawn, read back from the drawing and from its SVG."""
+"""Heat maps, read back from the drawing and from its SVG."""
 
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree
 
-import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.patches import PathPatch, Rectangle
+from matplotlib.patches import Rectangle
 
-from cradle_lib.display.alluvial import alluvial
 from cradle_lib.display.heat_map import heat_map
 from cradle_lib.display.theme import RAMP, show_figure
 from cradle_lib.errors import BookError
@@ -21,17 +18,6 @@ from cradle_lib.errors import BookError
 LONG = pd.DataFrame(
     [("a", "a", 3.0), ("a", "b", 1.0), ("b", "$c$", 2.0), ("none", "a", 0.0)],
     columns=["gold", "tagged", "value"],
-)
-STAGES = ["team", "pair", "vote"]
-PATHS = pd.DataFrame(
-    [
-        ("one", "same", None, 30),
-        ("two", "same", "", 20),
-        ("one", "other", "solved", 8),
-        ("two", "other", "open", 2),
-        ("two", "other", "never", 0),
-    ],
-    columns=[*STAGES, "value"],
 )
 
 
@@ -126,68 +112,3 @@ def test_what_is_no_matrix_is_refused() -> None:
         heat_map(LONG, rows="model", columns="tagged")
     with pytest.raises(BookError, match="occurs twice"):
         heat_map(pd.concat([LONG, LONG]), rows="gold", columns="tagged")
-
-
-def blocks(axes: Axes) -> list[tuple[int, float]]:
-    """Stage and height of each block."""
-    found = [p for p in axes.patches if isinstance(p, Rectangle)]
-    return [(round(p.get_x()), p.get_height()) for p in found]
-
-
-def test_blocks_are_as_high_as_what_flows_through_them() -> None:
-    axes = alluvial(PATHS, stages=STAGES)
-    heights = blocks(axes)
-    sizes = [38, 22, 50, 10, 8, 2]
-    assert [stage for stage, _ in heights] == [0, 0, 1, 1, 2, 2]
-    unit = heights[0][1] / 38
-    assert [height for _, height in heights] == pytest.approx([unit * size for size in sizes])
-    assert {"one: 38", "two: 22", "same: 50", "other: 10", "solved: 8", "open: 2"} <= words(axes)
-    assert not [word for word in words(alluvial(PATHS, stages=STAGES)) if "never" in word]
-
-
-def test_every_ribbon_joins_two_blocks_and_none_leaves_a_path_that_has_ended() -> None:
-    axes = alluvial(PATHS, stages=STAGES, colours={"open": "#ff0000"})
-    ribbons = [p for p in axes.patches if isinstance(p, PathPatch)]
-    # Two paths take one step, two take two.
-    assert len(ribbons) == 6
-    heights = blocks(axes)
-    whole = sum(height for stage, height in heights if stage == 0)
-    between: dict[int, float] = {0: 0.0, 1: 0.0}
-    for ribbon in ribbons:
-        points = np.asarray(ribbon.get_path().vertices)
-        between[int(points[0, 0])] += points[0, 1] - points[7, 1]
-    assert between == pytest.approx({0: whole, 1: whole * 10 / 60})
-    red = [r for r in ribbons if r.get_facecolor()[:3] == (1.0, 0.0, 0.0)]
-    assert len(red) == 2
-
-
-def test_blocks_of_a_stage_do_not_overlap_and_stay_inside() -> None:
-    many = pd.DataFrame(
-        [(f"x{i}", f"y{j}", 1 + i * j) for i in range(6) for j in range(9)],
-        columns=["x", "y", "value"],
-    )
-    axes = alluvial(many, stages=["x", "y"])
-    for stage in (0, 1):
-        spans = sorted(
-            (p.get_y(), p.get_y() + p.get_height())
-            for p in axes.patches
-            if isinstance(p, Rectangle) and round(p.get_x()) == stage
-        )
-        assert all(upper[0] > lower[1] for lower, upper in pairwise(spans))
-        assert spans[0][0] > -1e-9
-        assert spans[-1][1] < 1 + 1e-9
-
-
-@pytest.mark.parametrize(
-    ("frame", "message"),
-    [
-        (PATHS.drop(columns="vote"), "no column 'vote'"),
-        (PATHS.assign(value=0), "needs two stages and a path"),
-        (pd.DataFrame([("a", None, "b", 1)], columns=[*STAGES, "value"]), "comes back after"),
-        (pd.DataFrame([(None, "a", "b", 1)], columns=[*STAGES, "value"]), "has no first step"),
-        (pd.DataFrame([(None, "", None, 1)], columns=[*STAGES, "value"]), "has no first step"),
-    ],
-)
-def test_what_does_not_flow_is_refused(frame: pd.DataFrame, message: str) -> None:
-    with pytest.raises(BookError, match=re.escape(message)):
-        alluvial(frame, stages=STAGES)

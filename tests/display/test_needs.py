@@ -7,10 +7,9 @@ import pytest
 import seaborn as sns
 
 from cradle_lib.corpus.dialogue import Corpus, Dialogue, Turn
-from cradle_lib.display import origin
+from cradle_lib.display import notice
 from cradle_lib.display.choice import choose
-from cradle_lib.display.notice import Notice
-from cradle_lib.display.origin import finding
+from cradle_lib.display.notice import Notice, finding
 from cradle_lib.display.table import Table, show
 from cradle_lib.display.theme import Picture, show_figure
 from cradle_lib.errors import BookError
@@ -23,7 +22,7 @@ WORDS = {"alt": "Two points.", "caption": "Points."}
 def unlabelled(monkeypatch: pytest.MonkeyPatch) -> Corpus:
     turn = Turn(row=0, turn_id=0, speaker="User", text="Hello.", mask=0)
     corpus = Corpus(name="mine", dialogues=(Dialogue(0, (turn,)),))
-    monkeypatch.setattr(origin.PAGE, "corpus", corpus)
+    monkeypatch.setattr(notice.PAGE, "corpus", corpus)
     return corpus
 
 

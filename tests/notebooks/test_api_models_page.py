@@ -38,10 +38,10 @@ def test_answers_are_compared_where_the_question_was_the_same(
     *_, used, pairs, _ = page(corpus, monkeypatch)
     # Of 3 turns of both, 2 had the same question: both with 100 tokens, one text and one set of
     # labels the same.
-    [row] = [[str(cell) for cell in row] for row in pairs.grid.rows]
+    [row] = [[str(cell) for cell in row] for row in pairs.rows]
     assert row[1:] == ["3", "2", "100.0", "50.0", "50.0"]
     assert "llama.cpp" in row[0]
-    assert [[str(cell) for cell in row[1:5]] for row in used.grid.rows] == [
+    assert [[str(cell) for cell in row[1:5]] for row in used.rows] == [
         ["1", "3", "200", "90.0"]
     ] * 2
 

@@ -23,8 +23,7 @@ from cradle_lib.detection import Predictions
 from cradle_lib.detection.run_sets import distinct_runs
 from cradle_lib.detection.runs import stored_runs
 from cradle_lib.display.banner import banner
-from cradle_lib.display.notice import Notice
-from cradle_lib.display.origin import finding
+from cradle_lib.display.notice import Notice, finding
 from cradle_lib.display.table import Table, show
 from cradle_lib.display.theme import Picture
 from cradle_lib.published import published_label_counts, published_table
@@ -120,23 +119,6 @@ def test_every_download_names_its_corpus(corpus: Corpus, simulated: bool) -> Non
     about: dict[str, Any] = {"corpus": corpus.name, "fingerprint": corpus.fingerprint}
     about |= {"simulated": "True"} if simulated else {}
     assert rows == [{"n": "1"} | about, {"n": "2"} | about]
-
-
-def test_published_systems_are_in_rows_of_their_own_and_compete_with_nobody() -> None:
-    frame = pd.DataFrame(
-        {
-            "system": ["Ours", "Claude", "Theirs"],
-            "score": "micro_f1",
-            "value": [0.5, np.nan, 0.4],
-            "published": [0.9, 0.8, np.nan],
-        }
-    )
-    table = show(frame, "Scores.", rows="system", columns="score", best="system", published="rows")
-    assert isinstance(table, Table)
-    names = [row[0].text for row in table.grid.rows]
-    assert names == ["Ours", "Theirs", "Ours ‡", "Claude ‡"]
-    assert table.grid.groups == ["", "", *["Published values (‡)"] * 2]
-    assert [row[1].best for row in table.grid.rows] == [True, False, False, False]
 
 
 def test_two_published_cells_can_not_come_from_their_gold_labels() -> None:
@@ -251,7 +233,7 @@ def test_annotators_of_other_dialogues_are_not_under_one_heading(
     [people] = [t for t in tables if isinstance(t, Table) and "annotators" in t.caption]
     dialogues = {row.system: row.over for row in people.frame.itertuples()}
     together: dict[str, set[str]] = {}
-    for heading, row in zip(people.grid.groups, people.grid.rows, strict=True):
+    for heading, row in zip(people.groups, people.rows, strict=True):
         together.setdefault(heading, set()).add(dialogues[row[0].text])
     assert len(dialogues) == 4
     assert len({*dialogues.values()}) == 2

@@ -30,7 +30,7 @@ def captioned(shown: list[Any], start: str) -> list[Table]:
 
 
 def cells(table: Table) -> dict[str, list[str]]:
-    return {row[0].text: [cell.text for cell in row[1:]] for row in table.grid.rows}
+    return {row[0].text: [cell.text for cell in row[1:]] for row in table.rows}
 
 
 @pytest.fixture(scope="module")

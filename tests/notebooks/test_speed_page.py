@@ -56,7 +56,7 @@ def test_two_runs_are_compared_in_what_they_said_took_and_were(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     agreement, usage, records = tables(page(monkeypatch))
-    [flips] = [row for row in agreement.grid.rows if row[0].text == "Dialogues with a flip"]
+    [flips] = [row for row in agreement.rows if row[0].text == "Dialogues with a flip"]
     # 1 - 0.05^(1/600) = 0.50 %.
     assert [str(cell) for cell in flips[1:]] == ["0", "600", "0.00 [0.00, 0.50]"]
     wave, reference = usage.frame.to_dict("records")

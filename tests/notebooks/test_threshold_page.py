@@ -76,7 +76,7 @@ def test_a_run_with_choices_has_figures_and_the_thresholds_that_find_enough(
     table = table_of(shown, "thresholds and their scores")
     rows = [
         [str(cell) for cell in row]
-        for row, group in zip(table.grid.rows, table.grid.groups, strict=True)
+        for row, group in zip(table.rows, table.groups, strict=True)
         if "Any label" in group
     ]
     points = ["model's own predictions", "recall of 50%", "recall of 80%", "recall of 90%"]
@@ -142,7 +142,7 @@ def test_what_is_nowhere_gold_has_no_curve(
     table = table_of(shown, "thresholds and their scores")
     confirms = [
         row
-        for row, group in zip(table.grid.rows, table.grid.groups, strict=True)
+        for row, group in zip(table.rows, table.groups, strict=True)
         if "A confirm: 0 of" in group
     ]
     assert [row[2].text for row in confirms] == ["\N{EN DASH}"]

@@ -1,0 +1,54 @@
+"""Files that a reader can download: CSV as part of the page.
+
+A saved page keeps its files, and nothing is fetched.
+
+CSS class: ``cradle-downloads``.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+from typing import Any, Final
+
+import pandas as pd
+
+from cradle_lib.display.cells import clean
+from cradle_lib.display.notice import with_origin
+from cradle_lib.formatting import slug
+
+# How a formula begins; OWASP, CSV Injection.
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
+
+
+def to_csv(frame: pd.DataFrame) -> str:
+    """Writes a frame without its index, unrounded; missing values are empty fields.
+
+    The last columns name the corpus of the page. Text that a spreadsheet would compute, such as
+    ``=HYPERLINK(...)``, gets a single quote before it, by which spreadsheets mark text.
+    """
+    frame = with_origin(frame).rename(columns=_uncomputed)
+    for place, kind in enumerate(frame.dtypes):
+        if not pd.api.types.is_numeric_dtype(kind):
+            column = frame.iloc[:, place].astype(object).map(_uncomputed)
+            frame.isetitem(place, column.to_numpy())
+    # With other line ends, a carriage return in a text would not be quoted (RFC 4180).
+    return frame.to_csv(index=False, lineterminator="\r\n")
+
+
+def link_to_csv(caption: str, content: str) -> str:
+    """Writes a paragraph with a link that contains a CSV file, named after its caption."""
+    data = base64.b64encode(content.encode("utf-8", "replace")).decode()
+    return (
+        f'<p class="cradle-downloads"><a download="{slug(caption)}.csv" '
+        f'aria-label="CSV: {html.escape(clean(caption))}" '
+        f'href="data:text/csv;base64,{data}">CSV</a></p>'
+    )
+
+
+def _uncomputed(content: Any) -> Any:
+    if isinstance(content, str) and content.startswith(_FORMULA) and not _NUMBER.fullmatch(content):
+        return f"'{content}"
+    return content

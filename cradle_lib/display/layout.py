@@ -1,0 +1,263 @@
+"""Arranges the rows of a data frame as the cells of a table, and marks the best values."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from cradle_lib.display.cells import (
+    MISSING,
+    SCORES,
+    Cell,
+    Record,
+    address,
+    clean,
+    missing,
+    number,
+    words,
+    write,
+)
+from cradle_lib.errors import BookError
+
+_ESTIMATE: Final = ("value", "low", "high")
+# Columns that describe a row's value, and are no cells of their own.
+_ABOUT: Final = (*_ESTIMATE[1:], "unit", "signature", "competes", "link")
+#: How columns of these names are written, unless a table says otherwise.
+_FORMATS: Final = {
+    **dict.fromkeys(("p", "adjusted_p"), "p"),
+    **dict.fromkeys(("share", "baseline_score", "own_score", "cached", "written"), "share"),
+    **dict.fromkeys(("cost", "estimate"), "dollars"),
+}
+Key = tuple[Hashable, ...]
+Cells = tuple[list[tuple[str, ...]], list[list[Cell]], list[str]]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a frame becomes a table; the attributes are arguments of :func:`.show`."""
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    group: tuple[str, ...]
+    best: str | None
+    formats: Mapping[Any, str]
+    titles: Mapping[Any, str]
+
+    def cells(self, frame: pd.DataFrame) -> Cells:
+        """Gives the headings of columns, the cells of rows, and the group of each row.
+
+        Refuses columns that are missing or have text for numbers, and two rows for one cell.
+        """
+        self._check(frame)
+        heads, rows, groups = self._pivoted(frame) if self.columns else self._listed(frame)
+        for head, times in Counter(heads).items():
+            if times > 1:
+                title = ", ".join(filter(None, head))
+                raise BookError(f"two columns are called {title!r}. Tell them apart with `titles`")
+        return heads, rows, groups
+
+    def _check(self, frame: pd.DataFrame) -> None:
+        for name in (*self.rows, *self.columns, *self.group, *filter(None, [self.best])):
+            if name not in frame.columns:
+                there = ", ".join(map(str, frame.columns))
+                raise BookError(f"the frame has no column {name!r}. It has: {there}")
+        for name in _ESTIMATE:
+            if name in frame.columns and not pd.api.types.is_numeric_dtype(frame[name]):
+                raise BookError(
+                    f"column {name!r} has the type {frame[name].dtype}, where numbers belong. "
+                    "Undefined values are NaN, not text"
+                )
+        if self.columns and not self.rows:
+            raise BookError("`columns` needs `rows`: the columns that name a row of the table")
+        if self.columns and not {"value", "published"} & {*frame.columns}:
+            raise BookError("`columns` needs a frame with a column 'value' or 'published'")
+        if self.best is not None and self.best not in (*self.rows[:1], *self.columns):
+            raise BookError(f"`best` is {self.best!r}, not a column that names rows or columns")
+
+    def _listed(self, frame: pd.DataFrame) -> Cells:
+        """Each row of the frame is a row of the table."""
+        links = links_of(frame)
+        hidden = {*self.rows, *self.group, *links.values()}
+        hidden |= {*_ABOUT} if "value" in frame else set()
+        order = [*self.rows, *(name for name in frame.columns if name not in hidden)]
+        if not order:
+            raise BookError("nothing to show: the frame has no columns with cells")
+        frame = frame.iloc[_order(frame, self.group, together=True)]
+        usual = _usual(frame)
+        rows = []
+        for record in frame.to_dict("records"):
+            cells = []
+            for name in order:
+                if name == "value":
+                    cells.append(self._estimate(record, usual))
+                else:
+                    link = _link(record, name, links)
+                    cells.append(replace(self._cell(frame[name], name, record[name]), link=link))
+            rows.append(cells)
+        groups = [self._heading(key) for key in _keys(frame, self.group)]
+        return [(self._title(name),) for name in order], rows, groups
+
+    def _pivoted(self, frame: pd.DataFrame) -> Cells:
+        """Each row of the frame is one cell of the table."""
+        by_row = (*self.group, *self.rows)
+        records: dict[tuple[Key, Key], Record] = {}
+        keys = zip(_keys(frame, by_row), _keys(frame, self.columns), strict=True)
+        for key, record in zip(keys, frame.to_dict("records"), strict=True):
+            if key in records:
+                place = ", ".join(f"{n} {record[n]}" for n in (*self.rows, *self.columns))
+                raise BookError(
+                    f"two rows of the frame are for the same cell ({place}). Add a column that "
+                    "tells them apart to `rows` or `columns`"
+                )
+            records[key] = record
+        usual = _usual(frame)
+        found = {key: self._estimate(record, usual) for key, record in records.items()}
+        if self.best is not None:
+            self._mark_best(found, records)
+        rows_in_order = frame.iloc[_order(frame, by_row, together=bool(self.group))]
+        columns_in_order = frame.iloc[_order(frame, self.columns)]
+        down = list(dict.fromkeys(_keys(rows_in_order, by_row)))
+        across = list(dict.fromkeys(_keys(columns_in_order, self.columns)))
+        described, links = {row: record for (row, _), record in records.items()}, links_of(frame)
+        nothing = Cell(MISSING, number=True)
+        rows = []
+        for row in down:
+            names = [
+                replace(
+                    self._cell(frame[column], column, name),
+                    link=_link(described[row], column, links),
+                )
+                for column, name in zip(self.rows, row[len(self.group) :], strict=True)
+            ]
+            rows.append([*names, *(found.get((row, column), nothing) for column in across)])
+        blank = ("",) * (len(self.columns) - 1)
+        heads = [(*blank, self._title(name)) for name in self.rows]
+        heads += [tuple(map(self._name, column)) for column in across]
+        return heads, rows, [self._heading(row[: len(self.group)]) for row in down]
+
+    def _mark_best(
+        self, cells: dict[tuple[Key, Key], Cell], records: Mapping[tuple[Key, Key], Record]
+    ) -> None:
+        """Marks the highest of the values that may be compared."""
+        # If rows compete, their other columns describe them.
+        alike = [*self.group, *(self.columns if self.best in self.rows else self.rows)]
+        contests: dict[Key, list[tuple[Key, Key]]] = {}
+        for key, record in records.items():
+            if math.isfinite(number(record["value"])):
+                # Systems may be compared although their answers were decoded differently.
+                signature = re.sub(r"\|dec:[^|]*", "", str(record.get("signature")))
+                what = (signature, *(record[name] for name in alike))
+                contests.setdefault(what, []).append(key)
+        for keys in contests.values():
+            rivals = [key for key in keys if bool(records[key].get("competes", True))]
+            if not rivals:
+                continue
+            # Texts are compared, so that two cells that look equal are both marked.
+            top = cells[max(rivals, key=lambda key: number(records[key]["value"]))].text
+            winners = [key for key in rivals if cells[key].text == top]
+            if len(winners) < len(keys):
+                cells |= {key: replace(cells[key], best=True) for key in winners}
+
+    def _estimate(self, record: Record, usual: str) -> Cell:
+        """Writes a published value, a value with its interval, or an interval without a value."""
+        printed = record.get("published")
+        if self.columns and missing(record.get("value")) and not missing(printed):
+            return Cell(clean(str(printed)), number=True, published=True)
+        unit = record.get("unit")
+        # The values that name a cell, the most telling first.
+        named = [record[key] for key in (*reversed(self.columns), *self.rows)]
+        how = next((self.formats[k] for k in (*named, "value") if k in self.formats), usual)
+        if not missing(unit):
+            how = self.formats.get(unit, str(unit))
+        value, low, high = (number(record.get(name)) for name in _ESTIMATE)
+        shown, *ends = (write(part, how) for part in (value, low, high))
+        link = address(record) if value and not math.isnan(value) else ""
+        if math.isnan(low) or math.isnan(high) or (math.isinf(low) and low == high):
+            known = () if math.isnan(value) else (value,)
+            return Cell(shown, number=True, link=link, estimate=known)
+        if math.isnan(value):
+            return Cell(" to ".join(ends), number=True)
+        estimate = (value, low, high)
+        return Cell(shown, f"[{', '.join(ends)}]", number=True, link=link, estimate=estimate)
+
+    def _cell(self, column: pd.Series[Any], name: str, content: Any) -> Cell:
+        """Writes a cell of a column, by its format, or else by its type."""
+        if name == "published":
+            printed = MISSING if missing(content) else clean(str(content))
+            return Cell(printed, number=True, published=True)
+        if how := (_FORMATS | dict(self.formats)).get(name):
+            return Cell(write(number(content), how), number=True)
+        if isinstance(content, bool):
+            return Cell("yes" if content else "no")
+        if pd.api.types.is_float_dtype(column):
+            # Counts of which some are missing are floats too.
+            whole = (column.dropna() % 1 == 0).all()
+            return Cell(write(number(content), "count" if whole else "number"), number=True)
+        if missing(content):
+            return Cell(MISSING)
+        if isinstance(content, int | float):
+            return Cell(write(content, "count" if content % 1 == 0 else "number"), number=True)
+        return Cell(self._name(content))
+
+    def _title(self, column: str) -> str:
+        return clean(self.titles[column]) if column in self.titles else words(str(column))
+
+    def _name(self, key: Any) -> str:
+        if missing(key):
+            return MISSING
+        if isinstance(key, Hashable) and key in self.titles:
+            return clean(self.titles[key])
+        return words(key) if key in SCORES else clean(str(key)) or MISSING
+
+    def _heading(self, key: Key) -> str:
+        return "" if key in ((), (None,), ("",)) else self._name(key[0])
+
+
+def links_of(frame: pd.DataFrame) -> dict[str, str]:
+    """Finds the columns with addresses: of the column ``NAME``, these are ``NAME_link``."""
+    return {name: f"{name}_link" for name in frame.columns if f"{name}_link" in frame.columns}
+
+
+def _usual(frame: pd.DataFrame) -> str:
+    """How values are written that have no format: whole numbers are counts."""
+    values = frame["value"].dropna().to_numpy(float) if "value" in frame else np.empty(0)
+    is_integer = "value" in frame and pd.api.types.is_integer_dtype(frame["value"])
+    whole = is_integer or bool((values == np.floor(values)).all() and (values > 1).any())
+    return "count" if whole else "share"
+
+
+def _order(frame: pd.DataFrame, names: Sequence[str], *, together: bool = False) -> Any:
+    """Gives the places of rows sorted by these columns if one of them is categorical.
+
+    Columns are sorted by their categories, or by when each value appeared. If asked, rows with
+    equal values of the first column are adjacent in any case.
+    """
+    is_categorical = [isinstance(frame[name].dtype, pd.CategoricalDtype) for name in names]
+    by = names if any(is_categorical) else names[: int(together)]
+    codes = [
+        frame[name].cat.codes if kind else pd.factorize(frame[name], use_na_sentinel=False)[0]
+        for name, kind in zip(by, is_categorical, strict=False)
+    ]
+    # The last key sorts first.
+    return np.lexsort(codes[::-1]) if codes else np.arange(len(frame))
+
+
+def _keys(frame: pd.DataFrame, names: Sequence[str]) -> list[Key]:
+    if not names:
+        return [()] * len(frame)
+    # NaN is not equal to itself, and so would be a new key each time.
+    columns = ([None if missing(x) else x for x in frame[name]] for name in names)
+    return list(zip(*columns, strict=True))
+
+
+def _link(record: Record, name: str, links: Mapping[str, str]) -> str:
+    if name not in links or missing(record[name]) or record[name] == 0:
+        return ""
+    return address(record, links[name])
