@@ -28,7 +28,6 @@ _FILES: Final = (
     "data/surrogate/phrases",
     "data/surrogate/test.parquet",
     "data/surrogate/train.parquet",
-    "data/tokenizers",
 )
 
 

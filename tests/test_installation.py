@@ -105,7 +105,6 @@ def test_what_a_reader_of_the_wheel_has_is_there(cradle: Run, tmp_path: Path) ->
     ("words", "told"),
     [
         (["infer", "--model", "gpt-5.1", "--set", "limit=1", "--yes"], "'cradle-lib[api]'"),
-        (["estimate", "--model", "gpt-5.1"], "'cradle-lib[api]'"),
         (["infer", "--model", "smollm2-135m", "--set", "limit=1"], "'cradle-lib[local]'"),
         (["data", "check", "hub"], "cradle data fetch"),
         (["fork", "mine"], "Unpack the source distribution"),

@@ -22,10 +22,12 @@ from cradle_lib.cli.console import err
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.corpus import Corpus, Dialogue, load_corpus
 from cradle_lib.detection import Outcome, Progress, journal_path, load_predictions
+from cradle_lib.detection.api.money import longest_prompts
 from cradle_lib.detection.run import require_consent
 from cradle_lib.detection.selection import choose_dialogues
 from cradle_lib.detection.shards import join
 from cradle_lib.errors import CradleError, EngineError, JournalError
+from cradle_lib.prompts import load_template
 
 # Seconds between two queries of the jobs' states: few at first, so that short jobs end soon.
 _FIRST, _LONGEST = 0.2, 10.0
@@ -75,9 +77,10 @@ def cluster(
             folder = journal.absolute().with_name(f".{journal.stem}.cluster")
             machines = open_cluster(kind, sbatch or (), folder, journal)
             if settings.model.remote:
-                require_consent(
-                    settings.model, f"{len(chosen)} dialogues of {corpus.name}", bar.agree
-                )
+                template = load_template(settings.model.prompt)
+                sizes = longest_prompts(chosen, template, settings.history)
+                what = f"{len(chosen)} dialogues of {corpus.name}"
+                require_consent(settings.model, what, sizes.values(), bar.agree)
             words += ["--yes"] if settings.model.remote else []
             if given["max_cost"] is not None:
                 words += ["--max-cost", str(given["max_cost"] / shards)]

@@ -1,8 +1,6 @@
 """Detection: dialogues and a model in, predictions out. Knows no score."""
 
-from cradle_lib.detection.api.estimate import estimate_cost, estimate_costs
-from cradle_lib.detection.api.faults import service_faults
-from cradle_lib.detection.api.usage import run_usage
+from cradle_lib.detection.api.costs import estimate_costs, run_usage
 from cradle_lib.detection.benchmark import benchmark_results
 from cradle_lib.detection.engine import Engine, Options, make_engine
 from cradle_lib.detection.journal import Journal, read_journal
@@ -40,7 +38,6 @@ __all__ = [
     "benchmark_results",
     "corpus_options",
     "dev_runs",
-    "estimate_cost",
     "estimate_costs",
     "find_model",
     "journal_path",
@@ -54,7 +51,6 @@ __all__ = [
     "run_model",
     "run_usage",
     "sample_dialogues",
-    "service_faults",
     "stored_answers",
     "stored_records",
     "stored_runs",

@@ -136,16 +136,12 @@ class Prices(_Strict):
 
 
 class Caching(_Strict):
-    """How a provider's prompt cache counts, as far as it says.
+    """How prompt caches are used.
 
     Attributes:
-        minimum: Tokens that a prefix must have to be cached.
-        step: Only whole multiples of this many tokens are read from the cache.
         affinity: A header that names the dialogue to a router before several servers.
     """
 
-    minimum: Annotated[int, Field(ge=0)] = 0
-    step: Annotated[int, Field(ge=1)] = 1
     affinity: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,63}$")] | None = None
 
 
@@ -170,9 +166,8 @@ class Model(_Strict):
         remote: Whether the text of the dialogues leaves this machine.
         base_url: Endpoint, if it is not the provider's own.
         key: Where its API key comes from.
-        tokenizer: Name of its tokenizer, if estimates can use it; ``None`` for a near one.
         prices: What the provider charges.
-        caching: How the provider's prompt cache counts.
+        caching: How prompt caches are used.
         hardware: What it needs, in words.
     """
 
@@ -190,7 +185,6 @@ class Model(_Strict):
     remote: bool = False
     base_url: str | None = None
     key: Key | None = None
-    tokenizer: str | None = None
     prices: Prices | None = None
     caching: Caching = Caching()
     hardware: str | None = None

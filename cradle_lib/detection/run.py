@@ -5,7 +5,7 @@ A run asks about the turns of a corpus; other rooms have questions of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,8 +14,13 @@ from typing import Any, Final
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.api.client import Remote
-from cradle_lib.detection.api.estimate import longest_prompts
-from cradle_lib.detection.api.money import Budget, Place, usage_of
+from cradle_lib.detection.api.money import (
+    Budget,
+    Place,
+    highest_cost,
+    longest_prompts,
+    usage_of,
+)
 from cradle_lib.detection.api.network import host_of, proxy_of
 from cradle_lib.detection.baselines.function import Function
 from cradle_lib.detection.engine import (
@@ -39,6 +44,7 @@ from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.selection import choose_dialogues
 from cradle_lib.detection.session import Prediction, Session
 from cradle_lib.errors import EngineError, JournalError
+from cradle_lib.formatting import dollars
 from cradle_lib.prompts import load_template
 from cradle_lib.record import History, Record
 
@@ -237,7 +243,8 @@ def ask(
             agreed = before.agreed or []
         known = set(agreed)
         if more := [dialogue for dialogue in asked if dialogue not in known]:
-            require_consent(model, f"{len(more)} {what}", consent)
+            prompts = [size for (dialogue, _), size in sizes().items() if dialogue not in known]
+            require_consent(model, f"{len(more)} {what}", prompts, consent)
         made = made.model_copy(update={"agreed": [*agreed, *more]})
     engine.date = made.decoding.get("date")
     with Journal.open(path, made) as journal:
@@ -387,15 +394,23 @@ def _answer_all(engine: Engine, sessions: Sequence[Questions], emit: Emit) -> No
                 emit(session.answer(failure(error)))
 
 
-def require_consent(model: Model, what: str, consent: Consent | None) -> None:
+def require_consent(
+    model: Model, what: str, prompts: Iterable[int], consent: Consent | None
+) -> None:
     """Asks whether text may be sent to a remote model.
+
+    The question names the text, the host, the proxy and the model, and, if the model has prices,
+    the most that prompts of these sizes in UTF-8 bytes can cost.
 
     Raises:
         EngineError: If it was not agreed to.
     """
     host, proxy = host_of(model), proxy_of(model)
     through = f" through the proxy {proxy}" if proxy else ""
-    question = f"The text of {what} will be sent to {host}{through} ({model.name}). Send it?"
+    cost = ""
+    if model.prices is not None:
+        cost = f" It can cost {dollars(sum(highest_cost(model, n) for n in prompts))} at most."
+    question = f"The text of {what} will be sent to {host}{through} ({model.name}).{cost} Send it?"
     if consent is None or not consent(question):
         raise EngineError(
             f"{model.name} is remote, and sending {what} to {host} "

@@ -106,7 +106,7 @@ def test_what_is_printed_is_json_and_nothing_else(tiny: Path, tmp_path: Path) ->
     )
     cost = cradle("estimate", "--model", "gpt-5.1", "--corpus", tiny)
     assert cost["calls"] == 6
-    assert 0 < cost["dollars"]["with_caching"] <= cost["dollars"]["highest"]
+    assert 0 < cost["highest_cost"] < 1
     said = tmp_path / "said"
     said.mkdir()
     (said / "one.txt").write_text("User: Hello.\nListener: Hi.\n", encoding="utf-8")

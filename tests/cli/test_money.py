@@ -25,20 +25,18 @@ def cradle(*arguments: str | Path, **more: str) -> subprocess.CompletedProcess[s
     return command.cradle(*arguments, environment=environment(**more))
 
 
-def test_an_estimate_needs_no_key_and_names_tokenizer_price_date_and_source(tiny: Path) -> None:
+def test_an_estimate_needs_no_key_and_names_price_date_and_source(tiny: Path) -> None:
     done = cradle("estimate", "--model", "gpt-5.1", "--corpus", tiny)
     assert done.returncode == 0, done.stderr
     assert "GPT-5.1 on tiny: 6 calls" in done.stdout
-    assert "o200k_base (the model's own)" in done.stdout
-    assert "with caching" in done.stdout
-    assert "without" in done.stdout
+    assert "Cost: at most $0." in done.stdout
     assert "Prices of 2026-11-22: https://developers.openai.com/" in done.stdout
 
 
-def test_an_estimate_without_prices_counts_tokens_only(tiny: Path) -> None:
+def test_an_estimate_without_prices_has_no_cost(tiny: Path) -> None:
     done = cradle("estimate", "--model", "qwen3-32b-vllm", "--corpus", tiny, "--set", "limit=1")
     assert done.returncode == 0, done.stderr
-    assert "tokens only" in done.stdout
+    assert "in models.yml has no prices" in done.stdout
     assert "$" not in done.stdout
 
 
@@ -54,8 +52,7 @@ def test_an_estimate_without_prices_counts_tokens_only(tiny: Path) -> None:
         ),
         (
             ("infer", "--model", "gpt-5.1"),
-            "will be sent to api.openai.com (GPT-5.1). Send it? There is no terminal to ask on: "
-            "agree with --yes.",
+            "at most. Send it? There is no terminal to ask on: agree with --yes.",
         ),
         (("infer", "--model", "claude-4.5-sonnet", "--yes"), "ANTHROPIC_API_KEY is not set"),
     ],
@@ -94,6 +91,9 @@ def test_on_a_terminal_the_question_names_text_and_host_and_no_is_kept(
     os.close(theirs)
     os.close(ours)
     assert done.returncode == 2, done.stdout + done.stderr
-    assert "The text of 3 dialogues of tiny will be sent to api.openai.com" in done.stderr
+    asked = (
+        "The text of 3 dialogues of tiny will be sent to api.openai.com (GPT-5.1). It can cost $0."
+    )
+    assert asked in done.stderr
     assert "was not agreed to" in done.stderr
     assert not list(tmp_path.rglob("*.jsonl"))

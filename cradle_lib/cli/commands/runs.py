@@ -14,7 +14,7 @@ from cradle_lib import paths
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.command_table import part
 from cradle_lib.cli.console import err, out, percent, print_json, print_table
-from cradle_lib.cli.money import show_usage, usage_json
+from cradle_lib.cli.money import journal_usage, show_usage
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.corpus.needs import unmet
@@ -106,11 +106,11 @@ def report_run(
     entry = settings.model
     if as_json:
         outcomes = {outcome: counts[outcome] for outcome in OUTCOMES}
-        used = usage_json(entry, journal) if entry.is_service else None
+        used = journal_usage(entry, journal) if entry.is_service else None
         content = {"journal": str(journal), "turns": counts.total(), "outcomes": outcomes}
         print_json(content | {"cleaned": cleaned, "usage": used})
     elif entry.is_service:
-        show_usage(entry, journal, corpus, settings.history)
+        show_usage(entry, journal)
     if counts[Outcome.FAILED] or (counts and not counts[Outcome.OK]):
         raise typer.Exit(1)
     if as_json:

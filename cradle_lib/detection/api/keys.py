@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import os
+import re
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
 from dotenv import dotenv_values
 
@@ -14,9 +13,9 @@ from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
 
 DOTENV: Final = ".env"
-# Characters of a key, or of a form of it, that are never shown in a row.
+# Most characters of a key that may be shown in a row, and one.
 _PIECE: Final = 8
-# What is shorter is no key but a word in the place of one, such as "none" or "EMPTY".
+# Shorter values are words that local servers ignore, such as "none" or "EMPTY".
 _SHORTEST: Final = 6
 
 
@@ -54,33 +53,20 @@ def _dotenv() -> dict[str, str | None]:
 
 
 class Redactor:
-    """Takes a key out of texts, also a part of it, its form in addresses and its Base64 form.
+    """Replaces a key in texts by ``[key]``, also a part of the key, in upper or lower case.
 
     Args:
-        key: The key. Eight characters of it, or of one of its forms, are never left in a row, in
-            upper or lower case. A key shorter than that is taken out whole. One of fewer than six
-            characters stays, because it is no key.
+        key: The key. No eight characters of it in a row are left in a text. A key shorter than that
+            is replaced as a whole; a word of fewer than six characters is no key and stays.
     """
 
     def __init__(self, key: str) -> None:
-        self._size = min(_PIECE, len(key))
-        coded = base64.b64encode(key.encode()).decode()
-        forms = (key, quote(key, safe=""), coded) if len(key) >= _SHORTEST else ()
-        self._pieces = {
-            form[at : at + self._size].lower()
-            for form in forms
-            for at in range(len(form) - self._size + 1)
-        }
+        size = min(_PIECE, len(key))
+        pieces = {re.escape(key[at : at + size]) for at in range(len(key) - size + 1)}
+        # A piece, with the characters after it that may belong to the key.
+        pattern = rf"(?:{'|'.join(pieces)})[\w+/=-]*" if len(key) >= _SHORTEST else r"(?!)"
+        self._pieces = re.compile(pattern, re.IGNORECASE)
 
     def __call__(self, text: str) -> str:
-        """Gives a text with ``[key]`` in the place of what belongs to the key."""
-        if not self._pieces:
-            return text
-        kept, at, size = [], 0, self._size
-        while at < len(text):
-            end = at
-            while text[end : end + size].lower() in self._pieces:
-                end += 1
-            kept.append("[key]" if end > at else text[at])
-            at = end + size - 1 if end > at else at + 1
-        return "".join(kept)
+        """Gives the text without the key."""
+        return self._pieces.sub("[key]", text)

@@ -1,7 +1,12 @@
-"""Cost of answers: tokens and prices by kind, and the budget of a run.
+"""What runs cost: tokens and prices by kind, an upper bound for a run, and a run's budget.
 
 Each kind of token has its own price in ``models.yml``, because the price of cached tokens differs
-even between models of one provider.
+even between models of one provider. Money spent is computed from the usage that a service reports.
+
+Bounds need no tokenizer: under byte-level tokenizers each token is at least one byte of text, so
+that a prompt has at most as many tokens as UTF-8 bytes and :data:`WRAPPING`, and an answer at most
+its limit. English text has about four bytes per token, and most tokens of a run are read from the
+provider's cache, so that the actual cost is far lower.
 """
 
 from __future__ import annotations
@@ -10,10 +15,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
 from typing import Final
 
+from cradle_lib.corpus import Dialogue
 from cradle_lib.detection.model import Decoding, Model, Prices
-from cradle_lib.detection.session import Prediction
+from cradle_lib.detection.session import Answer, Prediction, Session
 from cradle_lib.errors import EngineError
 from cradle_lib.formatting import dollars
+from cradle_lib.labels import BITS, format_mask
+from cradle_lib.prompts import Template
+from cradle_lib.record import History
 
 _MILLION: Final = 1_000_000
 # Tokens that a service adds to a message: role markers, and the first words of its template.
@@ -42,20 +51,6 @@ class Usage:
         """All tokens of the prompts."""
         return self.fresh + self.cached + self.written
 
-    @property
-    def kinds(self) -> dict[str, int]:
-        """Tokens of the prompts by their use of the cache, in words."""
-        return {
-            "read from a cache": self.cached,
-            "written to a cache": self.written,
-            "neither": self.fresh,
-        }
-
-    @property
-    def uncached(self) -> Usage:
-        """The same tokens without a cache."""
-        return Usage(fresh=self.prompt, output=self.output)
-
     def cost(self, prices: Prices) -> float:
         """Calculates the cost in dollars.
 
@@ -71,39 +66,73 @@ class Usage:
         ) / _MILLION
 
 
-def total(usages: Iterable[Usage]) -> Usage:
-    """Adds up counts, kind by kind; zeros for none."""
-    kinds = zip(*map(astuple, usages), strict=True)
-    return Usage(*map(sum, kinds))
-
-
-def with_usage(predictions: Iterable[Prediction]) -> list[tuple[Prediction, Usage]]:
-    """Pairs answers with their usage; answers without a reported usage are left out."""
-    return [(p, usage) for p in predictions if (usage := usage_of(p))]
-
-
 def usage_of(prediction: Prediction) -> Usage | None:
     """Reads the usage of an answer; ``None`` if the service did not report it."""
     if prediction.tokens_in is None:
         return None
     cached, written = prediction.tokens_cached or 0, prediction.tokens_written or 0
-    return Usage(
-        fresh=max(prediction.tokens_in - cached - written, 0),
-        cached=cached,
-        written=written,
-        output=prediction.tokens_out or 0,
-    )
+    fresh = max(prediction.tokens_in - cached - written, 0)
+    return Usage(fresh, cached, written, prediction.tokens_out or 0)
+
+
+def total_usage(predictions: Iterable[Prediction]) -> tuple[Usage, int]:
+    """Adds up the usage of answers, and counts the answers whose usage was reported."""
+    used = [usage for answer in predictions if (usage := usage_of(answer)) is not None]
+    kinds = zip(*map(astuple, used), strict=True)
+    return Usage(*map(sum, kinds)), len(used)
+
+
+def longest_prompts(
+    dialogues: Iterable[Dialogue], template: Template, history: History
+) -> dict[Place, int]:
+    """Calculates the most UTF-8 bytes of each user turn's prompt.
+
+    The model's own tags in the history are assumed to be all labels in every turn.
+    """
+    sizes = {}
+    for dialogue in dialogues:
+        session = Session(dialogue, template, history)
+        while (prompt := session.prompt) is not None:
+            sizes[prompt.dialogue, prompt.turn] = len(prompt.text.encode())
+            session.answer(Answer(format_mask(sum(BITS.values()))))
+    return sizes
+
+
+def answer_limit(model: Model) -> int:
+    """The most tokens that a model may write in one answer."""
+    return (model.decoding or Decoding()).max_new_tokens
+
+
+def highest_cost(model: Model, size: int, answer: str = "") -> float:
+    """Calculates the most dollars that a call can cost.
+
+    Args:
+        model: An entry with prices.
+        size: The most UTF-8 bytes of the prompt.
+        answer: The answer, if it is known, because a service may ignore the limit of its length.
+
+    Raises:
+        EngineError: If the entry has no prices.
+    """
+    if model.prices is None:
+        raise EngineError(
+            f"{model.name}: --max-cost needs prices, and the entry {model.id} in models.yml has "
+            "none. Add `prices` with the provider's, their date and source."
+        )
+    tokens = size + WRAPPING
+    prompts = (Usage(fresh=tokens), Usage(cached=tokens), Usage(written=tokens))
+    output = max(answer_limit(model), len(answer.encode()))
+    dearest = max(prompt.cost(model.prices) for prompt in prompts)
+    return dearest + Usage(output=output).cost(model.prices)
 
 
 class Budget:
     """Limits the spending of a run: says when the next call might exceed the limit.
 
     If a service reports its usage, that is charged. Otherwise (an answer without usage, a refusal,
-    a call that failed after it reached the service) an upper bound is charged at the highest
-    price: each token is at least one byte of text under byte-level tokenizers, so that a prompt has
-    at most as many tokens as UTF-8 bytes and :data:`WRAPPING`, and an answer at most its limit or
-    its bytes. Each call in flight is assumed to cost as much as the most expensive call of the run.
-    Only calls that were in flight when the process was killed are unknown.
+    a call that failed after it reached the service) :func:`highest_cost` is charged. Each call in
+    flight is assumed to cost as much as the most expensive call of the run. Only calls that were in
+    flight when the process was killed are unknown.
 
     Args:
         model: The entry of the registry.
@@ -122,18 +151,11 @@ class Budget:
         prompts: Mapping[Place, int],
         spent: Iterable[Prediction] = (),
     ) -> None:
-        if model.prices is None:
-            raise EngineError(
-                f"{model.name}: --max-cost needs prices, and the entry {model.id} in models.yml "
-                "has none. Add `prices` with the provider's, their date and source."
-            )
         self.limit = limit
         self.spent = self.counted = 0.0
-        self._prices = model.prices
-        self._output = (model.decoding or Decoding()).max_new_tokens
-        self._prompts = prompts
+        self._model, self._prompts = model, prompts
         self._longest = max(prompts.values(), default=0)
-        self.dearest = self._most(self._longest, self._output)
+        self.dearest = highest_cost(model, self._longest)
         self._calls = 1
         for prediction in spent:
             self.add(prediction)
@@ -142,17 +164,17 @@ class Budget:
         """Refuses to start if the limit does not allow one more call.
 
         Raises:
-            EngineError: With what is spent and what a call may cost.
+            EngineError: With the money spent, and the highest cost of a call.
         """
-        if not self._allows(1):
+        if self.spent + self.dearest > self.limit:
             raise EngineError(f"{self.state}. Give a higher limit to go on.")
 
     @property
     def state(self) -> str:
         """Describes the money spent, and the highest cost of the next call."""
         counted = (
-            f" ({dollars(self.counted)} of it counted here, upwards, because the service did not "
-            "say what it used)"
+            f" ({dollars(self.counted)} of it an upper bound, because the service did not report "
+            "its usage)"
             if self.counted
             else ""
         )
@@ -164,12 +186,11 @@ class Budget:
     def add(self, prediction: Prediction) -> None:
         """Charges one call: its reported usage, or else an upper bound."""
         usage = usage_of(prediction)
-        if usage is not None and prediction.tokens_out is not None:
-            cost = usage.cost(self._prices)
+        if usage is not None and prediction.tokens_out is not None and self._model.prices:
+            cost = usage.cost(self._model.prices)
         else:
-            place = prediction.dialogue, prediction.turn
-            output = max(self._output, len(prediction.answer.encode()))
-            cost = self._most(self._prompts.get(place, self._longest), output)
+            size = self._prompts.get((prediction.dialogue, prediction.turn), self._longest)
+            cost = highest_cost(self._model, size, prediction.answer)
             self.counted += cost
         self.spent += cost
         self.dearest = max(self.dearest, cost)
@@ -180,16 +201,7 @@ class Budget:
         self._calls = max(1, min(wanted, affordable))
         return self._calls
 
-    def _most(self, size: int, output: int) -> float:
-        tokens = size + WRAPPING
-        prompts = (Usage(fresh=tokens), Usage(cached=tokens), Usage(written=tokens))
-        dearest = max(prompt.cost(self._prices) for prompt in prompts)
-        return dearest + Usage(output=output).cost(self._prices)
-
     @property
     def exhausted(self) -> bool:
         """Whether a further call beside those in flight could break the limit."""
-        return not self._allows(self._calls)
-
-    def _allows(self, calls: int) -> bool:
-        return self.spent + calls * self.dearest <= self.limit
+        return self.spent + self._calls * self.dearest > self.limit

@@ -1,8 +1,8 @@
 """The way to a service: its address, the environment's proxy, and trusted certificates.
 
-Text and key go where the registry says. A proxy sees both, or at least where they go. Addresses on
-this machine or a private network are therefore asked directly. For any other host the environment's
-proxy is used, and its name is part of the question to which the user agrees.
+A proxy may see text and key, so that addresses on this machine or a private network are asked
+directly. For any other host the environment's proxy is used, and the user is told its name before
+agreeing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cradle_lib.detection.engine import find_engine
 from cradle_lib.detection.model import Model, is_here
 from cradle_lib.errors import EngineError
 
-# The variables that httpx2 and OpenSSL know; the first that is set counts.
+# The variables that httpx2 and OpenSSL read; the first that is set counts.
 _CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
@@ -27,7 +27,7 @@ def host_of(model: Model) -> str:
 
 
 def proxy_of(model: Model) -> str | None:
-    """Says through whom the text of a run goes: the :func:`place_of` its proxy, or ``None``."""
+    """Gives host and port of the proxy that a run uses; ``None`` without one."""
     found = find_proxy(_address(model))
     return None if found is None else place_of(found)
 
@@ -80,27 +80,15 @@ def tls_for(base: str, proxy: str | None) -> ssl.SSLContext:
     if not any(url.lower().startswith("https:") for url in (base, proxy or "")):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     variable = next((name for name in _CERTIFICATES if os.environ.get(name)), None)
-    # OpenSSL takes a missing folder for an empty one.
-    if variable == "SSL_CERT_DIR" and not os.path.isdir(os.environ[variable]):
-        raise _unusable(variable, "there is no such folder")
+    place = os.environ[variable] if variable else None
     try:
+        if variable == "SSL_CERT_DIR" and not os.path.isdir(str(place)):
+            # OpenSSL would take it for an empty folder.
+            raise FileNotFoundError("there is no such folder")
         return httpx2.create_ssl_context()
     except OSError as error:  # Errors of OpenSSL are among them.
-        if variable is None:
-            raise EngineError(
-                f"this machine's certificates can't be loaded ({error}). Set SSL_CERT_FILE to a "
-                "file of certificates in PEM format."
-            ) from None
-        raise _unusable(variable, error.strerror or str(error)) from None
-
-
-def _unusable(variable: str, why: str) -> EngineError:
-    kind = (
-        "file of certificates in PEM format"
-        if variable == "SSL_CERT_FILE"
-        else "folder of certificates"
-    )
-    return EngineError(
-        f"the environment variable {variable} names {os.environ[variable]!r}, whose certificates "
-        f"can't be loaded ({why}). Set it to a {kind} that has certificates, or unset it."
-    )
+        where = f"the environment variable {variable} names {place!r}" if variable else "by default"
+        raise EngineError(
+            f"certificates can't be loaded ({error.strerror or error}): {where}. Set SSL_CERT_FILE "
+            "to a file of certificates in PEM format, or unset it."
+        ) from None

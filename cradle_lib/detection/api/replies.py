@@ -1,8 +1,6 @@
-"""How what a service sends becomes an answer, whatever it sends.
+"""Reads replies of services: bounded in size, as plain JSON, and turned into answers.
 
-A reply is read within bounds, and as plain JSON: any field may be missing or of another kind than
-its documentation says, and none of that may end a run. What has no end is given up, and is no
-answer.
+Any field may be missing or have another type than its documentation says; none of that ends a run.
 """
 
 from __future__ import annotations
@@ -13,33 +11,28 @@ from typing import Any, Final
 
 from cradle_lib.detection.parsing import Outcome, is_cut
 from cradle_lib.detection.session import Answer
-from cradle_lib.errors import EngineError
 
 LONGEST_CONTEXT: Final = 10_000_000
 #: Most bytes of the reply to one question: a hundred times the longest answer of today's models.
 LARGEST_REPLY: Final = 1 << 25
-# Of a reply that comes packed although that was not asked for: it unpacks to a thousand times.
-_LARGEST_PACKED: Final = 1 << 17
-_PACKED: Final = frozenset({"gzip", "deflate"})
+# The same for a compressed reply, which may expand a thousand times. Calls don't ask for one.
+_LARGEST_COMPRESSED: Final = 1 << 17
 
 
-class ReplyTooLargeError(EngineError):
-    """A reply that is longer than any answer, or may be."""
+class ReplyTooLargeError(Exception):
+    """A reply that is longer than any answer."""
 
 
 async def read_bounded(response: Any) -> None:
-    """Reads the body of a reply, of which only the head has come, as it was packed.
+    """Reads the body of a reply whose headers have come, and leaves it to be decoded.
 
     Raises:
-        ReplyTooLargeError: Where it becomes too long, or if it is packed in a way whose size can't
-            be bounded.
+        ReplyTooLargeError: Where it becomes too long.
     """
     from httpx2 import ByteStream
 
-    coding = response.headers.get("content-encoding", "identity").strip().lower()
-    if coding != "identity" and coding not in _PACKED:
-        raise ReplyTooLargeError(f"the reply is packed as {coding[:40]}")
-    limit = LARGEST_REPLY if coding == "identity" else _LARGEST_PACKED
+    plain = response.headers.get("content-encoding", "identity") == "identity"
+    limit = LARGEST_REPLY if plain else _LARGEST_COMPRESSED
     size, parts = 0, []
     async for part in response.stream:
         size += len(part)

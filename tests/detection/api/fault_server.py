@@ -13,6 +13,9 @@ from typing import Any
 from ...loopback import Handler, Loopback
 
 Reply = tuple[int, dict[str, str], bytes]
+# Gives the reply to an attempt, counted from 0. ``None`` hangs until the server closes, ``b""``
+# resets the connection.
+Scenario = Callable[[int], Reply | bytes | None]
 # A reply that sends one more byte every hundredth of a second and never ends.
 DRIBBLE: Reply = (200, {"content-type": "application/json", "content-length": "99999"}, b" ")
 
@@ -72,19 +75,17 @@ class FaultServer(Loopback):
     """Serves scenarios on loopback and counts the calls of each.
 
     Args:
-        scenarios: Name to a function of the attempt (from 0) that gives the reply;
-            ``None`` hangs until the server closes, ``b""`` resets the connection.
+        scenarios: What to do under which name.
         seen: Where to put the bodies of requests, before the scenario is asked.
     """
 
     def __init__(
-        self,
-        scenarios: dict[str, Callable[[int], Reply | bytes | None]],
-        seen: list[dict[str, Any]] | None = None,
+        self, scenarios: dict[str, Scenario], seen: list[dict[str, Any]] | None = None
     ) -> None:
         self.calls: Counter[str] = Counter()
         self.seen: list[dict[str, Any]] = [] if seen is None else seen
         self.headers: list[dict[str, str]] = []
+        self._scenarios = scenarios
         self._closing = threading.Event()
         lock = threading.Lock()
         outer = self
@@ -115,6 +116,12 @@ class FaultServer(Loopback):
                         self.wfile.write(content)
 
         super().__init__(Faulty)
+
+    def add(self, scenario: Scenario) -> str:
+        """Adds a scenario while the server runs; gives its name."""
+        name = f"s{len(self._scenarios)}"
+        self._scenarios[name] = scenario
+        return name
 
     def __exit__(self, *error: object) -> None:
         self._closing.set()

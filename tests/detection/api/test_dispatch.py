@@ -1,59 +1,471 @@
-"""How many calls may be in flight, worked out by hand."""
+"""Many dialogues at one service: no answer is lost or asked twice, and every wait is bounded."""
 
 from __future__ import annotations
 
-from cradle_lib.detection.api.dispatch import Admission
+import asyncio
+import random
+import re
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cradle_lib.detection import Options, Outcome, Prediction, Session, read_journal
+from cradle_lib.detection.api.dispatch import Patience
+from cradle_lib.detection.run import run
+from cradle_lib.errors import EngineError
+
+from ..dialogues import make_corpus
+from .fault_server import FaultServer, Reply, as_json, chat, error, message
+from .services import (
+    GOOD,
+    HELLO,
+    HURRY,
+    NOWHERE,
+    SDKS,
+    Handler,
+    Imagined,
+    long_corpus,
+    make_model,
+    make_remote,
+    prompt_of,
+    response,
+    sessions,
+)
+
+pytestmark = pytest.mark.usefixtures("api")
 
 
-def size(admission: Admission) -> int:
-    return next(flying for flying in range(99) if not admission.admits(flying, 0.0))
+class Start:
+    """One start of a run against an imagined service: predictions, and messages with their times.
+
+    ``handler`` gives for the n-th call, counted from 1, what handles it.
+    """
+
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        handler: Callable[[int], Handler],
+        patience: Patience | None = None,
+        dialogues: int = 6,
+        turns: int = 4,
+        **options: Any,
+    ) -> None:
+        self.made: list[Prediction] = []
+        self.said: list[tuple[float, str]] = []
+        self.error = ""
+        self._handler = handler
+        self.service = Imagined(monkeypatch, self._answer)
+        engine = make_remote(make_model("openai", NOWHERE), patience, notice=self._say, **options)
+        try:
+            self.service.drive(engine, sessions(long_corpus(dialogues, turns)), self.made.append)
+        except EngineError as error:
+            self.error = str(error)
+
+    async def _answer(self, request: httpx2.Request) -> httpx2.Response:
+        return await self._handler(len(self.service.begun))(request)
+
+    def _say(self, sentence: str) -> None:
+        self.said.append((asyncio.get_running_loop().time(), sentence))
 
 
-def rounds(admission: Admission, count: int) -> list[int]:
-    """The number at the begin of each round, in which as many calls as may all come back."""
-    found = []
-    for now in range(1, count + 1):
-        found.append(size(admission))
-        for _ in range(size(admission)):
-            admission.answered(now)
-    return found
+async def hang(request: httpx2.Request) -> httpx2.Response:
+    await asyncio.sleep(1e9)
+    raise AssertionError
 
 
-def test_a_run_begins_with_one_call_then_ten_and_doubles_with_each_round_trip() -> None:
-    # Not 80 after 40: the limit is 64.
-    assert rounds(Admission(64), 6) == [1, 10, 20, 40, 64, 64]
-    assert rounds(Admission(3), 3) == [1, 3, 3]
-    assert rounds(Admission(0), 2) == [1, 1]
+async def refuse(request: httpx2.Request) -> httpx2.Response:
+    raise httpx2.ConnectError("no", request=request) from ConnectionRefusedError(111, "refused")
 
 
-def test_a_burst_of_refusals_halves_the_number_once_and_then_it_grows_by_one_a_round() -> None:
-    admission = Admission(16)
-    rounds(admission, 3)
-    for _ in range(12):
-        admission.overloaded(began=5.0, now=6.0)
-    # Calls of the same burst that came through tell nothing new either.
-    for _ in range(4):
-        admission.answered(began=5.0)
-    assert size(admission) == 8
-    # 8 + 1/8 + 1/8.125 + ... (eight times) is 8.94; then 9.80 and 10.69.
-    found = []
-    for _ in range(3):
-        for _ in range(size(admission)):
-            admission.answered(began=7.0)
-        found.append(size(admission))
-    assert found == [8, 9, 10]
+def after(seconds: float, reply: Any = None) -> Handler:
+    async def handler(request: httpx2.Request) -> httpx2.Response:
+        await asyncio.sleep(seconds)
+        return response(reply or chat())
+
+    return handler
 
 
-def test_one_call_is_always_left() -> None:
-    admission = Admission(4)
-    for now in (1.0, 2.0, 3.0):
-        admission.overloaded(began=now, now=now)
-        assert size(admission) == 1
+# ---- How many calls, and when --------------------------------------------------------
 
 
-def test_a_service_that_names_a_time_is_left_alone_until_then() -> None:
-    admission = Admission(4)
-    admission.shut(30.0)
-    admission.shut(20.0)
-    assert not admission.admits(0, 29.9)
-    assert admission.admits(0, 30.0)
+def test_the_first_call_is_alone_and_no_more_than_the_limit_are_in_flight(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start = Start(monkeypatch, lambda n: after(1.0), dialogues=10, turns=3, concurrency=5)
+    assert start.service.most_flying == 5
+    at = Counter(start.service.begun)
+    assert [at[0.0], at[1.0], at[2.0], at[3.0]] == [1, 5, 5, 5]
+
+
+@pytest.mark.parametrize(("capacity", "concurrency"), [(8, 40), (4, 8)])
+def test_an_overloaded_service_answers_every_question(
+    capacity: int, concurrency: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = 0
+
+    async def handler(request: httpx2.Request) -> httpx2.Response:
+        nonlocal refused
+        if service.flying > capacity:
+            refused += 1
+            await asyncio.sleep(0.01)
+            return response(error(529, type="overloaded_error"))
+        await asyncio.sleep(1.0)
+        return response(chat())
+
+    service = Imagined(monkeypatch, handler)
+    made: list[Prediction] = []
+    under_test = make_remote(make_model("openai", NOWHERE), None, concurrency=concurrency)
+    service.drive(under_test, sessions(long_corpus(60, 8)), made.append)
+    # With a fixed number of calls, up to a tenth of the questions fail.
+    assert Counter(p.outcome for p in made) == {Outcome.OK: 480}
+    assert refused < 0.15 * 480
+    assert 480 / capacity <= service.seconds <= 1.5 * 480 / capacity
+
+
+def test_when_a_service_asks_to_wait_no_call_begins_until_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wait = error(429, headers={"retry-after": "30"})
+    start = Start(
+        monkeypatch,
+        lambda n: after(1.0, wait if n == 20 else None),
+        dialogues=10,
+        concurrency=4,
+    )
+    assert [p.outcome for p in start.made] == [Outcome.OK] * 40
+    refused_at = sorted(start.service.begun)[19] + 1.0
+    assert not [t for t in start.service.begun if refused_at < t < refused_at + 30]
+    assert refused_at + 30 in start.service.begun
+
+
+# ---- Waits are bounded, and the user is told -----------------------------------------
+
+
+def test_a_server_that_never_answers_is_reported_within_15_seconds_and_left_after_300(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start = Start(monkeypatch, lambda n: hang)
+    assert [at for at, _ in start.said] == [10, 20, 40, 80, 160]
+    assert start.said[0][1] == (
+        "Tested: no answer from 127.0.0.1:9 for 10 s: it has not replied. "
+        "The run stops after 300 s without one."
+    )
+    assert re.match(
+        r"Tested: no answer from 127\.0\.0\.1:9 for 300 s \(no answer within 120 s\)\. Check "
+        r"whether the service works\. The answers so far are kept: run the same command",
+        start.error,
+    )
+    assert (start.service.seconds, start.made) == (300, [])
+    # Deadlines at 120 and about 241 s: a third call was in flight at the end.
+    assert len(start.service.begun) == 3
+
+
+def test_a_server_that_falls_silent_in_the_middle_is_reported_as_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start = Start(monkeypatch, lambda n: after(1.0) if n <= 8 else hang)
+    last = max(start.service.begun[:8]) + 1.0
+    assert last < start.said[0][0] <= last + 15
+    assert start.service.seconds == last + 300
+    assert len(start.made) == 8
+
+
+def test_a_slow_service_is_reported_once_and_not_for_every_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start = Start(monkeypatch, lambda n: after(30.0), concurrency=1)
+    assert {p.outcome for p in start.made} == {Outcome.OK}
+    assert [at for at, _ in start.said] == [10, 20]
+
+
+@pytest.mark.parametrize(("wait", "calls"), [(86_400, 1), (70, 5)])
+@pytest.mark.parametrize("status", [429, 500])
+def test_the_waits_that_a_service_asks_for_are_bounded(
+    monkeypatch: pytest.MonkeyPatch, wait: int, calls: int, status: int
+) -> None:
+    reply = error(status, headers={"retry-after": str(wait)})
+    start = Start(monkeypatch, lambda n: after(0.0, reply), Patience(attempts=99))
+    # A wait that would end after 300 s is not begun.
+    assert (len(start.service.begun), start.service.seconds) == (calls, wait * (calls - 1))
+    assert f"does not answer (HTTP {status}: it broke; it asks to wait {wait} s)" in start.error
+    assert start.made == []
+
+
+def test_a_wait_that_a_service_asks_for_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    reply = error(503, headers={"retry-after": "100"})
+    start = Start(monkeypatch, lambda n: after(1.0, reply if n == 1 else None))
+    assert len(start.made) == 24
+    assert start.service.begun[:2] == [0.0, 101.0]
+    assert start.said[0][0] == 10
+    assert "HTTP 503: it broke; it asks to wait 100 s" in start.said[0][1]
+
+
+def test_a_port_where_nothing_listens_stops_the_run_within_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start = Start(monkeypatch, lambda n: refuse, concurrency=64)
+    away = "Tested: 127.0.0.1:9 can't be reached: nothing listens there."
+    assert start.said == [(0.0, f"{away} Trying again.")]
+    assert start.error.startswith(f"{away} Check that the server runs, the network, and base_url")
+    assert start.service.seconds <= 10
+    assert (start.service.most_flying, start.made) == (1, [])
+
+
+@pytest.mark.parametrize("gone", [(0, 3), (5, 95)], ids=["starting", "in the middle"])
+def test_a_server_that_is_away_for_a_while_costs_no_question(
+    gone: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[float] = []
+
+    def handler(number: int) -> Handler:
+        begun.append(asyncio.get_running_loop().time())
+        return refuse if gone[0] <= begun[-1] < gone[1] else after(1.0)
+
+    start = Start(monkeypatch, handler, concurrency=4)
+    # Ninety seconds are more than six attempts take, and no turn has failed.
+    assert [p.outcome for p in start.made] == [Outcome.OK] * 24
+    assert start.service.seconds < 2 * gone[1] + 10
+
+
+def test_a_closed_port_is_reported_and_no_failure_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FaultServer({}) as server:
+        url = server.url
+    monkeypatch.setattr(Patience, "of", classmethod(lambda *_: HURRY))
+    for engine in SDKS:
+        out = tmp_path / f"{engine}.jsonl"
+        with pytest.raises(EngineError, match="can't be reached: nothing listens there"):
+            run(make_model(engine, url), HELLO, out=out)
+        assert read_journal(out)[1] == []
+
+
+# ---- Stopping ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("thread", [False, True], ids=["from emit", "from another thread"])
+def test_a_stopped_run_keeps_the_answers_in_flight_and_asks_no_more(
+    service: FaultServer, thread: bool
+) -> None:
+    many = long_corpus(20, 5)
+    made: list[Prediction] = []
+    name = service.add(lambda n: chat())
+    engine = make_remote(make_model("openai", f"{service.url}/{name}"), concurrency=4)
+
+    def emit(prediction: Prediction) -> None:
+        made.append(prediction)
+        if len(made) == 30:
+            stop = threading.Thread(target=engine.stop, args=("the money is spent",))
+            if thread:
+                stop.start()
+                stop.join()
+            else:
+                engine.stop("the money is spent")
+                engine.stop("a later reason")
+
+    match = r"^Tested: the money is spent\. The answers so far are kept: run the same command"
+    with pytest.raises(EngineError, match=match):
+        engine.answer_all(sessions(many), emit)
+    assert service.calls[name] == len(made)
+    assert 30 <= len(made) <= 33
+    engine.answer_all(sessions(many, made), made.append)
+    # A stopped engine can go on: nothing is asked twice.
+    assert service.calls[name] == len(made) == 100
+    assert len({(p.dialogue, p.turn) for p in made}) == 100
+
+
+def test_an_error_of_ours_ends_the_run_and_keeps_the_answers_in_flight(
+    service: FaultServer,
+) -> None:
+    made: list[Prediction] = []
+
+    def emit(prediction: Prediction) -> None:
+        made.append(prediction)
+        if len(made) == 10:
+            raise OSError(28, "No space left on device")
+
+    name = service.add(lambda n: chat())
+    engine = make_remote(make_model("openai", f"{service.url}/{name}"), concurrency=4)
+    with pytest.raises(OSError, match="No space left"):
+        engine.answer_all(sessions(long_corpus(10, 5)), emit)
+    assert service.calls[name] == len(made)
+
+
+def test_a_service_that_keeps_failing_stops_the_run_and_a_later_start_goes_on(
+    service: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = make_corpus([[("User", f"turn {i}", "none") for i in range(8)]])
+    down = True
+    name = service.add(lambda n: error(503) if down and n >= 2 else chat())
+    model = make_model("openai", f"{service.url}/{name}")
+    monkeypatch.setattr(Patience, "of", classmethod(lambda *_: HURRY))
+    with pytest.raises(EngineError, match=r"4 questions in a row failed \(HTTP 503"):
+        run(model, long, out=tmp_path)
+    down, calls = False, service.calls[name]
+    predictions = read_journal(run(model, long, out=tmp_path))[1]
+    # Two turns were answered at first; the failed ones showed as none, as they do now.
+    assert service.calls[name] - calls == 6
+    assert [p.outcome for p in predictions] == [Outcome.OK] * 8
+
+
+@pytest.fixture
+def interrupt() -> Iterator[Callable[[], None]]:
+    """Ctrl-C as in a terminal, also where the tests were started in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    main = threading.main_thread().ident or 0
+    yield lambda: signal.pthread_kill(main, signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_keeps_the_answers_in_flight(
+    service: FaultServer, interrupt: Callable[[], None], tmp_path: Path
+) -> None:
+    long = long_corpus(10, 3)
+    told: list[str] = []
+
+    def reply(attempt: int) -> Reply:
+        if attempt == 11:
+            interrupt()
+        return chat()
+
+    name = service.add(reply)
+    options = Options(concurrency=2, notice=told.append)
+    model = make_model("openai", f"{service.url}/{name}")
+    with pytest.raises(KeyboardInterrupt):
+        run(model, long, out=tmp_path, options=options)
+    assert 12 <= service.calls[name] < 30
+    path = run(model, long, out=tmp_path, options=options)
+    # Every answer that was given is in the journal: none is asked for twice.
+    assert service.calls[name] == len(read_journal(path)[1]) == 30
+    assert [sentence.partition(".")[0] for sentence in told] == [
+        "Interrupted: waiting for the calls in flight"
+    ]
+
+
+def test_a_second_ctrl_c_cancels_the_calls_in_flight(
+    service: FaultServer, interrupt: Callable[[], None]
+) -> None:
+    made: list[Prediction] = []
+    lost: list[Prediction] = []
+
+    def reply(attempt: int) -> Reply | None:
+        if attempt < 6:
+            return chat()
+        interrupt()
+        return None
+
+    name = service.add(reply)
+    model = make_model("openai", f"{service.url}/{name}")
+    engine = make_remote(model, concurrency=1, notice=lambda _: interrupt())
+    engine.lost = lost.append
+    with pytest.raises(KeyboardInterrupt):
+        engine.answer_all(sessions(long_corpus(4, 3)), made.append)
+    assert (service.calls[name], len(made)) == (7, 6)
+    assert [p.reason for p in lost] == ["given up"]
+
+
+# ---- Any sequence of faults and answers ----------------------------------------------
+
+MOVES: dict[str, Callable[[str], Reply | str]] = {
+    "answer": lambda engine: GOOD[engine](),
+    "429": lambda engine: error(429),
+    "429-wait": lambda engine: error(429, headers={"retry-after": "7"}),
+    "529": lambda engine: error(529),
+    "500": lambda engine: error(500),
+    "400": lambda engine: error(400),
+    "temperature": lambda engine: error(400, message="temperature is deprecated"),
+    "broken": lambda engine: (200, {"content-type": "application/json"}, b'{"id'),
+    "nothing": lambda engine: as_json({}),
+    "refusal": lambda engine: error(400, code="content_filter"),
+    "wrong key": lambda engine: error(401),
+    "reset": lambda engine: "reset",
+    "away": lambda engine: "away",
+    "hang": lambda engine: "hang",
+    "tag": lambda engine: (
+        chat(message={"content": "alert_past"}) if engine == "openai" else message("alert_past")
+    ),
+}
+
+
+@given(
+    engine=st.sampled_from(SDKS),
+    moves=st.lists(st.sampled_from(sorted(MOVES)), max_size=60),
+    concurrency=st.integers(1, 5),
+    shape=st.lists(st.integers(1, 4), min_size=1, max_size=4),
+    seed=st.integers(0, 9),
+)
+@settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_after_any_faults_every_turn_is_there_once_and_none_was_asked_for_twice(
+    engine: str,
+    moves: list[str],
+    concurrency: int,
+    shape: list[int],
+    seed: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    corpus = make_corpus(
+        [[("User", f"turn {i}.{j}", "none") for j in range(n)] for i, n in enumerate(shape)]
+    )
+    script, delays = iter(moves), random.Random(seed)
+    answered: set[str] = set()
+    journal: dict[tuple[str, int], Prediction] = {}
+
+    async def handler(request: httpx2.Request) -> httpx2.Response:
+        assert prompt_of(request) not in answered
+        move = MOVES[next(script, "answer")](engine)
+        await asyncio.sleep(delays.choice([0.0, 0.1, 3.0]))
+        if move == "reset":
+            raise httpx2.ReadError("reset", request=request)
+        if move == "away":
+            await refuse(request)
+        if move == "hang":
+            await hang(request)
+        assert isinstance(move, tuple)
+        return response(move)
+
+    for _ in range(len(moves) + 2):
+        service = Imagined(monkeypatch, handler)
+        now = {s.dialogue.id: s for s in sessions(corpus, list(journal.values()))}
+        asked = {name: s.prompt.text for name, s in now.items() if s.prompt}
+        here: set[tuple[str, int]] = set()
+
+        def emit(
+            p: Prediction,
+            now: dict[str, Session] = now,
+            asked: dict[str, str] = asked,
+            here: set[tuple[str, int]] = here,
+        ) -> None:
+            assert (p.dialogue, p.turn) not in here
+            here.add((p.dialogue, p.turn))
+            if p.outcome is Outcome.FAILED:
+                assert p.reason
+            else:
+                answered.add(asked[p.dialogue])
+            journal[p.dialogue, p.turn] = p
+            following = now[p.dialogue].prompt
+            asked[p.dialogue] = following.text if following else ""
+
+        model = make_model(engine, NOWHERE, temperature=0.0)
+        patience = Patience(attempts=2, deadline=50.0, base=1.0, cap=5.0, failures=3)
+        try:
+            service.drive(make_remote(model, patience, concurrency), now.values(), emit)
+        except EngineError:
+            pass
+        else:
+            # A run that was not stopped has a line for every turn, answered or failed.
+            assert len(journal) == sum(shape)
+        assert service.most_flying <= concurrency
+        assert service.flying == 0
+        if len([p for p in journal.values() if p.outcome is not Outcome.FAILED]) == sum(shape):
+            return
+    raise AssertionError("turns are missing")

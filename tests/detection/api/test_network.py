@@ -1,13 +1,13 @@
-"""Text goes to a proxy only if it must, and whoever agrees to that has read its name."""
+"""Text goes to a proxy only if it must and the user has read its name; certificates of HTTPS."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from cradle_lib.detection import Outcome
 from cradle_lib.detection.api.network import find_proxy, host_of, proxy_of
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.run import run
@@ -15,7 +15,7 @@ from cradle_lib.errors import EngineError
 
 from ...loopback import Handler, Loopback
 from .fault_server import FaultServer
-from .services import GOOD, HELLO, KEY, SDKS, make_model, make_remote
+from .services import GOOD, HELLO, KEY, SDKS, ask, make_model, make_remote
 
 pytestmark = pytest.mark.usefixtures("api")
 
@@ -42,10 +42,6 @@ class Proxy(Loopback):
                 status, headers, content = GOOD[engine]()
                 self.send(content, status, headers)
 
-            def do_CONNECT(self) -> None:
-                outer.asked.append(self.requestline)
-                self.send_error(502)
-
         super().__init__(Answering)
 
 
@@ -62,24 +58,23 @@ def proxy(engine: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
         yield found
 
 
-def test_an_address_on_this_machine_is_asked_without_the_proxy(
-    engine: str, proxy: Proxy, tmp_path: Path
-) -> None:
-    with FaultServer({"ok": lambda n: GOOD[engine]()}) as server:
-        for url in (server.url, server.url.replace("127.0.0.1", "localhost")):
-            run(make_model(engine, f"{url}/ok"), HELLO, out=tmp_path / url[7:10])
-        assert server.calls["ok"] == 2
-    assert proxy.asked == []
-
-
-def elsewhere(engine: str) -> Model:
-    fields = {"base_url": "http://service.invalid", "remote": True}
+def elsewhere(engine: str, url: str = "http://service.invalid") -> Model:
+    fields = {"base_url": url, "remote": True}
     return Model.model_validate(make_model(engine, "http://127.0.0.1:9").model_dump() | fields)
+
+
+def test_an_address_on_this_machine_is_asked_without_the_proxy(
+    engine: str, proxy: Proxy, service: FaultServer
+) -> None:
+    name = service.add(lambda n: GOOD[engine]())
+    for url in (service.url, service.url.replace("127.0.0.1", "localhost")):
+        assert ask(make_model(engine, f"{url}/{name}")).outcome is Outcome.OK
+    assert proxy.asked == []
 
 
 # The SDKs' own transport makes it of a proxy's user and password.
 @pytest.mark.filterwarnings("ignore:.*is deprecated and will be removed:DeprecationWarning")
-def test_whoever_agrees_to_send_text_elsewhere_has_read_the_proxys_name(
+def test_the_user_reads_the_proxys_name_before_agreeing_to_send_text(
     engine: str, proxy: Proxy, tmp_path: Path
 ) -> None:
     questions: list[str] = []
@@ -95,43 +90,26 @@ def test_whoever_agrees_to_send_text_elsewhere_has_read_the_proxys_name(
     assert f"sent to service.invalid through the proxy {proxy.place} (Tested)" in questions[0]
     (line,) = proxy.asked
     assert line.startswith("POST http://service.invalid/")
-    # Its own password is the proxy's alone, and stands in no sentence and no journal.
+    # The proxy's password goes to the proxy alone, and to no sentence and no journal.
     assert proxy.headers[0]["proxy-authorization"].startswith("Basic ")
     assert proxy.headers[0]["authorization"] == f"Bearer {KEY}"
     assert "secret-word" not in questions[0] + path.read_text()
 
 
-def test_a_host_in_no_proxy_is_asked_directly(
-    proxy: Proxy, engine: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("no_proxy", "other.example, service.invalid")
-    assert proxy_of(elsewhere(engine)) is None
-    monkeypatch.setenv("no_proxy", "other.example")
-    assert proxy_of(elsewhere(engine)) == proxy.place
-
-
-@pytest.mark.parametrize(
-    "host",
-    [
-        *("127.0.0.1", "localhost", "LOCALHOST.", "[::1]:8000", "10.1.2.3:80"),
-        *("192.168.0.9", "172.16.0.1", "a.local", "gpu.internal"),
-    ],
-)
-def test_no_private_address_has_a_proxy(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_which_addresses_are_asked_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in VARIABLES:
         monkeypatch.setenv(name, "http://proxy.example:3128")
-    for scheme in ("http", "https"):
-        assert find_proxy(f"{scheme}://{host}/v1") is None
-        assert find_proxy(f"{scheme}://api.example.com/v1") == "http://proxy.example:3128"
-
-
-def test_the_providers_own_endpoints_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("https_proxy", "proxy.example:3128")
-    for engine, host in (("openai", "api.openai.com"), ("anthropic", "api.anthropic.com")):
-        model = make_model(engine, None)  # type: ignore[arg-type]
+    private = ("127.0.0.1", "LOCALHOST.", "[::1]:8000", "10.1.2.3:80", "172.16.0.1", "gpu.internal")
+    for host in private:
+        assert find_proxy(f"https://{host}/v1") is None
+    assert find_proxy("https://api.example.com/v1") == "http://proxy.example:3128"
+    monkeypatch.setenv("no_proxy", "other.example, service.invalid")
+    assert proxy_of(elsewhere("openai")) is None
+    for sdk, host in (("openai", "api.openai.com"), ("anthropic", "api.anthropic.com")):
+        model = make_model(sdk, None)
         assert (host_of(model), proxy_of(model)) == (host, "proxy.example:3128")
         # The engines ask there.
-        assert make_remote(model).endpoint.startswith(f"https://{host}")
+        assert make_remote(model).base.startswith(f"https://{host}")
 
 
 def test_a_proxy_that_can_not_be_used_is_one_line_before_anything_is_sent(
@@ -140,5 +118,43 @@ def test_a_proxy_that_can_not_be_used_is_one_line_before_anything_is_sent(
     monkeypatch.setenv("all_proxy", "socks5://me:secret-word@proxy.example:1080")
     with pytest.raises(EngineError, match=r"socks5://proxy\.example:1080, is not of the") as fault:
         make_remote(elsewhere("openai"))
-    assert "secret-word" not in json.dumps(str(fault.value))
+    assert "secret-word" not in str(fault.value)
     make_remote(make_model("openai", "http://127.0.0.1:9"))
+
+
+# ---- Certificates --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
+@pytest.mark.parametrize("kind", ["missing", "text", "folder"])
+def test_certificates_matter_to_https_only_and_their_error_names_variable_and_path(
+    kind: str,
+    variable: str,
+    service: FaultServer,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    path = tmp_path / "certificates"
+    if kind == "text":
+        path.write_text("-----BEGIN nothing-----\n")
+    elif kind == "folder" and variable == "SSL_CERT_FILE":
+        path.mkdir()
+    monkeypatch.setenv(variable, str(path))
+    with pytest.raises(EngineError, match=f"{variable} names '{path}'") as refused:
+        make_remote(elsewhere("openai", "HTTPS://service.example"))
+    assert "\n" not in str(refused.value)
+    name = service.add(lambda n: GOOD["openai"]())
+    assert ask(make_model("openai", f"{service.url}/{name}")).outcome is Outcome.OK
+    # A proxy that is asked by HTTPS needs them, too.
+    monkeypatch.setenv("http_proxy", "https://proxy.example:3128")
+    with pytest.raises(EngineError, match=variable):
+        make_remote(elsewhere("openai"))
+
+
+def test_certificates_of_the_environment_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    certifi = pytest.importorskip("certifi")
+    monkeypatch.setenv("SSL_CERT_FILE", certifi.where())
+    # httpx2 reads the first of the two only.
+    monkeypatch.setenv("SSL_CERT_DIR", "/missing")
+    make_remote(elsewhere("openai", "https://service.example"))

@@ -1,0 +1,103 @@
+"""The most that runs can cost, and what they cost, against worked sums."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Answer, Journal, Session, estimate_costs, journal_path
+from cradle_lib.detection.api.costs import run_usage
+from cradle_lib.detection.api.money import longest_prompts
+from cradle_lib.detection.registry import load_registry
+from cradle_lib.labels import LABELS
+from cradle_lib.prompts import load_template
+from cradle_lib.record import Record
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(paths, "SHIPPED_RUNS", tmp_path / "shipped")
+    return tmp_path
+
+
+def write(model: str, corpus: Corpus, answers: list[Answer]) -> None:
+    """Writes a journal over the first dialogues, with these answers and then ``none``."""
+    entry = load_registry()[model]
+    template = load_template(entry.prompt)
+    record = Record.create(
+        model=entry.id,
+        name=entry.name,
+        group=entry.group,
+        engine=entry.engine,
+        prompt=entry.prompt,
+        prompt_hash=template.hash,
+        decoding={},
+        corpus=corpus.name,
+        corpus_fingerprint=corpus.fingerprint,
+    )
+    with Journal.open(journal_path(entry, corpus, out=paths.RUNS), record) as journal:
+        session = Session(corpus.dialogues[0], template)
+        for answer in answers:
+            journal.append(session.answer(answer))
+
+
+def test_no_prompt_of_a_run_is_longer_than_was_computed(corpus: Corpus) -> None:
+    template = load_template("turn")
+    found = longest_prompts(corpus.dialogues, template, "self")
+    assert found.keys() == {(d.id, t.turn_id) for d in corpus.dialogues for t in d.user_turns}
+    for answer in ("none", "; ".join(LABELS), "what?"):
+        for dialogue in corpus.dialogues:
+            session = Session(dialogue, template)
+            while (prompt := session.prompt) is not None:
+                assert len(prompt.text.encode()) <= found[prompt.dialogue, prompt.turn]
+                session.answer(Answer(answer))
+    # The first prompt shows no tags, so that its size is exact.
+    first = Session(corpus.dialogues[0], template).prompt
+    assert first
+    assert found[first.dialogue, first.turn] == len(first.text.encode())
+
+
+def test_the_most_that_a_run_can_cost_follows_from_its_bytes(corpus: Corpus) -> None:
+    frame = estimate_costs(corpus).set_index("system")
+    assert frame.index.tolist() == ["GPT-5.1", "Claude-4.5-Sonnet", "Gemini-3-Flash"]
+    sizes = longest_prompts(corpus, load_template("turn"), "self")
+    assert (frame["calls"] == 6).all()
+    assert (frame["prompt_bytes"] == sum(sizes.values())).all()
+    assert (frame["answer_tokens"] == 6 * 256).all()
+    # 256 tokens around each prompt; for Claude, writing to the cache costs most.
+    tokens = sum(sizes.values()) + 6 * 256
+    prices = {"GPT-5.1": (1.25, 10), "Claude-4.5-Sonnet": (3.75, 15), "Gemini-3-Flash": (0.5, 3)}
+    for system, (prompt, answer) in prices.items():
+        expected = (tokens * prompt + 6 * 256 * answer) / 1e6
+        assert frame.loc[system, "highest_cost"] == pytest.approx(expected)
+    assert frame["source"].str.startswith("https://").all()
+    [bare] = estimate_costs(corpus, ["keyword"]).to_dict("records")
+    assert (bare["calls"], math.isnan(bare["highest_cost"])) == (6, True)
+
+
+def test_a_run_of_a_provider_costs_what_its_tokens_cost(home: Path, corpus: Corpus) -> None:
+    told = {"tokens_in": 1000, "tokens_cached": 600, "tokens_written": 300, "tokens_out": 10}
+    answers = [Answer("none", **told, seconds=seconds) for seconds in (0.5, 1.5)]
+    write("claude-4.5-sonnet", corpus, [*answers, Answer("", seconds=4)])
+    [run] = run_usage(corpus, ["keyword", "claude-4.5-sonnet"]).to_dict("records")
+    assert (run["answers"], run["silent"], run["seconds"]) == (3, 1, 2)
+    assert (run["prompt_tokens"], run["output_tokens"]) == (2000, 20)
+    # 600, 300 and 100 of 1000.
+    assert (run["cached"], run["written"]) == pytest.approx((0.6, 0.3))
+    # 2 x (100 x 3 + 600 x 0.3 + 300 x 3.75 + 10 x 15) / 1e6 = 2 x 1755 / 1e6.
+    assert run["cost"] == pytest.approx(0.00351)
+
+
+def test_a_run_without_counts_or_prices_has_no_cost(home: Path, corpus: Corpus) -> None:
+    assert run_usage(corpus, ["keyword"]).empty
+    write("keyword", corpus, [Answer("none", seconds=0.25)])
+    write("smollm2-135m", corpus, [Answer("none", tokens_in=50, tokens_out=2)])
+    used = run_usage(corpus, ["keyword", "smollm2-135m"])
+    assert used["seconds"].iloc[0] == 0.25
+    assert used["prompt_tokens"].fillna(-1).tolist() == [-1, 50]
+    assert used["cost"].isna().all()
