@@ -145,7 +145,6 @@ def sentences(
         ("statistics", "twelve ordinary dialogues", "has no train split and no dev split"),
         ("statistics", "no labels", "There are no data. Not shown: How often each label occurs"),
         ("statistics", "one dialogue", "has no column for scenarios."),
-        ("api-models", "one dialogue", "has prices in models.yml: no cost is shown."),
     ],
 )
 def test_a_page_says_what_it_can_not_show(
