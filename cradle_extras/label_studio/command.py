@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pandas as pd
 import typer
@@ -71,9 +71,6 @@ def export(
     rounds: Annotated[int, typer.Option(min=1, help="Number of rounds.")] = 2,
     senior: Annotated[str, typer.Option(help="Who decides what the vote leaves open.")] = "S",
     seed: Annotated[int, typer.Option(help="Seed of the division into teams and rounds.")] = 0,
-    shared: Annotated[
-        bool, typer.Option("--shared", help="One project per team instead of one per person.")
-    ] = False,
     after: Annotated[
         Path | None, typer.Option(help="Write the tasks of the stage after these annotations.")
     ] = None,
@@ -101,7 +98,7 @@ def export(
         if not new:
             out.print("Nothing is left to be labelled. Go on with `cradle annotate adjudicate`.")
             return
-    written = write_tasks(plan, loaded, tasks, new, shared=shared)
+    written = write_tasks(plan, loaded, tasks, new)
     write_text(study / "interface.xml", labelling_config())
     plan.save(plan_file)
     out.print(f"Labelling configuration: {paths.shown(study / 'interface.xml')}")
@@ -117,9 +114,6 @@ def import_(
     corpus: opt.Corpus = "surrogate",
     split: opt.Split = "test",
     study: StudyOption = _STUDY,
-    user: Annotated[
-        list[str] | None, typer.Option(help="For shared projects: Label Studio user=name.")
-    ] = None,
     until: Annotated[
         int | None, typer.Option("--until-round", min=1, help="Expect only the first rounds.")
     ] = None,
@@ -132,13 +126,10 @@ def import_(
     target = table if table is not None else study / "annotations.parquet"
     check_ending(target)
     loaded = load_corpus(corpus, split)
-    if any("=" not in pair for pair in user or []):
-        raise CorpusError(f"--user {' '.join(user or [])}: expected ID=NAME, such as 3=A.")
-    users = dict(pair.split("=", 1) for pair in user or [])
     plan = Study.load(study / "study.json")
     expected = plan if until is None else plan.until(until)
     ignored: Counter[str] = Counter()
-    annotations = read_exports(exports, expected, loaded, users, ignored)
+    annotations = read_exports(exports, expected, loaded, ignored)
     write_annotations(annotations, target)
     found = find_warnings(annotations)
     if as_json:
@@ -180,34 +171,29 @@ def agreement(
 
 def _show_overall(found: pd.DataFrame, units: Units) -> None:
     overall = found[found["label"] == ALL_LABELS]
-    groups = overall.drop_duplicates("group").set_index("group")
-    rows: list[dict[Any, Any]] = [{"measure": "annotators", **groups["annotators"]}]
-    for counted in ("dialogues", "turns"):
-        counts = {group: f"{n:,}" for group, n in groups[counted].items()}
-        rows.append({"measure": counted, **counts})
-    for name, measured in overall.groupby("measure", sort=False):
-        cells = {}
-        for row in measured.to_dict("records"):
-            value, low, high = (row[part] for part in ("value", "low", "high"))
-            bounds = "" if math.isnan(low) else f" [{low:.2f}, {high:.2f}]"
-            shown = row["reason"] if math.isnan(value) else f"{value:.3f}"
-            cells[row["group"]] = f"{shown}{bounds}"
-        rows.append({"measure": str(name).replace("_", " "), **cells})
+    rows: dict[str, dict[str, str]] = {}
+    for row in overall.to_dict("records"):
+        for name in ("annotators", "dialogues", "turns"):
+            rows.setdefault(name, {})[row["group"]] = str(row[name])
+        bounds = "" if math.isnan(row["low"]) else f" [{row['low']:.2f}, {row['high']:.2f}]"
+        shown = row["reason"] if math.isnan(row["value"]) else f"{row['value']:.3f}"
+        measure = row["measure"].replace("_", " ")
+        rows.setdefault(measure, {})[row["group"]] = f"{shown}{bounds}"
     title = f"Agreement on {UNIT_NAMES[units]}, with 95 % intervals"
-    print_table(rows, title, right=list(groups.index))
+    table = [{"measure": name, **cells} for name, cells in rows.items()]
+    print_table(table, title, right=list(overall["group"].unique()))
 
 
 def _show_labels(found: pd.DataFrame) -> None:
     f1 = found[(found["measure"] == "f1") & (found["label"] != ALL_LABELS)]
-    rows = []
-    for label, given in f1.groupby("label", observed=True):
-        cells = {"label": str(label)}
-        for row in given.to_dict("records"):
-            value = "-" if math.isnan(row["value"]) else f"{row['value']:.2f}"
-            cells[row["group"]] = f"{value} ({row['both']}/{row['one']}/{row['other']})"
-        rows.append(cells)
+    rows: dict[str, dict[str, str]] = {}
+    for row in f1.to_dict("records"):
+        value = "-" if math.isnan(row["value"]) else f"{row['value']:.2f}"
+        cell = f"{value} ({row['both']}/{row['one']}/{row['other']})"
+        rows.setdefault(str(row["label"]), {})[row["group"]] = cell
     title = "F1 between the two, and how often both, the first and the second gave it"
-    print_table(rows, title, right=list(found["group"].unique()), whole=["label"])
+    table = [{"label": label, **cells} for label, cells in rows.items()]
+    print_table(table, title, right=list(found["group"].unique()), whole=["label"])
 
 
 @app.command()

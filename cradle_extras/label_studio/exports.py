@@ -10,8 +10,7 @@ flat list of annotations), plain or gzipped.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -36,14 +35,10 @@ _EXPORT: Final = (
     "Export the project as JSON or JSON-MIN, made of the tasks and the configuration that "
     "`cradle annotate export` wrote."
 )
-# Kinds of results without a label, beside the turns or on them: notes, arrows, grades, shapes.
-# Unknown kinds are refused, and so are choices and taxonomies: what was chosen may be a label.
+# Kinds of results without a label: arrows between turns, notes, grades. Unknown kinds are refused,
+# and so are choices and taxonomies: they may contain a label.
 _UNLABELLED: Final = frozenset(
-    {
-        *("relation", "textarea", "rating", "number", "datetime", "pairwise", "ranker"),
-        *("rectangle", "ellipse", "polygon", "keypoint", "brush", "bitmask", "magicwand"),
-        *("vector", "videorectangle", "videovector"),
-    }
+    {"relation", "textarea", "rating", "number", "datetime", "pairwise", "ranker"}
 )
 SKIPPED: Final = "skipped annotations"
 WITHOUT_LABEL: Final = "results without a label"
@@ -51,11 +46,11 @@ _Number = Annotated[int, Field(ge=0, lt=10**9)]
 
 
 class _Region(BaseModel):
-    """What is marked: a turn, from its start to its end, and what it was given."""
+    """A marked turn, from its start to its end, and its labels."""
 
     start: _Number
     end: _Number
-    text: Any = None
+    text: str
     paragraphlabels: list[str]
 
 
@@ -67,19 +62,14 @@ class _Result(BaseModel):
 
 
 def _labelled(result: Any) -> Any:
-    """Gives ``None`` for a result of a kind that carries no label, any other as it is."""
-    if not isinstance(result, dict) or str(result.get("type")) not in _UNLABELLED:
-        return result
-    value = result.get("value")
-    labelled = isinstance(value, dict) and any(name.endswith("labels") for name in value)
-    return result if labelled else None
+    """Gives ``None`` for a result of a kind without labels, any other unchanged."""
+    kind = result.get("type") if isinstance(result, dict) else None
+    return None if isinstance(kind, str) and kind in _UNLABELLED else result
 
 
 class _Given(BaseModel):
     """One person's annotation of a task; ``None`` for each result that carries no label."""
 
-    completed_by: Any = None
-    task: int | None = None
     was_cancelled: bool | None = None
     result: list[Annotated[_Result | None, BeforeValidator(_labelled)]]
 
@@ -94,7 +84,6 @@ def read_exports(
     files: Sequence[Path],
     study: Study,
     corpus: Corpus,
-    users: Mapping[str, str] | None = None,
     ignored: Counter[str] | None = None,
 ) -> Annotations:
     """Reads exports of all projects of a study.
@@ -106,8 +95,6 @@ def read_exports(
         files: JSON or JSON-MIN exports, plain or gzipped (``.gz``).
         study: The plan that the tasks were exported with.
         corpus: The dialogues.
-        users: For projects that several people share: Label Studio's user number or email,
-            and the annotator's name in the plan.
         ignored: Takes the number of skipped annotations and of results that carry no label, such
             as relations and notes.
 
@@ -122,7 +109,6 @@ def read_exports(
     study.check(corpus)
     wanted = {(item.dialogue, item.annotator): item for item in study.assignments}
     found: dict[tuple[str, str], tuple[Annotation, str]] = {}
-    skipped: dict[tuple[str, str], str] = {}
     ignored = Counter() if ignored is None else ignored
     for path in files:
         for here, task in _tasks_in(path):
@@ -131,19 +117,9 @@ def read_exports(
             for given in task.annotations:
                 if given.was_cancelled:
                     ignored[SKIPPED] += 1
-                    # Somebody outside the study may look at a task and skip it.
-                    with suppress(CorpusError):
-                        name = _annotator(
-                            task.data.annotators, given.completed_by, users or {}, here
-                        )
-                        skipped[dialogue.id, name] = f"{here}, annotator {name}"
                     continue
-                name = _annotator(task.data.annotators, given.completed_by, users or {}, here)
+                (name,) = task.data.annotators
                 place, key = f"{here}, annotator {name}", (dialogue.id, name)
-                if given.task not in (None, task.id):
-                    raise CorpusError(
-                        f"{place}: the annotation is of task {given.task}. Export again."
-                    )
                 results = [result for result in given.result if result is not None]
                 ignored[WITHOUT_LABEL] += len(given.result) - len(results)
                 masks = _masks(results, place, dialogue)
@@ -157,32 +133,14 @@ def read_exports(
                 plan = wanted[key]
                 entry = Annotation(*key, plan.team, plan.round, plan.role, masks)
                 found[key] = entry, place
-    missing = [key for key in wanted if key not in found]
-    for key in missing:
-        if key in skipped:
-            raise CorpusError(f"{skipped[key]}: skipped. Submit it, and export again.")
-    if missing:
+    if missing := [key for key in wanted if key not in found]:
         dialogue_id, name = missing[0]
         raise CorpusError(
             f"dialogue {dialogue_id}: not annotated by {name}; {len(missing)} of {len(wanted)} "
-            "annotations are missing. Submit these tasks, also where no turn needs a label, export "
-            "again, and import all exports."
+            f"annotations are missing, and {ignored[SKIPPED]} tasks were skipped. Submit these "
+            "tasks, also if no turn needs a label, export again, and import all exports."
         )
     return Annotations.of(corpus, (entry for entry, _ in found.values()))
-
-
-def _annotator(people: Sequence[str], user: Any, users: Mapping[str, str], here: str) -> str:
-    if len(people) == 1:
-        return people[0]
-    if isinstance(user, Mapping):
-        user = user.get("email") or user.get("id")
-    user = str(user)[:80] if isinstance(user, int | str) else ""
-    if user in users:
-        return users[user]
-    raise CorpusError(
-        f"{here}: by user {user or 'unknown'}, who may be any of {', '.join(people)}. Say who it "
-        f"is with `--user {user or 'ID'}=NAME`."
-    )
 
 
 def _tasks_in(path: Path) -> Iterator[tuple[str, _Task]]:
@@ -208,14 +166,17 @@ def _nested(item: Any) -> Any:
     regions = item.get(CONTROL, [])
     if isinstance(regions, list):
         regions = [{**marks, "value": region} for region in regions]
-    given = {"completed_by": item.get("annotator"), "result": regions}
     # JSON-MIN lists an untouched task like one that was submitted without labels.
     submitted = isinstance(item.get("annotation_id"), int)
-    return {"id": item.get("id"), "data": item, "annotations": [given] if submitted else []}
+    return {
+        "id": item.get("id"),
+        "data": item,
+        "annotations": [{"result": regions}] if submitted else [],
+    }
 
 
 def _dialogue_of(data: TaskData, here: str, study: Study, corpus: Corpus) -> Dialogue:
-    who = f"annotator {' or '.join(data.annotators):.80}"
+    who = f"annotator {data.annotators[0]:.80}"
     if data.texts != study.texts:
         raise CorpusError(
             f"{here}, {who}: made for corpus {data.corpus!r:.80} with texts {data.texts!r:.80}; "
@@ -240,38 +201,22 @@ def _masks(results: Sequence[_Result], place: str, dialogue: Dialogue) -> tuple[
     for region in (result.value for result in results):
         turn, where = region.start, f"{place}, turn {region.start}"
         if turn != region.end:
-            raise CorpusError(
-                f"{place}: a region runs over several turns, from turn {turn}. Label each turn "
-                "by itself."
-            )
+            raise CorpusError(f"{where}: a region runs over several turns. Label each turn alone.")
         if turn >= len(masks):
+            raise CorpusError(f"{where}: the dialogue has {len(masks)} turns. Export again.")
+        # Line breaks are left out of what a browser marks; a region is one complete turn, and one
+        # that was drawn by hand may be a part of it.
+        own, marked = "".join(dialogue.turns[turn].text.split()), "".join(region.text.split())
+        if marked not in own or (own and not marked):
             raise CorpusError(
-                f"{place}: a region on turn {turn}, the dialogue has {len(masks)} turns."
+                f"{where}: a region with a text that the turn does not have. It belongs to another "
+                "task: export again."
             )
-        _require_same_text(region.text, dialogue.turns[turn].text, where)
-        if not region.paragraphlabels:
+        if not region.paragraphlabels or not _NAMES.keys() >= {*region.paragraphlabels}:
             raise CorpusError(
-                f"{where}: a region without a label. Choose one or delete the region."
+                f"{where}: {region.paragraphlabels!r:.80} are not labels of the interface. Choose "
+                "a label or delete the region."
             )
         for name in region.paragraphlabels:
-            if name not in _NAMES:
-                raise CorpusError(f"{where}: {name!r:.80} is not one of the interface's labels.")
             masks[turn] |= BITS[_NAMES[name]]
     return tuple(masks)
-
-
-def _require_same_text(marked: Any, text: str, place: str) -> None:
-    """Refuses a region of another task: the marked text is not in the turn.
-
-    Line breaks are left out of what a browser marks; a region is one complete turn, and one that
-    was drawn by hand may be a part of it.
-    """
-    if marked is None:
-        return
-    own = "".join(text.split())
-    found = "".join(marked.split()) if isinstance(marked, str) else ""
-    if found not in own or (own and not found):
-        raise CorpusError(
-            f"{place}: a region with a text that the turn does not have. It belongs to another "
-            "task: export again."
-        )

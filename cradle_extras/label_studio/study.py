@@ -11,10 +11,12 @@ References:
 
 from __future__ import annotations
 
+import gzip
 import json
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -134,26 +136,15 @@ def plan_study(
             are fewer than two teams or one round; or if a name is empty, or two names would
             give the same file name.
     """
-    people = Counter(name for members in teams.values() for name in members)
-    if len(teams) < 2 or any(len(members) != 2 for members in teams.values()):
-        raise CorpusError("a study needs two teams or more, of two people each.")
-    doubled = [name for name, times in people.items() if times > 1 or name == senior]
-    if doubled:
+    people = [*(name for members in teams.values() for name in members), senior]
+    if rounds < 1 or len(teams) < 2 or any(len(members) != 2 for members in teams.values()):
+        raise CorpusError("a study needs a round, and two teams or more, of two people each.")
+    files = Counter(file_name(name).casefold() for name in people)
+    if clash := [name for name in people if not name or files[file_name(name).casefold()] > 1]:
         raise CorpusError(
-            f"{', '.join(doubled)} can't have two parts in a study: teams and senior are disjoint."
+            f"{', '.join(clash)}: teams and senior are disjoint, and everybody needs a name that "
+            "differs from the others in letters or digits, not only in case or signs."
         )
-    by_file: dict[str, str] = {}
-    for name in (*people, senior):
-        if not name.strip():
-            raise CorpusError("somebody has an empty name. Give everybody a name.")
-        known = by_file.setdefault(file_name(name).casefold(), name)
-        if known != name:
-            raise CorpusError(
-                f"{known!r} and {name!r} would share the files of {file_name(known)}. Choose "
-                "names that differ in letters or digits, not only in case or signs."
-            )
-    if rounds < 1:
-        raise CorpusError(f"{rounds} rounds. There must be at least one.")
     groups = [(team, number) for number in range(1, rounds + 1) for team in teams]
     order = np.random.default_rng(seed).permutation(len(corpus))
     assignments = []
@@ -183,16 +174,16 @@ def read_json(path: Path, hint: str) -> Any:
     try:
         raw = read_bounded(path, _LARGEST)
         if path.suffix == ".gz":
-            # A few kilobytes can unpack to more than the machine holds.
-            stream = zlib.decompressobj(wbits=31)
-            raw = stream.decompress(raw, _LARGEST)
-            if not stream.eof:
-                raise EOFError("the gzip stream is cut off or unpacks to more than 128 MB")
+            with gzip.open(BytesIO(raw)) as stream:
+                # A few kilobytes can unpack to more than the machine's memory.
+                raw = stream.read(_LARGEST + 1)
+            if len(raw) > _LARGEST:
+                raise EOFError("the file unpacks to more than 128 MB")
         return strict_json.loads(raw)
-    except FileNotFoundError:
-        problem = "no such file"
     except (OSError, EOFError, zlib.error) as error:
         problem = f"can't be read ({getattr(error, 'strerror', None) or error})"
+        if isinstance(error, FileNotFoundError):
+            problem = "no such file"
     except ValueError as error:
         problem = f"not JSON ({str(error).splitlines()[0][:120]})"
     raise CorpusError(problem, path=path, hint=hint)
@@ -216,7 +207,7 @@ def next_assignments(study: Study, annotations: Annotations) -> tuple[Assignment
             plan.
     """
     names = list(study.teams)
-    given: Counter[str] = Counter(a.annotator for a in study.assignments if a.role == "adjudicator")
+    given = Counter(a.annotator for a in study.assignments if a.role == "adjudicator")
     planned = {(a.dialogue, a.role): a for a in study.assignments}
     more = []
     for dialogue, entries in annotations.by_dialogue.items():
@@ -230,17 +221,14 @@ def next_assignments(study: Study, annotations: Annotations) -> tuple[Assignment
                 f"dialogue {dialogue}: team {team} is not in the plan, whose teams are "
                 f"{', '.join(names)}. Name the table and the study that belong together."
             )
-        if (dialogue, role) in planned:
-            more.append(planned[dialogue, role])
-            continue
-        who = study.senior
-        if role == "adjudicator":
-            other = study.teams[names[(names.index(team) + 1) % len(names)]]
-            who = min(other, key=lambda name: (given[name], name))
-            given[who] += 1
-        more.append(
-            Assignment(
+        if (dialogue, role) not in planned:
+            who = study.senior
+            if role == "adjudicator":
+                other = study.teams[names[(names.index(team) + 1) % len(names)]]
+                who = min(other, key=lambda name: (given[name], name))
+                given[who] += 1
+            planned[dialogue, role] = Assignment(
                 dialogue=dialogue, team=team, round=number, role=role, annotator=who, turns=turns
             )
-        )
+        more.append(planned[dialogue, role])
     return tuple(more)

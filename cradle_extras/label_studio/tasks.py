@@ -29,23 +29,18 @@ class TaskData(BaseModel):
     note: str
     corpus: str
     texts: str
-    annotators: list[str] = Field(min_length=1)
+    annotators: list[str] = Field(min_length=1, max_length=1)
 
 
 def authored(dialogue: Dialogue) -> list[dict[str, Any]]:
     """Writes a dialogue the way a task holds it: one object for each turn, rows kept apart."""
     return [
-        {
-            "author": f"{turn.speaker}, continued" if turn.continues else turn.speaker,
-            "text": turn.text,
-        }
+        {"author": turn.speaker + ", continued" * turn.continues, "text": turn.text}
         for turn in dialogue.turns
     ]
 
 
-def task_data(
-    assignment: Assignment, annotators: Sequence[str], study: Study, dialogue: Dialogue
-) -> dict[str, Any]:
+def task_data(assignment: Assignment, study: Study, dialogue: Dialogue) -> dict[str, Any]:
     """Writes the ``data`` of one task; the assignment says why the dialogue is shown."""
     return TaskData(
         dialogue_id=dialogue.id,
@@ -53,7 +48,7 @@ def task_data(
         note=_note(assignment),
         corpus=study.corpus,
         texts=study.texts,
-        annotators=list(annotators),
+        annotators=[assignment.annotator],
     ).model_dump()
 
 
@@ -69,27 +64,23 @@ def _note(assignment: Assignment) -> str:
 
 
 def write_tasks(
-    study: Study, corpus: Corpus, folder: Path, assignments: Sequence[Assignment], *, shared: bool
+    study: Study, corpus: Corpus, folder: Path, assignments: Sequence[Assignment]
 ) -> list[Path]:
-    """Writes tasks to files such as ``round1-A.json``, ``round1-A-B.json`` or ``senior-S.json``.
+    """Writes tasks to files such as ``round1-A.json`` or ``senior-S.json``, one for each project.
 
-    Each is one project. By default each person has a project, because the open edition of Label
-    Studio shows everybody in a project what the others did; shared ones are of the two members of a
-    team.
+    Each person has separate projects, because the open edition of Label Studio shows everybody in
+    a project the annotations of the others.
     """
-    files: dict[str, dict[str, Any]] = {}
+    files: dict[Path, list[dict[str, Any]]] = {}
     for item in assignments:
-        team = shared and item.role == "annotator"
-        people = study.teams[item.team] if team else (item.annotator,)
-        data = task_data(item, people, study, corpus.by_id[item.dialogue])
-        files.setdefault(export_name(item, people), {})[item.dialogue] = {"data": data}
-    written = {folder / f"{name}.json": [*tasks.values()] for name, tasks in files.items()}
-    for path, content in written.items():
+        data = task_data(item, study, corpus.by_id[item.dialogue])
+        files.setdefault(folder / f"{export_name(item)}.json", []).append({"data": data})
+    for path, content in files.items():
         write_text(path, json.dumps(content, ensure_ascii=False, indent=1))
-    return list(written)
+    return list(files)
 
 
-def export_name(assignment: Assignment, people: Sequence[str]) -> str:
+def export_name(assignment: Assignment) -> str:
     """Names the project of an assignment, such as ``round1-A``: a file name without ending."""
     stage = f"round{assignment.round}" if assignment.role == "annotator" else assignment.role
-    return "-".join((stage, *map(file_name, people)))
+    return f"{stage}-{file_name(assignment.annotator)}"

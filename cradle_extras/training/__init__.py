@@ -1,13 +1,12 @@
 """A corpus becomes a model that can do the task: sequences, recipe, training, choice, card."""
 
 from cradle_extras.training.recipe import Recipe, load_recipe, recipe_names
-from cradle_extras.training.record import TrainingProgress, TrainingRecord, read_training
+from cradle_extras.training.record import TrainingRecord, read_training
 from cradle_extras.training.train import Trained, train_model
 
 __all__ = [
     "Recipe",
     "Trained",
-    "TrainingProgress",
     "TrainingRecord",
     "load_recipe",
     "read_training",

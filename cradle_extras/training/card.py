@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +12,7 @@ from typing import Any, Final
 import yaml
 
 from cradle_extras.training.record import TrainingRecord
+from cradle_lib.cli.console import percent
 from cradle_lib.detection.local.embedded import PREFIX
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.files import write_text
@@ -34,58 +34,40 @@ def write_card(
 ) -> None:
     """Writes the card of a trained model beside it, with the scores of runs and their intervals.
 
-    It calls the model by name, by default the folder's.
+    The name of the model is by default that of the folder.
     """
-    name = name or folder.resolve().name
+    recipe, adapter = record.recipe, record.recipe.adapter
     origin = _ORIGINS.get(record.base.removeprefix(PREFIX), record.base)
     head: dict[str, Any] = {
         "base_model": origin,
-        "library_name": "transformers" if record.recipe.adapter is None else "peft",
+        "library_name": "transformers" if adapter is None else "peft",
         "pipeline_tag": "text-generation",
         "language": "en",
         "tags": ["crisis-detection", "mental-health", "lora", "trl", "sft"],
     }
-    if runs:
-        head["model-index"] = [{"name": name, "results": [_result(run) for run in runs]}]
     if origin in _ORIGINS.values():
         head["license"] = "apache-2.0"
-    text = f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n\n{_body(name, origin, record, runs)}"
-    write_text(folder / FILE, text)
-
-
-def _body(name: str, origin: str, record: TrainingRecord, runs: Sequence[Predictions]) -> str:
-    recipe = record.recipe
-    adapter = "All weights were trained."
-    if recipe.adapter is not None:
-        upper = recipe.adapter.layers
-        adapter = (
-            f"An adapter (LoRA, rank {recipe.adapter.rank}, alpha {recipe.adapter.alpha}) in "
-            f"{'all layers' if upper is None else f'the upper {upper} layers'}; the base is frozen."
-        )
-    surrogate = _SURROGATE if "surrogate" in record.corpus else ""
+    trained = "All weights were trained."
+    if adapter is not None:
+        layers = "all layers" if adapter.layers is None else f"the upper {adapter.layers} layers"
+        trained = f"An adapter (LoRA, rank {adapter.rank}, alpha {adapter.alpha}) in {layers}."
     held_out = ", ".join(f"`{split}`" for split in record.held_out) or "any other that was compared"
-    losses = [row["loss"] for row in record.losses]
-    curve = ""
-    if losses:
-        tenth = max(1, len(losses) // 10)
-        first, last = sum(losses[:tenth]) / tenth, sum(losses[-tenth:]) / tenth
-        curve = f"Mean loss of the first and last tenth: {first:.3f}, {last:.3f}."
-    return TEMPLATE.read_text(encoding="utf-8").format(
-        name=name,
+    text = TEMPLATE.read_text(encoding="utf-8").format(
+        head=yaml.safe_dump(head, sort_keys=False),
+        name=name or folder.resolve().name,
         origin=origin,
         record=record,
         recipe=recipe,
         revision=record.base_revision or "revision not pinned",
         left_out=f", {record.dropped:,} left out as too long" if record.dropped else "",
         held_out=held_out,
-        surrogate=surrogate,
-        adapter=adapter,
-        epochs="epoch" if recipe.epochs == 1 else "epochs",
-        steps=len(losses),
-        curve=curve,
+        surrogate=_SURROGATE if "surrogate" in record.corpus else "",
+        adapter=trained,
+        steps=len(record.losses),
         choice=_choice(record),
         scores=_table(runs),
     )
+    write_text(folder / FILE, text)
 
 
 def _choice(record: TrainingRecord) -> str:
@@ -99,39 +81,19 @@ def _choice(record: TrainingRecord) -> str:
 def _table(runs: Sequence[Predictions]) -> str:
     if not runs:
         return "Not measured yet."
+    rows = []
+    for run in runs:
+        mode = run.record.decoding.get("mode") or "free"
+        row = {"run": f"{run.corpus.name}, {mode}, {len(run.corpus):,} dialogues"}
+        evaluation = evaluate(run)
+        for name in _SCORES:
+            row[name.replace("_", " ")] = percent(*map(float, evaluation.estimate(name)), digits=1)
+        rows.append(row | {"unread": percent(1 - float(run.ok.mean()))})
+    columns = list(rows[0])
+    lines = [columns, ["---"] * len(columns), *(list(row.values()) for row in rows)]
     settings = runs[0].record.decoding.items()
     asked = ", ".join(f"`{field}: {value}`" for field, value in settings if field != "mode")
-    lines = [
-        "Turn level, in percent, with 95 % intervals over dialogues. "
-        f"Decoding: {asked or 'the defaults'}.",
-        "",
-        "| run | " + " | ".join(name.replace("_", " ") for name in _SCORES) + " | unread |",
-        "| --- |" + " --- |" * (len(_SCORES) + 1),
-    ]
-    for run in runs:
-        evaluation = evaluate(run)
-        cells = [f"{run.corpus.name}, {_mode(run)}, {len(run.corpus):,} dialogues"]
-        for name in _SCORES:
-            value, low, high = (100 * float(part) for part in evaluation.estimate(name))
-            interval = "" if math.isnan(low + high) else f" [{low:.1f}, {high:.1f}]"
-            cells.append(f"{value:.1f}{interval}")
-        cells.append(f"{(1 - run.ok.mean()) * 100:.2f}")
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def _result(run: Predictions) -> dict[str, Any]:
-    evaluation = evaluate(run, draws=0)
-    values = {name: round(float(evaluation.estimate(name).value) * 100, 2) for name in _SCORES}
-    return {
-        "task": {"type": "text-generation", "name": f"turn-level crisis detection, {_mode(run)}"},
-        "dataset": {"type": run.corpus.name, "name": run.corpus.name},
-        "metrics": [
-            {"type": name, "name": f"turn-level {name}", "value": value}
-            for name, value in values.items()
-        ],
-    }
-
-
-def _mode(run: Predictions) -> str:
-    return str(run.record.decoding.get("mode") or "free")
+    title = "Turn level, in percent, with 95 % intervals over dialogues. Decoding: "
+    return f"{title}{asked or 'the defaults'}.\n\n" + "\n".join(
+        f"| {' | '.join(line)} |" for line in lines
+    )

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.engine import Options
@@ -23,7 +24,8 @@ from cradle_lib.scoring.evaluate import evaluate
 # The last file of a checkpoint to be written: a folder that has it is complete.
 STATE: Final = "trainer_state.json"
 _DEV: Final = "dev.jsonl"
-_ALMOST: Final = 1e-6
+#: Called after every step with its number, the number of all steps, and the loss.
+Progress: TypeAlias = Callable[[int, int, float], None]
 
 
 def complete_checkpoints(folder: Path) -> list[Path]:
@@ -42,19 +44,20 @@ def step_of(checkpoint: Path) -> int:
 
 def epochs_done(checkpoint: Path) -> float:
     """How often all dialogues had been seen when a checkpoint was saved."""
-    return float(json.loads((checkpoint / STATE).read_text(encoding="utf-8"))["epoch"])
+    # Rounded: a share of an epoch is a sum of floating-point numbers.
+    return round(float(_state(checkpoint)["epoch"]), 6)
 
 
-def is_epoch_end(checkpoint: Path) -> bool:
-    """Whether a checkpoint was saved at the end of an epoch."""
-    epochs = epochs_done(checkpoint)
-    return abs(epochs - round(epochs)) < _ALMOST
+def loss_curve(checkpoint: Path) -> list[dict[str, float]]:
+    """Gives ``step``, ``epoch``, ``loss``, ``learning_rate`` and ``hours`` of each step."""
+    names = ("step", "epoch", "loss", "learning_rate", "hours")
+    logged = (entry for entry in _state(checkpoint)["log_history"] if "loss" in entry)
+    return [{name: float(entry[name]) for name in names if name in entry} for entry in logged]
 
 
-def is_finished(folder: Path, epochs: int) -> bool:
-    """Whether a training has come to its end, however many processes it had."""
-    saved = complete_checkpoints(folder)
-    return bool(saved) and epochs_done(saved[-1]) > epochs - _ALMOST
+def _state(checkpoint: Path) -> dict[str, Any]:
+    state: dict[str, Any] = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
+    return state
 
 
 def keep(checkpoint: Path, folder: Path, model: Model) -> None:

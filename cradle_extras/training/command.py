@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from cradle_extras.training import TrainingProgress, recipe_names, train_model
-from cradle_extras.training.train import Trained
+from cradle_extras.training import recipe_names, train_model
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out, print_json
@@ -46,17 +44,13 @@ def train(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=None),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[pace]}"),
+        TimeRemainingColumn(),
     )
     with Progress(*columns, console=err) as bar:
-        task = bar.add_task("training", total=None, pace="")
+        task = bar.add_task("training", total=None)
 
-        def show(now: TrainingProgress) -> None:
-            left = (
-                "" if math.isnan(now.seconds_left) else f", {now.seconds_left / 60:,.0f} min left"
-            )
-            pace = f"loss {now.loss:.3f}, {now.tokens_per_second:,.0f} tokens/s{left}"
-            bar.update(task, completed=now.step, total=now.steps, pace=pace)
+        def show(step: int, steps: int, loss: float) -> None:
+            bar.update(task, completed=step, total=steps, description=f"training, loss {loss:.3f}")
 
         trained = train_model(
             base,
@@ -69,10 +63,6 @@ def train(
             progress=show,
             notice=err.print,
         )
-    _show(trained, as_json)
-
-
-def _show(trained: Trained, as_json: bool) -> None:
     record = trained.record
     if as_json:
         print_json({"folder": str(trained.folder), **record.model_dump()})

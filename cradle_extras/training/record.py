@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import platform
-from dataclasses import dataclass
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
 from cradle_extras.training.recipe import Recipe
@@ -22,25 +21,6 @@ from cradle_lib.version import commit, library_version
 
 FILE: Final = "training.json"
 _PACKAGES: Final = ("torch", "transformers", "tokenizers", "peft", "trl", "accelerate", "datasets")
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingProgress:
-    """How far a training has come.
-
-    Attributes:
-        step: Steps done, those of earlier starts included.
-        steps: All steps.
-        loss: Loss of the last step, per token of an answer.
-        tokens_per_second: Tokens that went through the model, per second of this start.
-        seconds_left: Estimate of the remaining time.
-    """
-
-    step: int
-    steps: int
-    loss: float
-    tokens_per_second: float
-    seconds_left: float
 
 
 class TrainingRecord(BaseModel):
@@ -119,11 +99,6 @@ class TrainingRecord(BaseModel):
         recipe = self.recipe.model_dump(exclude={"dev_dialogues"})
         return self.model_dump(include=shared) | {"recipe": recipe}
 
-    def curve(self) -> pd.DataFrame:
-        """Gives the losses, one row for each step, and the dev scores where there are any."""
-        losses = pd.DataFrame(self.losses)
-        return losses.merge(pd.DataFrame(self.dev), on="step", how="left") if self.dev else losses
-
     def write(self, folder: Path) -> None:
         """Writes it beside the weights."""
         write_text(folder / FILE, self.model_dump_json(indent=1) + "\n")
@@ -162,7 +137,6 @@ def _machine() -> str:
     name = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.is_file():
-        lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
-        named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-        name = named[0] if named else name
+        text = cpuinfo.read_text(encoding="utf-8", errors="replace")
+        name = next(iter(re.findall(r"^model name\s*: (.+)$", text, re.MULTILINE)), name)
     return f"{os.cpu_count()} cores of {name}"

@@ -5,7 +5,6 @@ What was trained on is no test of a model: the splits must share no dialogue.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,17 +14,17 @@ import numpy as np
 
 from cradle_extras.training.card import write_card
 from cradle_extras.training.checkpoints import (
-    STATE,
+    Progress,
     complete_checkpoints,
-    is_epoch_end,
-    is_finished,
+    epochs_done,
     keep,
+    loss_curve,
     score_checkpoint,
     step_of,
     trained_model,
 )
 from cradle_extras.training.recipe import Recipe, load_recipe
-from cradle_extras.training.record import FILE, TrainingProgress, TrainingRecord, read_training
+from cradle_extras.training.record import FILE, TrainingRecord, read_training
 from cradle_extras.training.sequences import token_tree
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus, Dialogue
@@ -65,7 +64,7 @@ def train_model(
     test: Corpus | None = None,
     shared: bool = False,
     options: Options | None = None,
-    progress: Callable[[TrainingProgress], None] = lambda _: None,
+    progress: Progress = lambda *_: None,
     notice: Callable[[str], None] = lambda _: None,
 ) -> Trained:
     """Trains a model, or goes on from the last complete checkpoint, and keeps the best on dev.
@@ -79,7 +78,7 @@ def train_model(
         test: Only compared with the train split, which must not share a dialogue with it.
         shared: Whether the splits may share dialogues.
         options: How this machine asks the checkpoints.
-        progress: Called after every step.
+        progress: Called after every step with its number, the number of all steps, and the loss.
         notice: Takes sentences that the user should know.
 
     Returns:
@@ -93,7 +92,12 @@ def train_model(
     """
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     folder = Path(out)
-    model = _base(base, recipe)
+    model = resolve(base, prompt=recipe.prompt)
+    if not model.computes_here or model.adapter:
+        raise EngineError(
+            f"{model.name} is not weights that this machine can train. Name a registry entry or a "
+            "spec of weights without an adapter, such as hf:ORG/NAME."
+        )
     require_packages("torch", "transformers", extra="local", model=model)
     require_packages("trl", "peft", "datasets", extra="train", model=model)
     if not any(turn.mask for dialogue in train for turn in dialogue.user_turns):
@@ -107,7 +111,10 @@ def train_model(
             _require_separate(train, split)
     wait_passively()
     # Every start, and every checkpoint that answers, shows the date of the first start.
-    learner = resolve(model, dtype=recipe.dtype, date=_recorded_date(model, folder))
+    date = model.decoding.date if model.decoding else None
+    if date is None and (folder / FILE).is_file():
+        date = read_training(folder).date
+    learner = resolve(model, dtype=recipe.dtype, date=date)
     # Whoever trains moves it to where it belongs, which for several processes are several GPUs.
     local = load_local(learner, Options(device="cpu"))
     model = resolve(model, date=local.decoding.date)
@@ -145,7 +152,8 @@ def train_model(
         )
     if os.environ.get("RANK", "0") == "0":
         record.write(folder)
-    if not is_finished(folder, recipe.epochs):
+    saved = complete_checkpoints(folder)
+    if not saved or epochs_done(saved[-1]) < recipe.epochs:
         from cradle_extras.training.trainer import TreeTrainer
 
         with quiet():
@@ -154,9 +162,9 @@ def train_model(
         notice("Trained. The same command in one process, without accelerate, chooses and keeps.")
         return Trained(folder, record, trained_model(model, folder))
     candidates = complete_checkpoints(folder)
-    losses, scores = _loss_curve(candidates[-1]), []
+    losses, scores = loss_curve(candidates[-1]), []
     for checkpoint in candidates:
-        if dev is not None and is_epoch_end(checkpoint):
+        if dev is not None and epochs_done(checkpoint).is_integer():
             notice(f"{checkpoint.name} answers {dev.name}")
             scores.append(score_checkpoint(checkpoint, model, dev, recipe.dev_dialogues, options))
     # Of equals the earliest.
@@ -171,28 +179,10 @@ def train_model(
     return Trained(folder, record, trained_model(model, folder))
 
 
-def _recorded_date(model: Model, folder: Path) -> str | None:
-    """Gives the date that prompts show: the entry's own, or that of an earlier start, if any."""
-    if model.decoding is not None and model.decoding.date is not None:
-        return model.decoding.date
-    return read_training(folder).date if (folder / FILE).is_file() else None
-
-
-def _base(base: str | Model, recipe: Recipe) -> Model:
-    model = resolve(base, prompt=recipe.prompt)
-    if not model.computes_here or model.adapter:
-        raise EngineError(
-            f"{model.name} is not weights that this machine can train. Name a registry entry or a "
-            "spec of weights without an adapter, such as hf:ORG/NAME."
-        )
-    return model
-
-
 def _require_separate(train: Corpus, held_out: Corpus) -> None:
     """Refuses splits in which two dialogues say the same, whatever their case and spacing."""
-    known = {_said(dialogue): dialogue.id for dialogue in held_out}
-    pairs = ((dialogue.id, known.get(_said(dialogue))) for dialogue in train)
-    shared = [(here, there) for here, there in pairs if there is not None]
+    known = {_user_text(dialogue): dialogue.id for dialogue in held_out}
+    shared = [(d.id, known[text]) for d in train if (text := _user_text(d)) in known]
     if shared:
         here, there = shared[0]
         raise EngineError(
@@ -202,7 +192,7 @@ def _require_separate(train: Corpus, held_out: Corpus) -> None:
         )
 
 
-def _said(dialogue: Dialogue) -> str:
+def _user_text(dialogue: Dialogue) -> str:
     return "\n".join(
         " ".join(harmless(dialogue.utterance(turn)).lower().split()) for turn in dialogue.user_turns
     )
@@ -218,10 +208,3 @@ def _require_same(folder: Path, record: TrainingRecord) -> None:
             f"{paths.shown(folder)}: holds a training with another {', '.join(changed)}. "
             "Name another folder, or remove this one."
         )
-
-
-def _loss_curve(checkpoint: Path) -> list[dict[str, float]]:
-    state = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
-    names = ("step", "epoch", "loss", "learning_rate", "hours")
-    logged = (entry for entry in state["log_history"] if "loss" in entry)
-    return [{name: float(entry[name]) for name in names if name in entry} for entry in logged]

@@ -6,20 +6,19 @@ Imported only where a training starts: TRL takes seconds to import.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from datasets import Dataset
 from peft import LoraConfig
-from transformers import PrinterCallback, TrainerCallback, TrainerState
+from transformers import PrinterCallback, TrainerCallback
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
-from cradle_extras.training.checkpoints import STATE, complete_checkpoints
+from cradle_extras.training.checkpoints import Progress, complete_checkpoints, loss_curve
 from cradle_extras.training.recipe import Recipe
-from cradle_extras.training.record import TrainingProgress
 from cradle_extras.training.sequences import TokenTree
 from cradle_lib.errors import EngineError
 
@@ -34,11 +33,10 @@ class TreeTrainer(SFTTrainer):
         trees: Sequence[TokenTree],
         recipe: Recipe,
         out: Path,
-        progress: Callable[[TrainingProgress], None],
+        progress: Progress,
     ) -> None:
         self._weight = recipe.label_weight
-        self._out, self._progress = out, progress
-        self._tokens, self._first_step, self._before = 0, 0, 0.0
+        self._out, self._progress, self._hours_before = out, progress, 0.0
         settings = SFTConfig(
             str(out),
             num_train_epochs=recipe.epochs,
@@ -87,7 +85,6 @@ class TreeTrainer(SFTTrainer):
             EngineError: If it is no finite number.
         """
         targets, weights = inputs.pop("labels")[0], inputs.pop("weights")
-        self._tokens += inputs["input_ids"].shape[1]
         # The logits of other places are never computed.
         logits = model(**inputs, use_cache=False).logits[0].float()
         each = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
@@ -105,18 +102,8 @@ class TreeTrainer(SFTTrainer):
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Adds the hours to each entry of the curve, and reports."""
         if "loss" in logs:
-            seconds = time.monotonic() - self._began
-            logs["hours"] = self._before + seconds / 3600
-            step, steps = self.state.global_step, self.state.max_steps
-            self._progress(
-                TrainingProgress(
-                    step=step,
-                    steps=steps,
-                    loss=float(logs["loss"]),
-                    tokens_per_second=self._tokens / seconds,
-                    seconds_left=seconds / (step - self._first_step) * (steps - step),
-                )
-            )
+            logs["hours"] = self._hours_before + (time.monotonic() - self._began) / 3600
+            self._progress(self.state.global_step, self.state.max_steps, float(logs["loss"]))
         super().log(logs, start_time)
 
     def create_model_card(self, *args: Any, **more: Any) -> None:
@@ -130,9 +117,8 @@ class TreeTrainer(SFTTrainer):
         """
         saved = complete_checkpoints(self._out)
         if saved:
-            state = TrainerState.load_from_json(str(saved[-1] / STATE))
-            self._first_step = state.global_step
-            self._before = max((entry.get("hours", 0.0) for entry in state.log_history), default=0)
+            logged = loss_curve(saved[-1])
+            self._hours_before = max((row["hours"] for row in logged), default=0.0)
         self._began = time.monotonic()
         try:
             self.train(resume_from_checkpoint=str(saved[-1]) if saved else None)
@@ -190,14 +176,12 @@ def _lora(lm: Any, recipe: Recipe) -> LoraConfig | None:
     if settings is None:
         return None
     total = lm.config.get_text_config().num_hidden_layers
-    upper = None
-    if settings.layers is not None:
-        upper = list(range(max(0, total - settings.layers), total))
+    upper = settings.layers and list(range(max(0, total - settings.layers), total))
     return LoraConfig(
         r=settings.rank,
         lora_alpha=settings.alpha,
         target_modules=list(settings.targets),
         layers_to_transform=upper,
-        layers_pattern=None if upper is None else "layers",
+        layers_pattern="layers" if upper else None,
         task_type="CAUSAL_LM",
     )

@@ -100,9 +100,9 @@ def exports(
                 ],
                 "was_cancelled": False,
             }
-            data = task_data(item, (item.annotator,), study, dialogue)
+            data = task_data(item, study, dialogue)
             task = {"id": number, "annotations": [annotation], "data": data}
-            files.setdefault(export_name(item, (item.annotator,)), []).append(task)
+            files.setdefault(export_name(item), []).append(task)
         return json.loads(json.dumps(files))  # type: ignore[no-any-return]
 
     return make

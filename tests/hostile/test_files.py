@@ -162,7 +162,7 @@ def annotated(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> tuple
     study = plan_study(corpus, {"one": ("A", "B"), "two": ("C", "D")}, rounds=1)
     folder = tmp_path_factory.mktemp("study")
     tasks: list[Any] = []
-    for path in write_tasks(study, corpus, folder, study.assignments, shared=False):
+    for path in write_tasks(study, corpus, folder, study.assignments):
         tasks += json.loads(path.read_text())
     for number, task in enumerate(tasks, start=1):
         turns = next(d for d in corpus if d.id == task["data"]["dialogue_id"]).turns

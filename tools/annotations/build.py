@@ -42,7 +42,7 @@ def build_annotations(folder: Path = SHIPPED, seed: int = SEED) -> Annotations:
     by_key = {(entry.dialogue, entry.annotator): entry for entry in annotations.entries}
     files: dict[str, list[tuple[Assignment, Annotation]]] = {}
     for item in study.assignments:
-        name = f"{export_name(item, (item.annotator,))}.json.gz"
+        name = f"{export_name(item)}.json.gz"
         files.setdefault(name, []).append((item, by_key[item.dialogue, item.annotator]))
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.json.gz"):
@@ -79,7 +79,7 @@ def _exported(
                     "ground_truth": False,
                 }
             ],
-            "data": task_data(item, (item.annotator,), study, dialogue),
+            "data": task_data(item, study, dialogue),
             "meta": {},
         }
 

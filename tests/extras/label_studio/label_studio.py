@@ -140,20 +140,6 @@ class Server:
         listed = self.call("GET", f"/api/tasks?project={project}&page_size=100&fields=all")["tasks"]
         return {task["data"]["dialogue_id"]: task["id"] for task in listed}
 
-    def invite(self, browser: Browser, email: str) -> User:
-        """Lets a second person sign up through the owner's invitation, in the browser."""
-        password = secrets.token_hex(8)
-        link = self.call("GET", "/api/invite")["invite_url"]
-        page = browser.new_context().new_page()
-        page.goto(f"{self.address}{link[link.index('/user') :]}")
-        page.fill("input[name=email]", email)
-        page.fill("input[name=password]", password)
-        page.click("button[type=submit]")
-        page.wait_for_url(_inside)
-        token = page.request.get(f"{self.address}/api/current-user/token").json()["token"]
-        page.context.close()
-        return User(email, password, token)
-
 
 @contextmanager
 def serve(folder: Path) -> Iterator[Server]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import gzip
 import json
-import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,22 +69,6 @@ def test_json_min_of_label_studios_own_converter_says_the_same(
     assert read_exports(files, study, corpus).entries == annotations.entries
 
 
-def test_an_untouched_task_in_json_min_is_not_taken_for_one_without_labels(
-    exports: Make, written: Write, study: Study, corpus: Corpus, tmp_path: Path
-) -> None:
-    converter = pytest.importorskip("label_studio_sdk.converter").Converter
-    files = exports()
-    name = next(iter(files))
-    files[name][2]["annotations"] = []
-    dialogue = files[name][2]["data"]["dialogue_id"]
-    paths = written(files)
-    converter(labelling_config(), str(tmp_path)).convert_to_json_min(
-        str(paths[0]), str(tmp_path), is_dir=False
-    )
-    with pytest.raises(CorpusError, match=rf"dialogue {dialogue}: not annotated by \w"):
-        read_exports([tmp_path / "result.json", *paths[1:]], study, corpus)
-
-
 Change = Callable[[dict[str, Any]], Any]
 
 
@@ -103,7 +86,7 @@ def _labelled(files: Files) -> dict[str, Any]:
         ),
         (
             lambda t: t["annotations"][0].update(was_cancelled=True),
-            r"task \d+ \(dialogue d\d+\), annotator \w: skipped",
+            r"not annotated by \w; 1 of \d+ annotations are missing, and 1 tasks were skipped",
         ),
         (
             lambda t: t["data"].update(texts="0" * 12),
@@ -119,26 +102,24 @@ def _labelled(files: Files) -> dict[str, Any]:
             r"task \d+, annotator \w: dialogue 'd0999' is not in small",
         ),
         (lambda t: t["data"].update(annotators=["Z"]), "annotator Z: not assigned to Z"),
-        (
-            lambda t: t["data"].update(annotators=["A", "B"]),
-            r"user someone@example.com.*any of A, B.*--user someone@example.com=NAME",
-        ),
+        (lambda t: t["data"].update(annotators=["A", "B"]), r"data\.annotators: List should have"),
         (lambda t: t["data"].pop("annotators"), r"task \d+: data\.annotators: Field required"),
-        (
-            lambda t: t["annotations"][0]["result"][0]["value"].update(paragraphlabels=["angry"]),
-            r"annotator \w, turn \d: 'angry' is not one of the interface's labels",
-        ),
-        (
-            lambda t: t["annotations"][0]["result"][0]["value"].update(paragraphlabels=[]),
-            r"turn \d: a region without a label",
+        *(
+            (
+                lambda t, labels=labels: t["annotations"][0]["result"][0]["value"].update(
+                    paragraphlabels=labels
+                ),
+                r"annotator \w, turn \d: .* are not labels of the interface",
+            )
+            for labels in (["angry"], [])
         ),
         (
             lambda t: t["annotations"][0]["result"][0]["value"].update(end="8"),
-            r"annotator \w: a region runs over several turns",
+            r"annotator \w, turn \d: a region runs over several turns",
         ),
         (
             lambda t: t["annotations"][0]["result"][0]["value"].update(start="9", end="9"),
-            "a region on turn 9, the dialogue has 9 turns",
+            "turn 9: the dialogue has 9 turns",
         ),
         (
             lambda t: t["annotations"][0]["result"][0]["value"].update(text="Somebody else."),
@@ -147,10 +128,6 @@ def _labelled(files: Files) -> dict[str, Any]:
         (
             lambda t: t["annotations"][0]["result"][0]["value"].update(text=""),
             r"turn \d: a region with a text that the turn does not have",
-        ),
-        (
-            lambda t: t["annotations"][0].update(task=999),
-            r"annotator \w: the annotation is of task 999\. Export again",
         ),
         (
             lambda t: t["annotations"][0]["result"][0].update(type="choices"),
@@ -198,27 +175,19 @@ def by_converter(files: list[Path], folder: Path) -> list[Path]:
     return [folder / path.stem / "result.json" for path in files]
 
 
-@pytest.mark.parametrize("extra", [BESIDE, *([one] for one in BESIDE)])
 def test_results_without_a_label_are_ignored_and_counted(
-    extra: list[dict[str, Any]],
-    exports: Make,
-    written: Write,
-    study: Study,
-    corpus: Corpus,
-    annotations: Annotations,
+    exports: Make, written: Write, study: Study, corpus: Corpus, annotations: Annotations
 ) -> None:
     files = exports()
     task = _labelled(files)
-    task["annotations"][0]["result"] = [*extra, *task["annotations"][0]["result"], *extra]
+    task["annotations"][0]["result"] = [*task["annotations"][0]["result"], *BESIDE]
     ignored: Counter[str] = Counter()
     found = read_exports(written(files), study, corpus, ignored=ignored)
     assert found.entries == annotations.entries
-    assert +ignored == {"results without a label": 2 * len(extra)}
+    assert +ignored == {"results without a label": len(BESIDE)}
 
 
-@pytest.mark.parametrize(
-    "kind", ["labels", "choices", "taxonomy", "textarea", "new-kind", [], None]
-)
+@pytest.mark.parametrize("kind", ["labels", "choices", "taxonomy", "new-kind", [], None])
 def test_a_result_that_may_carry_a_label_is_never_ignored(
     kind: Any, exports: Make, written: Write, study: Study, corpus: Corpus
 ) -> None:
@@ -269,11 +238,9 @@ def test_a_region_without_line_breaks_or_of_a_part_of_a_turn_is_taken(
     exports: Make, written: Write, study: Study, corpus: Corpus, annotations: Annotations
 ) -> None:
     files = exports()
-    for task in (task for tasks in files.values() for task in tasks):
-        for result in task["annotations"][0]["result"]:
-            text = result["value"]["text"]
-            result["value"]["text"] = text[: len(text) // 2 + 1].replace(" ", "\n")
-        task["annotations"][0]["task"] = task["id"]
+    for result in (r for ts in files.values() for t in ts for r in t["annotations"][0]["result"]):
+        text = result["value"]["text"]
+        result["value"]["text"] = text[: len(text) // 2 + 1].replace(" ", "\n")
     assert read_exports(written(files), study, corpus).entries == annotations.entries
 
 
@@ -298,19 +265,6 @@ def test_a_field_that_stands_twice_is_refused(
         read_exports([first, *rest], study, corpus)
 
 
-def test_a_doubled_task_is_refused(
-    exports: Make, written: Write, study: Study, corpus: Corpus
-) -> None:
-    files = exports()
-    tasks = next(iter(files.values()))
-    tasks.append(copy.deepcopy(tasks[0]))
-    with pytest.raises(
-        CorpusError,
-        match=r"task 1 \(dialogue (d\d+)\), annotator \w: .* annotated .*\1 already",
-    ):
-        read_exports(written(files), study, corpus)
-
-
 def test_a_missing_project_is_incomplete(
     exports: Make, written: Write, study: Study, corpus: Corpus
 ) -> None:
@@ -325,53 +279,26 @@ def test_another_corpus_is_refused_whatever_its_labels(
     exports: Make, written: Write, study: Study, corpus: Corpus
 ) -> None:
     turns = corpus.dialogues[0].turns
-    relabelled = Dialogue(0, tuple(_with(turn, mask=0) for turn in turns))
+    relabelled = Dialogue(0, tuple(replace(turn, mask=0) for turn in turns))
     same = Corpus("other labels", (relabelled, *corpus.dialogues[1:]))
-    assert same.texts_fingerprint == corpus.texts_fingerprint
     read_exports(written(exports()), study, same)
-    reworded = Dialogue(0, (_with(turns[0], text="Hello."), *turns[1:]))
+    reworded = Dialogue(0, (replace(turns[0], text="Hello."), *turns[1:]))
     other = Corpus("other words", (reworded, *corpus.dialogues[1:]))
     with pytest.raises(CorpusError, match="the study was made on small"):
         read_exports(written(exports()), study, other)
-
-
-def _with(turn: Any, **changes: Any) -> Any:
-    from dataclasses import replace
-
-    return replace(turn, **changes)
-
-
-def test_two_people_may_share_a_project(
-    exports: Make, written: Write, study: Study, corpus: Corpus, annotations: Annotations
-) -> None:
-    files = exports()
-    one, other = files["round1-A"], files.pop("round1-B")
-    for task, theirs in zip(one, other, strict=True):
-        task["annotations"][0]["completed_by"] = 1
-        task["annotations"] += theirs["annotations"]
-        task["annotations"][1]["completed_by"] = 2
-        task["data"]["annotators"] = ["A", "B"]
-    users = {"1": "A", "2": "B"}
-    assert read_exports(written(files), study, corpus, users).entries == annotations.entries
-    with pytest.raises(CorpusError, match=r"by user 2.*--user 2=NAME"):
-        read_exports(written(files), study, corpus, {"1": "A"})
 
 
 def test_tasks_hold_no_labels_and_are_one_file_for_each_person_and_round(
     study: Study, corpus: Corpus, tmp_path: Path
 ) -> None:
     first = [item for item in study.assignments if item.role == "annotator"]
-    files = write_tasks(study, corpus, tmp_path, first, shared=False)
+    files = write_tasks(study, corpus, tmp_path, first)
     assert sorted(path.stem for path in files) == [
         f"round{number}-{name}" for number in (1, 2) for name in "ABCD"
     ]
     text = files[0].read_text(encoding="utf-8")
     assert "alert_" not in text
     assert "confirm_" not in text
-    shared = write_tasks(study, corpus, tmp_path / "shared", first, shared=True)
-    assert sorted(path.stem for path in shared) == [
-        f"round{number}-{names}" for number in (1, 2) for names in ("A-B", "C-D")
-    ]
 
 
 def test_a_table_is_read_back_from_parquet_and_csv(
@@ -388,9 +315,7 @@ def test_a_table_is_read_back_from_parquet_and_csv(
         ("d0003,4,", "d0003,5,", "turn_id is 5, expected 4"),
         ("texts", "words", "column texts is missing"),
         ("alert_ongoing", "alert_soon", "unknown label 'alert_soon'"),
-        ("d0003,4,", f"d0003,{'9' * 5000},", "found '9999.*', expected a whole number"),
         ("d0003,4,", "d0003,inf,", "found 'inf', expected a whole number"),
-        ("round,", "labels,", "column labels appears twice|round is missing"),
     ):
         path.write_text(text.replace(old, new), encoding="utf-8")
         with pytest.raises(CorpusError, match=message):
@@ -399,86 +324,3 @@ def test_a_table_is_read_back_from_parquet_and_csv(
     for name in ("table.parquet", "gone.csv"):
         with pytest.raises(CorpusError, match=name):
             read_annotations(tmp_path / name, corpus)
-
-
-def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    found = [path] if path else []
-    if isinstance(value, dict | list):
-        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-            found += _places(item, (*path, key))
-    return found
-
-
-JUNK = [
-    None, True, -1, 0, 1, 7, 2.5, float("nan"), 10**30, "", "none", "1", "alert_ongoing", "\ud800",
-    [], {}, [[]], [None], {"id": 1}, "x" * 3000,
-]  # fmt: skip
-
-
-def _mutate(content: Any, chance: random.Random) -> Any:
-    """Changes, removes, doubles or swaps one thing, somewhere."""
-    places = _places(content)
-    path = chance.choice(places)
-    parent = content
-    for key in path[:-1]:
-        parent = parent[key]
-    key, kind = path[-1], chance.randrange(4)
-    if kind == 0:
-        parent[key] = copy.deepcopy(chance.choice(JUNK))
-    elif kind == 1:
-        del parent[key]
-    elif kind == 2 and isinstance(parent, list):
-        parent.append(copy.deepcopy(parent[key]))
-    else:
-        other = chance.choice([p for p in places if p[: len(path)] != path])
-        value = content
-        for step in other:
-            value = value[step]
-        parent[key] = copy.deepcopy(value)
-    return content
-
-
-@pytest.mark.hostile
-def test_two_thousand_mutated_exports_load_whole_or_are_refused(
-    exports: Make, written: Write, study: Study, corpus: Corpus, tmp_path: Path
-) -> None:
-    chance = random.Random(11)
-    paths = written(exports())
-    texts = {path: path.read_text(encoding="utf-8") for path in paths}
-    wanted = {(item.dialogue, item.annotator) for item in study.assignments}
-    loaded, refusals = 0, []
-    for _ in range(2000):
-        path = chance.choice(paths)
-        if chance.random() < 0.1:
-            raw = bytearray(texts[path].encode())
-            for _ in range(chance.randint(1, 3)):
-                raw[chance.randrange(len(raw))] = chance.randrange(256)
-            path.write_bytes(bytes(raw[: chance.choice([len(raw), chance.randrange(len(raw))])]))
-        else:
-            content = json.loads(texts[path])
-            for _ in range(chance.randint(1, 2)):
-                content = _mutate(content, chance) if content else content
-            path.write_text(json.dumps(content), encoding="utf-8")
-        try:
-            found = read_exports(paths, study, corpus)
-        except CorpusError as error:
-            refusals.append(str(error))
-        else:
-            loaded += 1
-            assert {(e.dialogue, e.annotator) for e in found.entries} == wanted
-            assert all(
-                len(e.masks) == len(found.corpus.by_id[e.dialogue].turns) for e in found.entries
-            )
-        path.write_text(texts[path], encoding="utf-8")
-    assert loaded > 100
-    assert len(refusals) > 500
-    assert all(0 < len(message) < 1500 and "\n" not in message for message in refusals)
-
-
-def test_nesting_without_end_is_refused(study: Study, corpus: Corpus, tmp_path: Path) -> None:
-    path = tmp_path / "deep.json"
-    path.write_text("[" * 200_000, encoding="utf-8")
-    with pytest.raises(CorpusError, match="not JSON"):
-        read_exports([path], study, corpus)
-    with pytest.raises(CorpusError, match="no such file"):
-        read_exports([tmp_path / "gone.json"], study, corpus)

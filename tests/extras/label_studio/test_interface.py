@@ -66,6 +66,12 @@ def test_every_label_has_its_own_key_words_and_definition() -> None:
     assert len({*HOTKEYS.values()}) == len(LABELS) == len({title(label) for label in LABELS})
     labels = list(ET.fromstring(labelling_config()).iter("Label"))
     assert [label.get("alias") for label in labels] == list(LABELS)
+    view = ET.fromstring(labelling_config())
+    control, shown = view.find(".//ParagraphLabels"), view.find(".//Paragraphs")
+    assert control is not None
+    assert control.get("choice") == "multiple"
+    assert shown is not None
+    assert shown.get("granularity") == "paragraph"
     for label in labels:
         assert label.get("hint") == definition(str(label.get("alias")))
         assert label.get("hotkey") == HOTKEYS[str(label.get("alias"))]
@@ -80,16 +86,6 @@ def test_rules_and_definitions_are_at_hand() -> None:
     for name, meaning in DEFINITIONS.items():
         assert f"{CRISIS_TYPES.get(name, name)}: {meaning}" in shown
     assert set(CRISIS_TYPES) < set(DEFINITIONS)
-
-
-def test_several_labels_may_be_chosen_and_listener_turns_are_shown() -> None:
-    view = ET.fromstring(labelling_config())
-    control, shown = view.find(".//ParagraphLabels"), view.find(".//Paragraphs")
-    assert control is not None
-    assert shown is not None
-    assert control.get("choice") == "multiple"
-    assert shown.get("layout") == "dialogue"
-    assert shown.get("granularity") == "paragraph"
 
 
 @pytest.mark.parametrize("vision", VISION)

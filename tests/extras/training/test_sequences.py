@@ -21,6 +21,7 @@ from cradle_lib.labels import format_mask
 from cradle_lib.prompts import load_template
 
 from ...detection.local.tiny_models import CHAT, FAMILIES, make_model, make_weights
+from .dialogues import talks
 
 # Chat templates of the families in the registry, reduced to what one user message needs.
 TEMPLATES = {
@@ -31,12 +32,15 @@ TEMPLATES = {
     "qwen3": "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|end|>\n"
     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n"
     "{% if loud is defined and loud is false %}<think>\n\n</think>\n\n{% endif %}{% endif %}",
-    "gemma": "<bos>{% for m in messages %}<start_of_turn>user\n{{ m['content'] | trim }}"
-    "<end_of_turn>\n{% endfor %}{% if add_generation_prompt %}<start_of_turn>model\n{% endif %}",
     "smollm2": "{% for m in messages %}{% if loop.first %}<|im_start|>system\nHelp.<|end|>\n"
     "{% endif %}<|im_start|>user\n{{ m['content'] }}<|end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
 }
+
+
+@pytest.fixture
+def corpus() -> Corpus:
+    return talks(4)
 
 
 class Told(Reference):
@@ -67,8 +71,8 @@ def paths_of(tree: TokenTree) -> list[list[int]]:
 
 
 # All layouts in one chat, and in every chat a layout that goes on and one that begins anew.
-SHOWN = [("plain", prompt) for prompt in ("short", "split", "brief")] + [
-    (chat, prompt) for chat in TEMPLATES for prompt in ("turn", "append")
+SHOWN = [("plain", prompt) for prompt in ("split", "brief", "turn")] + [
+    (chat, "append") for chat in TEMPLATES
 ]
 
 
