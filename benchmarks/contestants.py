@@ -21,11 +21,11 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any, Final
 
+from benchmarks.llama_server import serving
 from benchmarks.memory import peak_memory
 from cradle_lib.corpus import Dialogue, load_corpus
 from cradle_lib.detection import Options, Prediction, Session, load_registry, sample_dialogues
 from cradle_lib.detection.engine import Sequential
-from cradle_lib.detection.local.embedded import serving
 from cradle_lib.detection.local.local_engine import Local, load_local, shared_length, wait_passively
 from cradle_lib.detection.local.reference import Reference
 from cradle_lib.detection.local.wave.engine import Wave
@@ -101,8 +101,8 @@ class Stopped(Sequential):
 
     def reply(self, prompt: Prompt) -> Answer:
         """Answers one prompt, all of it computed from scratch."""
-        ids = self._local.encode(prompt)
-        length = int(ids.shape[1])
+        [ids] = self._local.ids([prompt])
+        length = len(ids)
         new = self._local.generate(ids, stopping_criteria=until_settled(self._local, length))
         ended = new[-1] in self._local.ends
         return self._local.answer(new, ended=ended, tokens_in=length, tokens_cached=0)
@@ -126,17 +126,17 @@ class PerDialogue:
         for session in sessions:
             cache, cached = DynamicCache(config=lm.config), list[int]()
             while (prompt := session.prompt) is not None:
-                ids = self._local.encode(prompt)
-                keep = min(shared_length(cached, ids[0].tolist()), ids.shape[1] - 1)
+                [ids] = self._local.ids([prompt])
+                length = len(ids)
+                keep = min(shared_length(cached, ids), length - 1)
                 if (surplus := cache.get_seq_length() - keep) > 0:
                     cache.crop(-surplus)
-                length = ids.shape[1]
                 new = self._local.generate(
                     ids,
                     past_key_values=cache,
                     stopping_criteria=until_settled(self._local, length),
                 )
-                cached = [*ids[0].tolist(), *new][: cache.get_seq_length()]
+                cached = [*ids, *new][: cache.get_seq_length()]
                 ended = new[-1] in self._local.ends
                 emit(
                     session.answer(

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from benchmarks.llama_server import SERVED_NAME, serving
 from cradle_extras.construction import construct, form_grammar, load_posts, plan_dialogues
 from cradle_extras.construction.construct import SHIPPED
 from cradle_extras.construction.plan import Kind
@@ -20,7 +21,6 @@ from cradle_extras.construction.validators.content import LEFT_OUT, forbidden_de
 from cradle_lib import paths
 from cradle_lib.cli.console import out
 from cradle_lib.detection import Options
-from cradle_lib.detection.local.embedded import SERVED_NAME, serving
 from cradle_lib.files import replacing
 
 OUT: Final = paths.RUNS / "construction"

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.engine import Options
-from cradle_lib.detection.local.adapter import CONFIG, WEIGHTS
+from cradle_lib.detection.local.revision import CONFIG, WEIGHTS
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.predictions import load_predictions
 from cradle_lib.detection.run import run

@@ -41,7 +41,7 @@ CORE: Final = (
     Command(
         "models",
         f"{_HERE}.commands.models:app",
-        "List the registry's models, prepare weights, or serve the embedded model.",
+        "List the registry's models, or prepare weights.",
         _RUN,
     ),
     Command(

@@ -29,7 +29,6 @@ WITHOUT = {
     "data fetch",
     "fork",
     "models fetch",
-    "models serve",
     "prompts list",
     "prompts show",
     "show",

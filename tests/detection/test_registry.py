@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from cradle_lib.detection import Model, find_model, load_registry, resolve
-from cradle_lib.detection.local.embedded import PORT
 from cradle_lib.detection.registry import Registry
 from cradle_lib.errors import RegistryError
 from cradle_lib.prompts import load_template
@@ -80,7 +79,7 @@ def test_the_served_models_are_the_embedded_one_with_the_same_limit() -> None:
         assert served.decoding.temperature == 0.0
         assert not served.remote
         assert served.base_url
-        assert served.base_url.startswith(f"http://127.0.0.1:{PORT}")
+        assert served.base_url.startswith("http://127.0.0.1:8131")
 
 
 def test_every_entry_names_a_prompt_that_ships() -> None:

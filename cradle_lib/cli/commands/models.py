@@ -1,10 +1,8 @@
-"""``cradle models``: what the registry holds, the embedded model's weights, and its server."""
+"""``cradle models``: the registry's models, and the embedded model's weights."""
 
 from __future__ import annotations
 
-import signal
-from threading import Event
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -13,10 +11,10 @@ from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out, print_json, print_table
 from cradle_lib.detection import load_registry
 from cradle_lib.detection.journal_paths import made_runs
-from cradle_lib.detection.local.embedded import ORIGINS, PORT, embedded_weights, serving
+from cradle_lib.detection.local.embedded import ORIGINS, embedded_weights
 
 app = typer.Typer(
-    help="List the registry's models, prepare weights, or serve the embedded model.",
+    help="List the registry's models, or prepare weights.",
     no_args_is_help=True,
 )
 
@@ -73,19 +71,3 @@ def fetch() -> None:
     for name in ORIGINS:
         err.print(f"Fetching and converting {name}, unless it is there already.")
         out.print(f"Weights: {paths.shown(embedded_weights(name))}")
-
-
-@app.command()
-def serve(
-    port: Annotated[int, typer.Option(help="Port on this machine; 0 for any free one.")] = PORT,
-) -> None:
-    """Serve the embedded model with llama.cpp, for the models smollm2-135m-openai and -anthropic.
-
-    It listens on this machine only, until it is interrupted or terminated.
-    """
-    stopped = Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopped.set())
-    with serving(port) as address:
-        out.print(f"Serving at {address}. Stop with Ctrl-C.")
-        stopped.wait()

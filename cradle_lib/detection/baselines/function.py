@@ -41,8 +41,7 @@ class Function(Sequential):
             ``sha256:0123456789ab version:2``.
 
     Raises:
-        EngineError: If there is neither a source nor a version, or the name holds no letter
-            or digit.
+        EngineError: If there is neither a source nor a version.
     """
 
     kind = "baseline"
@@ -67,8 +66,6 @@ class Function(Sequential):
     ) -> None:
         own = str(getattr(function, "__name__", type(function).__name__))
         self.name = name or own.lstrip("_")
-        if not id_of(self.name):
-            raise EngineError(f"the function's name {self.name!r} makes no id. Give `name=`.")
         self.source = _source(function)
         if self.source is None and version is None:
             raise EngineError(

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from configparser import ConfigParser
+from configparser import Error as ConfigParserError
 from pathlib import Path
 from typing import Final
 
@@ -59,7 +61,7 @@ class Keyword(Sequential):
     def __init__(self, lexicon: Path = LEXICON) -> None:
         sections = _read(lexicon)
         self.revision = f"lexicon:{checksum(lexicon)}"
-        self._past_by_default = {name.lower() for name in sections.pop("past by default")}
+        self._past_by_default = set(sections.pop("past by default"))
         self._patterns = {name: _pattern(phrases) for name, phrases in sections.items()}
         self._any = _pattern([phrase for name in CRISIS_TYPES for phrase in sections[name]])
 
@@ -135,30 +137,26 @@ def _most_severe(mask: int) -> int:
 
 
 def _read(path: Path) -> dict[str, list[str]]:
+    """Reads the sections of a lexicon, each with its phrases, one a line."""
+    parser = ConfigParser(
+        allow_no_value=True,
+        delimiters="=",
+        comment_prefixes="#",
+        inline_comment_prefixes="#",
+        interpolation=None,
+    )
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise EngineError(f"{paths.shown(path)}: can't be read as UTF-8 text ({error})") from error
-    sections: dict[str, list[str]] = {}
-    phrases: list[str] | None = None
+        parser.read_string(path.read_text(encoding="utf-8"), paths.shown(path))
+    except (OSError, UnicodeDecodeError, ConfigParserError) as error:
+        reason = " ".join(str(error).split())
+        raise EngineError(f"{paths.shown(path)}: can't be read as a lexicon ({reason})") from error
+    sections = {name: list(parser[name]) for name in parser.sections()}
     known = (*_RULES, "alert", *CRISIS_TYPES)
-    for number, raw in enumerate(lines, start=1):
-        line = raw.split("#", 1)[0].strip()
-        if line.startswith("["):
-            name = line.strip("[]")
-            if name not in known or name in sections:
-                odd = "a second section" if name in sections else "an unknown section"
-                raise EngineError(
-                    f"{paths.shown(path)}, line {number}: {odd} {line}. "
-                    f"Each of these stands there once: {', '.join(known)}."
-                )
-            phrases = sections.setdefault(name, [])
-        elif line and phrases is None:
-            raise EngineError(f"{paths.shown(path)}, line {number}: a phrase before any [section]")
-        elif line and phrases is not None:
-            phrases.append(line)
-    if missing := [name for name in known if not sections.get(name)]:
-        raise EngineError(f"{paths.shown(path)}: nothing stands under [{missing[0]}]")
+    if odd := {name for name in (*known, *sections) if name not in known or not sections.get(name)}:
+        raise EngineError(
+            f"{paths.shown(path)}: the sections {', '.join(sorted(odd))} are unknown, missing or "
+            f"empty. Expected phrases in each of: {', '.join(known)}."
+        )
     return sections
 
 

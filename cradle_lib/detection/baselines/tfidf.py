@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Final, Self
 
 import numpy as np
@@ -23,7 +22,7 @@ from cradle_lib.detection.engine import Options, Sequential
 from cradle_lib.detection.harmless import harmless
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.session import Answer, Prompt
-from cradle_lib.errors import CorpusError, EngineError
+from cradle_lib.errors import EngineError
 from cradle_lib.labels import LABELS, format_mask
 
 _HELD_OUT: Final = ("test", "dev", "validation")
@@ -71,7 +70,7 @@ class Tfidf(Learner):
                 texts.append(harmless(dialogue.utterance(turn)))
                 masks.append(turn.mask)
         vectorizer = word_pairs()
-        return vectorizer, fit_labels(vectorized(vectorizer, texts, self._train), masks)
+        return vectorizer, fit_labels(vectorizer.fit_transform(texts), masks)
 
 
 def word_pairs() -> Any:
@@ -79,18 +78,6 @@ def word_pairs() -> Any:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     return TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True)
-
-
-def vectorized(vectorizer: Any, texts: Sequence[str], train: Corpus) -> Any:
-    """Fits a vectorizer to texts and gives their matrix.
-
-    Raises:
-        EngineError: If there is too little text.
-    """
-    try:
-        return vectorizer.fit_transform(texts)
-    except ValueError as error:
-        raise EngineError(f"{train.name}: too little text to learn from ({error})") from error
 
 
 @dataclass(frozen=True)
@@ -151,23 +138,15 @@ def train_split(corpus: Corpus) -> Corpus:
     """Finds the train split beside a corpus.
 
     Raises:
-        EngineError: If there is none, or it can't be read.
+        EngineError: If there is none.
     """
-    candidates = [_sibling(corpus.path, name) for name in _HELD_OUT] if corpus.path else []
-    for path in candidates:
-        if path is not None and path.is_file():
-            try:
+    if corpus.path is not None:
+        for name in _HELD_OUT:
+            path = corpus.path.with_name(corpus.path.name.replace(name, "train", 1))
+            if path != corpus.path and path.is_file():
                 return load_corpus(str(path))
-            except CorpusError as error:
-                raise EngineError(f"there is nothing to learn from: {error}") from error
     place = f"beside {paths.shown(corpus.path)}" if corpus.path else "in a file"
     raise EngineError(
         f"this system learns from the train split of {corpus.name}, and there is none {place}. "
         "Name it like the test split, with 'train' in place of 'test'."
     )
-
-
-def _sibling(path: Path, held_out: str) -> Path | None:
-    if held_out not in path.name:
-        return None
-    return path.with_name(path.name.replace(held_out, "train", 1))

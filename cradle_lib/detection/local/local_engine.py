@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,14 +13,8 @@ from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.engine import Engine, Options
 from cradle_lib.detection.local.adapter import tokenizer_in_use
-from cradle_lib.detection.local.chat import Chat, asks_for_date, render, today
-from cradle_lib.detection.local.generation import (
-    add_bias,
-    generation_config,
-    taken_over,
-    unused,
-    without_own_settings,
-)
+from cradle_lib.detection.local.chat import Chat, render, today
+from cradle_lib.detection.local.generation import generation_config, taken_over, unused
 from cradle_lib.detection.local.load import load_generation_config, load_tokenizer, load_weights
 from cradle_lib.detection.local.revision import weights_pin
 from cradle_lib.detection.model import Decoding, Model
@@ -46,13 +39,31 @@ class Local:
         lm: The causal language model, in evaluation mode.
         tokenizer: Its tokenizer.
         decoding: The settings that shape its answers.
-        context: Longest sequence that the model was built for; ``None`` if it does not say.
+        shipped: The generation settings that its checkpoint ships, a ``GenerationConfig``.
     """
 
     lm: Any
     tokenizer: Any
     decoding: Decoding
-    context: int | None
+    shipped: Any
+
+    @property
+    def device(self) -> torch.device:
+        """Where token ids go in."""
+        device: torch.device = self.lm.get_input_embeddings().weight.device
+        return device
+
+    @cached_property
+    def context(self) -> int | None:
+        """Longest sequence that the model was built for; ``None`` if its configuration has none.
+
+        It is a hard limit for learned positions, and else what the model was trained for.
+        """
+        text = self.lm.config.get_text_config()
+        declared = getattr(text, "max_position_embeddings", None) or getattr(
+            text, "max_seq_len", None
+        )
+        return declared if isinstance(declared, int) and declared > 0 else None
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -62,13 +73,13 @@ class Local:
             EngineError: If the entry takes over settings of the checkpoint that can't be obeyed.
         """
         temperature = self.decoding.temperature
-        settings = {} if temperature is None else {"temperature": temperature}
+        settings: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
         if self.decoding.from_checkpoint:
             name = str(self.lm.name_or_path)
-            settings = taken_over(self.lm.generation_config, name, temperature)
+            settings = taken_over(self.shipped, name, temperature)
         if self.decoding.none_bias:
             first = self.tokenizer(NONE, add_special_tokens=False)["input_ids"][0]
-            settings = add_bias(settings, first, self.decoding.none_bias)
+            settings["sequence_bias"] = [[[first], self.decoding.none_bias]]
         return settings
 
     @property
@@ -84,17 +95,15 @@ class Local:
     @cached_property
     def ends(self) -> frozenset[int]:
         """Ids that end an answer."""
-        return self.chat.ends(self.lm)
-
-    @cached_property
-    def taught_end(self) -> int | None:
-        """The id that training puts at the end of an answer; ``None`` if no token ends one."""
-        return self.chat.taught_end(self.lm)
+        return self.chat.ends(self.lm, self.shipped)
 
     @cached_property
     def reads_on(self) -> bool:
         """Whether an answer that can't be read may become readable by what follows it."""
         return self.decoding.answer_after is not None or self.chat.may_think
+
+    def _generation_config(self) -> Any:
+        return generation_config(self.settings, self.decoding.max_new_tokens, sorted(self.ends))
 
     def processors(self, prompt: Sequence[int]) -> Any:
         """Gives what ``generate`` does to the logits of an answer: processors, mostly none.
@@ -102,30 +111,21 @@ class Local:
         They are called with all ids so far, the prompt's and the answer's. The logits are then
         drawn from as they are, or the greatest is taken.
         """
-        import torch
-
         config = self._generation_config()
-        device = self.lm.get_input_embeddings().weight.device
-        config.max_length = len(prompt) + self.decoding.max_new_tokens
-        self.lm._prepare_special_tokens(config, True, device=device, batch_size=1)
+        self.lm._prepare_special_tokens(config, True, device=self.device, batch_size=1)
         return self.lm._get_logits_processor(
             generation_config=config,
             input_ids_seq_length=len(prompt),
-            encoder_input_ids=torch.tensor([prompt], device=device),
-            prefix_allowed_tokens_fn=None,
             logits_processor=[],
-            device=device,
+            device=self.device,
         )
-
-    def _generation_config(self) -> Any:
-        return generation_config(self.settings, self.decoding.max_new_tokens, sorted(self.ends))
 
     def ids(self, prompts: Sequence[Prompt]) -> list[list[int]]:
         """Turns prompts, one at least, into token ids.
 
         They go through the model's chat template; for a model that has none, :data:`CONTINUATION`
-        follows the text. Whatever this model's own tokenizer would read as a control token is taken
-        apart, but for the static part of the prompt.
+        follows the text. Text that this model's own tokenizer would read as a control token is
+        taken apart, except in the static part of the prompt.
         """
         texts = []
         for prompt in prompts:
@@ -134,10 +134,9 @@ class Local:
             said = self.chat.special.sub(lambda token: f"{token[0][0]} {token[0][1:]}", said)
             texts.append(static + said)
         if self.tokenizer.chat_template:
-            chats = [[{"role": "user", "content": text}] for text in texts]
             found = render(
                 self.tokenizer,
-                chats,
+                [[{"role": "user", "content": text}] for text in texts],
                 self.decoding.date,
                 add_generation_prompt=True,
                 return_dict=True,
@@ -147,13 +146,6 @@ class Local:
             found = self.tokenizer([text + CONTINUATION for text in texts])
         ids: list[list[int]] = found["input_ids"]
         return ids
-
-    def encode(self, prompt: Prompt) -> torch.Tensor:
-        """Turns a prompt into token ids: int64, shape (1, tokens), where the embedding is."""
-        import torch
-
-        device = self.lm.get_input_embeddings().weight.device
-        return torch.tensor(self.ids([prompt]), device=device)
 
     def too_long(self, length: int, answer: int, named: str = "") -> Answer | None:
         """Fails a question if its prompt and the longest answer don't fit into the context.
@@ -176,32 +168,25 @@ class Local:
         )
         return Answer("", Outcome.FAILED, reason, tokens_in=length)
 
-    def generate(self, ids: torch.Tensor, seed: int = 0, **more: Any) -> list[int]:
+    def generate(self, ids: Sequence[int], seed: int = 0, **more: Any) -> list[int]:
         """Decodes with Transformers' own ``generate``, and gives the ids after the prompt.
 
-        Greedily, or sampled where the settings have a temperature above 0. The prompt has shape
-        (1, tokens); a cache may be among ``more``.
+        Greedily, or sampled where the settings have a temperature above 0. A cache may be among
+        ``more``.
         """
         import torch
 
-        config = self._generation_config()
-        with (
-            torch.inference_mode(),
-            torch.random.fork_rng(enabled=self.sampled),
-            without_own_settings(self.lm),
-            warnings.catch_warnings(),
-        ):
-            # A least length beyond the limit: no token ends the answer, which is then cut.
-            warnings.filterwarnings("ignore", message="Unfeasible length")
+        prompt = torch.tensor([ids], device=self.device)
+        with torch.inference_mode(), torch.random.fork_rng(enabled=self.sampled):
             if self.sampled:
                 torch.manual_seed(seed)
             output = self.lm.generate(
-                input_ids=ids,
-                attention_mask=torch.ones_like(ids),
-                generation_config=config,
+                input_ids=prompt,
+                attention_mask=torch.ones_like(prompt),
+                generation_config=self._generation_config(),
                 **more,
             )
-        generated: list[int] = output[0, ids.shape[1] :].tolist()
+        generated: list[int] = output[0, len(ids) :].tolist()
         return generated
 
     def answer(self, ids: list[int], *, ended: bool, tokens_in: int, tokens_cached: int) -> Answer:
@@ -219,13 +204,11 @@ class Local:
         raw = str(self.tokenizer.decode(ids[:last]))
         text, reason = self.chat.without_special(raw), None
         context = self.chat.opened
-        if marker is not None:
-            found, tail = raw.rpartition(marker)[1:]
-            if found:
-                text, context = self.chat.without_special(tail), ""
-            else:
-                text = str(self.tokenizer.decode(ids))
-                reason = f"no {marker} in the answer"
+        if marker is not None and marker in raw:
+            text, context = self.chat.without_special(raw.rpartition(marker)[2]), ""
+        elif marker is not None:
+            text = str(self.tokenizer.decode(ids))
+            reason = f"no {marker} in the answer"
         if context and is_open(context + text):
             reason = reason or f"the thought that the prompt opened ({context}) is not closed"
         if not ended and (self.chat.may_think or is_cut(context + text)):
@@ -240,12 +223,31 @@ class Local:
         )
 
 
-def shared_length(one: Sequence[int], other: Sequence[int]) -> int:
-    """Counts the ids that two sequences start with alike."""
-    for index, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return index
-    return min(len(one), len(other))
+def load_local(model: Model, options: Options) -> Local:
+    """Loads a model, its tokenizer and the settings of its answers.
+
+    If its chat template prints a date and the settings have none, it is today's.
+
+    Raises:
+        EngineError: As :func:`.load_weights`.
+    """
+    from transformers import GenerationConfig
+
+    if model.adapter is not None:
+        require_packages("peft", extra="local", model=model)
+    decoding = model.decoding or Decoding()
+    lm, tokenizer = load_weights(model, options)
+    if decoding.date is None and Chat(tokenizer, decoding.chat).asks_for_date():
+        decoding = decoding.model_copy(update={"date": today()})
+    if not tokenizer.chat_template:
+        options.notice(
+            f"{model.name} has no chat template: it is shown the plain prompt and, after it, "
+            f"{CONTINUATION.strip()!r}."
+        )
+    # Otherwise `generate` would mix the checkpoint's own settings in.
+    empty: Any = GenerationConfig
+    shipped, lm.generation_config = lm.generation_config, empty()
+    return Local(lm, tokenizer, decoding, shipped)
 
 
 class LocalEngine(Engine):
@@ -276,6 +278,7 @@ class LocalEngine(Engine):
         require_packages("torch", "transformers", extra="local", model=model)
         wait_passively()
         self._model, self._options, self._loaded = model, options, local
+        self._decoding = model.decoding or Decoding()
         self.tokenizer = tokenizer_in_use(model)
 
     def checkpoint_decoding(self) -> dict[str, Any]:
@@ -284,32 +287,39 @@ class LocalEngine(Engine):
         Raises:
             EngineError: If they can't be read or obeyed.
         """
-        model, decoding = self._model, self._model.decoding or Decoding()
-        if not decoding.from_checkpoint:
+        if not self._decoding.from_checkpoint:
             return {}
-        config = load_generation_config(model)
-        return taken_over(config, model.name, decoding.temperature)
+        config = load_generation_config(self._model)
+        return taken_over(config, self._model.name, self._decoding.temperature)
+
+    def asks_for_date(self) -> bool:
+        """Whether the chat template prints the date; loads the tokenizer to find out."""
+        tokenizer = self._loaded.tokenizer if self._loaded else load_tokenizer(self._model)
+        return Chat(tokenizer, self._decoding.chat).asks_for_date()
 
     @cached_property
     def _local(self) -> Local:
-        model, local = self._model, self._loaded
+        local = self._loaded
         if local is None:
-            local = load_local(model, self._options)
-            left = unused(local.lm.generation_config, local.decoding.temperature)
+            local = load_local(self._model, self._options)
+            left = unused(local.shipped, self._decoding.temperature)
             writes = "max_new_tokens" in self.uses
-            if left is not None and writes and not local.decoding.from_checkpoint:
+            if left is not None and writes and not self._decoding.from_checkpoint:
                 self._options.notice(
-                    f"{model.name}: not used of its checkpoint's generation settings: {left}. "
-                    "`from_checkpoint: true` in `decoding` takes over all but limits of the length."
+                    f"{self._model.name}: not used of its checkpoint's generation settings: {left}."
+                    " `from_checkpoint: true` in `decoding` takes over the usual ones."
                 )
         if self.date is None:
             return local
         return replace(local, decoding=local.decoding.model_copy(update={"date": self.date}))
 
-    def asks_for_date(self) -> bool:
-        """Whether the chat template prints the date; loads the tokenizer to find out."""
-        tokenizer = self._loaded.tokenizer if self._loaded else load_tokenizer(self._model)
-        return asks_for_date(tokenizer, (self._model.decoding or Decoding()).chat)
+
+def shared_length(one: Sequence[int], other: Sequence[int]) -> int:
+    """Counts the ids that two sequences start with alike."""
+    for index, (a, b) in enumerate(zip(one, other, strict=False)):
+        if a != b:
+            return index
+    return min(len(one), len(other))
 
 
 def require_packages(*names: str, extra: str, model: Model) -> None:
@@ -338,38 +348,3 @@ def wait_passively() -> None:
     ``OMP_WAIT_POLICY`` is kept.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-
-
-def load_local(model: Model, options: Options) -> Local:
-    """Loads a model, its tokenizer and the settings of its answers.
-
-    If its chat template prints a date and the settings have none, it is today's.
-
-    Raises:
-        EngineError: As :func:`.load_weights`.
-    """
-    if model.adapter is not None:
-        require_packages("peft", extra="local", model=model)
-    decoding = model.decoding or Decoding()
-    lm, tokenizer = load_weights(model, options)
-    if decoding.date is None and asks_for_date(tokenizer, decoding.chat):
-        decoding = decoding.model_copy(update={"date": today()})
-    if not tokenizer.chat_template:
-        options.notice(
-            f"{model.name} has no chat template: it is shown the plain prompt and, after it, "
-            f"{CONTINUATION.strip()!r}."
-        )
-    return Local(lm, tokenizer, decoding, _declared_context(lm.config))
-
-
-def _declared_context(config: Any) -> int | None:
-    """Finds the longest sequence that a model's configuration declares; ``None`` if it has none.
-
-    It is a hard limit for learned positions, and else what the model was built for.
-    """
-    text = config.get_text_config()
-    for name in ("max_position_embeddings", "max_seq_len"):
-        declared = getattr(text, name, None)
-        if isinstance(declared, int) and declared > 0:
-            return declared
-    return None

@@ -26,7 +26,6 @@ from cradle_lib.detection.local.local_engine import LocalEngine, shared_length
 from cradle_lib.detection.local.revision import weights_pin
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.session import Answer, Prompt, gold_questions
-from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
 
 # Two thirds of the way up, where states encode meaning best; not tuned.
@@ -93,11 +92,6 @@ class Probe(LocalEngine, Sequential):
                 if self._local.too_long(len(ids), 1) is None:
                     states.append(self._state(ids)[0])
                     masks.append(mask)
-        if not states:
-            raise EngineError(
-                f"{self._model.name}: no question of the train split fits into the model's "
-                f"context of {self._local.context} tokens. Use a shorter prompt template."
-            )
         matrix = np.stack(states)
         mean, spread = matrix.mean(axis=0), matrix.std(axis=0) + np.finfo(float).eps
         return mean, spread, fit_labels((matrix - mean) / spread, masks)
@@ -117,7 +111,7 @@ class Probe(LocalEngine, Sequential):
             self._cache, known = DynamicCache(config=local.lm.config), 0
         elif known < len(self._read):
             self._cache.crop(known - len(self._read))
-        device = local.lm.get_input_embeddings().weight.device
+        device = local.device
         with torch.inference_mode():
             states = local.lm(
                 input_ids=torch.tensor([ids[known:]], device=device),

@@ -1,28 +1,73 @@
-"""The revision of a model's weights: the commit on the Hub, or the checksum of a folder.
+"""What pins the weights of a model: a commit on the Hub, or a checksum of files on this machine.
 
 A branch or a tag can point to other weights tomorrow. A run records the commit, and loads that
-commit when it is resumed.
+commit when it is resumed. A model with an adapter has ``weights: BASE + FOLDER``; its pin is the
+pin of the base and the digest of the adapter.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-from cradle_lib.detection.local.adapter import content_pin, find_adapter, more_templates
+from cradle_lib import paths
 from cradle_lib.detection.local.embedded import PREFIX, embedded_pin
 from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
 from cradle_lib.files import visible_files
 
-_NAME: Final = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
+#: The files of an adapter, as PEFT writes them. Pickled weights are not read.
+CONFIG: Final = "adapter_config.json"
+WEIGHTS: Final = "adapter_model.safetensors"
+# Files of a tokenizer and chat template, in alphabetical order, as TRL saves them with an adapter.
+_TOKENIZER_FILES: Final = (
+    "added_tokens.json",
+    "chat_template.jinja",
+    "merges.txt",
+    "special_tokens_map.json",
+    "tokenizer.json",
+    "tokenizer.model",
+    "tokenizer_config.json",
+    "vocab.json",
+)
 # Weights, configuration, chat template and vocabulary: the files that Transformers reads.
 _SHAPES_ANSWERS: Final = frozenset(
     {".safetensors", ".json", ".jinja", ".txt", ".model", ".tiktoken"}
 )
+_NAME: Final = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
+
+
+def weights_pin(model: Model) -> str | None:
+    """Finds the pin of a model's weights, those of its adapter included.
+
+    ``None`` for embedded weights that their entry does not pin.
+
+    Raises:
+        EngineError: As :func:`hub_commit` and :func:`find_adapter`.
+    """
+    if (folder := find_adapter(model)) is not None:
+        return f"{base_pin(model)} + {adapter_digest(folder)}"
+    unpinned = model.revision is None and model.base.startswith(PREFIX)
+    return None if unpinned else base_pin(model)
+
+
+def base_pin(model: Model) -> str | None:
+    """Finds the pin of a model's weights without an adapter, embedded ones too."""
+    folder, pinned = Path(model.base), model.base_revision
+    if folder.is_dir():
+        files = [file for file in visible_files(folder) if file.suffix in _SHAPES_ANSWERS]
+        return _content_pin(folder, files)
+    if pinned is not None and pinned.startswith("sha256:"):
+        # A finished run needs no weights. Loading them compares the checksum.
+        return pinned
+    if model.base.startswith(PREFIX):
+        return embedded_pin(model.base.removeprefix(PREFIX))
+    return hub_commit(model)
 
 
 def hub_commit(model: Model) -> str | None:
@@ -48,38 +93,62 @@ def hub_commit(model: Model) -> str | None:
         return pinned
     try:
         return _resolved(weights, pinned or "main")
-    except (OSError, ValueError) as error:
+    except Exception as error:
         raise unloadable(model, weights, error) from error
 
 
-def weights_pin(model: Model) -> str | None:
-    """Finds the pin of a model's weights: the commit on the Hub, or the checksum of a folder.
+@cache
+def _resolved(name: str, revision: str) -> str:
+    # Cached, so that the recorded commit is the one that is loaded.
+    from huggingface_hub import hf_hub_download
 
-    The checksum of a folder is over its weights, configuration and tokenizer. ``None`` for embedded
-    weights that their entry does not pin. With an adapter: the pin of the base, embedded or not,
-    and the adapter's digest.
+    # The Hub's cache keeps each commit in a separate folder: snapshots/<commit>/config.json.
+    return Path(hf_hub_download(name, "config.json", revision=revision)).parent.name
+
+
+def find_adapter(model: Model) -> Path | None:
+    """Finds the folder of a model's adapter, from here or else from the top of the repository.
 
     Raises:
-        EngineError: As :func:`hub_commit`, or if the adapter is missing or has another digest.
+        EngineError: If the folder lacks one of the two files, or the entry pins another digest.
     """
-    if (adapter := find_adapter(model)) is not None:
-        return f"{base_pin(model)} + {adapter[1]}"
-    unpinned = model.revision is None and model.base.startswith(PREFIX)
-    return None if unpinned else base_pin(model)
+    if model.adapter is None:
+        return None
+    folder = Path(model.adapter)
+    if not folder.is_dir():
+        folder = paths.ROOT / model.adapter
+    for name in (CONFIG, WEIGHTS):
+        if not (folder / name).is_file():
+            raise EngineError(
+                f"{model.name}: the adapter {paths.shown(folder)} has no {name}. An adapter is a "
+                f"folder with {CONFIG} and {WEIGHTS}, as `cradle train` or PEFT writes it; those "
+                "of this project come with its source distribution, not with a wheel."
+            )
+    found, pinned = adapter_digest(folder), model.adapter_revision
+    if pinned not in (None, found):
+        raise EngineError(
+            f"{model.name}: the adapter {paths.shown(folder)} was changed. Its digest is "
+            f"{found[:19]}..., the registry pins {str(pinned)[:19]}... Restore it, or pin the new "
+            "one."
+        )
+    return folder
 
 
-def base_pin(model: Model) -> str | None:
-    """Finds the pin of a model's weights without an adapter, embedded ones too."""
-    folder, pinned = Path(model.base), model.base_revision
-    if folder.is_dir():
-        files = [f for f in visible_files(folder) if f.suffix in _SHAPES_ANSWERS]
-        return content_pin(folder, [*files, *more_templates(folder)])
-    if pinned is not None and pinned.startswith("sha256:"):
-        # A finished run needs no weights. Loading them compares the checksum.
-        return pinned
-    if model.base.startswith(PREFIX):
-        return embedded_pin(model.base.removeprefix(PREFIX))
-    return hub_commit(model)
+def adapter_digest(folder: Path) -> str:
+    """Pins an adapter by its two files, and by its tokenizer and chat template if it has them."""
+    own = [folder / name for name in _TOKENIZER_FILES if (folder / name).is_file()]
+    return _content_pin(folder, [folder / CONFIG, folder / WEIGHTS, *own])
+
+
+def _content_pin(folder: Path, files: Iterable[Path]) -> str:
+    """Pins files of a folder: ``sha256:`` and the digest of their names and content, in order."""
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(f"{file.relative_to(folder).as_posix()}\0{file.stat().st_size}\0".encode())
+        with file.open("rb") as handle:
+            while piece := handle.read(1 << 24):
+                digest.update(piece)
+    return f"sha256:{digest.hexdigest()}"
 
 
 def unloadable(model: Model, source: str, error: Exception) -> EngineError:
@@ -93,20 +162,3 @@ def unloadable(model: Model, source: str, error: Exception) -> EngineError:
     return EngineError(
         f"the weights of {model.name} ({source}) can't be loaded: {reason}. {remedy}"
     )
-
-
-@cache
-def _resolved(name: str, revision: str) -> str:
-    # Cached, so that the recorded commit is the one that is loaded.
-    import httpx2
-    from huggingface_hub import hf_hub_download
-
-    try:
-        config = Path(hf_hub_download(name, "config.json", revision=revision))
-    except httpx2.HTTPError as error:
-        raise OSError(str(error)) from error
-    # The cache keeps each commit in a separate folder: snapshots/<commit>/config.json.
-    commit = config.parent.name
-    if not _COMMIT.fullmatch(commit):
-        raise ValueError(f"{config.parent} is not named after a commit")
-    return commit

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from benchmarks.llama_server import serving
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Outcome, read_journal
 from cradle_lib.detection.api.anthropic_messages import AnthropicMessages
-from cradle_lib.detection.local.embedded import gguf_file, serving
+from cradle_lib.detection.local.embedded import gguf_file
 from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
 

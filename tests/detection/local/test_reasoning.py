@@ -5,6 +5,7 @@ Tiny models are trained to reason in the forms of several model families.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,7 @@ LONG = 80
 FORMS = {
     "DeepSeek": ("<think>", "</think>", None),
     "Qwen": ("<think>", "</think>", False),
-    "Seed-OSS": ("<seed:think>", "</seed:think>", True),
     "Magistral": ("[THINK]", "[/THINK]", True),
-    "Command A": ("<|START_THINKING|>", "<|END_THINKING|>", True),
     "GRPO recipes": ("<reasoning>", "</reasoning>", None),
 }
 
@@ -103,15 +102,7 @@ def test_a_thought_that_the_template_opens_ends_where_it_is_closed(
         assert (cut.outcome, cut.reason) == (Outcome.UNPARSED, "cut at 10 tokens")
 
 
-def test_a_lone_end_is_waited_for_if_the_vocabulary_has_one(asked: Corpus, tmp_path: Path) -> None:
-    thought = f"none\nso\n</think>{LABEL}"
-    weights = make_thinker(tmp_path / "model", "", thought, token="</think>", special=False)
-    for engine in ("reference", "wave"):
-        found = answer_of(weights, asked, tmp_path, engine)
-        assert (found.answer, found.outcome, found.mask) == (thought, Outcome.OK, BITS[LABEL])
-
-
-@pytest.mark.parametrize("text", ["none", f"<think>{LABEL}", f"I\n{LABEL}", "none</reasoning>none"])
+@pytest.mark.parametrize("text", [f"<think>{LABEL}", "none</reasoning>none"])
 def test_an_answer_within_a_thought_that_is_not_closed_is_never_read(
     asked: Corpus, tmp_path: Path, text: str
 ) -> None:
@@ -144,16 +135,13 @@ def test_labels_are_neither_forced_into_a_thought_nor_taught_there(
 
 
 def read(local: Local, text: str, **decoding: Any) -> tuple[str, Outcome | None]:
-    local = Local(local.lm, local.tokenizer, local.decoding.model_copy(update=decoding), None)
+    local = replace(local, decoding=local.decoding.model_copy(update=decoding))
     ids = local.tokenizer(text)["input_ids"]
     answer = local.answer(ids, ended=True, tokens_in=1, tokens_cached=0)
     return answer.text, answer.outcome
 
 
-@pytest.mark.parametrize(
-    "called",
-    ["</s>", "<|Im_End|>", "<pad>", "[EOS]", "<｜User｜>", "<unused7>"],  # noqa: RUF001
-)
+@pytest.mark.parametrize("called", ["</s>", "[EOS]", "<｜User｜>"])  # noqa: RUF001
 def test_special_tokens_are_those_of_the_tokenizer_not_those_of_a_spelling(
     weights: Path, called: str
 ) -> None:
@@ -170,20 +158,14 @@ def test_special_tokens_are_those_of_the_tokenizer_not_those_of_a_spelling(
     assert read(local, f"none FINAL{LABEL}<|x|>", **after) == (f"{LABEL}<|x|>", None)
 
 
-def test_added_tokens_that_are_named_nowhere_are_special_if_flagged(weights: Path) -> None:
+def test_added_tokens_are_special_if_flagged_and_no_labels(weights: Path) -> None:
     from tokenizers import AddedToken
 
     local = load_local(make_model(weights), Options())
     local.tokenizer.add_tokens([AddedToken("<s_end>", special=True), AddedToken("<plain>")])
+    local.tokenizer.add_special_tokens({"additional_special_tokens": [LABEL]})
     assert read(local, f"{LABEL}<s_end>") == (LABEL, None)
     assert read(local, f"{LABEL}<plain>") == (f"{LABEL}<plain>", None)
-
-
-def test_labels_that_were_added_as_special_tokens_are_kept(weights: Path) -> None:
-    local = load_local(make_model(weights), Options())
-    local.tokenizer.add_special_tokens({"additional_special_tokens": [LABEL, "none"]})
-    assert read(local, LABEL) == (LABEL, None)
-    assert read(local, "none<|end|>") == ("none", None)
 
 
 def test_gpt_oss_channels_are_told_apart_by_special_tokens(weights: Path) -> None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import functools
 import random
-import signal
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,30 +15,24 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import (
-    Answer,
     Options,
     Outcome,
     Prediction,
     Progress,
-    Session,
     read_journal,
 )
-from cradle_lib.detection.local.local_engine import load_local
 from cradle_lib.detection.local.wave import runner
 from cradle_lib.detection.parsing import first_line
 from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
-from cradle_lib.labels import LABELS, NONE, labels_of
-from cradle_lib.prompts import load_template
+from cradle_lib.labels import LABELS, NONE
 
 from ..dialogues import make_corpus
-from .tiny_models import FAMILIES, make_model, make_weights
+from .tiny_models import EXACT, FAMILIES, make_model, make_weights
 
 SHORT = "You label turns. Say one line.\n{history}\nNow this one:\n{current_turn}\n"
 APPEND = "You label turns. Say one line.\n{history}\n{current_turn}\n"
 WORDS = ["exam", "home", "night", "sister", "tired", "fine", "better", "never", "rain"]
-ROOT = paths.ROOT
-EXACT = [name for name in FAMILIES if name != "gemma2"]
 
 
 @pytest.fixture(autouse=True)
@@ -98,8 +89,9 @@ def essence(path: Path) -> dict[tuple[str, int], tuple[str, Outcome, int, str]]:
     }
 
 
-@pytest.mark.parametrize("prompt", ["short", "append-short"])
-@pytest.mark.parametrize("family", EXACT)
+@pytest.mark.parametrize(
+    ("family", "prompt"), [*((family, "short") for family in EXACT), ("llama", "append-short")]
+)
 def test_every_family_gets_the_answers_of_the_reference_engine(
     ragged: Corpus, weights: dict[str, Path], tmp_path: Path, family: str, prompt: str
 ) -> None:
@@ -149,23 +141,14 @@ SH, DV = (1 << LABELS.index(name) for name in ("confirm_SH_ongoing", "confirm_DV
 @pytest.mark.parametrize(
     ("pieces", "outcome", "mask"),
     [
-        (["confirm_SH_ongoing", "\n", "confirm_DV_past"], Outcome.OK, SH | DV),
         (["confirm_SH_ongoing", "\n\n", "- confirm_DV_past", "\n"], Outcome.OK, SH | DV),
         (["confirm_SH_ongoing\n", "\n", "Reason:", " it is said."], Outcome.OK, SH),
-        (
-            ["confirm_SH_ongoing\n", "Reason:\n", "The turn", "\n", "alert_past"],
-            Outcome.UNPARSED,
-            0,
-        ),
         (["```", "\n", "confirm_SH_ongoing", "\n```"], Outcome.OK, SH),
-        (["Answer:", "\n", "confirm_DV_past"], Outcome.OK, DV),
         (["none", "\n", "confirm_DV_past"], Outcome.UNPARSED, 0),
         (["confirm_SH_ongoing", "\n", "The", " other", "\n\n", "alert_past"], Outcome.UNPARSED, 0),
-        (["I can say", "\n", "confirm_DV_past"], Outcome.UNPARSED, 0),
-        # Cut at the limit of twelve tokens: before, within and after a second line of labels.
+        # Cut at the limit of twelve tokens, before and within a second line of labels.
         (["none", *(" " * n for n in range(1, 12)), "\nalert_past"], Outcome.UNPARSED, 0),
         (["none", "\n", "alert", *(".," * n for n in range(1, 12))], Outcome.UNPARSED, 0),
-        (["none", "\n", "It is", *("!?" * n for n in range(1, 12))], Outcome.UNPARSED, 0),
     ],
 )
 def test_labels_on_several_lines_are_read_alike_by_both_engines(
@@ -179,65 +162,31 @@ def test_labels_on_several_lines_are_read_alike_by_both_engines(
         assert all(text.startswith(p.answer) and p.answer for p in found.values())
 
 
-def test_text_after_a_first_final_channel_does_not_end_an_answer(
-    few: Corpus, tmp_path: Path
+@pytest.mark.parametrize(
+    "decoding",
+    [{"temperature": 0.7, "seed": 1}, {"temperature": 0.7, "seed": 2}, {"none_bias": 5.0}],
+    ids=str,
+)
+def test_answers_with_settings_are_those_of_the_reference_engine(
+    ragged: Corpus, weights: dict[str, Path], tmp_path: Path, decoding: dict[str, Any]
 ) -> None:
-    pieces = ["A first FINAL", " try.\n", "The second FINAL", "alert_past"]
-    weights = write_always(tmp_path / "weights", pieces)
-    for engine in ("reference", "wave"):
-        model = make_model(weights, engine=engine, answer_after="FINAL")
-        found = answers(run(model, few, out=tmp_path / engine))
-        assert {(p.outcome, p.answer) for p in found.values()} == {(Outcome.OK, "alert_past")}
-
-
-@pytest.mark.parametrize("batch", [1, 7])
-def test_sampled_answers_are_those_of_the_reference_engine(
-    ragged: Corpus, weights: dict[str, Path], tmp_path: Path, batch: int
-) -> None:
-    made = {
-        (engine, seed): run(
-            make_model(weights["llama"], engine=engine, temperature=0.7, seed=seed),
-            ragged,
-            out=tmp_path / f"{engine}-{seed}",
-            options=Options(batch=batch),
-        )
+    greedy = run(make_model(weights["llama"], "wave"), ragged, out=tmp_path / "greedy")
+    made = [
+        run(make_model(weights["llama"], engine, **decoding), ragged, out=tmp_path / engine)
         for engine in ("reference", "wave")
-        for seed in (1, 2)
-    }
-    assert essence(made["wave", 1]) == essence(made["reference", 1])
-    assert essence(made["wave", 2]) == essence(made["reference", 2])
-    assert essence(made["wave", 1]) != essence(made["wave", 2])
+    ]
+    assert essence(made[0]) == essence(made[1]) != essence(greedy)
 
 
-def test_a_bias_for_none_gives_the_answers_of_the_reference_engine(
+def test_the_size_of_the_wave_changes_no_answer(
     ragged: Corpus, weights: dict[str, Path], tmp_path: Path
 ) -> None:
-    made = {
-        (engine, bias): run(
-            make_model(weights["llama"], engine=engine, none_bias=bias),
-            ragged,
-            out=tmp_path / f"{engine}-{bias}",
-            options=Options(batch=3),
-        )
-        for engine in ("reference", "wave")
-        for bias in (None, 5.0, 99.0)
-    }
-    for bias in (None, 5.0, 99.0):
-        assert essence(made["wave", bias]) == essence(made["reference", bias])
-    assert essence(made["wave", None]) != essence(made["wave", 5.0])
-    tokenizer = AutoTokenizer.from_pretrained(weights["llama"])
-    first = tokenizer.decode(tokenizer(NONE, add_special_tokens=False)["input_ids"][:1])
-    assert all(line.startswith(first) for line, *_ in essence(made["wave", 99.0]).values())
-
-
-@pytest.mark.parametrize("batch", [1, 2, 7])
-def test_the_size_of_the_wave_changes_no_answer(
-    ragged: Corpus, weights: dict[str, Path], tmp_path: Path, batch: int
-) -> None:
     model = make_model(weights["llama"], engine="wave")
-    usual = run(model, ragged, out=tmp_path / "usual", options=Options(batch=3))
-    other = run(model, ragged, out=tmp_path / "other", options=Options(batch=batch))
-    assert essence(other) == essence(usual)
+    found = [
+        essence(run(model, ragged, out=tmp_path / str(batch), options=Options(batch=batch)))
+        for batch in (1, 2, 7)
+    ]
+    assert found[0] == found[1] == found[2]
 
 
 def test_with_the_append_only_layout_nothing_is_computed_twice(
@@ -294,126 +243,22 @@ def test_when_memory_runs_out_the_wave_is_halved_and_nothing_is_lost(
         run(model, ragged, out=tmp_path / "none", options=Options(batch=4))
 
 
-def test_a_prompt_longer_than_the_context_fails_alone(ragged: Corpus, tmp_path: Path) -> None:
-    folder = make_weights(tmp_path / "narrow", context=190)
-    waved = essence(run(make_model(folder, "wave"), ragged, out=tmp_path / "w"))
-    plain = essence(run(make_model(folder), ragged, out=tmp_path / "r"))
-    assert waved == plain
-    outcomes = {outcome for _, outcome, *_ in waved.values()}
-    assert outcomes == {Outcome.FAILED, Outcome.UNPARSED}
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from cradle_lib import paths
-from cradle_lib.detection import Options
-from cradle_lib.detection.run import run
-from cradle_lib.detection import journal
-sys.path.insert(0, sys.argv[4])
-from tests.detection.local.test_wave import long_corpus
-from tests.detection.local.tiny_models import make_model
-paths.PROMPTS = Path(sys.argv[2])
-append, left = journal.Journal.append, [int(sys.argv[5])]
-def counted(self, prediction):
-    if left[0] == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    left[0] -= 1
-    append(self, prediction)
-journal.Journal.append = counted
-model, out = make_model(Path(sys.argv[1]), "wave"), Path(sys.argv[3])
-run(model, long_corpus(), out=out, options=Options(batch=3))
-"""
-
-
-def long_corpus() -> Corpus:
-    chance = random.Random(8)
-    return make_corpus(
-        [
-            [
-                (("User", "Listener")[i % 2], " ".join(chance.choices(WORDS, k=5)), NONE)
-                for i in range(chance.choice([5, 7]))
-            ]
-            for _ in range(5)
-        ]
-    )
-
-
-def test_a_run_killed_in_the_middle_of_a_wave_resumes_to_the_same_journal(
-    weights: dict[str, Path], tmp_path: Path
+def test_a_run_stopped_in_the_middle_of_a_wave_resumes_to_the_same_journal(
+    ragged: Corpus, weights: dict[str, Path], tmp_path: Path
 ) -> None:
-    folder = weights["llama"]
-    usual = essence(run(make_model(folder, "wave"), long_corpus(), out=tmp_path / "usual"))
-    out = tmp_path / "killed"
+    model, options = make_model(weights["llama"], "wave"), Options(batch=3)
+    usual = essence(run(model, ragged, out=tmp_path / "usual", options=options))
+    out = tmp_path / "stopped.jsonl"
     for lived in (2, 5):
-        done = subprocess.run(
-            [sys.executable, "-c", KILLED, *map(str, (folder, paths.PROMPTS, out, ROOT, lived))],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == -signal.SIGKILL, done.stderr
-    path = run(make_model(folder, "wave"), long_corpus(), out=out)
-    assert essence(path) == usual
-    assert len(usual) > 2 + 5
 
+        def progress(now: Progress, lived: int = lived) -> None:
+            if now.done == lived:
+                raise KeyboardInterrupt
 
-def allowed(tokenizer: Any, written: list[str]) -> list[list[int]]:
-    """The token ids of all answers that start with these labels and have at most one more."""
-    more = [label for label in LABELS if label not in written]
-    texts = [NONE, *LABELS] if not written else ["; ".join(written)]
-    texts += ["; ".join([*written, label]) for label in more] if written else []
-    return [tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
-
-
-def constrained_twin(lm: Any, tokenizer: Any, ids: list[int]) -> str:
-    """Writes the likeliest answer that parses: every token computed, every answer listed."""
-    new: list[int] = []
-    written: list[str] = []
-    end_ids = [0, tokenizer("\n")["input_ids"][0]]
-    while True:
-        with torch.no_grad():
-            logits = lm(torch.tensor([ids + new])).logits[0, -1].double().log_softmax(-1)
-        lists = allowed(tokenizer, written)
-        follow = {a[len(new)] for a in lists if a[: len(new)] == new and len(a) > len(new)}
-        best = max(follow, key=lambda token: float(logits[token]), default=None)
-        whole = new in lists
-        if whole and (best is None or logits[end_ids].logsumexp(-1) >= logits[best]):
-            return str(tokenizer.decode(new))
-        assert best is not None
-        new.append(best)
-        text = tokenizer.decode(new)
-        if text.split("; ")[-1] in LABELS:
-            written = text.split("; ")
-
-
-@pytest.mark.parametrize("family", ["llama", "qwen3"])
-def test_constrained_answers_are_those_of_a_twin_that_lists_all_answers(
-    ragged: Corpus, weights: dict[str, Path], tmp_path: Path, family: str
-) -> None:
-    model = make_model(weights[family], "wave", mode="constrained", max_new_tokens=1)
-    found = answers(run(model, ragged, out=tmp_path, options=Options(batch=3)))
-    lm = AutoModelForCausalLM.from_pretrained(weights[family], dtype=torch.float32)
-    tokenizer = AutoTokenizer.from_pretrained(weights[family])
-    local = load_local(model, Options())
-    template = load_template("short")
-    for dialogue in ragged:
-        session = Session(dialogue, template)
-        while (prompt := session.prompt) is not None:
-            prediction = found[prompt.dialogue, prompt.turn]
-            expected = constrained_twin(lm, tokenizer, local.encode(prompt)[0].tolist())
-            assert prediction.answer == expected
-            assert prediction.key == prompt.key
-            assert prediction.outcome is Outcome.OK
-            assert prediction.choices
-            assert set(labels_of(prediction.mask)) == set(expected.split("; ")) - {NONE}
-            session.answer(Answer(expected))
-    assert len({p.answer for p in found.values()}) > 1
-
-
-def test_constrained_decoding_is_only_for_the_wave_engine() -> None:
-    with pytest.raises(ValueError, match=r"does not use 'decoding\.mode'"):
-        make_model(Path("anywhere"), "reference", mode="constrained")
+        with pytest.raises(KeyboardInterrupt):
+            run(model, ragged, out=out, options=options, progress=progress)
+        assert len(answers(out)) == lived
+    assert essence(run(model, ragged, out=out, options=options)) == usual
 
 
 def broken_on(monkeypatch: pytest.MonkeyPatch, ids: list[int]) -> None:
@@ -437,8 +282,7 @@ def code_words(folder: Path, text: str) -> list[int]:
 
 @pytest.mark.parametrize(
     ("engine", "mode", "batch"),
-    [("reference", None, None)]
-    + [("wave", mode, batch) for mode in (None, "constrained") for batch in (None, 3, 1)],
+    [("reference", None, None), ("wave", None, None), ("wave", "constrained", 3)],
 )
 def test_an_exception_on_a_question_fails_it_alone_and_the_others_are_answered_as_usual(
     weights: dict[str, Path],
@@ -453,8 +297,7 @@ def test_an_exception_on_a_question_fails_it_alone_and_the_others_are_answered_a
     rows = [[(who, f"{who} {i}", NONE) for who in ("User", "Listener", "User")] for i in range(5)]
     rows[2][-1] = ("User", "zq zq zq", NONE)
     corpus = make_corpus(rows)
-    said: list[str] = []
-    options = Options(batch=batch, notice=said.append)
+    options = Options(batch=batch)
     more = {} if mode is None else {"mode": mode}
     model = make_model(folder, engine, **more)
     usual = essence(run(model, corpus, out=tmp_path / "usual", options=options))
@@ -469,14 +312,11 @@ def test_an_exception_on_a_question_fails_it_alone_and_the_others_are_answered_a
     assert answers(path)[place].outcome is Outcome.FAILED
     del found[place]
     assert found == {key: value for key, value in usual.items() if key != place}
-    assert len([sentence for sentence in said if "one at a time" in sentence]) == (engine == "wave")
     # Asked again, when the cause is gone.
     assert essence(run(model, corpus, out=tmp_path / "broken", options=options)) == usual
 
 
-@pytest.mark.parametrize(
-    ("engine", "mode"), [("reference", None), ("wave", None), ("wave", "constrained")]
-)
+@pytest.mark.parametrize(("engine", "mode"), [("reference", None), ("wave", "constrained")])
 def test_a_model_that_always_raises_stops_the_run_with_one_line(
     ragged: Corpus,
     weights: dict[str, Path],
@@ -490,19 +330,6 @@ def test_a_model_that_always_raises_stops_the_run_with_one_line(
     with pytest.raises(EngineError, match=r"^Tiny: 3 questions in a row .*IndexError") as error:
         run(model, ragged, out=tmp_path)
     assert "\n" not in str(error.value)
-
-
-def test_what_is_raised_while_a_wave_keeps_its_answers_ends_the_run(
-    ragged: Corpus, weights: dict[str, Path], tmp_path: Path
-) -> None:
-    def progress(now: Progress) -> None:
-        if now.done == 4:
-            raise OSError(28, "No space left on device")
-
-    with pytest.raises(OSError, match="No space left"):
-        run(make_model(weights["llama"], "wave"), ragged, out=tmp_path, progress=progress)
-    [path] = (tmp_path / ragged.name).glob("*.jsonl")
-    assert len(answers(path)) == 4
 
 
 def test_constrained_decoding_is_refused_where_a_model_can_not_share(

@@ -73,6 +73,9 @@ FAMILIES: dict[str, tuple[type[PreTrainedConfig], dict[str, Any]]] = {
     "gemma2": (Gemma2Config, {"head_dim": 16, "sliding_window": 8, "query_pre_attn_scalar": 16}),
 }
 
+#: The families that shared attention serves.
+EXACT = [name for name in FAMILIES if name != "gemma2"]
+
 
 def make_weights(
     folder: Path,

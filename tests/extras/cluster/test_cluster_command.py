@@ -243,9 +243,11 @@ def test_whatever_else_happens_ends_the_jobs(
 
 def test_the_end_of_a_process_has_its_reason(tmp_path: Path) -> None:
     cluster = Local(tmp_path, 0)
-    cluster.submit({0: ["--version"], 1: ["score", "missing.jsonl"], 2: ["models", "serve"]})
+    cluster.submit({0: ["--version"], 1: ["score", "missing.jsonl"]})
     for index in (0, 1):
         cluster.jobs[index].wait()
+    # Killed long before it has started.
+    cluster.submit({2: ["models", "list"]})
     cluster.kill()
     cluster.jobs[2].wait()
     ended = cluster.ended()

@@ -52,7 +52,7 @@ class Told(Reference):
         self.shown: dict[str, list[list[int]]] = {}
 
     def reply(self, prompt: Prompt) -> Answer:
-        ids = self._local.encode(prompt)[0].tolist()
+        ids = self._local.ids([prompt])[0]
         self.shown.setdefault(prompt.dialogue, []).append(ids)
         return Answer(self.gold[prompt.dialogue, prompt.turn])
 

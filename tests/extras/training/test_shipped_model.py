@@ -10,7 +10,7 @@ from cradle_extras.training.card import write_card
 from cradle_extras.training.record import read_training
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import load_registry
-from cradle_lib.detection.local.adapter import adapter_digest
+from cradle_lib.detection.local.revision import adapter_digest
 from tools.model_card import ADAPTER, NAME, shipped_runs
 
 

@@ -20,9 +20,9 @@ from cradle_lib.detection import Model, Options, load_predictions
 from cradle_lib.detection import run as asking
 from cradle_lib.detection.journal import last_record
 from cradle_lib.detection.local import chat, local_engine
-from cradle_lib.detection.local.adapter import CONFIG, WEIGHTS, adapter_digest
 from cradle_lib.detection.local.local_engine import Local, load_local
 from cradle_lib.detection.local.quiet import quiet
+from cradle_lib.detection.local.revision import CONFIG, WEIGHTS, adapter_digest
 from cradle_lib.detection.parsing import first_line
 from cradle_lib.detection.registry import resolve
 from cradle_lib.detection.run import run

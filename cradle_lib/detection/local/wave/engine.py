@@ -2,9 +2,9 @@
 
 A prompt consists of an instruction that never changes, a history that grows, and a short current
 turn. The reference engine computes all of it for every turn. This one computes the instruction
-once for the whole run, keeps each dialogue's keys and values, and computes only what is new since
-the dialogue's last prompt: see ``runner``. In float32 the labels are those of the reference
-engine, sampled ones too.
+once for the whole run, keeps each dialogue's keys and values, and computes only the tokens after
+those of the dialogue's last prompt: see ``runner``. In float32 the labels are those of the
+reference engine, sampled ones too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from cradle_lib.detection.engine import Emit, Questions, WatchedEmit, failure
+from cradle_lib.detection.engine import Emit, Questions
 from cradle_lib.detection.local.local_engine import Local, LocalEngine
 from cradle_lib.detection.local.reference import Reference
 from cradle_lib.errors import EngineError
@@ -34,7 +34,7 @@ class Wave(LocalEngine):
                 dialogue at a time.
         """
         unfinished = [session for session in sessions if session.prompt is not None]
-        # The longest dialogues begin first: what is left at the end is short.
+        # The longest dialogues begin first, so that only short ones are left at the end.
         waiting = deque(sorted(unfinished, key=lambda session: -session.remaining))
         if not waiting:
             return
@@ -43,13 +43,12 @@ class Wave(LocalEngine):
         from cradle_lib.detection.local.wave.attention import UnsupportedAttentionError
         from cradle_lib.detection.local.wave.runner import Runner
 
-        name, local, watched, noted = self._model.name, self._local, WatchedEmit(emit), False
+        name, local = self._model.name, self._local
         size = min(self._options.batch or _affordable(local, waiting), len(waiting))
         with torch.inference_mode():
             while waiting:
                 try:
-                    Runner(self._model, local, size, waiting, watched).run()
-                    return
+                    Runner(self._model, local, size, waiting, emit).run()
                 except UnsupportedAttentionError as error:
                     if local.decoding.mode == "constrained":
                         raise EngineError(
@@ -59,7 +58,7 @@ class Wave(LocalEngine):
                     self._options.notice(
                         f"{name}: {error} can't share a prefix; going on one dialogue at a time"
                     )
-                    self._one_at_a_time(waiting, watched)
+                    Reference(self._model, self._options, local).answer_all(waiting, emit)
                     return
                 except (torch.OutOfMemoryError, MemoryError) as error:
                     if size == 1:
@@ -69,58 +68,23 @@ class Wave(LocalEngine):
                             "--set device_map=auto."
                         ) from error
                     size //= 2
-                    continue
-                except Exception as error:
-                    if not watched.is_of_model(error):
-                        raise
-                    reason = failure(error).reason
-                # Outside of the handler, because the exception keeps the wave's keys and values.
-                if not noted:
-                    self._options.notice(
-                        f"{name}: {reason}; asking the dialogues of this wave one at a time"
-                    )
-                    noted = True
-                # Those of the wave wait first.
-                wave = [waiting.popleft() for _ in range(min(size, len(waiting)))]
-                self._one_at_a_time(wave, watched)
-
-    def _one_at_a_time(self, sessions: Iterable[Questions], emit: WatchedEmit) -> None:
-        """Answers dialogue by dialogue; a question on which the model raises has failed."""
-        from cradle_lib.detection.local.wave.runner import Runner
-
-        local = self._local
-        if local.decoding.mode != "constrained":
-            Reference(self._model, self._options, local).answer_all(sessions, emit)
-            return
-        for session in sessions:
-            while session.prompt is not None:
-                try:
-                    Runner(self._model, local, 1, deque([session]), emit).run()
-                except Exception as error:
-                    if not emit.is_of_model(error):
-                        raise
-                    emit(session.answer(failure(error.with_traceback(None))))
 
 
 def _affordable(local: Local, waiting: Iterable[Questions]) -> int:
     """Chooses the size of the wave: half of the free memory for keys and values, at most."""
+    import psutil
     import torch
 
     config = local.lm.config.get_text_config()
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    weight = local.lm.get_input_embeddings().weight
-    # What was said, and for each question that is left two turns of some sixty tokens.
+    # The text so far, and for each remaining question two turns of some sixty tokens.
     tokens = 256 + max(
         len(session.prompt.history) // 4 + session.remaining * 2 * 60
         for session in waiting
         if session.prompt is not None
     )
-    slot = 2 * config.num_hidden_layers * heads * size * tokens * weight.element_size()
-    if weight.device.type == "cuda":
-        free = torch.cuda.mem_get_info(weight.device)[0]
-    else:
-        import psutil
-
-        free = psutil.virtual_memory().available
+    slot = 2 * config.num_hidden_layers * heads * size * tokens * local.lm.dtype.itemsize
+    on_gpu = local.device.type == "cuda"
+    free = torch.cuda.mem_get_info(local.device)[0] if on_gpu else psutil.virtual_memory().available
     return max(1, min(LARGEST_WAVE, int(free // 2 // slot)))

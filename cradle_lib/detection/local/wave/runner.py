@@ -40,6 +40,7 @@ class SequenceState:
 
     Attributes:
         session: Its session.
+        slot: Where its keys and values are stored.
         target: Token ids to be computed: the prompt after the shared prefix, then the answer.
         asked: How many of them are the prompt.
         cached: Token ids whose keys and values are stored.
@@ -47,11 +48,12 @@ class SequenceState:
         answer: Ids of the answer so far.
         seconds: Time of the forward passes, divided among dialogues by their tokens.
         grammar: State of the answer in the grammar, if decoding is constrained.
-        sampler: What draws the answer's tokens, if the temperature is above 0.
-        processors: What changes the logits before a token is chosen; see :meth:`.Local.processors`.
+        sampler: Draws the answer's tokens, if the temperature is above 0.
+        processors: Change the logits before a token is chosen; see :meth:`.Local.processors`.
     """
 
     session: Questions
+    slot: int
     target: list[int] = field(default_factory=list)
     asked: int = 0
     cached: list[int] = field(default_factory=list)
@@ -70,6 +72,7 @@ class Runner:
         self, model: Model, local: Local, size: int, waiting: deque[Questions], emit: Emit
     ) -> None:
         self._model, self._local, self._waiting, self._emit = model, local, waiting, emit
+        self._size, self._free = size, list(range(size))
         self._sequences: list[SequenceState] = []
         self._store = KeyValueStore(size)
         self._grammar: Grammar | None = None
@@ -78,12 +81,11 @@ class Runner:
             bias = local.decoding.none_bias or 0.0
             self._grammar = Grammar(local.tokenizer, local.ends, bias)
         self._prefix = self._shared_prefix(waiting[0].prompt)
-        self._size = size
 
     def run(self) -> None:
         """Answers until nobody waits and no dialogue is unfinished.
 
-        If it is broken off, whoever was in the middle of a question waits again.
+        If it is broken off, unfinished dialogues wait again.
 
         Raises:
             UnsupportedAttentionError: If the model's attention can't be shared; nothing has been
@@ -91,7 +93,13 @@ class Runner:
         """
         try:
             with sharing(self._local.lm, self._store):
-                self._run()
+                self._compute_prefix()
+                while self._waiting or self._sequences:
+                    if self._waiting and self._free:
+                        self._admit()
+                    else:
+                        self._step()
+                    self._retire()
         finally:
             self._waiting.extendleft(sequence.session for sequence in reversed(self._sequences))
 
@@ -114,35 +122,37 @@ class Runner:
             return self._local.too_long(length, self._grammar.longest)
         return self._local.too_long(length, self._local.decoding.max_new_tokens, "max_new_tokens")
 
-    def _run(self) -> None:
+    def _compute_prefix(self) -> None:
         for start in range(0, len(self._prefix), BUDGET):
             piece = self._prefix[start : start + BUDGET]
             self._forward([Piece(0, start, len(piece))], piece, [])
         self._store.freeze_prefix(len(self._prefix), self._local.lm)
-        while self._waiting or self._sequences:
-            full = len(self._sequences)
-            while self._waiting and len(self._sequences) < self._size:
-                self._sequences.append(SequenceState(self._waiting.popleft()))
-            self._ask(self._sequences[full:])
-            self._retire()
-            if self._sequences:
-                self._step()
+
+    def _admit(self) -> None:
+        """Fills free slots with waiting dialogues."""
+        new = []
+        while self._waiting and self._free:
+            new.append(SequenceState(self._waiting.popleft(), self._free.pop()))
+        self._sequences += new
+        self._ask(new)
+
+    def _retire(self) -> None:
+        """Takes out dialogues that are finished, and frees their slots."""
+        self._free += [s.slot for s in self._sequences if s.session.prompt is None]
+        self._sequences = [s for s in self._sequences if s.session.prompt is not None]
 
     def _ask(self, sequences: Sequence[SequenceState]) -> None:
-        """Starts the dialogues' next questions; those that can't be computed are settled here."""
+        """Starts the dialogues' next questions; those that are too long fail here."""
         # Together, because tokenizers take several texts to several cores.
-        while asked := [
-            (sequence, p) for sequence in sequences if (p := sequence.session.prompt) is not None
-        ]:
-            settled = []
+        while asked := [(s, p) for s in sequences if (p := s.session.prompt) is not None]:
             encoded = self._local.ids([prompt for _, prompt in asked])
+            sequences = []
             for (sequence, prompt), ids in zip(asked, encoded, strict=True):
                 if (failed := self._too_long(len(ids))) is not None:
                     self._emit(sequence.session.answer(failed))
-                    settled.append(sequence)
+                    sequences.append(sequence)
                 else:
                     self._start(sequence, prompt, ids)
-            sequences = settled
 
     def _start(self, sequence: SequenceState, prompt: Prompt, ids: list[int]) -> None:
         """Begins with a dialogue's question, and drops cached tokens that differ from it."""
@@ -168,60 +178,48 @@ class Runner:
         del sequence.cached[keep:]
         sequence.reused = shared + keep
 
-    def _retire(self) -> None:
-        """Takes finished dialogues out; the last one moves to the slot that falls free."""
-        for slot in range(len(self._sequences) - 1, -1, -1):
-            if self._sequences[slot].session.prompt is None:
-                last = self._sequences.pop()
-                if slot < len(self._sequences):
-                    self._store.move(len(self._sequences), slot, len(last.cached))
-                    self._sequences[slot] = last
-
     def _step(self) -> None:
+        """Computes new tokens of the dialogues in one pass, and goes on with their answers."""
         pieces: list[Piece] = []
         ids: list[int] = []
-        rows: list[int] = []
-        asking: list[SequenceState] = []
+        taking: list[SequenceState] = []
+        answering: list[SequenceState] = []
+        last: list[int] = []
         budget = max(BUDGET, len(self._sequences))
         # Answers go on; the rest of the budget goes to dialogues with most turns to come first,
         # so that none is left to run alone at the end.
-        order = sorted(
-            enumerate(self._sequences),
-            key=lambda place: (not place[1].answer, -place[1].session.remaining),
-        )
-        for slot, sequence in order:
+        for sequence in sorted(self._sequences, key=lambda s: (not s.answer, -s.session.remaining)):
             start = len(sequence.cached)
             new = sequence.target[start : start + budget]
             if not new:
                 continue
             budget -= len(new)
-            if start + len(new) == len(sequence.target):
-                rows.append(len(ids) + len(new) - 1)
-                asking.append(sequence)
-            pieces.append(Piece(slot, start, len(new)))
+            pieces.append(Piece(sequence.slot, start, len(new)))
+            taking.append(sequence)
             ids += new
+            if start + len(new) == len(sequence.target):
+                answering.append(sequence)
+                last.append(len(ids) - 1)
         began = time.perf_counter()
-        logits = self._forward(pieces, ids, rows)
-        # On a processor NumPy finds the greatest of a long row several times faster.
-        rated: Any = logits.numpy() if logits.device.type == "cpu" else logits
-        likeliest = rated.argmax(-1).tolist()
+        logits = self._forward(pieces, ids, last)
+        likeliest = logits.argmax(-1).tolist()
         passed = time.perf_counter() - began
-        for slot, start, count in pieces:
-            sequence = self._sequences[slot]
-            sequence.cached += sequence.target[start : start + count]
-            sequence.seconds += passed * count / len(ids)
-        written = zip(asking, logits, likeliest, strict=True)
+        for sequence, piece in zip(taking, pieces, strict=True):
+            sequence.cached += sequence.target[piece.start : piece.end]
+            sequence.seconds += passed * piece.tokens / len(ids)
+        written = zip(answering, logits, likeliest, strict=True)
         self._ask([sequence for sequence, *said in written if self._take(sequence, *said)])
 
     def _forward(
         self, pieces: Sequence[Piece], ids: Sequence[int], keep: Sequence[int]
     ) -> torch.Tensor:
-        device = self._local.lm.get_input_embeddings().weight.device
-        self._store.reserve(max(piece.end for piece in pieces))
-        self._store.layout = BatchLayout(pieces, device)
+        """Computes the tokens of pieces; gives the logits after the tokens at some indices."""
+        device = self._local.device
+        layout = BatchLayout(pieces, device)
+        self._store.begin(layout)
         output: Any = self._local.lm(
             input_ids=torch.tensor([ids], device=device),
-            position_ids=(self._store.layout.place + self._store.prefix_length).unsqueeze(0),
+            position_ids=(layout.place + self._store.prefix_length).unsqueeze(0),
             use_cache=False,
             logits_to_keep=torch.tensor(keep, dtype=torch.long, device=device),
         )
@@ -229,14 +227,21 @@ class Runner:
         return logits
 
     def _take(self, sequence: SequenceState, logits: torch.Tensor, likeliest: int) -> bool:
-        """Appends to an answer what the logits say, shape (vocabulary,), and emits it if complete.
+        """Adds a token to an answer, or several of the grammar, and emits it if it is complete.
 
-        Gives whether it is complete. The likeliest token is the one with the largest logit.
+        Args:
+            sequence: The dialogue.
+            logits: Of the next token. Shape (vocabulary,).
+            likeliest: The token with the largest logit.
+
+        Returns:
+            Whether the answer is complete.
         """
-        if sequence.grammar is not None:
+        local, grammar = self._local, sequence.grammar
+        if grammar is not None:
             # The grammar bounds the answer; a limit would cut it where it does not parse.
-            sequence.answer += sequence.grammar.choose(logits, sequence.sampler)
-            complete = ended = sequence.grammar.finished
+            sequence.answer += grammar.choose(logits, sequence.sampler)
+            complete = ended = grammar.finished
         else:
             if sequence.processors:
                 seen = [*self._prefix, *sequence.target[: sequence.asked], *sequence.answer]
@@ -246,22 +251,21 @@ class Runner:
                 likeliest = int(logits.argmax())
             token = likeliest if sequence.sampler is None else sequence.sampler.draw(logits)
             sequence.answer.append(token)
-            ended = token in self._local.ends
-            complete = ended or len(sequence.answer) == self._local.decoding.max_new_tokens
+            ended = token in local.ends
+            complete = ended or len(sequence.answer) == local.decoding.max_new_tokens
         answer = None
-        # A grammar makes it readable in the end.
-        if complete or (sequence.grammar is None and not self._local.reads_on):
-            answer = self._local.answer(
+        # An answer is also complete as soon as it can no longer be read; a grammar's always can.
+        if complete or (grammar is None and not local.reads_on):
+            answer = local.answer(
                 sequence.answer,
                 ended=ended,
                 tokens_in=len(self._prefix) + sequence.asked,
                 tokens_cached=sequence.reused,
             )
-        # An answer is also complete as soon as it can no longer be read.
         if answer is None or (not complete and answer.reason is not None):
             sequence.target = sequence.target[: sequence.asked] + sequence.answer
             return False
-        choices = sequence.grammar.choices if sequence.grammar is not None else None
+        choices = grammar.choices if grammar is not None else None
         answer = replace(answer, seconds=round(sequence.seconds, 4), choices=choices)
         self._emit(sequence.session.answer(answer))
         return True
