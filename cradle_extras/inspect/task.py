@@ -25,8 +25,9 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from cradle_extras.inspect.log import ANSWERS, overall_scores, read_answers, shown
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.detection.api.replies import finished, one_line, unfinished
+from cradle_lib.detection.api.replies import finished, one_line
 from cradle_lib.detection.journal_lines import to_line
+from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.predictions import aligned
 from cradle_lib.detection.session import Answer, Session
 from cradle_lib.labels import UNUSABLE, format_mask
@@ -35,8 +36,8 @@ from cradle_lib.record import History, Record
 
 # The paper's largest answer.
 _MOST_TOKENS: Final = 512
-_CUT: Final = ("max_tokens", "model_length")
-_ENDINGS: Final = ("stop", "content_filter", *_CUT)
+_CUT: Final = "cut at its limit of tokens"
+_ENDINGS: Final = {"stop": None, "content_filter": None, "max_tokens": _CUT, "model_length": _CUT}
 _corpus = cache(load_corpus)
 
 
@@ -120,15 +121,12 @@ def answer_of(output: ModelOutput) -> Answer:
             "tokens_out": usage.output_tokens,
         }
     text, ended = output.completion, output.stop_reason if output.choices else None
-    problem = f"the model's provider reports an error: {one_line(output.error)}"
+    if output.error:
+        problem = f"the model's provider reports an error: {one_line(output.error)}"
+        return Answer("", Outcome.FAILED, problem, seconds=output.time or 0.0)
+    declined = "content filter" if ended == "content_filter" else None
     answer = finished(
-        text,
-        cut="cut at its limit of tokens" if ended in _CUT else None,
-        declined="content filter" if ended == "content_filter" else None,
-        failed=problem if output.error else unfinished(text, "stop_reason", ended, _ENDINGS),
-        served=output.model,
-        ending=None,
-        **counts,
+        text, "stop_reason", ended, _ENDINGS, declined=declined, served=output.model, **counts
     )
     return replace(answer, seconds=output.time or 0.0)
 

@@ -135,16 +135,6 @@ class Prices(_Strict):
     source: str
 
 
-class Caching(_Strict):
-    """How prompt caches are used.
-
-    Attributes:
-        affinity: A header that names the dialogue to a router before several servers.
-    """
-
-    affinity: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,63}$")] | None = None
-
-
 class Model(_Strict):
     """One entry of the registry.
 
@@ -167,7 +157,6 @@ class Model(_Strict):
         base_url: Endpoint, if it is not the provider's own.
         key: Where its API key comes from.
         prices: What the provider charges.
-        caching: How prompt caches are used.
         hardware: What it needs, in words.
     """
 
@@ -186,7 +175,6 @@ class Model(_Strict):
     base_url: str | None = None
     key: Key | None = None
     prices: Prices | None = None
-    caching: Caching = Caching()
     hardware: str | None = None
 
     @property

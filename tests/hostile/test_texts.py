@@ -98,7 +98,7 @@ def test_a_reply_of_any_shape_is_an_answer() -> None:
         reply = altered(good, rng)
         wrote = text_of(lookup(reply, "choices", 0, "message", "content"))
         tokens(reply, "usage", "prompt_tokens")
-        answer = finished(wrote, cut=rng.choice((None, "cut at 8 tokens")))
+        answer = finished(wrote, "ended", "stop", {"stop": rng.choice((None, "cut at 8 tokens"))})
         session = Session(make_dialogue(0, [("User", "Hi.", "none")]), load_template("brief"))
         assert session.answer(answer).outcome in tuple(Outcome)
         TRIED["replies"]["read"] += 1

@@ -5,24 +5,18 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cradle_lib.detection.api.client import Remote
-from cradle_lib.detection.api.replies import (
-    finished,
-    lookup,
-    text_of,
-    tokens,
-    unfinished,
-    unreadable,
-)
+from cradle_lib.detection.api.replies import finished, lookup, text_of, tokens, unreadable
 from cradle_lib.detection.session import Answer, Prompt
 
 # The version that still knows a temperature, which the paper sets to 0; the SDK's own
 # default is newer and answers 400 to it.
 API_VERSION: Final = "2023-06-01"
-_CUT: Final = {
-    "max_tokens": "cut at {} tokens",
+_ENDINGS: Final = {
+    "end_turn": None,
+    "stop_sequence": None,
+    "refusal": None,
     "model_context_window_exceeded": "cut at the end of the model's context",
 }
-_ENDINGS: Final = ("end_turn", "stop_sequence", "refusal", *_CUT)
 
 
 class AnthropicMessages(Remote):
@@ -71,14 +65,13 @@ class AnthropicMessages(Remote):
         written = tokens(reply, "usage", "cache_creation_input_tokens")
         text, ended = text_of(content), lookup(reply, "stop_reason")
         explained = lookup(reply, "stop_details", "explanation") or "declined"
-        cut = _CUT.get(ended) if isinstance(ended, str) else None
         served = lookup(reply, "model")
         return finished(
             text,
-            cut=cut and cut.format(self.decoding.max_new_tokens),
+            "stop_reason",
+            ended,
+            _ENDINGS | {"max_tokens": f"cut at {self.decoding.max_new_tokens} tokens"},
             declined=explained if ended == "refusal" else None,
-            failed=unfinished(text, "stop_reason", ended, _ENDINGS),
-            ending="missing" if ended is None else None,
             served=served if isinstance(served, str) else None,
             tokens_in=None if fresh is None else fresh + (cached or 0) + (written or 0),
             tokens_cached=cached,

@@ -13,7 +13,6 @@ what their types promise.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import importlib
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
@@ -238,7 +237,7 @@ class Remote(Engine):
         import httpx2
 
         # Text goes to the host that was agreed to, and not to where that host redirects.
-        options = {"follow_redirects": False, "headers": self._affinity(prompt)}
+        options = {"follow_redirects": False}
         address, body = self.base + self.path, self.body(prompt)
         try:
             async with asyncio.timeout(self.patience.deadline):
@@ -276,16 +275,6 @@ class Remote(Engine):
                 "without it, and recorded so."
             )
         return name is not None
-
-    def _affinity(self, prompt: Prompt) -> dict[str, str]:
-        """Names the dialogue, as a hash, to a router before several servers.
-
-        The router sends all questions of a dialogue to the server that has its prefix cached.
-        """
-        header = self.model.caching.affinity
-        if header is None:
-            return {}
-        return {header: hashlib.sha256(prompt.dialogue.encode()).hexdigest()[:16]}
 
     def _report_missing_ending(self, answer: Answer) -> None:
         """Says once that the service does not report how its answers end."""

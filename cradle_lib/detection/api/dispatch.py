@@ -158,6 +158,7 @@ class Dispatcher:
         async with self._slots:
             await self._slots.wait_for(lambda: self._flying < int(self._limit))
             self._flying += 1
+        began = None
         try:
             while self.error is None and (wait := self._not_before - _now()) > 0:
                 await self._pause(wait)
@@ -169,7 +170,8 @@ class Dispatcher:
                 self._back_off(found, began)
             return found
         except asyncio.CancelledError:
-            self._lost(prompt, "given up", 0.0)
+            if began is not None:
+                self._lost(prompt, "given up", _now() - began)
             raise
         finally:
             self._flying -= 1
@@ -201,16 +203,16 @@ class Dispatcher:
         self._reason = fault.reason
         if fault.busy:
             self._limit = max(self._limit / 2, 1.0)
+        silent = self._not_before - self._heard
         if fault.unreached:
-            away = f"{self._service.place} can't be reached: {fault.reason}."
-            if not self._answered and self._not_before - self._heard >= self._patience.connect:
-                where = "Check that the server runs, the network, and base_url in models.yml"
-                self.stop(f"{away} {where}")
-            elif self._back_offs == 1:
-                self._say(f"{away} Trying again.")
+            if not self._answered and silent >= self._patience.connect:
+                self.stop(
+                    f"{self._service.place} can't be reached: {fault.reason}. Check that the "
+                    "server runs, the network, and base_url in models.yml"
+                )
         elif fault.wait:
             self._reason += f"; it asks to wait {fault.wait:.0f} s"
-            if self._not_before >= self._heard + self._patience.silence:
+            if silent >= self._patience.silence:
                 self.stop(f"{self._service.place} does not answer ({self._reason})")
 
     async def _watch(self) -> None:

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, Final
 
 from cradle_lib.detection.api.client import Remote
-from cradle_lib.detection.api.replies import (
-    finished,
-    lookup,
-    text_of,
-    tokens,
-    unfinished,
-    unreadable,
-)
+from cradle_lib.detection.api.replies import finished, lookup, text_of, tokens, unreadable
 from cradle_lib.detection.session import Answer, Prompt
 
-# "eos_token" is what Text Generation Inference said before its version 2.3, "eos" what Together
-# says; Inspect reads the latter as "stop", too.
-_COMPLETE: Final = ("stop", "eos", "eos_token")
-_ENDINGS: Final = (*_COMPLETE, "length", "content_filter")
+# "eos_token" is the word of Text Generation Inference before its version 2.3, "eos" that of
+# Together; Inspect reads the latter as "stop", too.
+_ENDINGS: Final = dict.fromkeys(("stop", "eos", "eos_token", "content_filter"))
 
 
 class OpenAIChat(Remote):
@@ -33,7 +24,7 @@ class OpenAIChat(Remote):
     listing = "/models"
 
     def headers(self) -> dict[str, Any]:
-        """An account at OpenAI that the environment names is nobody else's business."""
+        """Sends the account that the environment names to OpenAI only."""
         import openai
 
         account = ("OpenAI-Organization", "OpenAI-Project") if self.model.base_url else ()
@@ -44,8 +35,7 @@ class OpenAIChat(Remote):
 
         OpenAI's newer models know the limit as ``max_completion_tokens`` only; other
         servers know ``max_tokens``. Temperature and seed are sent only if the registry
-        sets them. At OpenAI's own endpoint, calls that share their beginning are sent
-        where it is cached by a common ``prompt_cache_key``, filled in by :meth:`body`.
+        sets them.
         """
         own = self.model.base_url is None
         return {
@@ -53,18 +43,12 @@ class OpenAIChat(Remote):
             "temperature": self.decoding.temperature,
             "seed": self.decoding.seed,
             "chat_template_kwargs": self.decoding.chat or None,
-            "prompt_cache_key": "" if own else None,
         }
 
     def body(self, prompt: Prompt) -> dict[str, Any]:
-        """Makes the body of a call; the cache key is the same for all calls of a run."""
+        """Makes the body of a call."""
         settings = self._parameters.sent
-        body = {"model": self.model.weights, "messages": prompt.messages, **settings}
-        if "prompt_cache_key" in body:
-            beginning = f"{self.model.weights}\n{prompt.text[: prompt.static]}"
-            digest = hashlib.sha256(beginning.encode()).hexdigest()
-            body["prompt_cache_key"] = f"cradle-{digest[:16]}"
-        return body
+        return {"model": self.model.weights, "messages": prompt.messages, **settings}
 
     def read(self, reply: object) -> Answer:
         """Reads a chat completion."""
@@ -79,10 +63,10 @@ class OpenAIChat(Remote):
             ended, declined = "content_filter", ended.replace("_", " ", 1)
         return finished(
             text,
-            cut=f"cut at {self.decoding.max_new_tokens} tokens" if ended == "length" else None,
+            "finish_reason",
+            ended,
+            _ENDINGS | {"length": f"cut at {self.decoding.max_new_tokens} tokens"},
             declined=declined,
-            failed=unfinished(str(declined or text), "finish_reason", ended, _ENDINGS),
-            ending="missing" if ended is None else None,
             served=_served(reply),
             tokens_in=tokens(reply, "usage", "prompt_tokens"),
             tokens_cached=tokens(reply, "usage", "prompt_tokens_details", "cached_tokens"),

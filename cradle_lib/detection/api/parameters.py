@@ -18,9 +18,7 @@ _OTHER_NAME: Final = {
     "max_completion_tokens": "max_tokens",
 }
 # What a run can do without. Without the model or the messages there is no question.
-_SPARE: Final = frozenset(
-    {"temperature", "seed", "chat_template_kwargs", "prompt_cache_key", "cache_control"}
-)
+_SPARE: Final = {"temperature", "seed", "chat_template_kwargs", "cache_control"}
 # How services say that they don't take a parameter, rather than that a prompt is too long.
 _NOT_TAKEN: Final = re.compile(
     r"unsupported|not support|unknown|unrecognized|unrecognised|unexpected|not permitted"

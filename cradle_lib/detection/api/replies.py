@@ -5,7 +5,7 @@ Any field may be missing or have another type than its documentation says; none 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -74,26 +74,6 @@ def one_line(text: object) -> str:
     return " ".join(str(text).split())
 
 
-def unfinished(text: str, field: str, ended: object, known: Iterable[str]) -> str | None:
-    """Says why an answer is not known to be complete; ``None`` if it is.
-
-    Only a known ending counts. A missing one is accepted if there is a text, because some servers
-    never say how an answer ended.
-
-    Args:
-        text: What the model wrote, or what it says about a refusal.
-        field: The field of the reply that has the ending.
-        ended: What the service says about the end of the answer.
-        known: The endings that are known: complete, cut, or refused.
-    """
-    if ended is None:
-        return None if text.strip() else f"the reply has neither a text nor a {field}"
-    if isinstance(ended, str) and ended in known:
-        return None
-    shown = repr(ended) if isinstance(ended, str | int | float) else f"a {type(ended).__name__}"
-    return f"the answer ended with {field} {shown}"
-
-
 def unreadable(reply: object, expected: str, part: str) -> Answer:
     """Makes the answer for a reply of status 200 that is not ``expected``, or lacks a ``part``."""
     if not isinstance(reply, dict):
@@ -103,23 +83,27 @@ def unreadable(reply: object, expected: str, part: str) -> Answer:
 
 def finished(
     text: str,
+    field: str,
+    ended: object,
+    endings: Mapping[str, str | None],
     *,
-    cut: str | None,
     declined: object = None,
-    failed: str | None = None,
     served: str | None = None,
-    ending: str | None = None,
     **counts: int | None,
 ) -> Answer:
     """Makes the answer of a call that brought one.
 
+    Only an answer with a known ending counts. A missing ending is accepted and recorded if there is
+    a text, because some servers never say how an answer ended.
+
     Args:
         text: What the model wrote. If it is empty or cut, the answer is unparsed.
-        cut: What ended it, if it did not end by itself, such as ``cut at 256 tokens``.
+        field: Name of the field that has the ending.
+        ended: The service's word for how the answer ended.
+        endings: The known endings. Those of cut answers have a reason, such as ``cut at 256
+            tokens``; the others ``None``.
         declined: What the provider says about a refusal, if it is one.
-        failed: Why the answer can't count, from :func:`unfinished`. Its text is not kept.
         served: As in :class:`.Answer`.
-        ending: As in :class:`.Answer`.
         **counts: ``tokens_in``, all tokens of the prompt; ``tokens_cached`` and
             ``tokens_written``, parts of them; ``tokens_out``. They are kept if they can be true:
             none is, as if nothing had been reported, if one is negative or greater than any model's
@@ -133,13 +117,19 @@ def finished(
         or (reported.get("tokens_out") == 0 and text != "")
     )
     outcome, reason = None, None
-    if failed is not None:
-        text, outcome, reason = "", Outcome.FAILED, failed
+    known = isinstance(ended, str) and ended in endings
+    if ended is None and not (text.strip() or declined):
+        outcome, reason = Outcome.FAILED, f"the reply has neither a text nor a {field}"
+    elif ended is not None and not known:
+        shown = repr(ended) if isinstance(ended, str | int | float) else f"a {type(ended).__name__}"
+        text, outcome = "", Outcome.FAILED
+        reason = f"the answer ended with {field} {shown}"
     elif declined:
         outcome, reason = Outcome.REFUSED, one_line(declined)
-    elif cut is not None and is_cut(text):
+    elif known and (cut := endings[str(ended)]) and is_cut(text):
         outcome, reason = Outcome.UNPARSED, cut
     elif not text.strip():
         outcome, reason = Outcome.UNPARSED, "empty answer"
+    ending = "missing" if ended is None else None
     answer = Answer(text, outcome, reason, served=served, ending=ending)
     return answer if odd else replace(answer, **reported)  # type: ignore[arg-type]

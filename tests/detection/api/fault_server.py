@@ -27,42 +27,25 @@ def as_json(body: Any, status: int = 200, **headers: str) -> Reply:
 
 def chat(**choice: Any) -> Reply:
     message = {"role": "assistant", "content": "none"} | choice.pop("message", {})
-    return as_json(
-        {
-            "id": "c",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "m-2026-01-01",
-            "system_fingerprint": "fp_1",
-            "choices": [{"index": 0, "finish_reason": "stop", "message": message} | choice],
-            "usage": {
-                "prompt_tokens": 9,
-                "completion_tokens": 2,
-                "total_tokens": 11,
-                "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 3},
-            },
-        }
-    )
+    about = {"id": "c", "object": "chat.completion", "created": 1, "model": "m-2026-01-01"}
+    usage = {
+        **{"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11},
+        "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 3},
+    }
+    choices = [{"index": 0, "finish_reason": "stop", "message": message} | choice]
+    return as_json(about | {"system_fingerprint": "fp_1", "choices": choices, "usage": usage})
 
 
 def message(text: str | None = "none", **fields: Any) -> Reply:
-    body = {
-        "id": "m",
-        "type": "message",
-        "role": "assistant",
-        "model": "m-2026-01-01",
-        "content": [] if text is None else [{"type": "text", "text": text}],
-        "stop_reason": "end_turn",
-        "stop_sequence": None,
-        # The same tokens as in a chat completion, counted Anthropic's way.
-        "usage": {
-            "input_tokens": 2,
-            "output_tokens": 2,
-            "cache_read_input_tokens": 4,
-            "cache_creation_input_tokens": 3,
-        },
+    about = {"id": "m", "type": "message", "role": "assistant", "model": "m-2026-01-01"}
+    # The same tokens as in a chat completion, counted Anthropic's way.
+    usage = {
+        **{"input_tokens": 2, "output_tokens": 2},
+        **{"cache_read_input_tokens": 4, "cache_creation_input_tokens": 3},
     }
-    return as_json(body | fields)
+    content = [] if text is None else [{"type": "text", "text": text}]
+    ending = {"stop_reason": "end_turn", "stop_sequence": None}
+    return as_json(about | {"content": content, "usage": usage} | ending | fields)
 
 
 def error(status: int, **fields: Any) -> Reply:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import random
 import re
 import signal
@@ -17,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cradle_lib.detection import Options, Outcome, Prediction, Session, read_journal
+from cradle_lib.detection import Outcome, Prediction, read_journal
 from cradle_lib.detection.api.dispatch import Patience
 from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
@@ -26,7 +27,6 @@ from ..dialogues import make_corpus
 from .fault_server import FaultServer, Reply, as_json, chat, error, message
 from .services import (
     GOOD,
-    HELLO,
     HURRY,
     NOWHERE,
     SDKS,
@@ -178,14 +178,6 @@ def test_a_server_that_falls_silent_in_the_middle_is_reported_as_soon(
     assert len(start.made) == 8
 
 
-def test_a_slow_service_is_reported_once_and_not_for_every_answer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    start = Start(monkeypatch, lambda n: after(30.0), concurrency=1)
-    assert {p.outcome for p in start.made} == {Outcome.OK}
-    assert [at for at, _ in start.said] == [10, 20]
-
-
 @pytest.mark.parametrize(("wait", "calls"), [(86_400, 1), (70, 5)])
 @pytest.mark.parametrize("status", [429, 500])
 def test_the_waits_that_a_service_asks_for_are_bounded(
@@ -199,21 +191,11 @@ def test_the_waits_that_a_service_asks_for_are_bounded(
     assert start.made == []
 
 
-def test_a_wait_that_a_service_asks_for_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    reply = error(503, headers={"retry-after": "100"})
-    start = Start(monkeypatch, lambda n: after(1.0, reply if n == 1 else None))
-    assert len(start.made) == 24
-    assert start.service.begun[:2] == [0.0, 101.0]
-    assert start.said[0][0] == 10
-    assert "HTTP 503: it broke; it asks to wait 100 s" in start.said[0][1]
-
-
 def test_a_port_where_nothing_listens_stops_the_run_within_seconds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     start = Start(monkeypatch, lambda n: refuse, concurrency=64)
     away = "Tested: 127.0.0.1:9 can't be reached: nothing listens there."
-    assert start.said == [(0.0, f"{away} Trying again.")]
     assert start.error.startswith(f"{away} Check that the server runs, the network, and base_url")
     assert start.service.seconds <= 10
     assert (start.service.most_flying, start.made) == (1, [])
@@ -235,41 +217,19 @@ def test_a_server_that_is_away_for_a_while_costs_no_question(
     assert start.service.seconds < 2 * gone[1] + 10
 
 
-def test_a_closed_port_is_reported_and_no_failure_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with FaultServer({}) as server:
-        url = server.url
-    monkeypatch.setattr(Patience, "of", classmethod(lambda *_: HURRY))
-    for engine in SDKS:
-        out = tmp_path / f"{engine}.jsonl"
-        with pytest.raises(EngineError, match="can't be reached: nothing listens there"):
-            run(make_model(engine, url), HELLO, out=out)
-        assert read_journal(out)[1] == []
-
-
 # ---- Stopping ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("thread", [False, True], ids=["from emit", "from another thread"])
-def test_a_stopped_run_keeps_the_answers_in_flight_and_asks_no_more(
-    service: FaultServer, thread: bool
-) -> None:
-    many = long_corpus(20, 5)
-    made: list[Prediction] = []
+def test_a_stopped_run_keeps_the_answers_in_flight_and_asks_no_more(service: FaultServer) -> None:
+    many, made = long_corpus(20, 3), list[Prediction]()
     name = service.add(lambda n: chat())
     engine = make_remote(make_model("openai", f"{service.url}/{name}"), concurrency=4)
 
     def emit(prediction: Prediction) -> None:
         made.append(prediction)
         if len(made) == 30:
-            stop = threading.Thread(target=engine.stop, args=("the money is spent",))
-            if thread:
-                stop.start()
-                stop.join()
-            else:
-                engine.stop("the money is spent")
-                engine.stop("a later reason")
+            engine.stop("the money is spent")
+            engine.stop("a later reason")
 
     match = r"^Tested: the money is spent\. The answers so far are kept: run the same command"
     with pytest.raises(EngineError, match=match):
@@ -278,8 +238,7 @@ def test_a_stopped_run_keeps_the_answers_in_flight_and_asks_no_more(
     assert 30 <= len(made) <= 33
     engine.answer_all(sessions(many, made), made.append)
     # A stopped engine can go on: nothing is asked twice.
-    assert service.calls[name] == len(made) == 100
-    assert len({(p.dialogue, p.turn) for p in made}) == 100
+    assert service.calls[name] == len({(p.dialogue, p.turn) for p in made}) == 60
 
 
 def test_an_error_of_ours_ends_the_run_and_keeps_the_answers_in_flight(
@@ -325,31 +284,6 @@ def interrupt() -> Iterator[Callable[[], None]]:
     signal.signal(signal.SIGINT, before)
 
 
-def test_ctrl_c_keeps_the_answers_in_flight(
-    service: FaultServer, interrupt: Callable[[], None], tmp_path: Path
-) -> None:
-    long = long_corpus(10, 3)
-    told: list[str] = []
-
-    def reply(attempt: int) -> Reply:
-        if attempt == 11:
-            interrupt()
-        return chat()
-
-    name = service.add(reply)
-    options = Options(concurrency=2, notice=told.append)
-    model = make_model("openai", f"{service.url}/{name}")
-    with pytest.raises(KeyboardInterrupt):
-        run(model, long, out=tmp_path, options=options)
-    assert 12 <= service.calls[name] < 30
-    path = run(model, long, out=tmp_path, options=options)
-    # Every answer that was given is in the journal: none is asked for twice.
-    assert service.calls[name] == len(read_journal(path)[1]) == 30
-    assert [sentence.partition(".")[0] for sentence in told] == [
-        "Interrupted: waiting for the calls in flight"
-    ]
-
-
 def test_a_second_ctrl_c_cancels_the_calls_in_flight(
     service: FaultServer, interrupt: Callable[[], None]
 ) -> None:
@@ -376,22 +310,19 @@ def test_a_second_ctrl_c_cancels_the_calls_in_flight(
 
 MOVES: dict[str, Callable[[str], Reply | str]] = {
     "answer": lambda engine: GOOD[engine](),
+    "tag": lambda engine: (
+        chat(message={"content": "alert_past"}) if engine == "openai" else message("alert_past")
+    ),
+    "nothing": lambda engine: as_json({}),
     "429": lambda engine: error(429),
     "429-wait": lambda engine: error(429, headers={"retry-after": "7"}),
-    "529": lambda engine: error(529),
     "500": lambda engine: error(500),
-    "400": lambda engine: error(400),
     "temperature": lambda engine: error(400, message="temperature is deprecated"),
-    "broken": lambda engine: (200, {"content-type": "application/json"}, b'{"id'),
-    "nothing": lambda engine: as_json({}),
     "refusal": lambda engine: error(400, code="content_filter"),
     "wrong key": lambda engine: error(401),
     "reset": lambda engine: "reset",
     "away": lambda engine: "away",
     "hang": lambda engine: "hang",
-    "tag": lambda engine: (
-        chat(message={"content": "alert_past"}) if engine == "openai" else message("alert_past")
-    ),
 }
 
 
@@ -417,55 +348,37 @@ def test_after_any_faults_every_turn_is_there_once_and_none_was_asked_for_twice(
         [[("User", f"turn {i}.{j}", "none") for j in range(n)] for i, n in enumerate(shape)]
     )
     script, delays = iter(moves), random.Random(seed)
-    answered: set[str] = set()
     journal: dict[tuple[str, int], Prediction] = {}
 
+    def answered() -> set[str]:
+        return {p.key for p in journal.values() if p.outcome is not Outcome.FAILED}
+
     async def handler(request: httpx2.Request) -> httpx2.Response:
-        assert prompt_of(request) not in answered
+        assert hashlib.sha256(prompt_of(request).encode()).hexdigest()[:16] not in answered()
         move = MOVES[next(script, "answer")](engine)
         await asyncio.sleep(delays.choice([0.0, 0.1, 3.0]))
+        if isinstance(move, tuple):
+            return response(move)
         if move == "reset":
             raise httpx2.ReadError("reset", request=request)
-        if move == "away":
-            await refuse(request)
-        if move == "hang":
-            await hang(request)
-        assert isinstance(move, tuple)
-        return response(move)
+        return await (refuse if move == "away" else hang)(request)
 
+    patience = Patience(attempts=2, deadline=50.0, base=1.0, cap=5.0, failures=3)
     for _ in range(len(moves) + 2):
-        service = Imagined(monkeypatch, handler)
-        now = {s.dialogue.id: s for s in sessions(corpus, list(journal.values()))}
-        asked = {name: s.prompt.text for name, s in now.items() if s.prompt}
-        here: set[tuple[str, int]] = set()
-
-        def emit(
-            p: Prediction,
-            now: dict[str, Session] = now,
-            asked: dict[str, str] = asked,
-            here: set[tuple[str, int]] = here,
-        ) -> None:
-            assert (p.dialogue, p.turn) not in here
-            here.add((p.dialogue, p.turn))
-            if p.outcome is Outcome.FAILED:
-                assert p.reason
-            else:
-                answered.add(asked[p.dialogue])
-            journal[p.dialogue, p.turn] = p
-            following = now[p.dialogue].prompt
-            asked[p.dialogue] = following.text if following else ""
-
-        model = make_model(engine, NOWHERE, temperature=0.0)
-        patience = Patience(attempts=2, deadline=50.0, base=1.0, cap=5.0, failures=3)
+        service, here = Imagined(monkeypatch, handler), list[Prediction]()
+        remote = make_remote(make_model(engine, NOWHERE, temperature=0.0), patience, concurrency)
         try:
-            service.drive(make_remote(model, patience, concurrency), now.values(), emit)
+            service.drive(remote, sessions(corpus, list(journal.values())), here.append)
+            stopped = False
         except EngineError:
-            pass
-        else:
-            # A run that was not stopped has a line for every turn, answered or failed.
-            assert len(journal) == sum(shape)
-        assert service.most_flying <= concurrency
-        assert service.flying == 0
-        if len([p for p in journal.values() if p.outcome is not Outcome.FAILED]) == sum(shape):
+            stopped = True
+        places = [(p.dialogue, p.turn) for p in here]
+        assert len(set(places)) == len(places)
+        assert all(p.reason for p in here if p.outcome is Outcome.FAILED)
+        journal |= dict(zip(places, here, strict=True))
+        # A run that was not stopped has a line for every turn, answered or failed.
+        assert stopped or len(journal) == sum(shape)
+        assert (service.most_flying <= concurrency, service.flying) == (True, 0)
+        if len(answered()) == sum(shape):
             return
     raise AssertionError("turns are missing")

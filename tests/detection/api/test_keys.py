@@ -88,18 +88,6 @@ def test_a_key_in_an_address_is_refused_without_showing_it(
     assert key[:6] not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        *("", "/v1beta/openai", "/openai/deployments/gpt-5-mini-2026-01-01/", "/v2/sk/monkeys"),
-        "/client/v4/accounts/0123456789abcdef0123456789abcdef/ai/v1",
-    ],
-)
-def test_a_path_that_is_no_key_may_be_part_of_an_address(path: str) -> None:
-    fields = {"base_url": f"https://api.example.com{path}", "remote": True}
-    assert Model.model_validate(make_model("openai", None).model_dump() | fields)
-
-
 def test_the_key_itself_in_an_address_is_refused_before_there_is_a_journal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

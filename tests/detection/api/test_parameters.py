@@ -6,13 +6,7 @@ import pytest
 
 from cradle_lib.detection.api.parameters import Parameters
 
-WANTED = {
-    "max_tokens": 8,
-    "temperature": 0.0,
-    "seed": 1,
-    "cache_control": {},
-    "prompt_cache_key": "k",
-}
+WANTED = {"max_tokens": 8, "temperature": 0.0, "seed": 1, "cache_control": {}}
 OTHER_LIMIT = (
     "Unsupported parameter: 'max_tokens' is not supported with this model. "
     "Use 'max_completion_tokens' instead."
@@ -26,7 +20,6 @@ OTHER_LIMIT = (
         ("Unsupported value: 'temperature' does not support 0.", "temperature", "temperature"),
         ("temperature is deprecated for this model.", None, "temperature"),
         ('Invalid JSON payload. Unknown name "seed": Cannot find field.', None, "seed"),
-        ("Unrecognized request argument supplied: prompt_cache_key", None, "prompt_cache_key"),
         ("messages.0.cache_control: Extra inputs are not permitted", None, "cache_control"),
         (OTHER_LIMIT, "max_tokens", "max_tokens"),
         # About something else, although a parameter is named.

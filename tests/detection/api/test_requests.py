@@ -9,10 +9,7 @@ from typing import Any
 import pytest
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Options, Outcome, Prediction, Session, read_journal
-from cradle_lib.detection.api.anthropic_messages import AnthropicMessages
-from cradle_lib.detection.api.openai_chat import OpenAIChat
-from cradle_lib.detection.model import Caching
+from cradle_lib.detection import Options, Outcome, Session, read_journal
 from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
 
@@ -20,7 +17,6 @@ from ...extras.cluster.gated_server import MODEL, GatedServer
 from .fault_server import FaultServer, Reply, as_json, chat, error
 from .services import (
     GOOD,
-    NOWHERE,
     SDKS,
     TEMPLATE,
     ask,
@@ -28,17 +24,9 @@ from .services import (
     long_corpus,
     make_model,
     make_remote,
-    sessions,
 )
 
 pytestmark = pytest.mark.usefixtures("api")
-
-
-@pytest.fixture
-def own_endpoints(service: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Puts the server in the place of the providers' own endpoints."""
-    monkeypatch.setattr(OpenAIChat, "endpoint", f"{service.url}/own/v1")
-    monkeypatch.setattr(AnthropicMessages, "endpoint", f"{service.url}/own")
 
 
 @pytest.mark.parametrize("engine", SDKS)
@@ -59,27 +47,15 @@ def test_the_request_holds_the_sessions_text_and_the_papers_settings(
         assert service.headers[0]["anthropic-version"] == "2023-06-01"
 
 
-@pytest.mark.parametrize("engine", SDKS)
-@pytest.mark.parametrize("url", [None, NOWHERE])
-def test_all_engines_send_the_same_text(engine: str, url: str | None, corpus: Corpus) -> None:
-    prompt = Session(corpus.dialogues[1], TEMPLATE).prompt
-    assert prompt
-    (only,) = make_remote(make_model(engine, url)).body(prompt)["messages"]
-    (expected,) = prompt.messages
-    assert only["role"] == expected["role"]
-    assert joined(only["content"]) == expected["content"] == prompt.text
-
-
 def test_anthropic_is_told_where_the_static_part_and_the_history_end(corpus: Corpus) -> None:
-    session, remote = (
-        Session(corpus.dialogues[0], TEMPLATE),
-        make_remote(make_model("anthropic", None)),
-    )
+    session = Session(corpus.dialogues[0], TEMPLATE)
+    remote = make_remote(make_model("anthropic", None))
     before: list[str] = []
     for _ in range(3):
         assert session.prompt
         (only,) = remote.body(session.prompt)["messages"]
         blocks = [block["text"] for block in only["content"]]
+        assert joined(only["content"]) == session.prompt.text
         assert all(block.strip() for block in blocks)
         marked = [i for i, block in enumerate(only["content"]) if "cache_control" in block]
         assert marked == sorted({0, len(blocks) - 2})
@@ -87,24 +63,17 @@ def test_anthropic_is_told_where_the_static_part_and_the_history_end(corpus: Cor
         assert blocks[: len(before)] == before
         before = blocks[:-1]
         session.answer(remote.read(json.loads(GOOD["anthropic"]()[2])))
-    assert before == [
+    assert before[:2] == [
         "Label.\n",
         "User: Hi, rough week at work.\nMODEL_TAG: none\nListener: What happened?",
-        "\nUser: I can't see the point of any of it.\nMODEL_TAG: none\nListener: Do you think of "
-        "dying?",
-    ]  # fmt: skip
-
-
-@pytest.mark.usefixtures("own_endpoints")
-def test_openai_gets_one_cache_key_for_a_run_and_the_limit_under_its_newer_name(
-    corpus: Corpus,
-) -> None:
-    remote = make_remote(make_model("openai", None))
-    bodies = [remote.body(s.prompt) for s in sessions(corpus) if s.prompt]
-    (key,) = {body["prompt_cache_key"] for body in bodies}
-    assert key.startswith("cradle-")
-    assert {body["max_completion_tokens"] for body in bodies} == {8}
-    assert not any("max_tokens" in body for body in bodies)
+    ]
+    # A service that takes no marks gets the same text in one piece.
+    prompt = Session(corpus.dialogues[0], TEMPLATE).prompt
+    assert prompt
+    remote._parameters.drop(["cache_control"])
+    assert remote.body(prompt)["messages"] == prompt.messages
+    # OpenAI's own endpoint knows the limit under its newer name.
+    assert make_remote(make_model("openai", None)).body(prompt)["max_completion_tokens"] == 8
 
 
 @pytest.mark.parametrize("engine", SDKS)
@@ -176,23 +145,6 @@ def test_a_parameter_that_is_not_taken_is_dropped_once_a_run_and_recorded(
     assert sum("temperature" in sentence for sentence in told) == 1
 
 
-def test_answers_with_all_parameters_record_none_as_dropped(
-    service: FaultServer, tmp_path: Path
-) -> None:
-    name = service.add(lambda n: chat())
-    model = make_model("openai", f"{service.url}/{name}", temperature=0.0)
-    assert "dropped" not in run(model, long_corpus(1, 2), out=tmp_path).read_text()
-
-
-@pytest.mark.usefixtures("own_endpoints")
-def test_marks_for_the_cache_can_be_dropped_and_the_text_stays(corpus: Corpus) -> None:
-    remote = make_remote(make_model("anthropic", None))
-    prompt = Session(corpus.dialogues[0], TEMPLATE).prompt
-    assert prompt
-    remote._parameters.drop(["cache_control"])
-    assert remote.body(prompt)["messages"] == prompt.messages
-
-
 def test_the_limit_is_sent_under_its_other_name(service: FaultServer) -> None:
     said = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
     name, refusals = picky(service, "openai", max_tokens=said)
@@ -217,16 +169,3 @@ def test_a_server_with_another_model_is_refused_before_it_is_asked(tmp_path: Pat
         right = model.model_copy(update={"weights": MODEL})
         run(right, corpus, out=path, options=Options(concurrency=1))
     assert len(read_journal(path)[1]) == 6
-
-
-def test_all_questions_of_a_dialogue_have_one_header_that_does_not_tell_its_id(
-    service: FaultServer,
-) -> None:
-    name, found = service.add(lambda _: chat()), list[Prediction]()
-    model = make_model("openai", f"{service.url}/{name}")
-    stays = model.model_copy(update={"caching": Caching(affinity="X-Session-ID")})
-    make_remote(stays, concurrency=1).answer_all(sessions(long_corpus(3, 2)), found.append)
-    names = [headers["x-session-id"] for headers in service.headers]
-    assert names == [name for name in dict.fromkeys(names) for _ in range(2)]
-    assert len(set(names)) == 3
-    assert not {one.dialogue for one in found} & set(names)
