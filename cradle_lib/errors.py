@@ -35,7 +35,10 @@ class CradleError(Exception):
         hint: str | None = None,
     ) -> None:
         self.problem, self.path, self.row, self.hint = problem, path, row, hint
-        super().__init__(printable(compose(problem, path=path, row=row, hint=hint)))
+        places = [str(path)] if path else []
+        places += [] if row is None else [f"row {row}"]
+        message = f"{', '.join(places)}: {problem}" if places else problem
+        super().__init__(printable(f"{message.rstrip('.')}. {hint}" if hint else message))
 
     def located(self, path: str | Path | None = None, row: int | None = None) -> Self:
         """Copies the error, with the place where it was found."""
@@ -73,21 +76,6 @@ class ScoringError(CradleError, ValueError):
 
 class BookError(CradleError, RuntimeError):
     """A page of the book that can't be brought up to date."""
-
-
-def compose(
-    problem: str,
-    *,
-    path: str | Path | None = None,
-    row: int | None = None,
-    hint: str | None = None,
-) -> str:
-    """Joins place, problem and advice: ``path, row N: problem. hint``; each part is optional."""
-    place = str(path or "")
-    if row is not None:
-        place += f", row {row}" if place else f"row {row}"
-    message = f"{place}: {problem}" if place else problem
-    return f"{message.rstrip('.')}. {hint}" if hint else message
 
 
 def printable(text: str, most: int = LONGEST) -> str:

@@ -11,13 +11,11 @@ References:
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache, lru_cache, reduce
 from operator import or_
-from types import MappingProxyType
 from typing import Final, Literal
 
 from cradle_lib.errors import CorpusError
@@ -29,24 +27,20 @@ NONE: Final = "none"
 #: Shown in place of a prediction if the answer could not be parsed.
 UNUSABLE: Final = "unusable answer"
 TEMPORAL_STATES: Final[tuple[Temporal, ...]] = ("ongoing", "past")
-CRISIS_TYPES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "SI_passive": "passive suicidal ideation",
-        "SI_active": "active suicidal ideation",
-        "SH": "self-harm",
-        "DV": "domestic violence",
-        "CA": "child abuse",
-        "SHA": "sexual harassment",
-        "RA": "rape",
-    }
-)
+CRISIS_TYPES: Final = {
+    "SI_passive": "passive suicidal ideation",
+    "SI_active": "active suicidal ideation",
+    "SH": "self-harm",
+    "DV": "domestic violence",
+    "CA": "child abuse",
+    "SHA": "sexual harassment",
+    "RA": "rape",
+}
 LABELS: Final[tuple[str, ...]] = (
     *(f"alert_{state}" for state in TEMPORAL_STATES),
     *(f"confirm_{crisis}_{state}" for crisis in CRISIS_TYPES for state in TEMPORAL_STATES),
 )
-BITS: Final[Mapping[str, int]] = MappingProxyType(
-    {label: 1 << index for index, label in enumerate(LABELS)}
-)
+BITS: Final = {label: 1 << index for index, label in enumerate(LABELS)}
 
 
 def _union(prefix: str, suffix: str) -> int:
@@ -71,17 +65,13 @@ _BENCH_TYPES: Final = {
     "sexualharassment": "SHA",
     "rape": "RA",
 }
-BENCH_LABELS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        f"{name}_{state}": f"confirm_{crisis}_{state}"
-        for name, crisis in _BENCH_TYPES.items()
-        for state in TEMPORAL_STATES
-    }
-)
+BENCH_LABELS: Final = {
+    f"{name}_{state}": f"confirm_{crisis}_{state}"
+    for name, crisis in _BENCH_TYPES.items()
+    for state in TEMPORAL_STATES
+}
 _LOWER: Final = {label.lower(): label for label in LABELS}
 _SEPARATORS: Final = re.compile(r"[;,|]")
-# Twice the longest name of a label, of either kind.
-_LONGEST: Final = 60
 
 
 def stage(label: str) -> Stage:
@@ -113,12 +103,11 @@ def find(name: str) -> str:
     name = name.strip()
     found = _LOWER.get(name.lower())
     if found is None:
-        # The search takes minutes for a text of millions of characters.
-        near = get_close_matches(name[:_LONGEST].lower(), list(_LOWER), n=1, cutoff=0.6)
+        near = get_close_matches(name[:60].lower(), list(_LOWER), n=1, cutoff=0.6)
         advice = (
             f"Did you mean {_LOWER[near[0]]!r}?" if near else f"Labels are: {', '.join(LABELS)}."
         )
-        raise CorpusError(f"unknown label {name[:_LONGEST]!r}. {advice}")
+        raise CorpusError(f"unknown label {name[:60]!r}. {advice}")
     return found
 
 
@@ -157,23 +146,9 @@ def parse(text: str) -> int:
     Raises:
         CorpusError: If a part is not a label.
     """
-    cell = text.strip()
-    if cell.startswith("[") and cell.endswith("]"):
-        names = _list_items(cell)
-    else:
-        names = [part.strip() for part in _SEPARATORS.split(cell)]
-    return mask_of(n for n in names if n and n.lower() not in (NONE, "null", "nan"))
-
-
-def _list_items(cell: str) -> list[str]:
-    try:
-        items = json.loads(cell)
-    except (ValueError, RecursionError):
-        # A Python list: single quotes, which JSON does not know.
-        items = [part.strip().strip("'\"") for part in cell[1:-1].split(",")]
-    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-        raise CorpusError(f"a list of labels holds something other than text: {cell[:80]}")
-    return [item.strip() for item in items]
+    # Brackets and quotes are those of a list in JSON or Python.
+    names = [name.strip(" \t'\"") for name in _SEPARATORS.split(text.strip(" \t[]"))]
+    return mask_of(name for name in names if name and name.lower() not in (NONE, "null", "nan"))
 
 
 @cache

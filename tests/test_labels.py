@@ -83,7 +83,7 @@ def test_cells_without_a_label(cell: str) -> None:
         ("confirm_SH_ongoin", "confirm_SH_ongoing"),
         ("alert-past", "alert_past"),
         ("confirm_SH_past; confirm_SHX_past", "confirm_SH"),
-        ("[1, 2]", "other than text"),
+        ("[1, 2]", "unknown label '1'"),
     ],
 )
 def test_a_typo_is_an_error_that_suggests_the_nearest(cell: str, hint: str) -> None:

@@ -26,11 +26,7 @@ Speaker = Literal["User", "Listener"]
 
 def valid_unicode(text: str) -> str:
     """Replaces lone surrogates, which a frame can't hold, by U+FFFD."""
-    return (
-        text
-        if text.isascii()
-        else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    )
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 @dataclass(frozen=True, slots=True)
