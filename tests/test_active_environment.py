@@ -60,13 +60,6 @@ def test_one_that_has_the_packages_is_used_and_nothing_is_installed(
     ]
 
 
-def test_one_that_lacks_them_is_named_with_what_it_lacks(empty: Path, tmp_path: Path) -> None:
-    said = planned(empty, tmp_path)
-    assert said.startswith("Not in the active environment, but in .venv: ")
-    assert "lacks this project. To build in it: python -m pip install" in said
-    assert ".venv/bin/jupyter-book build" in said
-
-
 def test_one_whose_package_is_too_old_is_named_with_both_versions(
     empty: Path, tmp_path: Path
 ) -> None:
@@ -76,7 +69,3 @@ def test_one_whose_package_is_too_old_is_named_with_both_versions(
     old.mkdir()
     (old / "METADATA").write_text("Metadata-Version: 2.1\nName: papermill\nVersion: 1.0\n")
     assert "lacks papermill>=2.6 (it has 1.0)" in planned(empty, tmp_path)
-
-
-def test_one_without_a_python_is_passed_over(tmp_path: Path) -> None:
-    assert "has no Python" in planned(tmp_path / "gone", tmp_path)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from cradle_extras.errors import first_fault
 from cradle_lib.errors import LONGEST, CorpusError, CradleError, printable
 
 
@@ -30,23 +27,3 @@ def test_any_text_becomes_one_that_can_be_printed_and_stays_so(text: str) -> Non
     assert all(mark.isprintable() or mark in "\n\t" for mark in shown)
     assert printable(shown) == shown
     shown.encode()
-
-
-class Part(BaseModel):
-    """A document of one number."""
-
-    number: int
-
-
-@pytest.mark.parametrize(
-    ("document", "said"),
-    [
-        ({"parts": [{"number": "x"}]}, "parts.0.number: Input should be a valid integer"),
-        ({"parts": [{}]}, "parts.0.number: Field required"),
-        (7, "Input should be a valid dictionary, found 7"),
-    ],
-)
-def test_a_fault_is_told_with_its_place_unless_it_is_the_whole(document: object, said: str) -> None:
-    with pytest.raises(ValidationError) as caught:
-        TypeAdapter(dict[str, list[Part]]).validate_python(document)
-    assert first_fault(caught.value).startswith(said)

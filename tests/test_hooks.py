@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -36,16 +35,6 @@ def test_the_hook_takes_outputs_away_and_nothing_else(tmp_path: Path) -> None:
     strip(tmp_path / "ran.ipynb")
 
     assert (tmp_path / "ran.ipynb").read_bytes() == source.read_bytes()
-
-
-def test_the_hook_leaves_every_source_as_it_is(tmp_path: Path) -> None:
-    copies = [Path(shutil.copy(path, tmp_path)) for path in paths.NOTEBOOKS.glob("*.ipynb")]
-    assert len(copies) > 20
-
-    strip(*copies)
-
-    for copy in copies:
-        assert copy.read_bytes() == (paths.NOTEBOOKS / copy.name).read_bytes()
 
 
 def test_copies_that_an_editor_keeps_are_ignored() -> None:

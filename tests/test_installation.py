@@ -90,23 +90,11 @@ def test_a_baseline_is_run_and_scored_with_the_answers_of_a_checkout(
     assert f"|v{library_version()}" in scored.stdout
 
 
-def test_what_a_reader_of_the_wheel_has_is_there(cradle: Run, tmp_path: Path) -> None:
-    for words in (["data", "check", "surrogate"], ["prompts", "list"], ["models", "list"]):
-        assert (found := cradle(*words)).returncode == 0, found.stderr
-    plans = tmp_path / "plans.csv"
-    planned = cradle("construct", "plan", "--out", plans)
-    assert planned.returncode == 0, planned.stderr
-    plans.write_text("".join(plans.read_text().splitlines(keepends=True)[:3]))
-    made = cradle("construct", "write", "--plans", plans, "--out", "made")
-    assert "Corpus: made/corpus.parquet" in made.stdout, made.stderr
-
-
 @pytest.mark.parametrize(
     ("words", "told"),
     [
         (["infer", "--model", "gpt-5.1", "--set", "limit=1", "--yes"], "'cradle-lib[api]'"),
         (["infer", "--model", "smollm2-135m", "--set", "limit=1"], "'cradle-lib[local]'"),
-        (["data", "check", "hub"], "cradle data fetch"),
         (["fork", "mine"], "Unpack the source distribution"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",

@@ -15,8 +15,10 @@ from cradle_extras.bundle.verify import Verification
 from cradle_extras.bundle.verify import verify as derive
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
+from cradle_lib.cli.commands.runs import show_predicted
 from cradle_lib.cli.console import err, out, percent, print_json, print_table
 from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.corpus.needs import unmet
 from cradle_lib.detection import Predictions
 from cradle_lib.scoring.conventions import Level
 from cradle_lib.scoring.evaluate import Evaluation
@@ -96,6 +98,9 @@ def score_bundles(
 ) -> None:
     """Prints the scores of several bundles in one table, a row for each."""
     runs = [load_bundle(path, corpus, partial=partial) for path in bundles]
+    if no_labels := unmet(corpus, "labels"):
+        show_predicted(runs, f"{no_labels}: there is nothing to score against.", as_json=as_json)
+        return
     results = [score_levels(run) for run in runs]
     if as_json:
         content = [

@@ -193,7 +193,7 @@ def _show_labels(found: pd.DataFrame) -> None:
         rows.setdefault(str(row["label"]), {})[row["group"]] = cell
     title = "F1 between the two, and how often both, the first and the second gave it"
     table = [{"label": label, **cells} for label, cells in rows.items()]
-    print_table(table, title, right=list(found["group"].unique()), whole=["label"])
+    print_table(table, title, right=list(found["group"].unique()))
 
 
 @app.command()

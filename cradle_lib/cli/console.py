@@ -1,7 +1,7 @@
 """Where commands write: results to standard output, everything else to standard error.
 
-Neither console knows markup: a name or a message with brackets is printed as it is. What a file
-or a service said can't steer the terminal either.
+Neither console knows markup: a name or a message with brackets is printed as it is. The text of a
+file or a service can't steer the terminal either.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import Any, Final
 
 import pandas as pd
 import typer
+from rich import box
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.measure import Measurement
 from rich.segment import Segment
-from rich.table import Column, Table
+from rich.table import Table
 from rich.text import Text
 
 from cradle_lib.errors import printable
@@ -28,58 +29,13 @@ class Plain(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Renders; characters that show nothing are written out, and what is endless is cut."""
-        if isinstance(renderable, Table):
-            _keep_words(renderable, self, options or self.options)
+        """Renders; control characters are escaped and long texts are truncated."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=printable(segment.text))
 
 
-def _keep_words(table: Table, console: Console, options: ConsoleOptions) -> None:
-    """Gives the columns widths at which lines are broken between words only.
-
-    Where even the longest words have no room beside each other, the table is wider than the
-    terminal: it can still be read, and a name in pieces can't be copied.
-    """
-    needs = [_need(column, console, options) for column in table.columns]
-    borders = 3 * len(needs) + 1
-    room = options.max_width - borders - sum(need.minimum for need in needs)
-    if not needs or sum(need.maximum for need in needs) + borders <= options.max_width:
-        return
-    if sum(need.maximum for need in needs) + borders - 4 <= options.max_width:
-        # Enough for all cells in one line each.
-        table.show_edge = table.pad_edge = False
-        return
-    if room < 0:
-        table.width = options.max_width - room
-    # Those that lack least come first: most cells then stand in one line.
-    order = sorted(range(len(needs)), key=lambda place: needs[place].span)
-    for done, place in enumerate(order):
-        more = max(0, min(needs[place].span, room // (len(order) - done)))
-        # Without a least width, a table that is too wide would still lose letters.
-        table.columns[place].width = needs[place].minimum + more
-        table.columns[place].min_width = needs[place].minimum
-        room -= more
-
-
-def _need(column: Column, console: Console, options: ConsoleOptions) -> Measurement:
-    wide = options.update(max_width=10_000)
-    cells = [cell for cell in (column.header, *column.cells) if cell]
-    texts = [console.render_str(cell) if isinstance(cell, str) else cell for cell in cells]
-    found = [Measurement.get(console, wide, text) for text in texts]
-    most = max((each.maximum for each in found), default=0)
-    longest = max((each.minimum for each in found), default=0)
-    return Measurement(most if column.no_wrap else longest, most)
-
-
-_SETTINGS: Final[dict[str, Any]] = {
-    "highlight": False,
-    "soft_wrap": True,
-    "markup": False,
-    "emoji": False,
-}
-out: Final = Plain(**_SETTINGS)
-err: Final = Plain(stderr=True, **_SETTINGS)
+out: Final = Plain(highlight=False, soft_wrap=True, markup=False, emoji=False)
+err: Final = Plain(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 
 def print_json(content: object) -> None:
@@ -93,25 +49,35 @@ def print_table(
     caption: str | None = None,
     *,
     right: Collection[str] = (),
-    whole: Collection[str] = (),
 ) -> None:
     """Prints rows as a table, which has the columns of the first one.
+
+    No cell is wrapped, so that a name can be copied; a wide table is wider than the terminal.
 
     Args:
         rows: A frame, or cells by column.
         title: Line above the table.
         caption: Line below it.
         right: Columns whose cells end at the right; columns of numbers do so in any case.
-        whole: Columns whose cells stay on one line.
     """
     frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(rows)
-    table = Table(title=title and Text(title), caption=caption)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    columns = []
     for name, cells in frame.items():
-        at_right = name in right or cells.dtype.kind in "if"
-        table.add_column(str(name), justify="right" if at_right else "left", no_wrap=name in whole)
-    for row in frame.itertuples(index=False):
-        table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
+        texts = [f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in cells]
+        table.add_column(
+            str(name),
+            justify="right" if name in right or cells.dtype.kind in "if" else "left",
+            min_width=max(map(cell_len, [str(name), *texts])),
+        )
+        columns.append(texts)
+    for row in zip(*columns, strict=True):
+        table.add_row(*row)
+    if title:
+        out.print(Text(title, style="bold"))
     out.print(table)
+    if caption:
+        out.print(caption)
 
 
 def percent(value: float, low: float = math.nan, high: float = math.nan, *, digits: int = 2) -> str:

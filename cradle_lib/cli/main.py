@@ -19,57 +19,18 @@ _STATUSES: Final = (
 )
 _RUN, _SCORE, _BOOK = "Run a model", "Score and compare", "Data, prompts and pages"
 _HERE: Final = "cradle_lib.cli"
+_COMMANDS: Final = f"{_HERE}.commands"
 CORE: Final = (
-    Command(
-        "infer",
-        f"{_HERE}.commands.runs:infer",
-        "Ask a model about every user turn. Stopped or killed, the same command resumes.",
-        _RUN,
-    ),
-    Command(
-        "estimate",
-        f"{_HERE}.money:estimate",
-        "Estimate the tokens and the cost of a run. Nothing is sent, and no key is needed.",
-        _RUN,
-    ),
-    Command(
-        "join",
-        f"{_HERE}.commands.runs:join",
-        "Join the shards of a run into one journal. The shards stay as they are.",
-        _RUN,
-    ),
-    Command(
-        "models",
-        f"{_HERE}.commands.models:app",
-        "List the registry's models, or prepare weights.",
-        _RUN,
-    ),
-    Command(
-        "score",
-        f"{_HERE}.commands.runs:score",
-        "Score a run at turn and dialogue level, and with confirms only; or several bundles.",
-        _SCORE,
-    ),
-    Command(
-        "show",
-        f"{_HERE}.commands.runs:show",
-        "Print the prompt of one turn, word for word, and what the model answered.",
-        _SCORE,
-    ),
-    Command(
-        "compare",
-        f"{_HERE}.commands.compare:compare",
-        "Test whether runs differ from the first one.",
-        _SCORE,
-    ),
-    Command("data", f"{_HERE}.commands.data:app", "Check, convert and fetch corpora.", _BOOK),
-    Command("prompts", f"{_HERE}.commands.prompts:app", "List or show prompt templates.", _BOOK),
-    Command(
-        "fork",
-        f"{_HERE}.commands.fork:fork",
-        "Copy a notebook into a page of your own, and add it to the book.",
-        _BOOK,
-    ),
+    Command("infer", f"{_COMMANDS}.runs:infer", "Ask a model about every user turn.", _RUN),
+    Command("estimate", f"{_HERE}.money:estimate", "Estimate tokens and cost of a run.", _RUN),
+    Command("join", f"{_COMMANDS}.runs:join", "Join the shards of a run into one journal.", _RUN),
+    Command("models", f"{_COMMANDS}.models:app", "List models, prepare weights.", _RUN),
+    Command("score", f"{_COMMANDS}.runs:score", "Score a run, or several bundles.", _SCORE),
+    Command("show", f"{_COMMANDS}.runs:show", "Print one question and its answer.", _SCORE),
+    Command("compare", f"{_COMMANDS}.compare:compare", "Test runs against the first.", _SCORE),
+    Command("data", f"{_COMMANDS}.data:app", "Check, convert and fetch corpora.", _BOOK),
+    Command("prompts", f"{_COMMANDS}.prompts:app", "List or show prompt templates.", _BOOK),
+    Command("fork", f"{_COMMANDS}.fork:fork", "Copy a notebook into your own page.", _BOOK),
 )
 
 

@@ -90,7 +90,7 @@ def run_settings(model: str, given: list[str] | None) -> RunSettings:
 
 def split_settings(given: list[str] | None) -> tuple[dict[str, Any], detection.Options]:
     """Divides the settings of ``--set`` into those of the model and those of this machine."""
-    settings = _read_pairs(given)
+    settings = read_pairs(given, "--set")
     machine: dict[str, Any] = {
         name: _positive(name, settings.pop(name)) for name in _NUMBERS if name in settings
     }
@@ -98,18 +98,18 @@ def split_settings(given: list[str] | None) -> tuple[dict[str, Any], detection.O
     return settings, detection.Options(**machine, notice=err.print)
 
 
-def _read_pairs(given: list[str] | None) -> dict[str, Any]:
-    """Reads ``name=value`` pairs; values are YAML."""
-    settings: dict[str, Any] = {}
-    for setting in given or ():
-        name, equals, value = setting.partition("=")
+def read_pairs(given: list[str] | None, option: str) -> dict[str, Any]:
+    """Reads ``name=value`` pairs; values are YAML, or else text."""
+    pairs: dict[str, Any] = {}
+    for pair in given or ():
+        name, equals, value = pair.partition("=")
         if not equals:
-            raise RegistryError(f"--set {setting}: expected name=value")
+            raise RegistryError(f"{option} {pair}: expected name=value")
         try:
-            settings[name] = strict_yaml.load(value)
+            pairs[name] = strict_yaml.load(value)
         except ValueError:
-            settings[name] = value
-    return settings
+            pairs[name] = value
+    return pairs
 
 
 def _positive(name: str, value: Any) -> int | None:

@@ -1,7 +1,6 @@
 from .check import Check as Check
 from .check import check_counts as check_counts
 from .check import find_quirks as find_quirks
-from .check import is_test_split as is_test_split
 from .conversion import Conversion as Conversion
 from .conversion import convert as convert
 from .dialogue import Corpus as Corpus

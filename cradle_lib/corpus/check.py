@@ -7,18 +7,13 @@ corpora have no published counts; :func:`find_quirks` lists what is unusual in t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 from cradle_lib import labels
 from cradle_lib.corpus.dialogue import Corpus, Turn
 from cradle_lib.corpus.statistics import corpus_statistics
 from cradle_lib.published import published_label_counts, published_table
-
-# The word by itself, not in `latest` or `contest`.
-_TEST: Final = re.compile(r"(?<![a-z])test(?![a-z])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +100,3 @@ def find_quirks(corpus: Corpus) -> list[str]:
     if not any(turn.mask for turn in corpus.turns):
         quirks.append("no label on any row")
     return quirks
-
-
-def is_test_split(corpus: Corpus) -> bool:
-    """Whether a corpus claims to be the test split, by its name or its file's."""
-    names = (corpus.name, corpus.path.stem if corpus.path else "")
-    return any(_TEST.search(name.lower()) for name in names)

@@ -10,12 +10,10 @@ import pytest
 
 from cradle_lib import paths
 from cradle_lib.cli.commands.compare import _chance
-from cradle_lib.cli.console import out
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import find_model, load_registry
 from cradle_lib.detection.run import run
 from cradle_lib.errors import CradleError
-from cradle_lib.labels import LABELS, short
 
 from .in_process import invoke
 
@@ -112,18 +110,6 @@ def test_a_difference_in_history_is_refused_and_named_unless_it_is_the_point(
     assert "Against Keyword lexicon, history self" in done.stdout
 
 
-def test_labels_stay_in_one_piece_in_a_narrow_terminal(
-    corpus: Path, journals: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(out, "width", 80)
-    both = (journals["always-none"], journals["keyword"], "--corpus", corpus, *QUICK)
-    shown = cradle(*both, "--labels").stdout
-    table = shown[shown.index("F1 of each label") : shown.index("The differences do not vary")]
-    assert all(short(label) in table for label in LABELS)
-    assert "level" not in table.split("label", 2)[2].splitlines()[1]
-    assert max(map(len, table.splitlines())) <= 80
-
-
 def test_an_id_in_the_registry_is_never_a_path(
     corpus: Path, journals: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,21 +131,6 @@ def test_two_journals_of_one_model_are_numbered(corpus: Path, journals: dict[str
     assert "Keyword lexicon (2)" in done.stdout
     twice = cradle(journals["keyword"], journals["keyword"], "--corpus", corpus, *QUICK)
     assert "each once" in str(twice.exception)
-
-
-def test_nonsense_is_not_what_a_comparison_is_about(
-    corpus: Path, journals: dict[str, Path]
-) -> None:
-    both = (journals["always-none"], journals["keyword"], "--corpus", corpus, *QUICK)
-    refused = cradle(*both, "--about", "nonsense")
-    assert isinstance(refused.exception, CradleError)
-    assert "history" in str(refused.exception)
-
-
-def test_a_folder_is_no_journal(corpus: Path, journals: dict[str, Path], tmp_path: Path) -> None:
-    refused = cradle(journals["keyword"], tmp_path, "--corpus", corpus, *QUICK)
-    assert isinstance(refused.exception, CradleError)
-    assert "\n" not in str(refused.exception)
 
 
 def test_a_run_with_the_labels_of_another_is_named_and_not_tested(

@@ -1,14 +1,25 @@
-"""What a command prints steers no terminal."""
+"""What a command prints steers no terminal; names with markup are printed as they are."""
 
 from __future__ import annotations
 
+from importlib import import_module
+from pathlib import Path
+
 import pytest
 
-from cradle_lib.cli.console import err, out
-from cradle_lib.cli.main import main
+from cradle_lib.cli.commands import models
+from cradle_lib.cli.console import err, out, print_table
+from cradle_lib.detection import load_registry, registry
+from cradle_lib.detection.registry import Registry
+
+from .in_process import invoke
+
+# The package has a function of this name.
+main = import_module("cradle_lib.cli.main").main
+NAME = r"onerror=alert(1) $x_1$ [/x] [red]x[/red] :bomb: {{evil}} `*_|\#\`"
 
 
-def test_escapes_are_written_out_and_what_is_endless_is_cut(
+def test_control_characters_are_escaped_and_long_texts_are_truncated(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     out.print("\x1b[2J\x9b1m\u202ename")
@@ -21,8 +32,38 @@ def test_escapes_are_written_out_and_what_is_endless_is_cut(
 def test_an_argument_with_escapes_is_quoted_without_them(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["cradle", "data", "check", "\x1b]0;t\x07.csv"])
+    monkeypatch.setattr("sys.argv", ["cradle", "data", "check", "\x1b]0;t\x07 [red].csv"])
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
-    assert capsys.readouterr().err == "error: \\x1b]0;t\\x07.csv: no such file. Check the path.\n"
+    said = capsys.readouterr().err
+    assert said == "error: \\x1b]0;t\\x07 [red].csv: no such file. Check the path.\n"
+
+
+def test_no_cell_of_a_table_is_wrapped_or_cut(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(out, "width", 40)
+    long = "a name of more than forty letters in several words"
+    print_table([{"name": long, "count": 1234, "more": long}], "Title", "Caption")
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert [lines[0], lines[-1]] == ["Title", "Caption"]
+    assert lines[-2].split("  ") == [f" {long}", "1,234", long]
+
+
+def test_names_with_brackets_are_printed_as_they_are(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = {m.id: m.model_dump(exclude={"id"}) | {"name": NAME} for m in load_registry().sound}
+    for module in (models, registry):
+        monkeypatch.setattr(module, "load_registry", lambda: Registry(entries))
+    assert invoke("models", "list").stdout.count(NAME) == len(entries)
+    corpus = tiny.rename(tiny.with_name("[red] $y$.csv"))
+    made = []
+    for model in ("always-none", "keyword"):
+        made.append(tmp_path / "[/runs]" / f"{model}.jsonl")
+        done = invoke("infer", "--model", model, "--corpus", corpus, "--out", made[-1])
+        assert str(made[-1]) in done.stdout
+    assert NAME in invoke("score", made[1], "--corpus", corpus, "--draws", "5").stdout
+    compared = invoke("compare", *made, "--corpus", corpus, "--permutations", "5")
+    assert f"Against {NAME}" in compared.stdout

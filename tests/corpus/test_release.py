@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cradle_lib import labels
-from cradle_lib.corpus import Corpus, is_test_split, load_corpus, read_release
+from cradle_lib.corpus import Corpus, load_corpus, read_release
 from cradle_lib.corpus.release import COLUMNS, build_corpus, write_release
 from cradle_lib.corpus.text_folder import read_folder
 from cradle_lib.errors import CorpusError
@@ -293,11 +293,3 @@ def test_random_bytes_are_read_or_refused_but_never_crash(
     except CorpusError:
         return
     assert isinstance(corpus, Corpus)
-
-
-@pytest.mark.parametrize(
-    ("name", "claims"),
-    [("test", True), ("hub-test", True), ("test_v2", True), ("latest", False), ("contest", False)],
-)
-def test_only_the_word_test_claims_to_be_the_test_split(name: str, claims: bool) -> None:
-    assert is_test_split(build_corpus(ROWS, name)) is claims

@@ -107,23 +107,19 @@ def _chance(p: float) -> str:
 
 def _show(title: str, differences: pd.DataFrame, *, level: bool = True) -> None:
     rows: list[dict[str, str]] = []
-    for d in differences.to_dict("records"):
-        bounds = f" [{100 * d['low']:+.1f}, {100 * d['high']:+.1f}]"
-        value = f"{100 * d['value']:+.1f}" + ("" if math.isnan(d["low"]) else bounds)
-        scores = (percent(d[name], digits=1) for name in ("baseline_score", "own_score"))
-        about = {"level": d["level"], "score": d["score"].replace("_", " ")}
+    for row in differences.to_dict("records"):
+        bounds = f" [{100 * row['low']:+.1f}, {100 * row['high']:+.1f}]"
+        value = f"{100 * row['value']:+.1f}" + ("" if math.isnan(row["low"]) else bounds)
+        about = {"level": row["level"], "score": row["score"].replace("_", " ")}
         rows.append(
-            (about if level else {"label": short(d["label"])})
+            (about if level else {"label": short(row["label"])})
             | {
-                "baseline and run": " ".join(scores),
-                "difference": "n/a" if math.isnan(d["value"]) else value,
-                "adjusted p": _chance(d["adjusted_p"]),
-                "verdict": d["verdict"],
+                "baseline": percent(row["baseline_score"], digits=1),
+                "run": percent(row["own_score"], digits=1),
+                "difference": "n/a" if math.isnan(row["value"]) else value,
+                "adjusted p": _chance(row["adjusted_p"]),
+                "verdict": row["verdict"],
             }
         )
-    print_table(
-        rows,
-        f"{title}, percent and points",
-        right=["baseline and run", "difference", "adjusted p"],
-        whole=["score", "label", "verdict"],
-    )
+    at_right = ["baseline", "run", "difference", "adjusted p"]
+    print_table(rows, f"{title}, percent and points", right=at_right)

@@ -6,8 +6,9 @@ import shlex
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
+import pandas as pd
 import typer
 
 from cradle_lib import corpus as corpora
@@ -23,58 +24,46 @@ app = typer.Typer(help="Check, convert and fetch corpora.", no_args_is_help=True
 def check(
     path: Annotated[str, typer.Argument(help="A file in the release's format, or a corpus' name.")],
     paper: Annotated[
-        bool | None,
-        typer.Option(
-            help="Compare with the published counts of the test split; default: if the corpus "
-            "claims to be that split (its name says so), or has all of its counts."
-        ),
-    ] = None,
+        bool, typer.Option("--paper", help="Compare with the published counts of the test split.")
+    ] = False,
     as_json: opt.Json = False,
 ) -> None:
     """Count the contents of a corpus and point out oddities.
 
-    A corpus that claims to be the paper's test split is compared with the published counts; the
+    The test splits of the release and of the surrogate are compared with the paper's counts; the
     exit status is 1 if one differs.
     """
     corpus = corpora.load_corpus(path)
-    checks = corpora.check_counts(corpus)
-    differing = [item.name for item in checks if not item.equal]
-    if paper is None:
-        paper = corpora.is_test_split(corpus) or not differing
+    checks, quirks = corpora.check_counts(corpus), corpora.find_quirks(corpus)
+    paper = paper or corpus.name in ("surrogate-test", "hub-test")
+    differing = [item for item in checks if not item.equal and paper]
+    meta = {column: dict(sorted(Counter(values).items())) for column, values in corpus.meta.items()}
     if as_json:
         content = {
             "corpus": corpus.name,
             "fingerprint": corpus.fingerprint,
             "counts": [asdict(item) | {"equal": item.equal} for item in checks],
-            "meta": {column: dict(Counter(values)) for column, values in corpus.meta.items()},
-            "worth_a_look": [str(quirk) for quirk in corpora.find_quirks(corpus)],
+            "meta": meta,
+            "worth_a_look": quirks,
             "compared_with_the_paper": paper,
         }
         print_json(content)
-        if paper and differing:
-            raise typer.Exit(1)
-        return
-    rows: list[dict[str, Any]] = []
-    for item in checks:
-        verdict = "equal" if item.equal else f"differs by {item.found - item.published:+,}"
-        compared = {"published": f"{item.published:,}", " ": verdict} if paper else {}
-        rows.append({"count": item.name, "found": item.found, **compared})
-    for column, values in corpus.meta.items():
-        for value, count in sorted(Counter(values).items()):
-            compared = {"published": "", " ": ""} if paper else {}
-            rows.append({"count": f"{column} {value}", "found": count, **compared})
-    title = f"{corpus.name} ({corpus.fingerprint})"
-    print_table(rows, title, "Each label is counted on user turns.", right=["published"])
-    for quirk in corpora.find_quirks(corpus):
-        out.print(f"Worth a look: {quirk}.")
-    if not paper:
-        out.print("Not compared with the paper: this is a corpus of its own.")
-    elif differing:
-        out.print(f"Not the published test split: {len(differing)} counts differ.")
-        out.print("If it never was that split, leave the comparison out with `--no-paper`.")
-        raise typer.Exit(1)
     else:
-        out.print("All counts are those of the published test split.")
+        rows = [(item.name, item.found, item.published) for item in checks]
+        frame = pd.DataFrame(rows, columns=["count", "found", "published"])
+        frame = frame if paper else frame[["count", "found"]]
+        print_table(frame, f"{corpus.name} ({corpus.fingerprint}); labels on user turns")
+        for column, counts in meta.items():
+            shown = ", ".join(f"{value} {count:,}" for value, count in counts.items())
+            out.print(f"Dialogues by {column}: {shown}.")
+        for quirk in quirks:
+            out.print(f"Worth a look: {quirk}.")
+        for item in differing:
+            out.print(f"{item.name} differs by {item.found - item.published:+,}.")
+        if paper and not differing:
+            out.print("All counts are those of the published test split.")
+    if differing:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from cradle_lib import paths, strict_yaml
+from cradle_lib import paths
 from cradle_lib.book.fork import fork as copy_page
 from cradle_lib.book.plan import Project
+from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import out
 from cradle_lib.errors import BookError
 from cradle_lib.paths import TEMPLATE
@@ -28,17 +29,7 @@ def fork(
             "the book is not part of an installed wheel. Unpack the source distribution, and run "
             "`make book` and this command in it."
         )
-    parameters: dict[str, Any] = {}
-    for pair in parameter or ():
-        key, equals, value = pair.partition("=")
-        if not equals:
-            raise BookError(f"--parameter {pair}: expected name=value")
-        # YAML would read text with a colon as a mapping.
-        is_text = ":" in value and not value.startswith("[")
-        try:
-            parameters[key] = value if is_text else strict_yaml.load(value)
-        except ValueError as error:
-            raise BookError(f"--parameter {key}: {error}") from None
+    parameters = opt.read_pairs(parameter, "--parameter")
     copy = copy_page(Project(paths.ROOT), name, source, parameters)
     out.print(f"Notebook: {paths.shown(copy)}")
     out.print(f"Its page is in notebooks/pages.yml and book/_toc.yml as sections/{name}.")

@@ -28,37 +28,22 @@ def show(as_json: opt.Json = False) -> None:
     registry = load_registry()
     made = made_runs(paths.SHIPPED_RUNS, paths.RUNS)
     known: list[dict[str, Any]] = [
-        {
-            "id": model.id,
-            "name": model.name,
-            "group": model.group,
-            "engine": model.engine,
-            "default": model.default,
-            "runs": made.pop(model.id, []),
-        }
+        {name: getattr(model, name) for name in ("id", "name", "group", "engine", "default")}
+        | {"runs": made.pop(model.id, [])}
         for model in registry.sound
     ]
-    others: list[dict[str, Any]] = [
-        {"id": name, "runs": runs} for name, runs in made.items() if name not in registry
-    ]
+    others = [{"id": name, "runs": runs} for name, runs in made.items() if name not in registry]
     if as_json:
         print_json({"models": known, "without_entry": others})
         return
     rows = [
         {
-            "id and name": f"{model['id']}{' *' * bool(model['default'])}\n{model['name']}",
-            "engine and group": f"{model['engine']}\n{model['group']}",
-            "run over": "\n".join(model["runs"]),
+            "id": f"{model['id']}{' *' * bool(model.get('default'))}",
+            "name": model.get("name", "no entry"),
+            "engine": model.get("engine", ""),
+            "run over": ", ".join(model["runs"]),
         }
-        for model in known
-    ]
-    rows += [
-        {
-            "id and name": other["id"],
-            "engine and group": "no entry",
-            "run over": "\n".join(other["runs"]),
-        }
-        for other in others
+        for model in (*known, *others)
     ]
     print_table(rows, paths.shown(paths.REGISTRY), "*: in the default book")
     for fault in registry.faults.values():

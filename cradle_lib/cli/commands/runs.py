@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -105,23 +106,29 @@ def report_run(
     counts, cleaned = _show_outcomes(journal, err if as_json else out)
     entry = settings.model
     if as_json:
-        outcomes = {outcome: counts[outcome] for outcome in OUTCOMES}
-        used = journal_usage(entry, journal) if entry.is_service else None
-        content = {"journal": str(journal), "turns": counts.total(), "outcomes": outcomes}
-        print_json(content | {"cleaned": cleaned, "usage": used})
+        content = {
+            "journal": str(journal),
+            "turns": counts.total(),
+            "outcomes": {outcome: counts[outcome] for outcome in OUTCOMES},
+            "cleaned": cleaned,
+            "usage": journal_usage(entry, journal) if entry.is_service else None,
+        }
+        print_json(content)
     elif entry.is_service:
         show_usage(entry, journal)
     if counts[Outcome.FAILED] or (counts and not counts[Outcome.OK]):
         raise typer.Exit(1)
     if as_json:
         return
-    when = ""
-    if shard is not None:
-        journal = journal.with_name(f"{journal.name.partition('.shard-')[0]}.jsonl")
-        when = f", when all {shard.partition('/')[2]} shards are made"
-    words = ["cradle", "score", paths.shown(journal), *corpus_options(corpus)]
+    when = f", when all {shard.partition('/')[2]} shards are made" if shard else ""
+    words = ["cradle", "score", paths.shown(_joined(journal)), *corpus_options(corpus)]
     words += ["--partial"] if sample is not None or settings.limit is not None else []
     out.print(f"Next{when}: {shlex.join(words)}")
+
+
+def _joined(journal: Path) -> Path:
+    """Gives the path of the journal that a shard belongs to."""
+    return journal.with_name(f"{journal.name.partition('.shard-')[0].removesuffix('.jsonl')}.jsonl")
 
 
 def join(
@@ -139,7 +146,7 @@ def join(
     """Join the shards of a run into one journal. The shards stay as they are."""
     loaded = load_corpus(corpus, split)
     shards = [file for path in journals for file in journal_files(path)]
-    target = folder or shards[0].with_name(f"{shards[0].name.partition('.shard-')[0]}.jsonl")
+    target = folder or _joined(shards[0])
     record = last_record(shards[0])
     if record.corpus_fingerprint != loaded.fingerprint:
         raise JournalError(
@@ -161,11 +168,7 @@ def _cleaned_note(cleaned: int) -> str:
 
 
 def _show_outcomes(journal: Path, to: Console) -> tuple[Counter[Outcome], int]:
-    """Prints the outcomes of a journal's answers, and how many needed cleaning.
-
-    Returns:
-        Both counts.
-    """
+    """Prints and counts the outcomes of a journal, and how many answers needed cleaning."""
     answers = read_journal(journal)[1]
     counts = Counter(prediction.outcome for prediction in answers)
     cleaned = sum(p.outcome is Outcome.OK and needs_cleaning(p.answer) for p in answers)
@@ -175,17 +178,15 @@ def _show_outcomes(journal: Path, to: Console) -> tuple[Counter[Outcome], int]:
     if cleaned:
         to.print(_cleaned_note(cleaned))
     reasons = Counter(p.reason for p in answers if p.outcome is Outcome.FAILED and p.reason)
-    if reasons:
-        [(reason, number)] = reasons.most_common(1)
+    for reason, number in reasons.most_common(1):
         err.print(f"Failed {number:,} times: {reason}")
     if counts[Outcome.FAILED]:
         err.print("The same command asks the questions that failed again.")
     if answers and not counts[Outcome.OK]:
         err.print(
-            "No answer could be read. `answer` in the journal holds what the model wrote; "
-            "a model that can't keep to the labels may need `mode: constrained` under `decoding` "
-            "(without an entry: `--set mode=constrained`), and one that reasons in a form "
-            "that is not recognised needs `answer_after: TEXT`, after which its answer begins."
+            "No answer could be read; the journal has them under `answer`. If the model can't keep "
+            "to the labels, try `--set mode=constrained`. If it reasons in a form that is not "
+            "recognised, set `answer_after: TEXT` to the text after which its answer begins."
         )
     return counts, cleaned
 
@@ -209,13 +210,6 @@ def score(
 
     For dialogues without gold labels it prints what was predicted, per 100 user turns.
     """
-    bundles = [path for path in journals if path.suffix == ".zip"]
-    if bundles and len(bundles) < len(journals):
-        other = next(path for path in journals if path.suffix != ".zip")
-        raise CradleError(
-            f"{paths.shown(other)}: is not a bundle (*.zip), the others are. Score bundles in "
-            "one command, and the journals of a run in another."
-        )
     loaded = load_corpus(corpus, split)
     conventions = opt.parse_conventions(convention)
 
@@ -223,15 +217,17 @@ def score(
         options: dict[str, Any] = {"conventions": conventions, "draws": draws, "seed": seed}
         return {level: evaluate(run, level=level, **options) for level in LEVELS}
 
+    bundles = [path for path in journals if path.suffix == ".zip"]
+    if bundles and len(bundles) < len(journals):
+        raise CradleError("Score bundles (*.zip) in one command, journals of a run in another.")
     if bundles:
-        score_bundles = part("bundle")
-        score_bundles(bundles, loaded, score_levels, partial=partial, as_json=as_json)
+        part("bundle")(bundles, loaded, score_levels, partial=partial, as_json=as_json)
         return
-    predictions = load_predictions(journals, loaded, partial=partial)
-    if why := unmet(predictions.corpus, "labels"):
-        _show_predicted(predictions, f"{why}: there is nothing to score against.", as_json=as_json)
+    run = load_predictions(journals, loaded, partial=partial)
+    if no_labels := unmet(run.corpus, "labels"):
+        show_predicted([run], f"{no_labels}: there is nothing to score against.", as_json=as_json)
         return
-    results = score_levels(predictions)
+    results = score_levels(run)
     if as_json:
         print_json(level_scores(results))
         return
@@ -239,43 +235,41 @@ def score(
     for name in OVERALL:
         cells = {level: percent(*map(float, results[level].estimate(name))) for level in LEVELS}
         rows.append({"score": name.replace("_", " "), **cells})
-    title = f"{predictions.record.name} on {predictions.corpus.name}, percent"
-    print_table(rows, title, right=LEVELS)
-    turns = results["turn"]
-    _show_answered(predictions)
-    if turns.cleaned:
-        out.print(_cleaned_note(turns.cleaned))
-    missing = (unmet(predictions.corpus, need) for need in dict.fromkeys(NEEDED.values()))
-    for why in dict.fromkeys(sentence for sentence in missing if sentence):
-        out.print(f"{why}: its precision, recall and F1 say nothing.")
+    print_table(rows, f"{run.record.name} on {run.corpus.name}, percent", right=LEVELS)
+    _show_answered(run)
+    if results["turn"].cleaned:
+        out.print(_cleaned_note(results["turn"].cleaned))
+    reasons = [unmet(run.corpus, need) for need in NEEDED.values()]
+    for reason in dict.fromkeys(filter(None, reasons)):
+        out.print(f"{reason}: its precision, recall and F1 say nothing.")
     for level in LEVELS:
         out.print(str(results[level].signature))
 
 
-def _show_predicted(run: Predictions, why: str, *, as_json: bool) -> None:
+def show_predicted(found: Sequence[Predictions], why: str, *, as_json: bool) -> None:
     """Prints what was predicted and how often, for dialogues without gold labels."""
-    rates = predicted_rates(run)
-    if as_json:
-        content = {
-            "turns": len(run.masks),
-            "of_turns": run.of_turns,
-            "outcomes": run.outcome_counts,
+    contents = [
+        {
+            "nothing_to_score": why,
+            "run": one.record.name,
+            "turns": len(one.masks),
+            "of_turns": one.of_turns,
+            "outcomes": one.outcome_counts,
+            "predicted": json_rows(predicted_rates(one)),
         }
-        print_json({"nothing_to_score": why, **content, "predicted": json_rows(rates)})
+        for one in found
+    ]
+    if as_json:
+        print_json(contents[0] if len(contents) == 1 else contents)
         return
     out.print(why)
-    title = f"Predictions of {run.record.name} on {run.corpus.name}"
-    rows = [
-        {
-            "label": row["label"],
-            "user turns": row["turns"],
-            "per 100": percent(row["per_100"] / 100),
-            "dialogues": row["dialogues"],
-        }
-        for row in rates.to_dict("records")
-    ]
-    print_table(rows, title, right=["per 100"])
-    _show_answered(run)
+    for one in found:
+        rates = predicted_rates(one)[["label", "turns", "per_100", "dialogues"]]
+        rates["per_100"] = [percent(rate / 100) for rate in rates["per_100"]]
+        rates.columns = ["label", "user turns", "per 100 user turns", "dialogues"]
+        title = f"Predictions of {one.record.name} on {one.corpus.name}"
+        print_table(rates, title, right=["per 100 user turns"])
+        _show_answered(one)
 
 
 def _show_answered(run: Predictions) -> None:
@@ -302,9 +296,9 @@ def show(
             f"{place}: no answer for dialogue {dialogue}, turn {turn}. Answered turns: {known}."
         )
     loaded = load_corpus(corpus, split)
-    found = next((one for one in loaded if one.id == dialogue), None)
-    if found is None:
+    if dialogue not in loaded.by_id:
         raise JournalError(f"{loaded.name} has no dialogue {dialogue}. Name the run's --corpus.")
+    found = loaded.by_id[dialogue]
     stored = [line for number, line in asked.items() if number < turn]
     session = Session(found, load_template(record.prompt), record.history, stored)
     prompt, answer = session.prompt, asked[turn]
@@ -313,8 +307,8 @@ def show(
             f"{place}: dialogue {dialogue}, turn {turn} was asked with other words. The corpus "
             "or the prompt template has changed since, or the run was over another corpus."
         )
-    gold = next(one.mask for one in found.user_turns if one.turn_id == turn)
-    # Line by line: only what is endless is cut.
+    gold = found.turns[turn].mask
+    # Line by line, because the console truncates long texts.
     for text in prompt.text.split("\n"):
         out.print(text)
     outcome = f"{answer.outcome}, predicts nothing"
