@@ -55,7 +55,7 @@ def values(corpus: Corpus) -> dict[str, float]:
     return dict(zip(frame["quantity"], frame["value"], strict=True))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(corpora)
 def test_statistics_equal_those_of_plain_loops(dialogues: Sequence[Sequence[Row]]) -> None:
     corpus = build(dialogues)
@@ -90,7 +90,7 @@ def test_statistics_equal_those_of_plain_loops(dialogues: Sequence[Sequence[Row]
             assert math.isnan(found[f"{label}_share"])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(corpora)
 def test_every_label_on_every_row_is_listed_with_its_place(
     dialogues: Sequence[Sequence[Row]],
@@ -119,7 +119,7 @@ def test_every_label_on_every_row_is_listed_with_its_place(
     assert [*each["labels"]] == [*(each["alerts"] + each["confirms"])]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(corpora)
 def test_statistics_equal_the_check(dialogues: Sequence[Sequence[Row]]) -> None:
     corpus = build(dialogues)

@@ -268,7 +268,7 @@ def test_what_is_no_bundle_of_this_corpus_is_not_scored(
     (tmp_path / "text.zip").write_text("no archive")
     _zip(tmp_path / "empty.zip", ("record.json", b"{}"))
     cases = {
-        ("keyword.zip", str(journal)): "is not a bundle",
+        ("keyword.zip", str(journal)): "Score bundles",
         ("keyword.zip", "text.zip"): "text.zip: is not a sound bundle",
         ("empty.zip",): "empty.zip: is no bundle, it holds no journal",
         ("missing.zip",): "missing.zip: can't be read",
