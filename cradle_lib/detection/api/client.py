@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Any, ClassVar, Final, Self
@@ -132,7 +132,7 @@ class Remote(Engine):
         self._dispatcher = dispatcher = Dispatcher(self, emit)
         # A separate thread, because a notebook's kernel already runs an event loop.
         with unlogged(self.package, *_CARRIERS), ThreadPoolExecutor(max_workers=1) as pool:
-            future = pool.submit(asyncio.run, self._drive(dispatcher, sessions))
+            future = pool.submit(asyncio.run, self._drive(dispatcher, list(sessions)))
             try:
                 future.result()
             except KeyboardInterrupt:
@@ -147,11 +147,15 @@ class Remote(Engine):
                     dispatcher.give_up()
                 raise
 
-    async def _drive(self, dispatcher: Dispatcher, sessions: Iterable[Questions]) -> None:
+    async def _drive(self, dispatcher: Dispatcher, sessions: Sequence[Questions]) -> None:
+        for session in sessions:
+            for stored in session.taken:
+                # The service refused these parameters in an earlier start.
+                self._parameters.drop(stored.dropped)
         async with self.connect() as self._client:
             if self.listing and self.model.base_url is not None and not self.model.remote:
                 await self._require_served()
-            await dispatcher.run(self._informed(sessions))
+            await dispatcher.run(sessions)
 
     def connect(self) -> Any:
         """Makes the SDK's client, without its retries, over the proxy that the user agreed to."""
@@ -196,13 +200,6 @@ class Remote(Engine):
                 f"{wanted}. Start it with --served-model-name {wanted}, or ask for the model that "
                 "it serves."
             )
-
-    def _informed(self, sessions: Iterable[Questions]) -> Iterator[Questions]:
-        """Passes sessions on, and drops parameters that the service refused in earlier starts."""
-        for session in sessions:
-            for stored in session.taken:
-                self._parameters.drop(stored.dropped)
-            yield session
 
     async def call(self, prompt: Prompt) -> Answer | Fault:
         """Asks one question, and removes the key from whatever comes back.

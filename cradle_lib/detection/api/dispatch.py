@@ -217,6 +217,7 @@ class Dispatcher:
 
     async def _watch(self) -> None:
         """Says when there has been no answer for a while; after a long time, ends the run."""
+        notice = self._service.options.notice
         while True:
             end = self._heard + self._patience.silence
             due = min(self._heard + self._notice_after, end)
@@ -230,7 +231,8 @@ class Dispatcher:
                 return
             self._notice_after *= 2
             limit = f"{self._patience.silence:.0f} s"
-            self._say(f"{lasts}: {self._reason}. The run stops after {limit} without one.")
+            stops = f"The run stops after {limit} without one."
+            notice(f"{self._service.model.name}: {lasts}: {self._reason}. {stops}")
 
     async def _pause(self, seconds: float) -> None:
         """Waits, but no longer than the run goes on."""
@@ -251,9 +253,6 @@ class Dispatcher:
         if self._loop is not None:
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(action)
-
-    def _say(self, sentence: str) -> None:
-        self._service.options.notice(f"{self._service.model.name}: {sentence}")
 
     def _lost(self, prompt: Prompt, reason: str | None, seconds: float) -> None:
         answer = Answer("", Outcome.FAILED, reason, seconds=seconds)

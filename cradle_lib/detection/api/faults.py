@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import socket
-import ssl
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -58,13 +56,6 @@ _STATUS_OF: Final = {name: status for status, names in _NAMED.items() for name i
 _FILTERED: Final = {"content_filter", "content_policy_violation", "data_inspection_failed"}
 # Messages of Gemini and Anthropic with status 400, where others send 401 and 402.
 _SAID_OTHERWISE: Final = {"api key not valid": 401, "credit balance is too low": 402}
-_AWAY: Final[tuple[tuple[type[BaseException], str], ...]] = (
-    (ConnectionRefusedError, "nothing listens there"),
-    (socket.gaierror, "there is no such host"),
-    (ssl.SSLCertVerificationError, "its certificate is not trusted"),
-    (ssl.SSLError, "it does not speak TLS as expected"),
-    (TimeoutError, "it does not take connections"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +116,11 @@ def fault_of_error(sdk: ModuleType, error: Exception) -> Fault | None:
         return fault_of_status(error.status_code, error.response.headers, error.body, error.message)
     if isinstance(error, sdk.APIConnectionError):
         # The SDKs report missing and broken connections as the same error of httpx2.
-        missing = (
-            aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, ConnectionRefusedError,
-        )  # fmt: skip
+        missing = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
         if (away := next((e for e in chain if isinstance(e, missing)), None)) is None:
             kind = type(error.__cause__ or error).__name__
             return Fault("retry", f"the connection broke ({kind})")
-        words = (words for kind, words in _AWAY if any(isinstance(e, kind) for e in chain))
-        return Fault("retry", next(words, one_line(away)), unreached=True, charged=False)
+        return Fault("retry", one_line(away), unreached=True, charged=False)
     # Broken JSON in a good response reaches us as what the parser raised.
     if isinstance(error, sdk.APIError | ValueError | RecursionError):
         return Fault("failed", f"the answer can't be read ({type(error).__name__})")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import httpx2
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -82,7 +83,7 @@ async def hang(request: httpx2.Request) -> httpx2.Response:
 
 
 async def refuse(request: httpx2.Request) -> httpx2.Response:
-    raise httpx2.ConnectError("no", request=request) from ConnectionRefusedError(111, "refused")
+    raise httpx2.ConnectError("no", request=request) from aiohttp.ConnectionTimeoutError("refused")
 
 
 def after(seconds: float, reply: Any = None) -> Handler:
@@ -195,7 +196,7 @@ def test_a_port_where_nothing_listens_stops_the_run_within_seconds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     start = Start(monkeypatch, lambda n: refuse, concurrency=64)
-    away = "Tested: 127.0.0.1:9 can't be reached: nothing listens there."
+    away = "Tested: 127.0.0.1:9 can't be reached: refused."
     assert start.error.startswith(f"{away} Check that the server runs, the network, and base_url")
     assert start.service.seconds <= 10
     assert (start.service.most_flying, start.made) == (1, [])

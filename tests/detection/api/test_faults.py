@@ -120,6 +120,14 @@ def test_every_fault_lands_in_one_outcome_with_its_reason(
     assert "elsewhere" not in service.calls
 
 
+@pytest.mark.parametrize("engine", SDKS)
+def test_a_port_where_nothing_listens_is_reported(engine: str) -> None:
+    with FaultServer({}) as server:
+        url = server.url
+    with pytest.raises(EngineError, match=r"can't be reached: Cannot connect to host 127\.0\.0\.1"):
+        ask(make_model(engine, url))
+
+
 PASSING = {
     "rate limit": error(429, headers={"retry-after": "0.02"}),
     "milliseconds": error(429, headers={"retry-after-ms": "20"}),
