@@ -46,20 +46,6 @@ def test_only_an_answer_with_a_known_ending_counts(engine: str, service: FaultSe
 
 
 @pytest.mark.parametrize("engine", SDKS)
-def test_a_question_whose_answer_was_not_complete_is_asked_again(
-    engine: str, service: FaultServer
-) -> None:
-    name = service.add(lambda n: ending(engine, "error") if n == 1 else GOOD[engine]())
-    corpus, found = long_corpus(1, 3), list[Prediction]()
-    model = make_model(engine, f"{service.url}/{name}")
-    make_remote(model).answer_all(sessions(corpus), found.append)
-    assert [one.outcome for one in found] == ["ok", "failed", "ok"]
-    again: list[Prediction] = []
-    make_remote(model).answer_all(sessions(corpus, found), again.append)
-    assert [(one.turn, one.outcome) for one in again] == [(found[1].turn, "ok")]
-
-
-@pytest.mark.parametrize("engine", SDKS)
 @pytest.mark.parametrize("absent", [False, True])
 def test_a_missing_ending_is_accepted_reported_once_and_recorded(
     engine: str, absent: bool, service: FaultServer
@@ -78,14 +64,6 @@ def test_a_missing_ending_is_accepted_reported_once_and_recorded(
     assert [to_line(one)["ending"] for one in found] == ["missing"] * 4
     assert len(notices) == 1
     assert "does not say how its answers end" in notices[0]
-
-
-@pytest.mark.parametrize("engine", SDKS)
-def test_neither_a_text_nor_an_ending_is_no_answer(engine: str, service: FaultServer) -> None:
-    name = service.add(lambda n: ending(engine, None, " "))
-    found = ask(make_model(engine, f"{service.url}/{name}"))
-    assert found.outcome is Outcome.FAILED
-    assert "neither a text nor a" in str(found.reason)
 
 
 # ---- Errors in a reply of status 200 -------------------------------------------------

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +32,6 @@ from cradle_lib.errors import EngineError
 
 from .fault_server import DRIBBLE, FaultServer, Reply, as_json, chat, error, message
 from .services import (
-    GOOD,
     HELLO,
     KEY,
     NOWHERE,
@@ -54,7 +51,6 @@ JSON_TYPE = {"content-type": "application/json"}
 TRUNCATED = (200, JSON_TYPE | {"content-length": "900"}, b'{"id": ')
 ENDLESS = (200, JSON_TYPE, b" " * (LARGEST_REPLY + 1))
 LEAK = f"bad {KEY} value"
-DATE = format_datetime(datetime.now(UTC) + timedelta(seconds=1), usegmt=True)
 FAILED, REFUSED, UNPARSED, OK = Outcome.FAILED, Outcome.REFUSED, Outcome.UNPARSED, Outcome.OK
 FILTERED = chat(finish_reason="content_filter: PROHIBITED_CONTENT", message={"content": None})
 DECLINED = {"type": "refusal", "category": None, "explanation": "Not\nthis."}
@@ -88,6 +84,7 @@ OPENAI: list[Row] = [
     (FILTERED, REFUSED, "^content filter: PROHIBITED_CONTENT$", 1),
     (chat(message={"content": None, "refusal": "I\ncan't."}), REFUSED, r"^I can't\.$", 1),
     (as_json({"id": "c", "choices": []}), FAILED, "holds no choice", 1),
+    (chat(finish_reason=None, message={"content": " "}), FAILED, "neither a text nor a", 1),
     (CUT_CHAT, UNPARSED, "cut at 8 tokens", 1),
     (chat(message={"content": ""}), UNPARSED, "empty answer", 1),
     (GEMINI, FAILED, "HTTP 400: no$", 1),
@@ -126,23 +123,6 @@ def test_a_port_where_nothing_listens_is_reported(engine: str) -> None:
         url = server.url
     with pytest.raises(EngineError, match=r"can't be reached: Cannot connect to host 127\.0\.0\.1"):
         ask(make_model(engine, url))
-
-
-PASSING = {
-    "rate limit": error(429, headers={"retry-after": "0.02"}),
-    "milliseconds": error(429, headers={"retry-after-ms": "20"}),
-    "date": error(503, headers={"retry-after": DATE}),
-    "overloaded": error(529, type="overloaded_error"),
-    "reset": b"",
-}
-
-
-@pytest.mark.parametrize("engine", SDKS)
-@pytest.mark.parametrize("name", PASSING)
-def test_a_passing_fault_is_asked_again(engine: str, name: str, service: FaultServer) -> None:
-    path = service.add(lambda n: PASSING[name] if n == 0 else GOOD[engine]())
-    found = ask(make_model(engine, f"{service.url}/{path}"))
-    assert (found.outcome, found.reason, service.calls[path]) == (OK, None, 2)
 
 
 STOPPING = [

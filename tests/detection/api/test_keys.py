@@ -140,13 +140,10 @@ def echoes(engine: str) -> list[Reply]:
     return [
         answer(f"alert_past {said}"),
         declined,
-        error(400, code="content_filter", type="content_filter", message=said),
         error(400, message="x" * 270 + said, headers=headers),
         error(500, message=said, type=KEY, headers=headers),
-        (500, {"content-type": "text/html"}, said.encode()),
         (302, {"location": f"http://127.0.0.1:9/{KEY}"}, b""),
         as_json({"error": {"message": said}}),
-        (200, {"content-type": "text/plain"}, said.encode()),
         as_json(served),
         error(400, message=f"temperature is deprecated {said}"),
         error(401, message=f"Incorrect API key provided: {said}", headers=headers),
@@ -180,7 +177,7 @@ def test_a_planted_key_is_in_nothing_that_a_run_writes_or_says(
     assert "the key was not accepted" in str(stopped.value)
     assert len(told) == 1
     journal = (tmp_path / "tiny" / f"m-{engine}.jsonl").read_text()
-    assert journal.count("\n") > 10
+    assert journal.count("\n") > 8
     assert "[key] and Bearer [key]" in journal
     # Logs were on, and the SDKs did not use them.
     assert "log is on" in caplog.text
