@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from IPython.core.formatters import DisplayFormatter
 
-from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.release import build_corpus
 from cradle_lib.detection import (
     Answer,
@@ -65,18 +65,3 @@ def test_what_holds_text_of_a_dialogue_prints_a_short_line_without_it(
     case = Case(ErrorKind.TYPE, dialogue, dialogue.turns[0], 0, {}, ())
     for thing in ([private], private.dialogues, {"turns": private.turns}, case, session):
         assert SECRET not in str(show(thing)) + repr(thing)
-
-
-def test_the_line_says_what_it_is(private: Corpus, predictions: Predictions) -> None:
-    surrogate = load_corpus("surrogate")
-    assert repr(surrogate) == (
-        "<Corpus surrogate-test: 600 dialogues, 8,975 turns, 4,527 user turns, "
-        f"fingerprint {surrogate.fingerprint}>"
-    )
-    (dialogue,) = private
-    assert repr(dialogue) == "<Dialogue d0000: 3 turns, 1 user turns>"
-    assert repr(dialogue.turns[1]) == "<Turn 1 of the User, continued: 20 characters, alert_past>"
-    assert repr(predictions) == (
-        f"<Predictions of always-none over mine, run {predictions.record.identity}: "
-        "1 of 1 user turns, 1 ok>"
-    )

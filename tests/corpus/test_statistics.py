@@ -18,7 +18,7 @@ from cradle_lib.corpus import Corpus, Dialogue, Turn, check_counts, load_corpus
 from cradle_lib.corpus.statistics import corpus_statistics, dialogue_frame, label_frame
 from cradle_lib.errors import CorpusError
 from cradle_lib.labels import BITS, CRISIS_TYPES, LABELS, labels_of
-from cradle_lib.published import published_label_counts, published_table
+from cradle_lib.published import published_table
 
 # Speaker, whether the row continues the one above, mask.
 Row = tuple[Literal["User", "Listener"], bool, int]
@@ -128,16 +128,6 @@ def test_statistics_equal_the_check(dialogues: Sequence[Sequence[Row]]) -> None:
         assert found[check.name.replace(" ", "_")] == check.found
 
 
-def test_the_published_label_counts_give_the_published_share() -> None:
-    corpus = build(
-        [user(BITS[label]) for label, n in published_label_counts().items() for _ in range(n)]
-    )
-    found = values(corpus)
-    assert found["labels"] == 711
-    assert found["ongoing_share"] == pytest.approx(448 / 711)
-    assert found["alert_ongoing_share"] == pytest.approx(172 / 711)
-
-
 def test_the_published_sizes_are_those_of_the_shipped_corpus() -> None:
     # It was written to have them; as published they are rounded.
     found = values(load_corpus("surrogate", "test"))
@@ -178,12 +168,6 @@ def test_scenarios_and_timings_are_those_of_the_dialogue_where_they_are_known() 
     assert [*each["timing"].cat.categories] == ["early", "mid", "late", "first week"]
     assert [*told["scenario"]] == ["School", "S1"]
     assert [*told["timing"]] == ["mid", "first week"]
-
-
-def test_shares_of_no_labels_are_undefined() -> None:
-    found = values(build([user(0)]))
-    assert math.isnan(found["ongoing_share"])
-    assert all(math.isnan(found[f"{label}_share"]) for label in LABELS)
 
 
 def test_a_corpus_without_dialogues_is_refused() -> None:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from cradle_extras.construction.plan_files import read_plans
-from cradle_extras.construction.posts import load_posts
 from cradle_extras.label_studio.exports import read_exports
 from cradle_extras.label_studio.study import Study, plan_study
 from cradle_extras.label_studio.tasks import write_tasks
-from cradle_lib import paths, strict_yaml
 from cradle_lib.annotation.table import Annotation, Annotations, read_annotations, write_annotations
 from cradle_lib.corpus import Corpus, load_corpus, read_release
 from cradle_lib.corpus.release import write_release
 from cradle_lib.detection import Outcome, load_predictions, load_registry, read_journal
-from cradle_lib.detection.registry import Registry
 from cradle_lib.detection.run import run
 from cradle_lib.labels import BITS, LABELS
 
@@ -132,31 +126,6 @@ def test_labels_that_were_edited_are_never_scored(
         assert attempt("edited labels", lambda: read_journal(path)) is None
 
 
-def test_a_damaged_registry(tmp_path: Path) -> None:
-    content = paths.REGISTRY.read_bytes()
-    path = tmp_path / "models.yml"
-
-    def read() -> Registry:
-        registry = load_registry(path)
-        for fault in registry.faults.values():
-            assert len(fault.splitlines()) == 1
-        return registry
-
-    for rng in cases("registry"):
-        path.write_bytes(damaged(content, rng))
-        attempt("registry", read)
-
-
-def test_a_registry_of_odd_values(tmp_path: Path) -> None:
-    entries = strict_yaml.load(paths.REGISTRY.read_text())
-    some = {name: json.loads(json.dumps(entries[name], default=str)) for name in list(entries)[:6]}
-    path = tmp_path / "models.yml"
-    for rng in cases("registry values"):
-        # JSON is YAML.
-        path.write_bytes(as_json(altered(some, rng)))
-        attempt("registry, odd values", lambda: load_registry(path).faults)
-
-
 @pytest.fixture(scope="module")
 def annotated(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, list[Any]]:
     study = plan_study(corpus, {"one": ("A", "B"), "two": ("C", "D")}, rounds=1)
@@ -230,45 +199,6 @@ def test_a_damaged_table_of_annotations(corpus: Corpus, tmp_path: Path, ending: 
     for rng in cases(f"table{ending}"):
         path.write_bytes(damaged(content, rng))
         attempt(f"annotations{ending}", lambda: read_annotations(path, corpus))
-
-
-READERS: dict[str, tuple[Callable[[], bytes], Callable[[Path], Any]]] = {
-    "posts.csv": (lambda: (paths.DATA / "posts" / "posts.csv").read_bytes(), load_posts),
-    "plans.csv": (
-        lambda: (paths.DATA / "construction" / "annotated-free" / "plans.csv").read_bytes(),
-        read_plans,
-    ),
-    "study.json": (
-        lambda: (paths.SURROGATE / "annotations" / "study.json").read_bytes(),
-        Study.load,
-    ),
-}
-
-
-@pytest.mark.parametrize("name", READERS)
-def test_other_damaged_files(name: str, tmp_path: Path) -> None:
-    make, read = READERS[name]
-    content = make()
-    path = _put(tmp_path / name, content)
-    read(path)
-    for rng in cases(name):
-        path.write_bytes(damaged(content, rng))
-        attempt(name, lambda: read(path))
-
-
-def test_cells_of_any_kind_in_parquet(tmp_path: Path) -> None:
-    columns: dict[str, list[Any]] = {
-        "turn_id": [[0, 1], [0.0, 1.0], [None, 1], ["0", "1"], [2**62, 1], [True, False]],
-        "text": [["User: a", "User: b"],
-                 ["User: a", None], [1, 2], [["User: a"], []], [b"\xff", b""], [{"a": 1}, None]],
-        "labels": [["none", None], [["alert_past"], []], [[None], []], [1.5, 2], [{"a": []}, None]],
-    }  # fmt: skip
-    for rng in cases("cells"):
-        buffer = io.BytesIO()
-        frame = pd.DataFrame({name: pd.Series(rng.choice(c)) for name, c in columns.items()})
-        frame.to_parquet(buffer)
-        path = _put(tmp_path / "cells.parquet", buffer.getvalue())
-        attempt("parquet cells", lambda p=path: read_release(p))
 
 
 def _put(path: Path, content: bytes) -> Path:

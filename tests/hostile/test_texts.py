@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from cradle_lib.cli import main as entry_point
-from cradle_lib.cli.main import main
-from cradle_lib.corpus import Corpus, read_release
+from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Answer, Outcome, Session, read_answer
-from cradle_lib.detection.api.replies import finished, lookup, text_of, tokens
-from cradle_lib.detection.harmless import harmless
 from cradle_lib.detection.parsing import is_cut
 from cradle_lib.display.examples import HELP_PAGE, Examples
 from cradle_lib.display.table import show
@@ -26,7 +20,7 @@ from cradle_lib.labels import LABELS
 from cradle_lib.prompts import load_template
 
 from ..detection.dialogues import make_corpus, make_dialogue
-from .attack import TEXTS, TRIED, VALUES, altered, attempt, cases
+from .attack import TEXTS, TRIED, cases
 
 pytestmark = pytest.mark.hostile
 
@@ -68,13 +62,6 @@ def _last_prompt(dialogue: Any, template: Any) -> str:
     return text
 
 
-def test_a_text_made_harmless_stays_so() -> None:
-    for rng in cases("harmless"):
-        line = harmless(_text(rng))
-        assert harmless(line) == line
-        TRIED["harmless"]["read"] += 1
-
-
 def test_an_answer_is_labels_or_nothing() -> None:
     words = (*LABELS, "none", ";", "\n", "<think>", "</think>", "**", " ", ".", *TEXTS)
     for rng in cases("answers"):
@@ -86,22 +73,6 @@ def test_an_answer_is_labels_or_nothing() -> None:
             assert not mask & 1 << place or label.lower() in shown
         is_cut(text)
         TRIED["answers"]["read"] += 1
-
-
-def test_a_reply_of_any_shape_is_an_answer() -> None:
-    good = {
-        "model": "m",
-        "choices": [{"finish_reason": "stop", "message": {"content": "none"}}],
-        "usage": {"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 4}},
-    }
-    for rng in cases("replies"):
-        reply = altered(good, rng)
-        wrote = text_of(lookup(reply, "choices", 0, "message", "content"))
-        tokens(reply, "usage", "prompt_tokens")
-        answer = finished(wrote, "ended", "stop", {"stop": rng.choice((None, "cut at 8 tokens"))})
-        session = Session(make_dialogue(0, [("User", "Hi.", "none")]), load_template("brief"))
-        assert session.answer(answer).outcome in tuple(Outcome)
-        TRIED["replies"]["read"] += 1
 
 
 class _Markup(HTMLParser):
@@ -180,35 +151,3 @@ def test_an_excerpt_holds_no_markup_of_a_turn() -> None:
         assert [markup.count(link) for link in ("<a ", *links)] == [2, 1, 1]
         assert seen.names <= {"class", "href", "role", "start", "value"}
         TRIED["excerpts"]["read"] += 1
-
-
-def test_a_command_ends_in_a_line_and_steers_no_terminal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert entry_point is main
-    for number, rng in enumerate(cases("commands")):
-        if number >= 60:
-            break
-        path = tmp_path / f"{number}.json"
-        rows = [{"turn_id": i, "text": "User: hi", "labels": "none"} for i in range(2)]
-        rows[rng.randrange(2)][rng.choice(("turn_id", "text", "labels", _text(rng)))] = rng.choice(
-            VALUES
-        )
-        path.write_text(json.dumps(rows))
-        monkeypatch.setattr("sys.argv", ["cradle", "data", "check", str(path)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = "".join(capsys.readouterr())
-        assert ended.value.code in (0, 1, 2, None)
-        assert all(mark.isprintable() or mark in "\n\t" for mark in shown), ascii(shown)
-        assert "Traceback" not in shown
-        TRIED["commands"]["read" if ended.value.code in (0, None) else "refused"] += 1
-
-
-def test_a_steering_text_is_never_quoted_raw(tmp_path: Path) -> None:
-    for rng in cases("quoted"):
-        path = tmp_path / "c.csv"
-        cell = _text(rng).replace('"', '""')
-        text = f'turn_id,text,labels\n0,User: hi,"{cell}"\n'
-        path.write_bytes(text.encode("utf-8", "surrogatepass"))
-        attempt("quoted cells", lambda p=path: read_release(p))
