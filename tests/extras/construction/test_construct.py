@@ -196,13 +196,8 @@ def test_text_leaves_the_machine_only_with_a_yes(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
     asked: list[str] = []
-
-    def no(question: str) -> bool:
-        asked.append(question)
-        return False
-
     with pytest.raises(EngineError, match="was not agreed to"):
-        construct(FEW, writer="openai:gpt-x", out=tmp_path, consent=no)
+        construct(FEW, writer="openai:gpt-x", out=tmp_path, consent=asked.append)  # type: ignore[arg-type]
     assert "8 posts of posts will be sent to api.openai.com" in asked[0]
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, Response
+from playwright.sync_api import Browser, Page
 
 from cradle_lib import paths
 
@@ -97,44 +97,6 @@ class Server:
         page.wait_for_url(_inside)
         return page
 
-    def project_by_hand(self, page: Page, title: str, config: str, tasks: Path) -> int:
-        """Creates a project with tasks in the browser, as the page of the book says."""
-        page.goto(f"{self.address}/projects")
-        # Until the draft exists, saving it does nothing.
-        with page.expect_response(_creates, timeout=_PATIENCE):
-            page.get_by_role("button", name="Create").first.click(timeout=_PATIENCE)
-        page.locator("input[name=name]").fill(title)
-        page.get_by_role("button", name="Save").click()
-        page.wait_for_url("**/projects/*/data*", timeout=_PATIENCE)
-        project = int(page.url.split("/projects/")[1].split("/")[0])
-        page.get_by_role("link", name="Settings").click(timeout=_PATIENCE)
-        page.get_by_text("Labeling Interface").first.click(timeout=_PATIENCE)
-        page.locator(".CodeMirror").click(timeout=_PATIENCE)
-        page.keyboard.press("ControlOrMeta+a")
-        page.keyboard.insert_text(config)
-        with page.expect_response(
-            lambda r: r.request.method == "PATCH", timeout=_PATIENCE
-        ) as saved:
-            page.get_by_role("button", name="Save").click()
-        assert saved.value.ok, saved.value.text()
-        page.get_by_role("link", name=title).click()
-        page.get_by_role("button", name="Import").first.click(timeout=_PATIENCE)
-        page.locator("input[type=file]").first.set_input_files(tasks, timeout=_PATIENCE)
-        page.get_by_text("1 files uploaded").wait_for(timeout=_PATIENCE)
-        with page.expect_response(lambda r: "reimport" in r.url, timeout=_PATIENCE) as imported:
-            page.get_by_role("button", name="Import").last.click()
-        assert imported.value.ok, imported.value.text()
-        return project
-
-    def export_by_hand(self, page: Page, project: int, target: Path) -> None:
-        """Exports a project as JSON in the browser."""
-        page.goto(f"{self.address}/projects/{project}/data")
-        page.get_by_role("button", name="Export").first.click(timeout=_PATIENCE)
-        page.get_by_text("JSON", exact=True).wait_for(timeout=_PATIENCE)
-        with page.expect_download(timeout=_PATIENCE) as download:
-            page.get_by_role("button", name="Export").last.click()
-        download.value.save_as(target)
-
     def tasks(self, project: int) -> dict[str, int]:
         """Gives the numbers of a project's tasks by dialogue."""
         listed = self.call("GET", f"/api/tasks?project={project}&page_size=100&fields=all")["tasks"]
@@ -176,10 +138,6 @@ def serve(folder: Path) -> Iterator[Server]:
         process.terminate()
         process.wait(timeout=60)
         shutil.rmtree(folder / "study", ignore_errors=True)
-
-
-def _creates(response: Response) -> bool:
-    return response.request.method == "POST" and response.url.endswith("/api/projects")
 
 
 def _inside(url: str) -> bool:

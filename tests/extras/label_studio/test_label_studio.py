@@ -1,15 +1,10 @@
-"""Against a real Label Studio, through its API and in a browser. Slow: `make test-labelstudio`.
-
-With ``CRADLE_PICTURES`` set to a folder, the pictures of the interface are written there.
-"""
+"""Against a real Label Studio, through its API and in a browser. Slow: `make test-labelstudio`."""
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -25,14 +20,12 @@ from cradle_extras.label_studio.interface import (
 from cradle_extras.label_studio.study import Study, plan_study
 from cradle_extras.label_studio.tasks import write_tasks
 from cradle_lib.annotation.table import Annotations
-from cradle_lib.corpus import Corpus, Dialogue, Turn, load_corpus
+from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.labels import BITS, mask_of
 from tools.annotations.build import region
 
-from ...annotation.finished_study import Run
 from ...book.site import FLAGS, chromium
 from . import label_studio
-from .page import SEEN, printed, votes
 
 pytestmark = pytest.mark.labelstudio
 
@@ -47,9 +40,6 @@ TEXTS = (
     ("Listener", "Thank you for telling me."),
     ("User", "Tonight my sister picks me up \N{AUTOMOBILE}, so that is something."),
 )
-
-
-TURNS = ("How has the week been?", "Loud.", "very", "My partner keeps my money.")
 
 
 @pytest.fixture(scope="module")
@@ -165,15 +155,6 @@ def test_what_the_server_exports_beside_labels_is_ignored(
         assert [ignored["results without a label"], ignored["skipped annotations"]] == counted
 
 
-def picture(page: Page, name: str) -> None:
-    """Writes a picture of the labels and the dialogue, without the panels beside them."""
-    folder = os.environ.get("CRADLE_PICTURES")
-    if folder:
-        page.mouse.move(700, 990)
-        clip = {"x": 240, "y": 90, "width": 700, "height": 860}
-        page.screenshot(path=Path(folder) / f"{name}.png", clip=clip)  # type: ignore[arg-type]
-
-
 def turn(page: Page, number: int) -> None:
     """Gives the chosen labels to a whole turn."""
     page.locator(f'[data-testid="phrase:{number}"] button:not([disabled])').click()
@@ -200,11 +181,9 @@ def test_labels_ticked_in_the_browser_arrive(
     page.get_by_text(title("confirm_DV_past"), exact=True).first.click()
     turn(page, 5)
     page.keyboard.press("Escape")
-    picture(page, "annotation-task")
     for panel, text in (("Rules", RULES[2]), ("Definitions", DEFINITIONS["SHA"])):
         page.get_by_text(panel, exact=True).first.click()
         page.get_by_text(text).first.wait_for()
-    picture(page, "annotation-definitions")
     with page.expect_response(lambda r: "/annotations" in r.url and r.request.method == "POST"):
         page.get_by_role("button", name="Submit").click()
 
@@ -222,68 +201,3 @@ def test_labels_ticked_in_the_browser_arrive(
         export = server.export(project, kind, tmp_path / f"{kind}.json")
         found = given(read_exports([export], study, corpus))
         assert found == {("A", "d0000"): tuple(expected), ("A", "d0001"): (0, 0, 0)}
-
-
-def label(server: label_studio.Server, browser: Browser, folder: Path) -> list[str]:
-    """Makes a project of every new file of tasks, labels it, and exports it under its name."""
-    (folder / "exports").mkdir(exist_ok=True)
-    config = (folder / "study" / "interface.xml").read_text(encoding="utf-8")
-    done = []
-    for path in sorted((folder / "study" / "tasks").glob("*.json")):
-        target = folder / "exports" / path.name
-        if target.exists():
-            continue
-        by_hand = path.stem == "round1-A"
-        if by_hand:
-            page = server.login(browser, server.owner)
-            asked: set[str] = set()
-            page.context.on(
-                "request", lambda request, to=asked: to.add(urlsplit(request.url).netloc)
-            )  # type: ignore[misc]
-            project = server.project_by_hand(page, path.stem, config, path)
-            numbers = server.tasks(project)
-        else:
-            project, numbers = server.project(path.stem, config, path)
-        for dialogue, number in numbers.items():
-            masks = votes(path.stem, dialogue)
-            result = [region(t, mask, TURNS[t]) for t, mask in masks.items()]
-            server.call("POST", f"/api/tasks/{number}/annotations/", {"result": result})
-        if by_hand:
-            server.export_by_hand(page, project, target)
-            page.context.close()
-            # What is labelled is shown to nobody else.
-            assert asked == {urlsplit(server.address).netloc}
-        else:
-            server.export(project, "JSON_MIN" if path.stem.endswith("B") else "JSON", target)
-        done.append(path.stem)
-    return done
-
-
-def test_the_page_leads_from_a_folder_to_gold(
-    server: label_studio.Server, browser: Browser, run: Run, tmp_path: Path
-) -> None:
-    talks = tmp_path / "my-dialogues"
-    talks.mkdir()
-    for number in range(6):
-        text = f"Listener: {TURNS[0]}\nUser: {TURNS[1]}\n{TURNS[2]}\nUser: {TURNS[3]}\n"
-        (talks / f"{number}.txt").write_text(text, encoding="utf-8")
-
-    def follow(*commands: str) -> str:
-        for command in commands:
-            done = run(command, tmp_path)
-            assert done.code == 0, f"{command}\n{done.out}{done.err}"
-        return done.out
-
-    collect, export, read_first, agreement, read, by_user_turns, after, adjudicate, *_ = printed()
-    follow(collect, export)
-    assert len(label(server, browser, tmp_path)) == 8
-    follow(read_first, agreement, read, by_user_turns, after)
-    assert {name.split("-")[0] for name in label(server, browser, tmp_path)} == {"adjudicator"}
-    follow(read, after)
-    assert label(server, browser, tmp_path) == ["senior-S"]
-    assert "Nothing is left" in follow(read, after)
-    follow(adjudicate)
-    gold = load_corpus(tmp_path / "gold.parquet")
-    assert [[turn.mask for turn in dialogue.turns] for dialogue in gold] == [
-        [0, SEEN[1], 0, SEEN[3]]
-    ] * 6
