@@ -135,15 +135,6 @@ def test_both_engines_and_a_spec_answer_alike(
     assert answers[0] == answers[1]
 
 
-def test_only_the_upper_layers_can_be_trained(
-    weights: Path, corpus: Corpus, tmp_path: Path
-) -> None:
-    upper = AdapterSettings(rank=2, layers=1, targets=("q_proj", "down_proj"))
-    done = train(weights, tmp_path / "out", corpus, recipe={"adapter": upper, "epochs": 1})
-    names = load_file(done.folder / WEIGHTS).keys()
-    assert {name.split("layers.")[1][0] for name in names} == {"1"}
-
-
 def test_all_weights_can_be_trained(weights: Path, corpus: Corpus, tmp_path: Path) -> None:
     done = train(weights, tmp_path / "out", corpus, recipe={"adapter": None, "epochs": 1})
     before = load_file(weights / "model.safetensors")
