@@ -10,7 +10,7 @@ import pytest
 
 from cradle_extras.bundle.archive import read_archive
 from cradle_extras.construction.writers.bank import Bank
-from cradle_lib.corpus.text_folder import read_folder
+from cradle_extras.label_studio.text_folder import read_folder
 from cradle_lib.errors import CorpusError
 from cradle_lib.files import is_hidden, read_bounded, replacing, visible_files
 

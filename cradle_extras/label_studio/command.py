@@ -14,6 +14,7 @@ from cradle_extras.label_studio.exports import read_exports
 from cradle_extras.label_studio.interface import labelling_config
 from cradle_extras.label_studio.study import Study, next_assignments, plan_study
 from cradle_extras.label_studio.tasks import write_tasks
+from cradle_extras.label_studio.text_folder import read_folder
 from cradle_lib import paths
 from cradle_lib.annotation.adjudication import adjudicate as adjudicate_all
 from cradle_lib.annotation.agreement import ALL_LABELS, agreement_frame
@@ -25,7 +26,6 @@ from cradle_lib.cli.console import err, out, print_json, print_table
 from cradle_lib.corpus import load_corpus
 from cradle_lib.corpus.release import write_release
 from cradle_lib.corpus.tables import check_ending, save_table
-from cradle_lib.corpus.text_folder import read_folder
 from cradle_lib.errors import CorpusError
 from cradle_lib.files import write_text
 from cradle_lib.scoring.report import json_rows

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cradle_extras.label_studio.text_folder import read_folder
 from cradle_lib import labels
 from cradle_lib.corpus import Corpus, load_corpus, read_release
 from cradle_lib.corpus.release import COLUMNS, build_corpus, write_release
-from cradle_lib.corpus.text_folder import read_folder
 from cradle_lib.errors import CorpusError
 
 ROWS: list[tuple[int, str, str]] = [

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from cradle_extras.label_studio.text_folder import read_folder
 from cradle_lib import paths
 from cradle_lib.corpus import load_corpus
-from cradle_lib.corpus.text_folder import read_folder
 from cradle_lib.errors import CorpusError
 from tools.annotations.build import region
 
