@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable
-from datetime import date
 from importlib.metadata import distribution
 from typing import Any
 
@@ -115,12 +114,6 @@ def test_condas_file_has_no_list_of_its_own() -> None:
     assert [entry.split("=")[0] for entry in conda] == ["python", "pip"]
 
 
-def test_conda_and_pyproject_agree_on_python() -> None:
-    content = yaml.safe_load((paths.ROOT / "environment.yml").read_text())
-    assert "python=3.11" in content["dependencies"]
-    assert PROJECT["requires-python"] == ">=3.11"
-
-
 def test_the_book_has_one_configuration() -> None:
     # A link where links survive; where they become copies, the copy must not fall behind.
     copies = [(paths.ROOT / "_config.yml"), (paths.BOOK / "_config.yml")]
@@ -133,24 +126,6 @@ def test_everything_that_is_tested_is_in_the_environments_that_are_installed() -
         text = (paths.ROOT / file).read_text(encoding="utf-8")
         named = [set(found.split(",")) for found in re.findall(r"\.\[([a-z,]+)\]", text)]
         assert wanted in named, file
-
-
-def test_the_citation_has_what_its_schema_requires() -> None:
-    # Required keys, kinds of value and lists of words of the Citation File Format 1.2.0.
-    content = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert content["cff-version"] == "1.2.0"
-    assert set(content) >= {"authors", "cff-version", "message", "title"}
-    assert content["type"] in {"software", "dataset"}
-    for part in (content, content["preferred-citation"]):
-        for author in part["authors"]:
-            person = {"family-names", "given-names"}
-            assert set(author) <= person or set(author) == {"name"}, author
-    assert set(content["preferred-citation"]) >= {"authors", "title", "type"}
-    assert content["preferred-citation"]["type"] == "article"
-    assert isinstance(content["preferred-citation"]["year"], int)
-    assert isinstance(content["date-released"], date)
-    assert content["version"] == PROJECT["version"]
-    assert content["license"] == PROJECT["license"]
 
 
 def test_version_and_date_of_a_release_stand_in_the_changelog() -> None:

@@ -59,12 +59,3 @@ def test_help_lines_were_checked_within_half_a_year() -> None:
     for line in lines["lines"]:
         assert line.get("call") or line.get("text"), line["name"]
         assert line["url"].startswith("https://")
-
-
-def test_no_file_is_large() -> None:
-    large = [
-        f"{path.relative_to(paths.ROOT)}: {path.stat().st_size:,} bytes"
-        for path in tracked()
-        if path.stat().st_size > 5_000_000
-    ]
-    assert not large, "\n".join(large)

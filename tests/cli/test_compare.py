@@ -124,15 +124,6 @@ def test_an_id_in_the_registry_is_never_a_path(
     assert done.exit_code == 0, done.output
 
 
-def test_two_journals_of_one_model_are_numbered(corpus: Path, journals: dict[str, Path]) -> None:
-    done = cradle(journals["keyword"], journals["part"], "--corpus", corpus, "--common", *QUICK)
-    assert done.exit_code == 0, done.output
-    assert "Against Keyword lexicon," in done.stdout
-    assert "Keyword lexicon (2)" in done.stdout
-    twice = cradle(journals["keyword"], journals["keyword"], "--corpus", corpus, *QUICK)
-    assert "each once" in str(twice.exception)
-
-
 def test_a_run_with_the_labels_of_another_is_named_and_not_tested(
     corpus: Path, journals: dict[str, Path]
 ) -> None:

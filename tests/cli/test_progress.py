@@ -6,9 +6,6 @@ from importlib import import_module
 
 from rich.progress import Progress, TimeRemainingColumn
 
-from cradle_lib.detection import Outcome, Prediction
-from cradle_lib.detection import Progress as Run
-
 run_bar = import_module("cradle_lib.cli.run_bar")
 
 
@@ -26,16 +23,3 @@ def test_a_resumed_run_goes_at_the_speed_of_this_start() -> None:
     # One answer in two seconds, 90 to go: 180 seconds. Over all answers ever it would be 2.
     assert str(speed.render(task)) == "0.5 turns/s"
     assert str(left.render(task)) == "0:03:00"
-
-
-def test_reused_tokens_are_counted_over_the_answers_that_tell() -> None:
-    def answered(tokens_in: int | None = None, tokens_cached: int | None = None) -> Prediction:
-        return Prediction(
-            "d0001", 0, "0" * 16, "none", 0, Outcome.OK,
-            tokens_in=tokens_in, tokens_cached=tokens_cached,
-        )  # fmt: skip
-
-    progress = Run(4, 9, 4)
-    for prediction in (answered(1000, 900), answered(500), answered(), answered(1000, 990)):
-        progress = progress.after(prediction)
-    assert progress == Run(8, 9, 4, tokens_in=2000, tokens_cached=1890)
