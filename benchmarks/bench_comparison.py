@@ -28,7 +28,6 @@ from cradle_lib.detection.predictions import Predictions
 from cradle_lib.record import Record
 from cradle_lib.scoring.compare import compare
 from cradle_lib.scoring.conventions import LEVELS
-from cradle_lib.scoring.counts import count
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.paired_tests import paired_tests
 from cradle_lib.scoring.sensitivity import sensitivity
@@ -118,10 +117,7 @@ def everything(systems: Sequence[Predictions]) -> None:
 def pairs(systems: Sequence[Predictions]) -> None:
     """Eleven systems against the first in three settings: micro, macro and label F1."""
     for level in LEVELS:
-        counts = [
-            count(s.corpus.gold, s.masks, s.corpus.dialogue_of, DIALOGUES, level=level)
-            for s in systems
-        ]
+        counts = [evaluate(system, level=level, draws=0).counts for system in systems]
         for other in counts[1:]:
             paired_tests(counts[0], other, permutations=DRAWS)
 

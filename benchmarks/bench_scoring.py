@@ -32,6 +32,7 @@ from sklearn.metrics import accuracy_score, jaccard_score, precision_recall_fsco
 
 from cradle_lib.labels import BITS
 from cradle_lib.published import published_label_counts
+from cradle_lib.scoring.conventions import Rows
 from cradle_lib.scoring.counts import count
 from cradle_lib.scoring.scores import OVERALL, PER_LABEL, Scores, scores
 from cradle_lib.statistics.bootstrap import bootstrap
@@ -95,9 +96,15 @@ def made_up(turns: int, dialogues: int, seed: int = 0) -> Masks:
     return Masks(gold, predicted, dialogue_of, dialogues)
 
 
+def rows_of(data: Masks) -> Rows:
+    """The masks as rows to count; every answer is readable."""
+    readable = np.ones(len(data.gold), dtype=np.bool_)
+    return Rows(data.gold, data.predicted, data.dialogue_of, readable)
+
+
 def ours(data: Masks) -> Scores:
     """All turn-level scores, from masks."""
-    counts = count(data.gold, data.predicted, data.dialogue_of, data.dialogues)
+    counts = count(rows_of(data), data.dialogues)
     return scores(counts.total)
 
 
@@ -157,7 +164,7 @@ def bench_scores() -> list[Line]:
 def bench_bootstrap() -> list[Line]:
     """Intervals from ten thousand draws over 600 dialogues."""
     data = made_up(4527, DIALOGUES)
-    counts = count(data.gold, data.predicted, data.dialogue_of, DIALOGUES)
+    counts = count(rows_of(data), DIALOGUES)
     rows = [np.flatnonzero(data.dialogue_of == d) for d in range(DIALOGUES)]
     taken = draw_weights(np.random.default_rng(0), LOOPED, DIALOGUES)
 

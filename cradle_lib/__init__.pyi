@@ -29,10 +29,10 @@ from .scoring.compare import compare as compare
 from .scoring.confusion import confusion_frame as confusion_frame
 from .scoring.conventions import Conventions as Conventions
 from .scoring.error_cases import error_cases as error_cases
+from .scoring.error_cases import turn_marks as turn_marks
 from .scoring.evaluate import evaluate as evaluate
 from .scoring.explorer_data import explorer_data as explorer_data
 from .scoring.label_changes import label_changes as label_changes
-from .scoring.marks import turn_marks as turn_marks
 from .scoring.run_agreement import run_agreement as run_agreement
 from .scoring.sensitivity import sensitivity as sensitivity
 from .scoring.stage_orders import stage_orders as stage_orders

@@ -23,7 +23,7 @@ from cradle_lib.detection.predictions import Predictions, load_predictions
 from cradle_lib.errors import CradleError, JournalError
 from cradle_lib.scoring.conventions import LEVELS, Conventions
 from cradle_lib.scoring.evaluate import evaluate
-from cradle_lib.scoring.report import level_scores
+from cradle_lib.scoring.output import level_scores
 from cradle_lib.statistics.bootstrap import DRAWS
 from cradle_lib.version import library_version
 

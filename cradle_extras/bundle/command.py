@@ -22,7 +22,7 @@ from cradle_lib.corpus.needs import unmet
 from cradle_lib.detection import Predictions
 from cradle_lib.scoring.conventions import Level
 from cradle_lib.scoring.evaluate import Evaluation
-from cradle_lib.scoring.report import level_scores
+from cradle_lib.scoring.output import level_scores
 from cradle_lib.scoring.signature import conditions
 from cradle_lib.statistics.bootstrap import DRAWS
 

@@ -17,7 +17,7 @@ from cradle_lib.cli.console import out, print_json, print_table
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import Model
-from cradle_lib.scoring.report import json_rows
+from cradle_lib.scoring.output import json_rows
 
 app = typer.Typer(
     help="Make dialogues from posts: plan, write and check them.",

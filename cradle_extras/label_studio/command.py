@@ -28,7 +28,7 @@ from cradle_lib.corpus.release import write_release
 from cradle_lib.corpus.tables import check_ending, save_table
 from cradle_lib.errors import CorpusError
 from cradle_lib.files import write_text
-from cradle_lib.scoring.report import json_rows
+from cradle_lib.scoring.output import json_rows
 from cradle_lib.statistics.bootstrap import DRAWS
 
 app = typer.Typer(
@@ -176,7 +176,7 @@ def _show_overall(found: pd.DataFrame, units: Units) -> None:
         for name in ("annotators", "dialogues", "turns"):
             rows.setdefault(name, {})[row["group"]] = str(row[name])
         bounds = "" if math.isnan(row["low"]) else f" [{row['low']:.2f}, {row['high']:.2f}]"
-        shown = row["reason"] if math.isnan(row["value"]) else f"{row['value']:.3f}"
+        shown = "-" if math.isnan(row["value"]) else f"{row['value']:.3f}"
         measure = row["measure"].replace("_", " ")
         rows.setdefault(measure, {})[row["group"]] = f"{shown}{bounds}"
     title = f"Agreement on {UNIT_NAMES[units]}, with 95 % intervals"

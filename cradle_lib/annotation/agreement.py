@@ -1,4 +1,4 @@
-"""How far two annotators agree, with intervals, and without numbers where there are none.
+"""Agreement between two annotators, with intervals.
 
 Measures, all between two annotators (several pairs are pooled):
 
@@ -149,7 +149,7 @@ def agreement(
           the first annotator, only the second.
         - ``measure`` (str): a name of :data:`MEASURES`.
         - ``value``, ``low``, ``high`` (float): the measure and its 95 % interval, in its own unit;
-          NaN where it is not defined, or has no interval. ``reason`` (str): why; else empty.
+          NaN where it is not defined, or has no interval.
     """
     tallies = tally(chosen, units)
     n = len(tallies.turns)
@@ -173,7 +173,7 @@ def agreement(
         for measure, ends in _of_labels(tallies).items():
             single = (frame["measure"] == measure) & (frame["label"] != ALL_LABELS)
             frame.loc[single, ["low", "high"]] = np.stack(ends, axis=-1)
-    return frame.assign(reason=_reasons(frame, drawn=draws > 0))
+    return frame
 
 
 def _of_labels(tallies: Tallies) -> dict[str, tuple[Floats, Floats]]:
@@ -186,22 +186,6 @@ def _of_labels(tallies: Tallies) -> dict[str, tuple[Floats, Floats]]:
         name = f"within_{window}" if window else "f1"
         found[name] = wilson_f1(matched, sizes - 2 * matched)
     return found
-
-
-def _reasons(frame: pd.DataFrame, *, drawn: bool) -> pd.Series[str]:
-    """Says why a value or its interval is missing; empty where they are not, or were not wanted."""
-    undefined, no_interval = frame["value"].isna(), frame["low"].isna() & drawn
-    never = frame[["both", "one", "other"]].sum(axis=1) == 0
-    whole = frame["label"] == ALL_LABELS
-    reasons = {
-        "there are no units": undefined & (frame["turns"] == 0),
-        "neither gave any label": undefined & never & whole,
-        "neither annotator gave it": undefined & never,
-        "only one value was given": undefined & frame["measure"].str.startswith("alpha"),
-        "agreement by chance is 1": undefined,
-        "no interval: the draws are alike, or too many of them leave it undefined": no_interval,
-    }
-    return pd.Series(np.select([*reasons.values()], [*reasons], ""), frame.index)
 
 
 def _measures(totals: Floats, distance: Floats) -> Floats:

@@ -12,7 +12,7 @@ Units:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, get_args
@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from cradle_lib.annotation.table import Annotations
 from cradle_lib.errors import CorpusError
-from cradle_lib.statistics.matching import Window, match, occurrences
+from cradle_lib.labels import LABELS
+from cradle_lib.statistics.occurrences import label_counts, label_positions, match
 
 Units = Literal["labelled", "user", "all"]
 UNITS: Final[tuple[Units, ...]] = get_args(Units)
@@ -122,35 +123,46 @@ class Tallies(NamedTuple):
 def tally(chosen: Sequence[Pair], units: Units) -> Tallies:
     """Counts what two annotators have in common, of one pair or several put together.
 
-    Where distances are counted in user turns, a label on a turn that is not one stands at the user
+    Where distances are counted in user turns, a label on another turn counts as on the user
     turn before it. There is at least one dialogue.
     """
-    lengths = [len(asked) for pair in chosen for asked in pair.asked]
-    n, dialogue_of = len(lengths), np.repeat(np.arange(len(lengths)), lengths)
-    both = np.concatenate([masks for pair in chosen for masks in pair.masks], axis=1)
-    asked = np.concatenate([asked for pair in chosen for asked in pair.asked])
-    places = [np.cumsum(asked) - 1 for pair in chosen for asked in pair.asked]
-    position = np.maximum(np.concatenate(places), 0)
-    unit = {"labelled": both.any(axis=0), "user": asked, "all": np.ones_like(asked)}[units]
+    masks = [masks for pair in chosen for masks in pair.masks]
+    asked = [asked for pair in chosen for asked in pair.asked]
+    n, dialogue_of = len(asked), np.repeat(np.arange(len(asked)), [len(each) for each in asked])
+    position = np.maximum(np.concatenate([np.cumsum(each) - 1 for each in asked]), 0)
+    both, is_user_turn = np.concatenate(masks, axis=1), np.concatenate(asked)
+    units_of = {"labelled": both.any(axis=0), "user": is_user_turn, "all": is_user_turn | True}
+    unit = units_of[units]
     one, other = np.where(unit, both, 0).astype(np.uint16)
     values, index = np.unique(both[:, unit], return_inverse=True)
     index, owner = index.reshape(2, -1), dialogue_of[unit]
     distance = np.array([[masi(int(a), int(b)) for b in values] for a in values])
     distance = distance.reshape(len(values), len(values))
-    first, second = (occurrences(masks, dialogue_of, position) for masks in (one, other))
     cells = (one & other, one & ~other, other & ~one)
-    given = np.concatenate([owner, owner]) * len(values) + index.ravel()
+    histogram = np.zeros((n, len(values)), dtype=np.int64)
+    np.add.at(histogram, (np.concatenate([owner, owner]), index.ravel()), 1)
     return Tallies(
         turns=np.bincount(owner, minlength=n),
         exact=np.bincount(owner[index[0] == index[1]], minlength=n),
-        cells=np.stack([occurrences(m, dialogue_of).per_label(n) for m in cells], axis=-1),
-        matched=np.stack([match(first, second, Window(w, w), n) for w in WINDOWS], axis=-1),
-        histogram=np.bincount(given, minlength=n * len(values)).reshape(n, -1)
-        if len(values)
-        else np.zeros((n, 0), dtype=np.int64),
         apart=np.bincount(owner, distance[index[0], index[1]], n).astype(np.float64),
+        cells=np.stack([label_counts(m, dialogue_of, n) for m in cells], axis=-1),
+        matched=_matched(
+            label_positions(one, dialogue_of, position),
+            label_positions(other, dialogue_of, position),
+            n,
+        ),
+        histogram=histogram,
         distance=distance,
     )
+
+
+def _matched(
+    first: Mapping[tuple[int, int], list[int]], second: Mapping[tuple[int, int], list[int]], n: int
+) -> Ints:
+    found = np.zeros((n, len(LABELS), len(WINDOWS)), dtype=np.int64)
+    for slot in first.keys() & second.keys():
+        found[slot] = [match(first[slot], second[slot], early=w, late=w) for w in WINDOWS]
+    return found
 
 
 @lru_cache(maxsize=1 << 14)

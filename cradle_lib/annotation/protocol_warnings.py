@@ -7,8 +7,7 @@ annotator knows. They are worth a look before agreement is measured.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Final, NamedTuple
 
 import pandas as pd
 
@@ -24,33 +23,33 @@ from cradle_lib.labels import (
     format_mask,
 )
 
-Kind = Literal["repeated", "late alert", "not a user turn"]
+# A label given twice, a confirm before its alert, and a label on a Listener turn or a continuation.
+_KINDS: Final = ("repeated", "late alert", "not a user turn")
 
 
-@dataclass(frozen=True, slots=True)
-class ProtocolWarning:
-    """One departure from the protocol.
+class ProtocolWarning(NamedTuple):
+    """One departure from the protocol, as a row of :func:`protocol_warnings`."""
 
-    Its kind is ``repeated`` (a label twice), ``late alert`` (a confirm before its alert) or
-    ``not a user turn`` (a label on a Listener turn or on a continuation).
-    """
-
-    annotation: Annotation
-    turn_id: int
-    kind: Kind
+    dialogue: str
+    turn: int
+    annotator: str
+    kind: str
     message: str
 
     def __str__(self) -> str:
         """Place and finding in one line."""
-        return f"{self.annotation.place}, turn {self.turn_id}: {self.message}"
+        return (
+            f"dialogue {self.dialogue}, annotator {self.annotator}, turn {self.turn}: "
+            f"{self.message}"
+        )
 
 
 def find_warnings(annotations: Annotations) -> list[ProtocolWarning]:
     """Looks for departures from the protocol, annotation by annotation."""
     return [
-        warning
+        ProtocolWarning(entry.dialogue, turn, entry.annotator, kind, message)
         for entry in annotations.entries
-        for warning in _warnings_of(entry, annotations.corpus.by_id[entry.dialogue])
+        for turn, kind, message in _warnings_of(entry, annotations.corpus.by_id[entry.dialogue])
     ]
 
 
@@ -62,52 +61,33 @@ def protocol_warnings(annotations: Annotations) -> pd.DataFrame:
 
     Returns:
         One row for each warning: ``dialogue`` (str), ``turn`` (int), ``annotator`` (categorical:
-        everybody who annotated), ``kind`` (categorical: the three kinds) and ``message`` (str).
+        everybody who annotated), ``kind`` (categorical: ``repeated``, ``late alert`` or ``not a
+        user turn``) and ``message`` (str).
     """
-    rows = [
-        (
-            found.annotation.dialogue,
-            found.turn_id,
-            found.annotation.annotator,
-            found.kind,
-            found.message,
-        )
-        for found in find_warnings(annotations)
-    ]
-    frame = pd.DataFrame(rows, columns=["dialogue", "turn", "annotator", "kind", "message"])
+    frame = pd.DataFrame(find_warnings(annotations), columns=ProtocolWarning._fields)
     people = sorted({entry.annotator for entry in annotations.entries})
     frame["annotator"] = pd.Categorical(frame["annotator"], people)
-    frame["kind"] = pd.Categorical(frame["kind"], get_args(Kind))
+    frame["kind"] = pd.Categorical(frame["kind"], _KINDS)
     return frame.astype({"dialogue": str, "turn": int, "message": str})
 
 
-def _warnings_of(entry: Annotation, dialogue: Dialogue) -> Iterator[ProtocolWarning]:
-    """Yields labels on turns where none belongs, then labels that were given twice, then alerts.
+def _warnings_of(entry: Annotation, dialogue: Dialogue) -> Iterator[tuple[int, str, str]]:
+    """Yields the turn, kind and message of each departure in one annotation.
 
-    These stand behind the last confirm of their temporal state, which has no alert before it.
+    A late alert comes after the last confirm of its temporal state, which has no alert before it.
     """
     for turn, mask in zip(dialogue.turns, entry.masks, strict=True):
         if mask and not turn.asked:
             where = "a continuation of the turn above" if turn.continues else "a Listener turn"
-            yield ProtocolWarning(
-                entry, turn.turn_id, "not a user turn", f"{format_mask(mask)} is on {where}"
-            )
+            yield turn.turn_id, "not a user turn", f"{format_mask(mask)} is on {where}"
     for label in LABELS:
-        places = [turn for turn, mask in enumerate(entry.masks) if mask & BITS[label]]
-        for later in places[1:]:
-            yield ProtocolWarning(
-                entry,
-                later,
-                "repeated",
-                f"{label} was given on turn {places[0]} already; one event gets it once",
-            )
+        first, *later = [t for t, mask in enumerate(entry.masks) if mask & BITS[label]] or [0]
+        for place in later:
+            message = f"{label} was given on turn {first} already; one event gets it once"
+            yield place, "repeated", message
     for state in (ONGOING_MASK, PAST_MASK):
         alerts = [t for t, mask in enumerate(entry.masks) if mask & ALERT_MASK & state]
         confirms = [t for t, mask in enumerate(entry.masks) if mask & CONFIRM_MASK & state]
         if alerts and confirms and confirms[-1] < alerts[0]:
-            yield ProtocolWarning(
-                entry,
-                alerts[0],
-                "late alert",
-                f"an alert after the confirm on turn {confirms[-1]}; fine if it is another event",
-            )
+            after = f"an alert after the confirm on turn {confirms[-1]}"
+            yield alerts[0], "late alert", f"{after}; fine if it is another event"

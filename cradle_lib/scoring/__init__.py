@@ -4,11 +4,11 @@ From a run to a score: ``evaluate`` puts predictions beside gold labels under th
 ``counts`` makes the true positives, false positives and false negatives of each dialogue and label,
 and ``scores`` has the formulas. ``signature`` names what a score depends on.
 
-Several runs: ``compare`` (with ``paired_tests``), ``ranks``, ``repeats``, ``label_changes`` and
-``run_agreement``. One run: when it predicts (``timing``, ``windows``), what its alarms cost
-(``alarm_burden``, ``thresholds``), what it confuses (``confusion``, ``error_types``,
-``error_cases``), and what its scores depend on (``subgroups``, ``sensitivity``). ``implied``
-derives counts from published scores.
+Several runs: ``compare`` (with ``paired_tests``), ``repeats``, ``label_changes`` and
+``run_agreement``. One run: when it predicts (``timing``, ``stage_orders``), what its alarms cost
+(``alarm_burden``, ``thresholds``), what it confuses (``label_pairs``, ``confusion``,
+``error_counts``, ``error_cases``), and what its scores depend on (``subgroups``,
+``sensitivity``). ``implied`` derives counts from published scores.
 """
 
 import lazy_loader
@@ -20,12 +20,12 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "alarm_burden": ["projected_precision"],
         "annotators": ["annotator_runs"],
         "confusion": ["annotator_confusion"],
-        "error_types": ["error_counts", "label_pairs"],
+        "compare": ["rank_ranges"],
+        "error_counts": ["error_counts"],
         "explorer_data": ["annotators_data"],
-        "ranks": ["rank_ranges"],
+        "label_pairs": ["label_pairs"],
         "repeats": ["run_spread"],
-        "thresholds": ["bias_effects", "chosen_thresholds", "reliability", "threshold_scores"],
-        "windows": ["level_steps"],
+        "thresholds": ["chosen_thresholds", "reliability", "threshold_scores"],
         "implied": [
             "implied_scores",
             "possible_counts",

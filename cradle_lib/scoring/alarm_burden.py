@@ -1,18 +1,18 @@
-"""Alarm burden: what a run would cost the people who look at its tags.
+"""Alarm burden: how much a run would give people to look at.
 
-A model that finds everything by tagging everything is of no use. These numbers say how much
-there would be to look at, and for how little. A corpus has no timestamps, so alarms per hour
-can't be computed, and nothing here stands in for it.
+A model that finds everything by predicting everything is of no use. These numbers say how much
+there would be to look at, and for how little. A corpus has no timestamps, so alarms per hour can't
+be computed.
 
-Metrics, from tags at turn level:
-    ``false_tags_per_dialogue``: tags that are not gold on their turn, per dialogue.
-    ``flagged_per_100``: user turns with a tag but no gold label at all, per 100 user turns
+Metrics, from predictions at turn level:
+    ``false_tags_per_dialogue``: predictions that are not gold on their turn, per dialogue.
+    ``flagged_per_100``: user turns with a prediction but no gold label at all, per 100 user turns
         without a gold label.
-    ``gold_flagged``: share of the user turns with a gold label that got a tag, whichever.
-    ``quiet_flagged``: share of the dialogues without any gold label that got a tag.
-    ``needed_to_evaluate``: tags that have to be looked at for each correct one.
-    ``repeats_per_alarm``: an alarm is the first tag of a label in a dialogue; a repeat is a later
-        tag of the same label that is not gold there. The protocol asks for none.
+    ``gold_flagged``: share of the user turns with a gold label that got a prediction, whichever.
+    ``quiet_flagged``: share of the dialogues without any gold label that got a prediction.
+    ``needed_to_evaluate``: predictions that have to be looked at for each correct one.
+    ``repeats_per_alarm``: an alarm is the first prediction of a label in a dialogue; a repeat is a
+        later one of the same label that is not gold there. The protocol asks for none.
 
 References:
     Romero-Brufau et al., "Why the C-statistic Is Not Informative to Evaluate Early Warning
@@ -29,14 +29,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.detection.predictions import Predictions
-from cradle_lib.scoring.conventions import Conventions, Rows
 from cradle_lib.scoring.evaluate import signature_of
-from cradle_lib.scoring.occurrences import first_only, scored_rows
 from cradle_lib.scoring.signature import signed
-from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
+from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
+from cradle_lib.statistics.occurrences import first_only
 from cradle_lib.statistics.rates import Floats, ratio
 
-# Name, what is counted, per what, times what.
+# For each metric its numerator, denominator and scale.
 _RATIOS: Final = {
     "false_tags_per_dialogue": ("false_tags", "dialogues", 1.0),
     "flagged_per_100": ("flagged_turns", "negative_turns", 100.0),
@@ -46,22 +45,15 @@ _RATIOS: Final = {
     "repeats_per_alarm": ("repeats", "alarms", 1.0),
 }
 _SHARES: Final = ("quiet_flagged", "gold_flagged")
-# Below this share of positive turns a predictive value rests on a few flagged turns.
+# Below this share of positive turns a predictive value depends on a few flagged turns.
 _RARE: Final = 0.01
 
 
-def alarm_burden(
-    predictions: Predictions,
-    *,
-    conventions: Conventions | None = None,
-    draws: int = DRAWS,
-    seed: int = 0,
-) -> pd.DataFrame:
+def alarm_burden(predictions: Predictions, *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
     """Measures the alarm burden of a run.
 
     Args:
-        predictions: What the run says about every user turn of its corpus.
-        conventions: What the paper leaves open; the defaults if ``None``.
+        predictions: The predictions for every user turn of a corpus.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
         seed: Seed of the draws.
 
@@ -75,27 +67,18 @@ def alarm_burden(
           where alarms find nothing; NaN where there is nothing to divide by, and for what was
           not computed.
         - ``unit`` (str): ``share`` (0 to 1), or ``number``.
-        - ``count``, ``of`` (int): what is divided by what.
         - ``signature`` (str): what the numbers depend on.
-
-    Raises:
-        ScoringError: If the conventions leave nothing to score.
     """
-    conventions = conventions or Conventions()
-    tallies = burden_rows(scored_rows(predictions, conventions), len(predictions.corpus))
-    found = _resampled(tallies, lambda tally: [*_metrics(tally).values()], draws, seed)
-    totals = tallies.sum()
+    estimate = _estimate(predictions, lambda tally: [*_metrics(tally).values()], draws, seed)
     frame = pd.DataFrame(
         {
             "system": predictions.record.name,
             "over": predictions.over,
             "dialogues": len(predictions.corpus),
             "measure": list(_RATIOS),
-            **found._asdict(),
+            **estimate,
             "unit": ["share" if name in _SHARES else "number" for name in _RATIOS],
-            "count": [totals[above] for above, _, _ in _RATIOS.values()],
-            "of": [totals[below] for _, below, _ in _RATIOS.values()],
-            "signature": str(signature_of(predictions, conventions, draws=draws, seed=seed)),
+            "signature": str(signature_of(predictions, draws=draws, seed=seed)),
         }
     )
     return signed(frame)
@@ -105,7 +88,6 @@ def projected_precision(
     predictions: Predictions,
     prevalences: Sequence[float] = (0.1, 0.01, 0.001),
     *,
-    conventions: Conventions | None = None,
     draws: int = DRAWS,
     seed: int = 0,
 ) -> pd.DataFrame:
@@ -116,9 +98,8 @@ def projected_precision(
     positive predictive value is s q / (s q + f (1 - q)). It assumes that s and f do not change.
 
     Args:
-        predictions: What the run says about every user turn of its corpus.
+        predictions: The predictions for every user turn of a corpus.
         prevalences: Shares of turns with a gold label to project to.
-        conventions: What the paper leaves open; the defaults if ``None``.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
         seed: Seed of the draws.
 
@@ -132,30 +113,24 @@ def projected_precision(
           flags nothing. Its 95 % interval takes a given prevalence as fixed, and is NaN below 1 %;
           that of the corpus is resampled with the dialogues, so that the value is the precision.
         - ``signature`` (str): what the numbers depend on.
-
-    Raises:
-        ScoringError: If the conventions leave nothing to score.
     """
-    conventions = conventions or Conventions()
-    tallies = burden_rows(scored_rows(predictions, conventions), len(predictions.corpus))
-    totals = tallies.sum()
-    every = [float(ratio(totals["gold_turns"], totals["turns"])), *prevalences]
+    own = float(np.mean(predictions.corpus.gold != 0)) if len(predictions.masks) else np.nan
 
-    def projected(tally: Mapping[str, Floats]) -> list[Floats]:
+    def statistics(tally: Mapping[str, Floats]) -> list[Floats]:
         rates = _metrics(tally)
         found, wrong = rates["gold_flagged"], rates["flagged_per_100"] / 100
-        own = ratio(tally["gold_turns"], tally["turns"])
-        shares: list[Floats] = [own, *map(np.asarray, prevalences)]
+        observed = ratio(tally["gold_turns"], tally["gold_turns"] + tally["negative_turns"])
+        shares = [observed, *map(np.asarray, prevalences)]
         return [ratio(q * found, q * found + (1 - q) * wrong) for q in shares]
 
     frame = pd.DataFrame(
         {
             "system": predictions.record.name,
             "over": predictions.over,
-            "prevalence": every,
-            "observed": [place == 0 for place in range(len(every))],
-            **_resampled(tallies, projected, draws, seed)._asdict(),
-            "signature": str(signature_of(predictions, conventions, draws=draws, seed=seed)),
+            "prevalence": [own, *prevalences],
+            "observed": [True, *[False] * len(prevalences)],
+            **_estimate(predictions, statistics, draws, seed),
+            "signature": str(signature_of(predictions, draws=draws, seed=seed)),
         }
     )
     rare = ~frame["observed"] & (frame["prevalence"] < _RARE)
@@ -163,50 +138,47 @@ def projected_precision(
     return signed(frame)
 
 
-def burden_rows(rows: Rows, n: int) -> pd.DataFrame:
-    """Counts what the burden of each of n dialogues is made of.
-
-    A dialogue without scored turns counts as a quiet one.
-    """
-    gold, tags, scored = rows.gold, rows.predicted, rows.answered
-    first, tagged = first_only(tags, rows.dialogue_of), tags != 0
+def burden_counts(run: Predictions) -> dict[str, NDArray[np.int64]]:
+    """Counts the numerators and denominators of all metrics in each dialogue."""
+    gold, tags, dialogue_of = run.corpus.gold, run.masks, run.corpus.dialogue_of
+    first, flagged, positive = first_only(tags, dialogue_of), tags != 0, gold != 0
+    n = len(run.corpus)
 
     def per_dialogue(values: NDArray[Any]) -> NDArray[np.int64]:
-        return np.bincount(rows.dialogue_of, weights=values, minlength=n).astype(np.int64)
+        return np.bincount(dialogue_of, weights=values, minlength=n).astype(np.int64)
 
-    quiet = per_dialogue(gold != 0) == 0
-    return pd.DataFrame(
-        {
-            "dialogues": np.ones(n, dtype=np.int64),
-            "turns": per_dialogue(scored),
-            "tags": per_dialogue(np.bitwise_count(tags)),
-            "correct_tags": per_dialogue(np.bitwise_count(tags & gold)),
-            "false_tags": per_dialogue(np.bitwise_count(tags & ~gold)),
-            "negative_turns": per_dialogue((gold == 0) & scored),
-            "gold_turns": per_dialogue(gold != 0),
-            "flagged_turns": per_dialogue((gold == 0) & tagged),
-            "flagged_gold": per_dialogue((gold != 0) & tagged),
-            "quiet_dialogues": quiet.astype(np.int64),
-            "flagged_dialogues": (quiet & (per_dialogue(tagged) > 0)).astype(np.int64),
-            "alarms": per_dialogue(np.bitwise_count(first)),
-            "repeats": per_dialogue(np.bitwise_count(tags & ~first & ~gold)),
-        }
-    )
+    quiet = per_dialogue(positive) == 0
+    return {
+        "dialogues": np.ones(n, dtype=np.int64),
+        "tags": per_dialogue(np.bitwise_count(tags)),
+        "correct_tags": per_dialogue(np.bitwise_count(tags & gold)),
+        "false_tags": per_dialogue(np.bitwise_count(tags & ~gold)),
+        "negative_turns": per_dialogue(~positive),
+        "gold_turns": per_dialogue(positive),
+        "flagged_turns": per_dialogue(~positive & flagged),
+        "flagged_gold": per_dialogue(positive & flagged),
+        "quiet_dialogues": quiet.astype(np.int64),
+        "flagged_dialogues": (quiet & (per_dialogue(flagged) > 0)).astype(np.int64),
+        "alarms": per_dialogue(np.bitwise_count(first)),
+        "repeats": per_dialogue(np.bitwise_count(tags & ~first & ~gold)),
+    }
 
 
-def _resampled(
-    tallies: pd.DataFrame,
+def _estimate(
+    run: Predictions,
     statistics: Callable[[Mapping[str, Floats]], list[Floats]],
     draws: int,
     seed: int,
-) -> Estimate:
-    """Computes statistics of totals by the name of their tally, one after another on an axis."""
+) -> dict[str, Floats]:
+    """Computes statistics of the summed counts, given by name, with their intervals."""
+    counts = burden_counts(run)
 
-    def named(totals: Floats) -> dict[str, Floats]:
-        tally = dict(zip(map(str, tallies), np.moveaxis(totals, -1, 0), strict=True))
+    def stacked(totals: Floats) -> dict[str, Floats]:
+        tally = dict(zip(counts, np.moveaxis(totals, -1, 0), strict=True))
         return {"all": np.stack(statistics(tally), axis=-1)}
 
-    return bootstrap(tallies.to_numpy(), named, draws=draws, seed=seed)["all"]
+    rows = np.stack([*counts.values()], axis=-1)
+    return bootstrap(rows, stacked, draws=draws, seed=seed)["all"]._asdict()
 
 
 def _metrics(tally: Mapping[str, Floats]) -> dict[str, Floats]:

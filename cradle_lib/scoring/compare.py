@@ -1,4 +1,4 @@
-"""Differences between runs and a baseline, each with an interval and a test.
+"""Differences between runs and a baseline with intervals and tests, and ranks of systems.
 
 The declared family: every distinct run against the first one, the baseline, in micro and in macro
 F1, at turn level, at dialogue level and for confirms only. Its p-values are corrected together by
@@ -25,8 +25,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
@@ -35,9 +36,10 @@ from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.conventions import LEVELS, Conventions, Level
 from cradle_lib.scoring.evaluate import Evaluation, evaluate
 from cradle_lib.scoring.paired_tests import PERMUTATIONS, paired_tests
-from cradle_lib.scoring.scores import ENOUGH
+from cradle_lib.scoring.scores import ENOUGH, split
 from cradle_lib.scoring.signature import Signature, require_comparable, signed
-from cradle_lib.statistics.rates import Floats
+from cradle_lib.statistics.bootstrap import bootstrap
+from cradle_lib.statistics.rates import Floats, f1
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
@@ -51,7 +53,7 @@ SCORES: Final = ("micro_f1", "macro_f1")
 _NO_SPREAD: Final = 1e-12
 _COLUMNS: Final = (
     "level", "score", "label", "system", "baseline_score", "own_score", "value", "low", "high",
-    "p", "adjusted_p", "support", "discordant", "detectable", "verdict", "signature",
+    "error", "p", "adjusted_p", "support", "discordant", "detectable", "verdict", "signature",
 )  # fmt: skip
 
 
@@ -120,6 +122,8 @@ class Comparison:
             - ``value``, ``low``, ``high`` (float): ``own_score`` minus ``baseline_score`` and its
               95 % interval, -1 to 1; NaN where all dialogues are alike. The interval contains
               what the test would not reject: 0 is outside it if and only if ``p`` is below 0.05.
+            - ``error`` (float): standard error of the difference over dialogues; 0 where all
+              dialogues are alike.
             - ``p``, ``adjusted_p`` (float): before and after correction: Holm's over the declared
               family, Benjamini and Hochberg's over the labels; NaN without a test.
             - ``support`` (int): gold labels behind it.
@@ -157,8 +161,8 @@ def compare(
 
     Raises:
         ScoringError: If there are fewer than two runs, two share a name, no permutation is
-            asked for, the conventions ask for the harmonic macro F1, ``about`` names no part of
-            a signature, or their signatures differ.
+            asked for, the conventions ask for the harmonic macro F1, or their signatures
+            differ.
     """
     called = tuple(names) if names is not None else tuple(run.record.name for run in runs)
     if len(runs) < 2 or len(called) != len(runs) or len(set(called)) != len(runs):
@@ -175,26 +179,23 @@ def compare(
     signatures: dict[Level, Signature] = {}
     scored: dict[Level, list[Evaluation]] = {}
     for level in LEVELS:
-        scored[level] = [
-            evaluate(run, level=level, conventions=conventions, draws=0) for run in runs
-        ]
-        agreed = require_comparable(called, [e.signature for e in scored[level]], about=about)
-        signatures[level] = replace(agreed, seed=seed)
+        found = [evaluate(run, level=level, conventions=conventions, draws=0) for run in runs]
+        agreed = require_comparable(called, [each.signature for each in found], about=about)
+        scored[level], signatures[level] = found, replace(agreed, seed=seed)
     original = [_first_with_same_labels(runs, scored["turn"], i) for i in range(len(runs))]
     distinct = [place for place, first in enumerate(original) if place == first]
     if len(distinct) == 1:
         # Nothing but copies of the baseline: their rows say so with a difference of 0.
         distinct = list(range(len(runs)))
-    rows: list[dict[str, Any]] = []
-    for level in LEVELS:
-        for place in distinct[1:]:
-            rows += [
-                {"system": called[place], "signature": str(signatures[level]), **row}
-                for row in _tests(scored[level][0], scored[level][place], permutations, seed)
-            ]
+    rows = [
+        {"system": called[place], "signature": str(signatures[level]), **row}
+        for level, found in scored.items()
+        for place in distinct[1:]
+        for row in _tests(found[0], found[place], permutations, seed)
+    ]
     same = {
-        called[place]: called[original[place]]
-        for place in range(len(runs))
+        called[place]: called[first]
+        for place, first in enumerate(original)
         if place not in distinct
     }
     kept = tuple(called[place] for place in distinct)
@@ -247,11 +248,7 @@ def _corrected(frame: pd.DataFrame) -> pd.DataFrame:
     few = of_labels & (frame["discordant"] < DISCORDANT)
     frame.loc[few | (frame["support"] < ENOUGH), "p"] = np.nan
     frame["adjusted_p"] = np.nan
-    methods: tuple[tuple[Any, Literal["holm", "fdr_bh"]], ...] = (
-        (~of_labels, "holm"),
-        (of_labels, "fdr_bh"),
-    )
-    for chosen, method in methods:
+    for chosen, method in ((~of_labels, "holm"), (of_labels, "fdr_bh")):
         frame.loc[chosen, "adjusted_p"] = adjust(frame.loc[chosen, "p"].to_numpy(), method)
     frame["detectable"] = detectable(frame["error"].to_numpy())
     frame["verdict"] = np.where(frame["adjusted_p"] < ALPHA, "different", "not shown")
@@ -270,7 +267,7 @@ def detectable(error: Floats) -> Floats:
     return np.where(found > _NO_SPREAD, found, np.nan)
 
 
-def adjust(p: Floats, method: Literal["holm", "fdr_bh"]) -> Floats:
+def adjust(p: Floats, method: str) -> Floats:
     """Corrects p-values, shape (T,), for being many.
 
     ``holm`` keeps the chance of any false alarm in the family below alpha, ``fdr_bh`` (Benjamini
@@ -286,3 +283,69 @@ def adjust(p: Floats, method: Literal["holm", "fdr_bh"]) -> Floats:
         scaled = p[order] * tests / np.arange(1, tests + 1)
         adjusted[order] = np.minimum.accumulate(scaled[::-1])[::-1]
     return adjusted.clip(max=1.0)
+
+
+def rank_ranges(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
+    """Ranks systems by micro F1, with the range that holds 95 % of the bootstrap draws.
+
+    In each draw all systems are scored on the same dialogues and ranked anew, so that the ranges
+    take into account that systems err on the same dialogues.
+
+    Args:
+        evaluations: Evaluations of any systems and levels. Those of one level over the same
+            dialogues are ranked together; draws and seed are those of their signatures.
+
+    Returns:
+        One row for each evaluation, by level and dialogues, the best system first.
+
+        - ``system``, ``level``, ``over`` (str): as in :meth:`.Evaluation.to_frame`.
+        - ``rank`` (int): 1 is the highest micro F1; equal systems share the best of their ranks.
+        - ``ranks`` (str): the middle 95 % of the ranks over the draws, such as ``1`` or ``2 to 4``.
+          A system that is equal to others in a draw has all of their ranks. Without draws, and for
+          a single dialogue, the ranks of the corpus itself.
+        - ``signature`` (str): what the ranks depend on.
+    """
+    together: dict[tuple[str, str], list[Evaluation]] = {}
+    for each in evaluations:
+        together.setdefault((each.signature.level, each.signature.corpus), []).append(each)
+    rows = [row for rivals in together.values() for row in _ranked(rivals)]
+    columns = ["system", "level", "over", "rank", "ranks", "signature"]
+    return signed(pd.DataFrame(rows, columns=columns))
+
+
+def _ranked(rivals: Sequence[Evaluation]) -> list[dict[str, Any]]:
+    """Ranks the systems of one level that were scored over the same dialogues."""
+    signature = rivals[0].signature
+    tallies = [split(each.counts.rows, each.counts.level)[0].sum(axis=1) for each in rivals]
+    found = bootstrap(
+        np.stack(tallies, axis=1),
+        partial(_ranks, zero_division=signature.zero_division),
+        draws=signature.draws,
+        seed=signature.seed,
+    )
+    best, worst = found["best"], found["worst"]
+    # There is no interval if a rank is the same in all draws.
+    lows = np.floor(np.where(np.isnan(best.low), best.value, best.low)).astype(int)
+    highs = np.ceil(np.where(np.isnan(worst.high), worst.value, worst.high)).astype(int)
+    return [
+        {
+            "system": rivals[place].system,
+            "level": signature.level,
+            "over": rivals[place].over,
+            "rank": int(best.value[place]),
+            "ranks": " to ".join(map(str, dict.fromkeys([lows[place], highs[place]]))),
+            "signature": str(rivals[place].signature),
+        }
+        for place in np.argsort(best.value, kind="stable")
+    ]
+
+
+def _ranks(totals: Floats, *, zero_division: float) -> dict[str, Floats]:
+    """Gives the best and the worst rank of each of S systems; totals have shape (..., S, 3)."""
+    tp, fp, fn = np.moveaxis(totals, -1, 0)
+    scores = f1(tp, 2 * tp + fp + fn, zero_division)
+    own, other = scores[..., :, None], scores[..., None, :]
+    return {
+        "best": 1.0 + (other > own).sum(axis=-1),
+        "worst": 1.0 * (other >= own).sum(axis=-1),
+    }

@@ -26,7 +26,7 @@ reading that agrees best with the paper, and each is named in the signature of e
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,13 +34,19 @@ from numpy.typing import NDArray
 from cradle_lib.corpus.dialogue import Corpus, Turn
 from cradle_lib.corpus.needs import Need
 from cradle_lib.errors import ScoringError
+from cradle_lib.labels import ALERT_MASK, ALL_MASK, CONFIRM_MASK
+
+if TYPE_CHECKING:
+    from cradle_lib.detection.predictions import Predictions
 
 Level = Literal["turn", "dialogue", "confirm"]
 Orphans = Literal["ignore", "attach", "count"]
 Unparsed = Literal["miss", "none", "exclude"]
 MacroF1 = Literal["mean", "harmonic"]
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
-# What there must be for precision, recall and F1 at a level to mean anything.
+#: All labels, alerts and confirms, as masks: what analyses report numbers for.
+STAGES: Final = {"any": ALL_MASK, "alert": ALERT_MASK, "confirm": CONFIRM_MASK}
+# Gold labels that a corpus must have for precision, recall and F1 at a level to be defined.
 NEEDED: Final[dict[Level, Need]] = {"turn": "labels", "dialogue": "labels", "confirm": "confirms"}
 
 
@@ -87,11 +93,14 @@ class Conventions:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What is compared, row by row, once orphans have found their place.
+    """Gold labels beside predictions, once orphans have found their place.
 
-    Masks of gold labels and of tags, the position of each row's dialogue, ascending, and whether
-    the row has a readable answer; an orphan's row, which no model was asked about, has. All of
-    shape (rows,).
+    Attributes:
+        gold: Masks of gold labels. Shape (rows,), as the others.
+        predicted: Masks of predicted labels.
+        dialogue_of: The position of each row's dialogue, ascending.
+        answered: Whether the row has a readable answer. An orphan's row, about which no model was
+            asked, has.
     """
 
     gold: NDArray[np.uint16]
@@ -99,29 +108,33 @@ class Rows:
     dialogue_of: NDArray[np.int64]
     answered: NDArray[np.bool_]
 
-
-def align(
-    corpus: Corpus,
-    predicted: NDArray[np.uint16],
-    answered: NDArray[np.bool_],
-    conventions: Conventions,
-) -> Rows:
-    """Puts the tags of T user turns beside the gold labels, with orphans where they are wanted.
-
-    Gives T rows, or T plus the number of orphans if these are counted. Refuses arrays that don't
-    have T entries, and to attach an orphan whose dialogue has no user turn.
-    """
-    turns = len(corpus.gold)
-    if predicted.shape != (turns,) or answered.shape != (turns,):
-        raise ScoringError(
-            f"{corpus.name} has {turns} user turns, the predictions have shape "
-            f"{predicted.shape} and {answered.shape}. They must belong to the same corpus."
+    def take(self, chosen: NDArray[np.bool_]) -> Rows:
+        """Keeps some of the rows."""
+        return Rows(
+            self.gold[chosen],
+            self.predicted[chosen],
+            self.dialogue_of[chosen],
+            self.answered[chosen],
         )
-    rows = Rows(corpus.gold, predicted, corpus.dialogue_of, answered)
+
+
+def align_rows(run: Predictions, conventions: Conventions) -> Rows:
+    """Puts a run's predictions beside the gold labels, with orphans where they are wanted.
+
+    Gives one row for each user turn, and if orphans are counted one for each of them. Refuses a run
+    over another corpus, and to attach an orphan whose dialogue has no user turn.
+    """
+    corpus = run.corpus
+    if run.masks.shape != corpus.gold.shape:
+        raise ScoringError(
+            f"{corpus.name} has {len(corpus.gold)} user turns, the predictions have shape "
+            f"{run.masks.shape}. They must belong to the same corpus."
+        )
+    rows = Rows(corpus.gold, run.masks, corpus.dialogue_of, run.ok)
     if conventions.orphans == "attach":
-        return _attached(corpus, rows)
+        return _attach(corpus, rows)
     if conventions.orphans == "count":
-        return _counted(corpus, rows)
+        return _count(corpus, rows)
     return rows
 
 
@@ -140,7 +153,7 @@ def attachable(corpus: Corpus) -> bool:
     return all(corpus.dialogues[position].user_turns for position, _ in orphans_of(corpus))
 
 
-def _attached(corpus: Corpus, rows: Rows) -> Rows:
+def _attach(corpus: Corpus, rows: Rows) -> Rows:
     gold = rows.gold.copy()
     for position, orphan in orphans_of(corpus):
         dialogue = corpus.dialogues[position]
@@ -155,7 +168,7 @@ def _attached(corpus: Corpus, rows: Rows) -> Rows:
     return replace(rows, gold=gold)
 
 
-def _counted(corpus: Corpus, rows: Rows) -> Rows:
+def _count(corpus: Corpus, rows: Rows) -> Rows:
     orphans = orphans_of(corpus)
     positions = np.array([position for position, _ in orphans], dtype=np.int64)
     masks = np.array([turn.mask for _, turn in orphans], dtype=np.uint16)

@@ -5,7 +5,7 @@ are functions of their sum, and the bootstrap resamples them, so that a score an
 interval can't disagree about what is counted.
 
 Three levels (Tables 4 and 5 of the paper):
-    ``turn``: the unit is the user turn. A label counts if it stands on exactly that turn.
+    ``turn``: the unit is the user turn. A label counts on exactly that turn.
     ``dialogue``: the unit is the dialogue, with the union of its turns' labels.
     ``confirm``: the same, with alerts removed on both sides.
 """
@@ -14,18 +14,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import CONFIRM_MASK, LABELS
-from cradle_lib.scoring.conventions import LEVELS, Conventions, Level
-
-Masks = NDArray[np.uint16]
-
-_BITS: Final = 1 << np.arange(len(LABELS), dtype=np.uint16)
+from cradle_lib.scoring.conventions import LEVELS, Conventions, Level, Rows
+from cradle_lib.statistics.occurrences import label_counts
 
 
 @dataclass(frozen=True)
@@ -63,35 +59,25 @@ class Counts:
 
 
 def count(
-    gold: Masks,
-    predicted: Masks,
-    dialogue_of: NDArray[np.int64],
-    n: int,
-    *,
-    level: Level = "turn",
-    conventions: Conventions | None = None,
-    answered: NDArray[np.bool_] | None = None,
+    rows: Rows, n: int, *, level: Level = "turn", conventions: Conventions | None = None
 ) -> Counts:
     """Counts true positives, false positives and false negatives of ``n`` dialogues.
 
-    Masks, ``dialogue_of`` (the position of each row's dialogue, ascending, below ``n``) and
-    ``answered`` (whether a row has a readable answer; ``None`` if all have) have shape (T,). What
-    was tagged is ignored where there is no readable answer. Dialogues without rows have zeros
+    Predictions are ignored where there is no readable answer. Dialogues without rows have zeros
     throughout, units included. Of the conventions ``empty_jaccard`` and ``unparsed`` matter here.
 
     Raises:
-        ScoringError: If shapes, types, level or the order of the rows are not as described.
+        ScoringError: If there is no such level.
     """
+    if level not in LEVELS:
+        raise ScoringError(f"no level {level!r}. Choose one of {', '.join(LEVELS)}.")
     conventions = conventions or Conventions()
-    _check(gold, predicted, dialogue_of, n, level, answered)
-    spoken: NDArray[np.bool_] = np.ones(len(gold), dtype=np.bool_)
-    if answered is not None:
-        predicted = np.where(answered, predicted, np.uint16(0))
-        if conventions.unparsed == "exclude":
-            gold, predicted = gold[answered], predicted[answered]
-            dialogue_of, spoken = dialogue_of[answered], spoken[answered]
-        elif conventions.unparsed == "miss":
-            spoken = answered
+    if conventions.unparsed == "exclude":
+        rows = rows.take(rows.answered)
+    gold, dialogue_of, answered = rows.gold, rows.dialogue_of, rows.answered
+    predicted = np.where(answered, rows.predicted, np.uint16(0))
+    if conventions.unparsed == "none":
+        answered = np.ones_like(answered)
     if level == "confirm":
         confirms = np.uint16(CONFIRM_MASK)
         gold, predicted = gold & confirms, predicted & confirms
@@ -100,60 +86,17 @@ def count(
         starts = np.flatnonzero(np.diff(dialogue_of, prepend=-1))
         if len(starts):
             gold, predicted = (np.bitwise_or.reduceat(m, starts) for m in (gold, predicted))
-            spoken = np.logical_and.reduceat(spoken, starts)
+            answered = np.logical_and.reduceat(answered, starts)
         dialogue_of = dialogue_of[starts]
 
     columns = (gold & predicted, predicted & ~gold, gold & ~predicted)
-    tallies = np.stack([_tally(masks, dialogue_of, n) for masks in columns], axis=-1)
+    tallies = np.stack([label_counts(masks, dialogue_of, n) for masks in columns], axis=-1)
     common, union = (
         np.bitwise_count(masks).astype(np.float64) for masks in (gold & predicted, gold | predicted)
     )
-    empty = (union == 0) & spoken
+    empty = (union == 0) & answered
     exact = empty | ((gold == predicted) & (union > 0))
     jaccard = common / np.maximum(union, 1)
     per_dialogue = partial(np.bincount, dialogue_of, minlength=n)
     sums = conventions.empty_jaccard * per_dialogue(empty) + per_dialogue(jaccard)
     return Counts(level, tallies, np.stack([per_dialogue(), per_dialogue(exact), sums], axis=1))
-
-
-def _tally(masks: Masks, dialogue_of: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Counts the units of each dialogue that have each label. Shape (n, 16)."""
-    units, labels = np.nonzero(masks[:, None] & _BITS)
-    places = dialogue_of[units] * len(LABELS) + labels
-    return np.bincount(places, minlength=n * len(LABELS)).reshape(n, len(LABELS))
-
-
-def _check(
-    gold: Masks,
-    predicted: Masks,
-    dialogue_of: NDArray[np.int64],
-    n: int,
-    level: Level,
-    answered: NDArray[np.bool_] | None,
-) -> None:
-    if level not in LEVELS:
-        raise ScoringError(f"no level {level!r}. Choose one of {', '.join(LEVELS)}.")
-    arrays: list[tuple[str, NDArray[Any], str]] = [
-        ("gold", gold, "uint16"),
-        ("predicted", predicted, "uint16"),
-        ("dialogue_of", dialogue_of, "int64"),
-    ]
-    if answered is not None:
-        arrays.append(("answered", answered, "bool"))
-    for name, array, kind in arrays:
-        if array.shape != (len(gold),):
-            raise ScoringError(
-                f"{name} has shape {array.shape}, gold has {len(gold)} rows. "
-                "Every array needs one entry per row."
-            )
-        if array.dtype != kind:
-            raise ScoringError(f"{name} has type {array.dtype}. Expected {kind}.")
-    if not len(dialogue_of):
-        return
-    if (dialogue_of[1:] < dialogue_of[:-1]).any():
-        raise ScoringError("dialogue_of is not ascending. Sort the rows by dialogue first.")
-    if dialogue_of[0] < 0 or dialogue_of[-1] >= n:
-        raise ScoringError(
-            f"dialogue_of runs from {dialogue_of[0]} to {dialogue_of[-1]}, "
-            f"but there are {n} dialogues, 0 to {n - 1}."
-        )

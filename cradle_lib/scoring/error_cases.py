@@ -2,110 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pandas as pd
 
-from cradle_lib.corpus.dialogue import Corpus, Dialogue, Turn
+from cradle_lib.detection.parsing import OUTCOMES
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.counts import Masks
-from cradle_lib.scoring.error_types import KINDS, Category, ErrorKind, classify
+from cradle_lib.labels import NONE
+from cradle_lib.scoring.label_pairs import KINDS, classify, kind_of, pair
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
 
+#: A label, its mark (``correct``, or a kind of error) and what the mark says.
+Mark = tuple[str, str, str]
+# Kinds of errors, in the order of the examples.
 _TITLES: Final = {
-    ErrorKind.FALSE_POSITIVE: "A prediction without a gold label",
-    ErrorKind.FALSE_NEGATIVE: "A missed gold label",
-    ErrorKind.TEMPORAL: "Ongoing and past confused",
-    ErrorKind.STAGE: "Alert and confirm confused",
-    ErrorKind.TYPE: "Wrong crisis type",
+    "false_positive": "A prediction without a gold label",
+    "false_negative": "A missed gold label",
+    "temporal": "Ongoing and past confused",
+    "stage": "Alert and confirm confused",
+    "type": "Wrong crisis type",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One turn that is shown as an example of a kind of error.
-
-    ``position`` is the turn's among the corpus' user turns, ``tagged`` each model's mask on it, in
-    the order the models were given, and ``erring`` are the models that make such an error here.
-    """
-
-    kind: ErrorKind
-    dialogue: Dialogue
-    turn: Turn
-    position: int
-    tagged: dict[str, int]
-    erring: tuple[str, ...]
-
-
-def pick_cases(
-    corpus: Corpus,
-    predictions: Mapping[str, Masks],
-    *,
-    per_kind: int = 1,
-    seed: int = 0,
-) -> list[Case]:
-    """Picks error cases by a rule, so that nobody chooses the telling ones.
-
-    For each kind of error, in a fixed order, one after another until there are enough: the turn on
-    which most of the models make an error of this kind, ties broken by a draw. No dialogue is shown
-    twice, so that there are fewer cases where a kind has fewer dialogues left. The predictions are
-    masks of what each model tagged, by its name.
-
-    Raises:
-        ScoringError: If there is no model, or masks don't have an entry for each user turn.
-    """
-    gold = corpus.gold
-    if not predictions:
-        raise ScoringError("no predictions to pick error cases from. Give at least one model.")
-    for name, masks in predictions.items():
-        if masks.shape != gold.shape:
-            raise ScoringError(
-                f"{name} has masks of shape {masks.shape}, {corpus.name} has {len(gold)} user "
-                "turns. Every model must have tagged the same corpus."
-            )
-    erring: dict[ErrorKind, dict[int, dict[str, None]]] = {kind: {} for kind in ErrorKind}
-    for name, masks in predictions.items():
-        errors = classify(gold, masks, corpus.dialogue_of).dropna(subset="category")
-        for turn, category in zip(errors["row"], errors["category"], strict=True):
-            erring[KINDS[Category(category)]].setdefault(turn, {})[name] = None
-    generator = np.random.default_rng(seed)
-    asked = [(dialogue, turn) for dialogue in corpus for turn in dialogue.user_turns]
-    shown: set[str] = set()
-    cases: list[Case] = []
-    for kind in ErrorKind:
-        lot = generator.permutation(len(gold))
-        found, before = erring[kind], len(cases)
-        for position in sorted(found, key=lambda turn: (-len(found[turn]), lot[turn])):
-            dialogue, turn = asked[position]
-            if dialogue.id in shown or len(cases) == before + per_kind:
-                continue
-            shown.add(dialogue.id)
-            tagged = {name: int(masks[position]) for name, masks in predictions.items()}
-            cases.append(Case(kind, dialogue, turn, position, tagged, tuple(found[position])))
-    return cases
+_NOTES: Final = {None: "correct", "false_positive": "not in gold", "false_negative": "missed"}
+# Rows of context before the turn of an error.
+_BEFORE: Final = 4
 
 
 def error_cases(
-    runs: Sequence[Predictions],
-    *,
-    per_kind: int = 1,
-    most: int | None = None,
-    seed: int = 0,
-    before: int = 4,
+    runs: Sequence[Predictions], *, per_kind: int = 1, most: int | None = None, seed: int = 0
 ) -> pd.DataFrame:
-    """Picks error cases by :func:`pick_cases`, each with the turns before it (Table 6).
+    """Picks error cases by a rule, so that nobody chooses the telling ones (Table 6).
+
+    For each kind of error, in a fixed order, one after another until there are enough: the turn on
+    which most of the models make an error of this kind, ties broken by a draw. No dialogue is shown
+    twice, so that there are fewer cases where a kind has fewer dialogues left.
 
     Args:
         runs: Predictions of one or more models over the same dialogues.
         per_kind: Cases of each kind of error.
         most: No more cases than this.
         seed: Seed of the draw among cases in which equally many models err.
-        before: How many rows of context come first, if there are so many.
 
     Returns:
         One row for each case, for :func:`.show_examples`: ``title`` (in neutral words),
@@ -116,14 +55,67 @@ def error_cases(
     Raises:
         ScoringError: If there is no run, or they are not over the same dialogues.
     """
-    corpus = runs[0].corpus if runs else Corpus("none", ())
-    masks = {run.record.name: run.masks for run in runs}
-    rows = []
-    for case in pick_cases(corpus, masks, per_kind=per_kind, seed=seed)[:most]:
-        turns, turn = case.dialogue.turns, case.turn.turn_id
-        last = turn
-        while last + 1 < len(turns) and turns[last + 1].continues:
-            last += 1
-        first = max(0, turn - before)
-        rows.append((_TITLES[case.kind], case.dialogue.id, first, last, turn, case.erring))
-    return pd.DataFrame(rows, columns=["title", "dialogue", "first", "last", "turn", "systems"])
+    if not runs or len({run.corpus.fingerprint for run in runs}) > 1:
+        raise ScoringError(
+            f"{len(runs)} runs to pick error cases from. Give one or more, over the same dialogues."
+        )
+    corpus = runs[0].corpus
+    erring: dict[str, dict[int, list[str]]] = {kind: {} for kind in _TITLES}
+    for run in runs:
+        pairs = classify(corpus.gold, run.masks, corpus.dialogue_of).dropna(subset="category")
+        errors = zip(pairs["category"].map(KINDS), pairs["row"], strict=True)
+        for kind, row in dict.fromkeys(errors):
+            erring[kind].setdefault(row, []).append(run.record.name)
+    generator = np.random.default_rng(seed)
+    asked = [(dialogue, turn) for dialogue in corpus for turn in dialogue.user_turns]
+    shown: set[str] = set()
+    rows: list[tuple[object, ...]] = []
+    for kind, title in _TITLES.items():
+        lot, found, before = generator.permutation(len(asked)), erring[kind], len(rows)
+        for place in sorted(found, key=lambda row: (-len(found[row]), lot[row])):
+            dialogue, turn = asked[place]
+            if dialogue.id in shown or len(rows) == before + per_kind:
+                continue
+            shown.add(dialogue.id)
+            last = turn.turn_id
+            while last + 1 < len(dialogue.turns) and dialogue.turns[last + 1].continues:
+                last += 1
+            first = max(0, turn.turn_id - _BEFORE)
+            rows.append((title, dialogue.id, first, last, turn.turn_id, tuple(found[place])))
+    names = ["title", "dialogue", "first", "last", "turn", "systems"]
+    return pd.DataFrame(rows[:most], columns=names)
+
+
+def marks(gold: int, predicted: int) -> list[Mark]:
+    """Marks each label on a turn, which has a gold mask and a predicted one.
+
+    The label is the predicted one, or the gold label where it was missed. Labels are paired as in
+    the confusion matrix.
+    """
+    found = []
+    for one, other in pair(gold, predicted):
+        kind = kind_of(one, other)
+        label = one if other == NONE else other
+        found.append((label, kind or "correct", _NOTES.get(kind, f"in place of {one}")))
+    return [mark for mark in found if mark[0] != NONE]
+
+
+def turn_marks(runs: Sequence[Predictions]) -> dict[str, dict[tuple[str, int], str | list[Mark]]]:
+    """Marks the predictions of runs on every user turn, for :func:`.show_examples`.
+
+    Args:
+        runs: Runs over the dialogues that are shown or over parts of them.
+
+    Returns:
+        For each run by its name: dialogue id and ``turn_id`` to its marks, or to the outcome of an
+        answer that could not be used. Turns on which a run was not asked are left out.
+    """
+    found: dict[str, dict[tuple[str, int], str | list[Mark]]] = {}
+    for run in runs:
+        turns = [(dialogue.id, turn) for dialogue in run.corpus for turn in dialogue.user_turns]
+        answers = zip(turns, run.masks.tolist(), run.ok, run.outcomes, strict=True)
+        found[run.record.name] = {
+            (dialogue, turn.turn_id): marks(turn.mask, mask) if ok else str(OUTCOMES[code])
+            for (dialogue, turn), mask, ok, code in answers
+        }
+    return found

@@ -12,7 +12,7 @@ import pandas as pd
 
 from cradle_lib.corpus.needs import unmet
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.conventions import NEEDED, Conventions, Level, Rows, align
+from cradle_lib.scoring.conventions import NEEDED, Conventions, Level, align_rows
 from cradle_lib.scoring.counts import Counts, count
 from cradle_lib.scoring.scores import OVERALL, PER_LABEL, labels_at, scores, split
 from cradle_lib.scoring.signature import Signature, signed
@@ -43,8 +43,8 @@ class Evaluation:
         turns: User turns that were scored, those with unreadable answers included.
         of_turns: User turns of the whole corpus; more than ``turns`` if the run is partial
             or a sample.
-        lacks: What the corpus lacks for precision, recall and F1 to mean anything at this level,
-            as :func:`.gap` says it; ``None`` if nothing.
+        undefined_because: Why precision, recall and F1 are undefined at this level, as
+            :func:`.gap` says it; ``None`` if they are defined.
     """
 
     system: str
@@ -56,12 +56,12 @@ class Evaluation:
     cleaned: int
     turns: int
     of_turns: int
-    lacks: str | None
+    undefined_because: str | None
 
     def __repr__(self) -> str:
         """Says what was scored, over what, and the score that stands first in tables."""
         value = self.scores["micro_f1"].value
-        score = "micro F1 n/a" if self.lacks else f"micro F1 {100 * float(value):.2f} %"
+        score = "micro F1 n/a" if self.undefined_because else f"micro F1 {100 * float(value):.2f} %"
         return f"<Evaluation of {self.system} over {self.over}, {self.counts.level} level: {score}>"
 
     @property
@@ -88,8 +88,8 @@ class Evaluation:
         """Sentences to put under these scores: the conditions, and what the corpus lacks."""
         said = [f"In words: {self.signature.long()}."]
         absent = sum(not times for times in self.support.values())
-        if self.lacks:
-            said.append(f"{self.lacks}: precision, recall and F1 are not defined.")
+        if self.undefined_because:
+            said.append(f"{self.undefined_because}: precision, recall and F1 are not defined.")
         elif absent and not self.signature.zero_division:
             said.append(
                 f"{absent} of the {len(self.labels)} labels are never gold here: each counts as 0 "
@@ -191,8 +191,15 @@ def evaluate(
             negative.
     """
     conventions = conventions or Conventions()
-    rows = aligned(predictions, conventions)
-    counts = count_rows(rows, len(predictions.corpus), level, conventions)
+    rows = align_rows(predictions, conventions)
+    if conventions.unparsed == "exclude" and len(rows.gold) and not rows.answered.any():
+        outcomes = {str(outcome): n for outcome, n in predictions.outcome_counts.items()}
+        raise ScoringError(
+            f"nothing to score in {predictions.corpus.name}: {len(predictions.masks)} user "
+            f"turns with outcomes {outcomes}, unparsed={conventions.unparsed!r}. "
+            "Score another corpus, or don't exclude unreadable answers."
+        )
+    counts = count(rows, len(predictions.corpus), level=level, conventions=conventions)
     measured = partial(
         scores,
         level=level,
@@ -212,7 +219,7 @@ def evaluate(
         cleaned=predictions.cleaned,
         turns=len(predictions.masks),
         of_turns=predictions.of_turns,
-        lacks=unmet(predictions.corpus, NEEDED[level]),
+        undefined_because=unmet(predictions.corpus, NEEDED[level]),
     )
 
 
@@ -227,35 +234,9 @@ def _label_intervals(found: dict[str, Estimate], counts: Counts) -> dict[str, Es
     return {name: Estimate(found[name].value, *bounds) for name, bounds in ends.items()}
 
 
-def aligned(predictions: Predictions, conventions: Conventions) -> Rows:
-    """Puts a run's tags beside the gold labels, and refuses to exclude every user turn."""
-    rows = align(predictions.corpus, predictions.masks, predictions.ok, conventions)
-    if conventions.unparsed == "exclude" and len(rows.gold) and not rows.answered.any():
-        outcomes = {str(outcome): n for outcome, n in predictions.outcome_counts.items()}
-        raise ScoringError(
-            f"nothing to score in {predictions.corpus.name}: {len(predictions.masks)} user "
-            f"turns with outcomes {outcomes}, unparsed={conventions.unparsed!r}. "
-            "Score another corpus, or don't exclude unreadable answers."
-        )
-    return rows
-
-
-def count_rows(rows: Rows, n: int, level: Level, conventions: Conventions) -> Counts:
-    """Counts rows of ``n`` dialogues, as :func:`~cradle_lib.scoring.counts.count` does."""
-    return count(
-        rows.gold,
-        rows.predicted,
-        rows.dialogue_of,
-        n,
-        level=level,
-        conventions=conventions,
-        answered=rows.answered,
-    )
-
-
 def signature_of(
     predictions: Predictions,
-    conventions: Conventions,
+    conventions: Conventions | None = None,
     *,
     level: Level = "turn",
     draws: int = 0,
@@ -268,7 +249,7 @@ def signature_of(
         labels=len(labels_at(level)),
         history=record.history,
         decoding=record.decoding.get("mode") or "free",
-        **asdict(conventions),
+        **asdict(conventions or Conventions()),
         corpus=predictions.corpus.fingerprint,
         dialogues=len(predictions.corpus),
         draws=draws,

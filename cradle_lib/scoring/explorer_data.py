@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from cradle_lib.annotation.load import load_annotations
@@ -22,9 +23,8 @@ from cradle_lib.detection.harmless import harmless
 from cradle_lib.detection.parsing import OUTCOMES
 from cradle_lib.errors import CorpusError, ScoringError
 from cradle_lib.scoring.annotators import annotator_pairs
-from cradle_lib.scoring.confusion import CELLS
-from cradle_lib.scoring.error_types import KINDS, Category, classify
-from cradle_lib.statistics.rates import f1
+from cradle_lib.scoring.evaluate import evaluate
+from cradle_lib.scoring.label_pairs import CELLS, KINDS, classify
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
@@ -113,8 +113,8 @@ def core(corpus: Corpus, runs: Sequence[Predictions]) -> dict[str, Any]:
     return {
         "corpus": f"{corpus.name} ({corpus.fingerprint})",
         "cells": CELLS,
-        "categories": ["right", *Category],
-        "kinds": {category: KINDS[category] for category in Category},
+        "categories": ["right", *KINDS],
+        "kinds": KINDS,
         "outcomes": OUTCOMES,
         "dialogues": [valid_unicode(dialogue.id) for dialogue in corpus],
         "rows": _numbers([len(dialogue.turns) for dialogue in corpus], "<u4"),
@@ -173,10 +173,8 @@ def _best(runs: Sequence[Predictions]) -> int | None:
         return None
 
     def rank(place: int) -> tuple[int, float, bool]:
-        gold, masks = runs[place].corpus.gold, runs[place].masks
-        both = np.bitwise_count(gold).sum(dtype=float) + np.bitwise_count(masks).sum()
-        score = f1(np.bitwise_count(gold & masks).sum(dtype=float), both, 0.0)
-        return len(masks), float(score), bool(masks.any())
+        masks, found = runs[place].masks, evaluate(runs[place], draws=0)
+        return len(masks), float(found.estimate("micro_f1").value), bool(masks.any())
 
     return max(range(len(runs)), key=rank)
 
@@ -220,12 +218,8 @@ def _said(dialogue: Dialogue) -> list[list[str]]:
 
 
 def _coded(column: Sequence[str]) -> dict[str, Any]:
-    names = sorted(set(column))
-    codes = {name: code for code, name in enumerate(names)}
-    return {
-        "names": [valid_unicode(name) for name in names],
-        "codes": _numbers([codes[name] for name in column], "<u4"),
-    }
+    codes, names = pd.factorize(np.array(column, dtype=object), sort=True)
+    return {"names": [valid_unicode(name) for name in names], "codes": _numbers(codes, "<u4")}
 
 
 def _numbers(values: ArrayLike, kind: str) -> str:

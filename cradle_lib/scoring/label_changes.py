@@ -14,9 +14,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.labels import LABELS, stage
-from cradle_lib.scoring.conventions import Conventions
-from cradle_lib.scoring.error_types import Category, classify
 from cradle_lib.scoring.evaluate import signature_of
+from cradle_lib.scoring.label_pairs import KINDS, classify
 from cradle_lib.scoring.signature import require_comparable, signed
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.rates import Floats, ratio
@@ -63,7 +62,7 @@ def label_changes(
         ScoringError: If the two can't be compared.
     """
     runs = (before, after)
-    signatures = [signature_of(run, Conventions(), draws=draws, seed=seed) for run in runs]
+    signatures = [signature_of(run, draws=draws, seed=seed) for run in runs]
     signature = require_comparable([run.record.name for run in runs], signatures)
     rows = np.stack([_rows(run) for run in runs], axis=1)
     shares = _shares(rows.sum(axis=0, dtype=np.float64))
@@ -86,9 +85,9 @@ def _rows(run: Predictions) -> NDArray[np.int64]:
     """Counts the results in each dialogue. Shape (dialogues, 16, 4)."""
     corpus = run.corpus
     pairs = classify(corpus.gold, run.masks, corpus.dialogue_of).query("gold != 'none'")
-    error = pairs["category"]
-    missed = error.isin([Category.MISSED_ALERT, Category.MISSED_CONFIRM])
-    results = np.select([error.isna(), missed, error == Category.TEMPORAL_SWAP], [0, 1, 2], 3)
+    kind = pairs["category"].astype(object).map(KINDS)
+    conditions = [kind.isna(), kind == "false_negative", kind == "temporal"]
+    results = np.select(conditions, [0, 1, 2], 3)
     rows = np.zeros((len(corpus), len(LABELS), len(RESULTS)), dtype=np.int64)
     np.add.at(rows, (corpus.dialogue_of[pairs["row"]], pairs["gold"].cat.codes, results), 1)
     return rows

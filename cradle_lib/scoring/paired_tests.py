@@ -39,7 +39,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.counts import Counts
 from cradle_lib.scoring.scores import split
 from cradle_lib.statistics.bootstrap import CONFIDENCE
@@ -84,14 +83,8 @@ def paired_tests(
     """Tests the difference of two systems in micro F1, in macro F1, and in the F1 of each label.
 
     ``permutations``, at least 1, is the number of swaps. Without ``by_label`` only micro and macro
-    F1 are tested. Refuses systems that differ in level or number of dialogues.
+    F1 are tested. Both systems must be scored at one level over the same dialogues.
     """
-    if first.level != second.level or len(first) != len(second) or not len(first):
-        found = ", ".join(f"{c.level} level over {len(c)} dialogues" for c in (first, second))
-        raise ScoringError(
-            f"systems to compare: {found}. There must be two, at one level and over the same "
-            "dialogues."
-        )
     # True positives, and gold labels plus predictions. Shape (N, 2 systems, 2, L).
     pair = np.stack([_f1_counts(counts) for counts in (first, second)], axis=1)
     tested = [(pair.sum(axis=-1, keepdims=True), pair), (pair, pair)]

@@ -1,6 +1,6 @@
 """How much a system's scores differ between runs of itself: seeds of training, or of sampling.
 
-An interval over dialogues says how much a score would move with other dialogues. It holds what
+An interval over dialogues says how much a score would move with other dialogues. It includes what
 is drawn for each dialogue on its own, such as sampled answers; it leaves out what is drawn once
 for all of them, such as the first weights and the order of a training. Both are variances of the
 same score, and add up.
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -22,38 +21,26 @@ from scipy.special import ndtri
 
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.conventions import LEVELS, Conventions
+from cradle_lib.scoring.conventions import LEVELS
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.signature import signed
 from cradle_lib.statistics.bootstrap import CONFIDENCE, DRAWS
 
-_COLUMNS: Final = (
-    "system", "level", "score", "runs", "dialogues", "value", "lowest", "highest", "sd", "margin",
-    "margin_with_runs",
-)  # fmt: skip
-
 
 def run_spread(
-    runs: Mapping[str, Sequence[Predictions]],
-    score: str = "micro_f1",
-    *,
-    conventions: Conventions | None = None,
-    draws: int = DRAWS,
-    seed: int = 0,
+    runs: Mapping[str, Sequence[Predictions]], *, draws: int = DRAWS, seed: int = 0
 ) -> pd.DataFrame:
-    """Compares the spread between a system's runs with the interval over dialogues.
+    """Compares the spread of micro F1 between a system's runs with the interval over dialogues.
 
     Args:
         runs: The runs of each system, over the same dialogues.
-        score: One of the overall scores of :func:`.evaluate`.
-        conventions: What the paper leaves open; the defaults if ``None``.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
         seed: Seed of the draws.
 
     Returns:
         One row for each system and level.
 
-        - ``system``, ``level``, ``score`` (str); ``runs``, ``dialogues`` (int): how many.
+        - ``system``, ``level`` (str); ``runs``, ``dialogues`` (int): how many.
         - ``value``, ``lowest``, ``highest`` (float): mean, least and greatest of the runs' scores.
         - ``sd`` (float): their standard deviation; NaN for a single run.
         - ``margin`` (float): half of the width of the interval over dialogues, mean of the runs.
@@ -74,12 +61,9 @@ def run_spread(
                 "Run each over the same corpus or sample."
             )
         for level in LEVELS:
-            found = [
-                evaluate(run, level=level, conventions=conventions, draws=draws, seed=seed)
-                for run in repeats
-            ]
+            found = [evaluate(run, level=level, draws=draws, seed=seed) for run in repeats]
             signatures += [each.signature for each in found]
-            estimates = [each.estimate(score) for each in found]
+            estimates = [each.estimate("micro_f1") for each in found]
             values = np.array([float(estimate.value) for estimate in estimates])
             widths = [float(estimate.high - estimate.low) for estimate in estimates]
             sd = float(values.std(ddof=1)) if len(values) > 1 else math.nan
@@ -89,7 +73,6 @@ def run_spread(
                 {
                     "system": system,
                     "level": level,
-                    "score": score,
                     "runs": len(repeats),
                     "dialogues": found[0].signature.dialogues,
                     "value": values.mean(),
@@ -100,4 +83,6 @@ def run_spread(
                     "margin_with_runs": math.hypot(margin, between),
                 }
             )
-    return signed(pd.DataFrame(rows, columns=list(_COLUMNS)), *signatures)
+    names = ["system", "level", "runs", "dialogues", "value", "lowest", "highest", "sd"]
+    frame = pd.DataFrame(rows, columns=[*names, "margin", "margin_with_runs"])
+    return signed(frame, *signatures)

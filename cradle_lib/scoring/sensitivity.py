@@ -18,12 +18,12 @@ import pandas as pd
 
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.conventions import Conventions, Level, align, attachable
-from cradle_lib.scoring.evaluate import count_rows, signature_of
-from cradle_lib.scoring.occurrences import first_only
+from cradle_lib.scoring.conventions import Conventions, align_rows, attachable
+from cradle_lib.scoring.counts import count
+from cradle_lib.scoring.evaluate import signature_of
 from cradle_lib.scoring.scores import ENOUGH, OVERALL, PER_LABEL, scores, split
 from cradle_lib.scoring.signature import require_comparable, signed
-from cradle_lib.statistics.rates import Floats
+from cradle_lib.statistics.occurrences import first_only
 
 # Scores that are equal but for the rounding of sums.
 _ROUNDING: Final = 1e-12
@@ -61,52 +61,34 @@ VARIANTS: Final = (
 )
 
 
-def sensitivity(
-    runs: Sequence[Predictions],
-    *,
-    names: Sequence[str] | None = None,
-    level: Level = "turn",
-    variants: Sequence[Variant] = VARIANTS,
-) -> pd.DataFrame:
-    """Scores runs under every variant.
+def sensitivity(runs: Sequence[Predictions]) -> pd.DataFrame:
+    """Scores runs at turn level under every variant.
 
     Args:
         runs: One or more runs over the same dialogues.
-        names: What to call them; the names in their records if ``None``.
-        level: ``turn``, ``dialogue`` or ``confirm``.
-        variants: The variants; the first one is what the others are compared with.
 
     Returns:
         One row for each variant, system and score, in this order. Of the other variants than the
-        first, a score has rows only if the variant changes it for some run.
+        default, a score has rows only if the variant changes it for some run.
 
         - ``convention`` (str): the variant; the first one is the default.
         - ``system`` (str): the run; ``score`` (str): a name of :data:`.OVERALL`.
         - ``value`` (float): the score, 0 to 1; NaN where it is undefined, or where an orphan label
           has no user turn to move to.
         - ``change`` (float): ``value`` minus that of the default, -1 to 1.
-        - ``place`` (float): the run's place by this score, 1 for the best, the mean for ties; NaN
-          for a run without a score.
         - ``turned_round`` (int): pairs of runs whose order by this score the variant turns
           round.
-        - ``tau`` (float): Kendall's tau-b of the variant's ranking and the default's, -1 to 1;
-          NaN where all runs tie or there are fewer than two.
 
         ``attrs["signature"]`` is that of the default.
 
     Raises:
-        ScoringError: If there is no run or no variant, or the runs can't be compared.
+        ScoringError: If there is no run, or the runs can't be compared.
     """
-    if not runs or not variants:
-        raise ScoringError(f"{len(runs)} runs, {len(variants)} variants. Give one of each or more.")
-    called = tuple(names) if names is not None else tuple(run.record.name for run in runs)
-    signatures = [signature_of(run, variants[0].conventions, level=level) for run in runs]
-    signature = require_comparable(called, signatures)
-    values = np.array([[_values(run, level, variant) for run in runs] for variant in variants])
-    # Takes a second to import, which no command should wait for that has no use for it.
-    from scipy.stats import rankdata
-
-    places = rankdata(-values, method="average", nan_policy="omit", axis=1)
+    if not runs:
+        raise ScoringError("no run to score. Give one or more.")
+    names = [run.record.name for run in runs]
+    signature = require_comparable(names, [signature_of(run) for run in runs])
+    values = np.array([[_values(run, variant) for run in runs] for variant in VARIANTS])
     order = np.sign(values[:, :, None] - values[:, None])
     turned = (order * order[:1] < 0).sum(axis=(1, 2)) // 2
     near = np.isclose(values, values[:1], rtol=0, atol=_ROUNDING, equal_nan=True)
@@ -118,29 +100,21 @@ def sensitivity(
             "score": score,
             "value": values[v, s, k],
             "change": values[v, s, k] - values[0, s, k],
-            "place": places[v, s, k],
             "turned_round": turned[v, k],
-            "tau": _tau(values[0, :, k], values[v, :, k]),
         }
-        for v, variant in enumerate(variants)
-        for s, name in enumerate(called)
+        for v, variant in enumerate(VARIANTS)
+        for s, name in enumerate(names)
         for k, score in enumerate(OVERALL)
         if v == 0 or not same[v, k]
     )
     return signed(frame, signature)
 
 
-def _tau(one: Floats, other: Floats) -> float:
-    from scipy.stats import kendalltau
-
-    return float(kendalltau(one, other).statistic) if len(one) > 1 else np.nan
-
-
-def _values(run: Predictions, level: Level, variant: Variant) -> list[float]:
+def _values(run: Predictions, variant: Variant) -> list[float]:
     conventions = variant.conventions
     if conventions.orphans == "attach" and not attachable(run.corpus):
         return [np.nan] * len(OVERALL)
-    rows = align(run.corpus, run.masks, run.ok, conventions)
+    rows = align_rows(run, conventions)
     if variant.first:
         tagged = np.where(rows.answered, rows.predicted, np.uint16(0))
         rows = replace(
@@ -148,15 +122,12 @@ def _values(run: Predictions, level: Level, variant: Variant) -> list[float]:
             gold=first_only(rows.gold, rows.dialogue_of),
             predicted=first_only(tagged, rows.dialogue_of),
         )
-    counts = count_rows(rows, len(run.corpus), level, conventions)
+    counts = count(rows, len(run.corpus), conventions=conventions)
     found = scores(
-        counts.total,
-        level=level,
-        zero_division=conventions.zero_division,
-        macro_f1=conventions.macro_f1,
+        counts.total, zero_division=conventions.zero_division, macro_f1=conventions.macro_f1
     )._asdict()
     if variant.frequent:
-        tallies, _ = split(counts.total, level)
+        tallies, _ = split(counts.total, "turn")
         often = tallies[:, 0] + tallies[:, 2] >= ENOUGH
         for name in PER_LABEL:
             found[f"macro_{name}"] = found[name][often].mean() if often.any() else np.nan

@@ -1,23 +1,20 @@
 """In which order a dialogue's stages come: alert before confirm, or not.
 
 The Alert-Confirm protocol expects an alert first and a confirm later. Each dialogue has exactly
-one order in the gold labels and exactly one in a run's tags, by the first alert and the first
-confirm of any type; a table of the one against the other shows what a run makes of escalation.
+one order in the gold labels and exactly one in a run's predictions, by the first alert and the
+first confirm of any type; a table of the one against the other shows how a run predicts escalation.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK
-from cradle_lib.scoring.conventions import Conventions
-from cradle_lib.scoring.counts import Masks
 from cradle_lib.scoring.evaluate import signature_of
-from cradle_lib.scoring.occurrences import first_positions, scored_rows
 from cradle_lib.scoring.signature import signed
 
 if TYPE_CHECKING:
@@ -33,49 +30,49 @@ ORDERS: Final = (
 )
 
 
-def orders_of(masks: Masks, dialogue_of: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Finds the order of the stages in each of ``n`` dialogues, as a position in :data:`ORDERS`."""
-    alert, confirm = first_positions(masks, dialogue_of, n, (ALERT_MASK, CONFIRM_MASK)).T
-    both = np.isfinite(alert) & np.isfinite(confirm)
-    found = np.isfinite(alert) + 2 * np.isfinite(confirm)
-    # The difference of two missing ones is no order.
-    sign = np.sign(np.where(both, confirm, 0.0) - np.where(both, alert, 0.0))
-    return np.where(both, 4 - sign, found).astype(np.int64)
+def order_of(masks: Sequence[int]) -> str:
+    """Finds the order of the stages in the masks of one dialogue's turns."""
+    alerts = [place for place, mask in enumerate(masks) if mask & ALERT_MASK]
+    confirms = [place for place, mask in enumerate(masks) if mask & CONFIRM_MASK]
+    if not alerts or not confirms:
+        return "alert_only" if alerts else "confirm_only" if confirms else "neither"
+    if alerts[0] == confirms[0]:
+        return "same_turn"
+    return "alert_first" if alerts[0] < confirms[0] else "confirm_first"
 
 
-def stage_orders(run: Predictions, conventions: Conventions | None = None) -> pd.DataFrame:
+def stage_orders(run: Predictions) -> pd.DataFrame:
     """Counts the dialogues of a run by the order of their stages, as a tidy data frame.
 
     Args:
-        run: What it says about every user turn of its corpus.
-        conventions: ``orphans`` and ``unparsed`` matter here; the defaults if ``None``.
+        run: The predictions for every user turn of a corpus.
 
     Returns:
         One row for each pair of orders; every dialogue is in one of them.
 
         - ``system`` (str): the run.
-        - ``gold``, ``tagged`` (categorical): the order in gold and in the tags, of
+        - ``gold``, ``tagged`` (categorical): the order in gold and in the predictions, of
           :data:`ORDERS`.
         - ``dialogues`` (int): dialogues with this order in gold.
-        - ``value`` (int): those of them with this order in the tags.
+        - ``value`` (int): those of them with this order in the predictions.
 
         ``attrs["signature"]`` is what the run was measured under.
-
-    Raises:
-        ScoringError: If the conventions leave nothing to score.
     """
-    conventions = conventions or Conventions()
-    rows, n = scored_rows(run, conventions), len(run.corpus)
-    size = len(ORDERS)
-    gold, tagged = (orders_of(m, rows.dialogue_of, n) for m in (rows.gold, rows.predicted))
-    values = np.bincount(size * gold + tagged, minlength=size * size).reshape(size, size)
+    of_gold: Counter[str] = Counter()
+    of_both: Counter[tuple[str, str]] = Counter()
+    for place in range(len(run.corpus)):
+        own = run.corpus.dialogue_of == place
+        gold, tagged = (order_of(masks[own].tolist()) for masks in (run.corpus.gold, run.masks))
+        of_gold[gold] += 1
+        of_both[gold, tagged] += 1
     frame = pd.DataFrame(
-        {
-            "system": run.record.name,
-            "gold": pd.Categorical(np.repeat(ORDERS, size), ORDERS),
-            "tagged": pd.Categorical(np.tile(ORDERS, size), ORDERS),
-            "dialogues": np.repeat(values.sum(axis=1), size),
-            "value": values.ravel(),
-        }
+        [
+            (run.record.name, gold, tagged, of_gold[gold], of_both[gold, tagged])
+            for gold in ORDERS
+            for tagged in ORDERS
+        ],
+        columns=["system", "gold", "tagged", "dialogues", "value"],
     )
-    return signed(frame, signature_of(run, conventions))
+    for side in ("gold", "tagged"):
+        frame[side] = pd.Categorical(frame[side], ORDERS)
+    return signed(frame, signature_of(run))

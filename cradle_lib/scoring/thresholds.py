@@ -7,7 +7,7 @@ label of each kind was. A turn is *flagged* if this probability is at least a th
 
 The model's own predictions do not follow from a threshold: the model takes one branch at each
 choice, after ``none_bias`` was added to ``none`` at the first. They are a separate point beside
-each curve, and :func:`bias_effects` counts the turns on which the bias changed the branch.
+each curve.
 
 Only the answers that were given are used. With another threshold the model would have seen other
 labels of its own on later turns, so a curve describes the stored answers and not a new run.
@@ -28,7 +28,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -38,35 +38,29 @@ from numpy.typing import NDArray
 
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
-from cradle_lib.labels import LABELS, NONE
-from cradle_lib.scoring.conventions import Conventions
+from cradle_lib.labels import BITS, LABELS
+from cradle_lib.scoring.conventions import STAGES
 from cradle_lib.scoring.evaluate import signature_of
 from cradle_lib.scoring.label_probabilities import (
-    Choice,
     probability,
     share_on_branches,
     slot_probabilities,
 )
-from cradle_lib.scoring.occurrences import SCOPES, STAGES
 from cradle_lib.scoring.scores import ENOUGH
 from cradle_lib.scoring.signature import signed
-from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
+from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.rates import Floats, f1, ratio
 
-# Thresholds with an interval, evenly spaced over the turns: enough for a band.
-_BAND: Final = 41
 _BINS: Final = 10
-_SHARES: Final = ("recall", "precision", "f1", "flagged")
-_AREAS: Final = ("roc_area", "pr_area")
-_BRIER: Final = ("brier", "brier_of_prevalence")
-_ABOUT: Final = ("system", "over", "wanted")
-_SIZES: Final = ("positives", "turns", "of_turns")
-_ESTIMATE: Final = ("value", "low", "high")
 
 
 @dataclass(frozen=True)
 class _ScoredTurns:
-    """The T turns of a run whose choices are stored, and what is looked for on them."""
+    """The T turns of a run whose choices are stored, and which of them are positive.
+
+    ``wanted`` is the label or stage that is looked for, ``values`` its probability on each turn,
+    and ``tagged`` whether the model predicted it there.
+    """
 
     run: Predictions
     wanted: str
@@ -75,16 +69,11 @@ class _ScoredTurns:
     tagged: NDArray[np.bool_]
     dialogue_of: NDArray[np.int64]
 
-    def about(self) -> dict[str, Any]:
-        """What every row of a frame says."""
-        return {
-            "system": self.run.record.name,
-            "over": self.run.over,
-            "wanted": self.wanted,
-            "positives": int(self.positive.sum()),
-            "turns": len(self.values),
-            "of_turns": len(self.run.masks),
-        }
+    def described(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Puts the columns that all frames share around the others."""
+        frame.insert(0, "system", self.run.record.name)
+        frame.insert(1, "wanted", self.wanted)
+        return frame.assign(positives=int(self.positive.sum()), turns=len(self.values))
 
     def per_dialogue(self, values: NDArray[Any]) -> NDArray[Any]:
         """Adds up the turns of each dialogue. Shape (T, ...) to (dialogues, ...)."""
@@ -92,104 +81,104 @@ class _ScoredTurns:
         np.add.at(totals, self.dialogue_of, values)
         return totals
 
-    def shares(self, flagged: NDArray[np.bool_], **options: int) -> Estimate:
-        """Scores K sets of flagged turns, shape (T, K), by four measures. Shape (4, K)."""
+    def hits(self, flagged: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Counts flagged positive turns, flagged others, positive turns, and others.
+
+        ``flagged`` has K sets of turns, shape (T, K). Shape (dialogues, 4, K).
+        """
         positive, every = self.positive[:, None], np.ones_like(flagged)
         hits = (flagged & positive, flagged & ~positive, every & positive, every & ~positive)
-        rows = self.per_dialogue(np.stack(hits, axis=1).astype(np.int64))
-        return bootstrap(rows, _shares, **options)["shares"]
+        return self.per_dialogue(np.stack(hits, axis=1).astype(np.int64))
 
-    def at_every_threshold(self, levels: Floats) -> Floats:
-        """Scores every threshold of the ascending ``levels``, without intervals. Shape (4, K)."""
-        place = np.searchsorted(levels, self.values)
+    def curve(self) -> tuple[Floats, Floats, Floats]:
+        """Counts flagged positive and other turns at each threshold, ascending. Shape (K,) each."""
+        levels, place = np.unique(self.values, return_inverse=True)
         # A turn is flagged by every threshold up to its own probability.
         tp, fp = (
-            np.bincount(place[chosen], minlength=len(levels))[::-1].cumsum()[::-1]
+            np.bincount(place[chosen], minlength=len(levels))[::-1].cumsum()[::-1].astype(float)
             for chosen in (self.positive, ~self.positive)
         )
-        totals = [tp, fp, np.full_like(tp, tp[0]), np.full_like(fp, fp[0])]
-        return _shares(np.array(totals, dtype=np.float64))["shares"]
+        return levels, tp, fp
 
 
-def thresholds(
-    runs: Sequence[Predictions],
-    *,
-    recalls: Sequence[float] = (0.5, 0.8, 0.9),
-    draws: int = DRAWS,
-    seed: int = 0,
-) -> pd.DataFrame:
+def thresholds(runs: Sequence[Predictions]) -> pd.DataFrame:
     """Moves the threshold of runs for any label, for alerts and for confirms.
 
     Args:
         runs: Runs; those that stored no log-probabilities are left out.
-        recalls: Shares of the positive turns; the highest threshold that reaches each of them has
-            an interval.
-        draws: Bootstrap draws of dialogues; 0 for no intervals.
-        seed: Seed of the draws.
 
     Returns:
-        One row for each measure and threshold, thresholds ascending: every distinct probability of
-        the run, so that the lowest flags every turn. The model's own predictions come last.
+        One row for each threshold, ascending: every distinct probability of the run, so that the
+        lowest flags every turn.
 
-        - ``system``, ``over`` (str): the model's name; over which dialogues the run was.
-        - ``wanted`` (str): what is looked for: ``any``, ``alert`` or ``confirm``.
-        - ``threshold`` (float): a probability; NaN for the model's own predictions.
-        - ``measure`` (str): ``recall``, ``precision``, ``f1``, or ``flagged``, the share of the
-          turns that are not positive that is flagged.
-        - ``value``, ``low``, ``high`` (float): a share from 0 to 1; NaN for what is undefined. Its
-          95 % interval is computed for the model's own predictions, for the thresholds of
-          ``recalls``, and for 41 thresholds that are evenly spaced over the turns; NaN for others.
-        - ``positives``, ``turns``, ``of_turns`` (int): user turns with what is wanted among those
-          whose choices are stored and fit their answer; these; and all of the run.
+        - ``system`` (str): the model's name; ``wanted`` (str): what is looked for: ``any``,
+          ``alert`` or ``confirm``.
+        - ``threshold`` (float): a probability.
+        - ``recall``, ``flagged`` (float): the share of the positive turns, and that of the other
+          turns, which is flagged; NaN without such turns.
+        - ``positives``, ``turns`` (int): user turns with what is wanted among those whose choices
+          are stored and fit their answer; these.
 
         ``attrs["signature"]`` is what the runs were measured under.
     """
     parts = []
     for found in _scored_turns(runs, STAGES):
-        levels, values = np.unique(found.values), found.values
-        every = found.at_every_threshold(levels)
-        chosen = [np.quantile(values, np.linspace(0, 1, _BAND), method="inverted_cdf")]
-        chosen += [levels[every[0] >= share][-1:] for share in recalls]
-        columns = np.searchsorted(levels, np.unique(np.concatenate(chosen)))
-        flagged = np.column_stack([values[:, None] >= levels[columns], found.tagged])
-        few = found.shares(flagged, draws=draws, seed=seed)
-        low, high = np.full((2, len(_SHARES), len(levels) + 1), np.nan)
-        columns = np.append(columns, len(levels))
-        low[:, columns], high[:, columns] = few.low, few.high
-        curve = Estimate(np.column_stack([every, few.value[:, -1]]), low, high)
-        frame = curve.to_frame(measure=_SHARES, threshold=[*levels, np.nan])
-        parts.append(frame.assign(**found.about()))
-    return _frame(parts, ["threshold", "measure"], runs, draws=draws, seed=seed)
+        levels, tp, fp = found.curve()
+        shares = {"recall": ratio(tp, tp[:1]), "flagged": ratio(fp, fp[:1])}
+        parts.append(found.described(pd.DataFrame({"threshold": levels, **shares})))
+    return _joined(parts, runs, ["threshold", "recall", "flagged"])
 
 
-def bias_effects(runs: Sequence[Predictions]) -> pd.DataFrame:
-    """Counts the turns on which ``none_bias`` changed what a model wrote.
+def chosen_thresholds(
+    runs: Sequence[Predictions],
+    dev: Sequence[Predictions] = (),
+    *,
+    recalls: Sequence[float] = (0.5, 0.8, 0.9),
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Scores a model's own predictions and some thresholds, with intervals.
 
     Args:
-        runs: Runs; those without stored log-probabilities, or without a bias, are left out.
+        runs: The runs to score; those that stored no log-probabilities are left out.
+        dev: Runs of the same models over other dialogues, on which a threshold is chosen.
+        recalls: Shares of the positive turns; the highest threshold that reaches each is chosen.
+        draws: Bootstrap draws of dialogues; 0 for no intervals.
+        seed: Seed of the draws.
 
     Returns:
-        One row for each run.
+        For each run and what is looked for, one row for each measure and point.
 
-        - ``system`` (str): the model's name.
-        - ``none_bias`` (float): what was added to the log-probability of ``none`` at the first
-          choice of every answer.
-        - ``changed`` (int): user turns on which another branch is the likeliest without it.
-        - ``turns`` (int): user turns whose choices are stored.
+        - ``system``, ``wanted``, ``positives``, ``turns``: as :func:`thresholds` has them.
+        - ``measure`` (str): ``recall``, ``precision``, ``f1``, or ``flagged``, the share of the
+          turns that are not positive that is flagged.
+        - ``threshold`` (float): a probability; NaN for the model's own predictions.
+        - ``point`` (str): ``model's own predictions``, such as ``recall of 80%``, or ``highest F1
+          on dev``; the last one only for runs with a run in ``dev``.
+        - ``value``, ``low``, ``high`` (float): a share from 0 to 1 and its 95 % interval.
+
+    Raises:
+        ScoringError: If a run and its dev run share their dialogues.
     """
-    rows = []
-    for run in runs:
-        bias = run.record.decoding.get("none_bias")
-        first = [choices[0] for choices in run.choices if choices]
-        if bias and first:
-            changed = sum(_likeliest(choice) != _likeliest(choice, bias) for choice in first)
-            rows.append((run.record.name, float(bias), changed, len(first)))
-    return pd.DataFrame(rows, columns=["system", "none_bias", "changed", "turns"])
-
-
-def _likeliest(choice: Choice, bias: float = 0.0) -> str:
-    """Finds the likeliest branch of a first choice with a bias on ``none``."""
-    return max(choice, key=lambda text: choice[text] + bias * NONE.startswith(text.strip()))
+    others = {(each.run.record.model, each.wanted): each for each in _scored_turns(dev, STAGES)}
+    parts = []
+    for found in _scored_turns(runs, STAGES):
+        levels, tp, _ = found.curve()
+        points: dict[str, float] = {}
+        for share in recalls:
+            if (enough := ratio(tp, tp[:1]) >= share).any():
+                points[f"recall of {share:.0%}"] = levels[enough][-1]
+        if other := others.get((found.run.record.model, found.wanted)):
+            points["highest F1 on dev"] = _best_threshold(found, other)
+        flagged = [found.tagged, *(found.values >= level for level in points.values())]
+        rows = found.hits(np.stack(flagged, axis=1))
+        points = {"model's own predictions": np.nan, **points}
+        frame = bootstrap(rows, _shares, draws=draws, seed=seed)["shares"].to_frame(
+            measure=["recall", "precision", "f1", "flagged"], point=points
+        )
+        parts.append(found.described(frame.assign(threshold=frame["point"].map(points))))
+    columns = ["measure", "threshold", "point", "value", "low", "high"]
+    return _joined(parts, runs, columns, draws=draws, seed=seed)
 
 
 def threshold_scores(
@@ -204,30 +193,28 @@ def threshold_scores(
 
     Returns:
         One row for each measure of the module, and each of any label, the stages, and the labels
-        with at least 20 positive turns (``wanted``), with the columns of :func:`thresholds` but
-        for ``threshold``. Areas are NaN where no turn or every turn is positive. One row more for
-        each run, ``on_branches`` (``wanted`` is ``any``, without interval), is the median over the
-        turns of the probability of all branches of the first choice, out of the whole vocabulary.
+        with at least 20 positive turns (``wanted``), with the columns of :func:`chosen_thresholds`
+        but for ``point`` and ``threshold``. Areas are NaN where no turn or every turn is positive.
+        One row more for each run, ``on_branches`` (``wanted`` is ``any``, without interval), is the
+        median over the turns of the probability of all branches of the first choice, out of the
+        whole vocabulary.
     """
     parts = []
-    for run in runs:
-        every = [
-            found
-            for found in _scored_turns([run], SCOPES)
-            if found.wanted in STAGES or found.positive.sum() >= ENOUGH
+    for found in _scored_turns(runs, {**STAGES, **BITS}):
+        if found.wanted not in STAGES and found.positive.sum() < ENOUGH:
+            continue
+        areas = bootstrap(_ranks(found), _areas, draws=draws, seed=seed)["areas"]
+        squares = bootstrap(_squares(found), _brier, draws=draws, seed=seed)["brier"]
+        parts += [
+            found.described(areas.to_frame(measure=["roc_area", "pr_area"])),
+            found.described(squares.to_frame(measure=["brier", "brier_of_prevalence"])),
         ]
-        for found in every:
-            areas = bootstrap(_ranks(found), _areas, draws=draws, seed=seed)["areas"]
-            squares = bootstrap(_squares(found), _brier, draws=draws, seed=seed)["brier"]
-            parts += [
-                areas.to_frame(measure=_AREAS).assign(**found.about()),
-                squares.to_frame(measure=_BRIER).assign(**found.about()),
-            ]
-        if every:
-            held = np.median([share_on_branches(choices[0]) for choices in run.choices if choices])
-            last = pd.DataFrame({"measure": ["on_branches"], "value": [float(held)]})
-            parts.append(last.assign(**every[0].about()))
-    return _frame(parts, ["measure"], runs, draws=draws, seed=seed)
+        if found.wanted == "any":
+            choices = [choices[0] for choices in found.run.choices if choices]
+            share = float(np.median(list(map(share_on_branches, choices))))
+            last = pd.DataFrame({"measure": ["on_branches"], "value": [share]})
+            parts.append(found.described(last))
+    return _joined(parts, runs, ["measure", "value", "low", "high"], draws=draws, seed=seed)
 
 
 def reliability(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
@@ -241,8 +228,7 @@ def reliability(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 
     Returns:
         One row for each tenth of the turns by their probability, fewer where these are equal.
 
-        - ``system``, ``over``, ``wanted``, ``positives``, ``turns``, ``of_turns``: as
-          :func:`thresholds` has them.
+        - ``system``, ``wanted``, ``positives``, ``turns``: as :func:`thresholds` has them.
         - ``chance`` (float): the mean probability of a tenth; ``size`` (int): its turns.
         - ``value``, ``low``, ``high`` (float): the share of it that is positive, and its interval.
     """
@@ -253,56 +239,22 @@ def reliability(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 
         member = place[:, None] == np.unique(place)
         both = np.stack([member & found.positive[:, None], member], axis=1)
         rows = found.per_dialogue(both.astype(np.int64))
-        came = bootstrap(rows, _came_true, draws=draws, seed=seed)["share"]
+        shares = bootstrap(
+            rows,
+            lambda totals: {"share": ratio(totals[..., 0, :], totals[..., 1, :])},
+            draws=draws,
+            seed=seed,
+        )["share"]
         size = member.sum(axis=0)
         means = (member * found.values[:, None]).sum(axis=0) / size
-        part = came.to_frame(chance=means.tolist()).assign(size=size)
-        parts.append(part.assign(**found.about()))
-    return _frame(parts, ["chance", "size"], runs, draws=draws, seed=seed)
+        frame = shares.to_frame(chance=means.tolist())
+        frame.insert(1, "size", size)
+        parts.append(found.described(frame))
+    columns = ["chance", "size", "value", "low", "high"]
+    return _joined(parts, runs, columns, draws=draws, seed=seed)
 
 
-def chosen_thresholds(
-    runs: Sequence[Predictions],
-    dev: Sequence[Predictions],
-    *,
-    draws: int = DRAWS,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Chooses thresholds on dev and scores them on other dialogues.
-
-    Args:
-        runs: The runs to score; those that stored no log-probabilities are left out.
-        dev: Runs of the same models over other dialogues; a run without one is left out.
-        draws: Bootstrap draws of dialogues; 0 for no intervals.
-        seed: Seed of the draws.
-
-    Returns:
-        For each run the threshold with the highest F1 on its dev run, and the measures at it, as
-        :func:`thresholds` gives them.
-
-    Raises:
-        ScoringError: If a run and its dev run share their dialogues.
-    """
-    parts = []
-    others = {(each.run.record.model, each.wanted): each for each in _scored_turns(dev, STAGES)}
-    for found in _scored_turns(runs, STAGES):
-        run = found.run
-        other = others.get((run.record.model, found.wanted))
-        if other is None:
-            continue
-        if other.run.corpus.fingerprint == run.corpus.fingerprint:
-            raise ScoringError(
-                f"{run.record.name}: both runs are over {run.corpus.name}. Choose a "
-                "threshold on other dialogues than those it is scored on."
-            )
-        best = _best_threshold(other.values, other.positive)
-        scores = found.shares(found.values[:, None] >= best, draws=draws, seed=seed)
-        frame = scores.to_frame(measure=_SHARES, threshold=[best])
-        parts.append(frame.assign(**found.about()))
-    return _frame(parts, ["threshold", "measure"], runs, draws=draws, seed=seed)
-
-
-def _scored_turns(runs: Sequence[Predictions], scopes: Iterable[str]) -> Iterator[_ScoredTurns]:
+def _scored_turns(runs: Sequence[Predictions], scopes: Mapping[str, int]) -> Iterator[_ScoredTurns]:
     for run in runs:
         read = [
             slot_probabilities(choices, answer) if choices else None
@@ -315,41 +267,40 @@ def _scored_turns(runs: Sequence[Predictions], scopes: Iterable[str]) -> Iterato
         by_slot = np.zeros((len(each), max(map(len, each)), len(LABELS)))
         for row, slots in enumerate(each):
             by_slot[row, : len(slots)] = slots
-        for wanted in scopes:
-            gold, tagged = (
-                (masks[kept] & np.uint16(SCOPES[wanted])) != 0
-                for masks in (run.corpus.gold, run.masks)
+        for wanted, mask in scopes.items():
+            positive, tagged = (
+                (masks[kept] & np.uint16(mask)) != 0 for masks in (run.corpus.gold, run.masks)
             )
-            values = probability(by_slot, SCOPES[wanted])
-            yield _ScoredTurns(run, wanted, values, gold, tagged, run.corpus.dialogue_of[kept])
+            values = probability(by_slot, mask)
+            yield _ScoredTurns(run, wanted, values, positive, tagged, run.corpus.dialogue_of[kept])
 
 
-def _best_threshold(values: Floats, positive: NDArray[np.bool_]) -> float:
-    """Finds the lowest of the thresholds with the highest F1."""
-    order = np.argsort(-values)
-    flagged = np.arange(1, len(values) + 1)
-    scores = f1(np.cumsum(positive[order]), flagged + positive.sum(), 0.0)
-    falling = values[order]
-    # Turns of equal probability are all flagged.
-    ends = np.flatnonzero(np.append(falling[1:] != falling[:-1], True))[::-1]
-    return float(falling[ends[np.argmax(scores[ends])]])
+def _best_threshold(found: _ScoredTurns, dev: _ScoredTurns) -> float:
+    """Finds the lowest of the thresholds with the highest F1 on the dev run."""
+    if dev.run.corpus.fingerprint == found.run.corpus.fingerprint:
+        raise ScoringError(
+            f"{found.run.record.name}: both runs are over {found.run.corpus.name}. Choose a "
+            "threshold on other dialogues than those it is scored on."
+        )
+    levels, tp, fp = dev.curve()
+    return float(levels[np.argmax(f1(tp, tp + fp + tp[0], 0.0))])
 
 
-def _frame(
+def _joined(
     parts: Sequence[pd.DataFrame],
-    own: Sequence[str],
     runs: Sequence[Predictions],
+    columns: Iterable[str],
     *,
-    draws: int,
-    seed: int,
+    draws: int = 0,
+    seed: int = 0,
 ) -> pd.DataFrame:
-    columns = [*_ABOUT, *own, *_ESTIMATE, *_SIZES]
-    frame = pd.DataFrame(columns=columns).astype(dict.fromkeys(_ESTIMATE, float))
-    if parts:
-        frame = pd.concat(parts, ignore_index=True).reindex(columns=columns)
-    told = [run for run in runs if run.record.name in set(frame["system"])]
-    signatures = [signature_of(run, Conventions(), draws=draws, seed=seed) for run in told]
-    return signed(frame, *signatures)
+    names = ["system", "wanted", *columns, "positives", "turns"]
+    frame = (
+        pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=names, dtype=float)
+    )
+    scored = [run for run in runs if run.record.name in set(frame["system"])]
+    signatures = [signature_of(run, draws=draws, seed=seed) for run in scored]
+    return signed(frame[names], *signatures)
 
 
 def _shares(totals: Floats) -> dict[str, Floats]:
@@ -398,7 +349,3 @@ def _brier(totals: Floats) -> dict[str, Floats]:
     squares, positive, turns = np.moveaxis(totals, -1, 0)
     prevalence = ratio(positive, turns)
     return {"brier": np.stack([ratio(squares, turns), prevalence * (1 - prevalence)], axis=-1)}
-
-
-def _came_true(totals: Floats) -> dict[str, Floats]:
-    return {"share": ratio(totals[..., 0, :], totals[..., 1, :])}

@@ -3,7 +3,12 @@
 All times are user turns, because a corpus has no timestamps. Everything is measured for all
 labels, for alerts and for confirms.
 
-F1 with a tolerance is described in :mod:`~cradle_lib.scoring.windows`.
+F1 with a tolerance. Within each dialogue and label, gold occurrences and predictions are matched
+one to one, as many as possible; a pair fits if the prediction comes at most ``early`` user turns
+before the gold label and at most ``late`` after it. True positives are pairs, unmatched occurrences
+are false positives and false negatives. With a window of 0 this is the turn-level micro F1 of the
+paper's Table 4. With an endless window, after dropping repeated occurrences of a label in a
+dialogue, it is the dialogue-level micro F1.
 
 Onsets. The onset of a label is its first gold occurrence in a dialogue. Its outcome is
 ``premature`` (the first prediction of this label is on an earlier turn), ``on_time``, ``late`` (on
@@ -16,63 +21,76 @@ denominator; so does a premature one. Nothing is censored, so the estimator of K
 not apply: it would treat onsets near the end of a dialogue as if more turns followed.
 
 References:
-    Putter, Fiocco and Geskus, "Tutorial in Biostatistics: Competing Risks and Multi-State Models",
-    Statistics in Medicine 26, 2007 (cumulative incidence).
+    Mesaros, Heittola and Virtanen, "Metrics for Polyphonic Sound Event Detection", Applied
+    Sciences 6(6), 2016 (event-based F1 with a collar); Putter, Fiocco and Geskus, "Tutorial in
+    Biostatistics: Competing Risks and Multi-State Models", Statistics in Medicine 26, 2007
+    (cumulative incidence).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.detection.predictions import Predictions
-from cradle_lib.labels import LABELS
-from cradle_lib.scoring.conventions import Conventions, Rows
+from cradle_lib.labels import ALERT_MASK, LABELS
+from cradle_lib.scoring.conventions import STAGES
 from cradle_lib.scoring.evaluate import signature_of
-from cradle_lib.scoring.occurrences import SCOPES, STAGES, first_positions, scored_rows
 from cradle_lib.scoring.signature import signed
-from cradle_lib.scoring.windows import CURVES, WIDTHS, by_stage, curve, window_tallies
-from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
-from cradle_lib.statistics.matching import occurrences, positions
+from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
+from cradle_lib.statistics.occurrences import label_positions, match, positions
 from cradle_lib.statistics.rates import Floats, f1, ratio
 
-OUTCOMES: Final = ("premature", "on_time", "late", "never")
+
+class Window(NamedTuple):
+    """How many user turns early or late a prediction may be, each 0 to infinity.
+
+    ``once`` says whether only each label's first occurrence in a dialogue counts, on both sides.
+    """
+
+    early: float
+    late: float
+    once: bool = False
+
+
+# Tolerances in user turns; the endless one closes the curve.
+WIDTHS: Final = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, math.inf)
+# By the names of their measure.
+WINDOWS: Final = (
+    *(("either", Window(width, width)) for width in WIDTHS),
+    ("either_first", Window(math.inf, math.inf, once=True)),
+    ("late", Window(0, 2)),
+)
+ONSET_OUTCOMES: Final = ("premature", "on_time", "late", "never")
 _COLUMNS: Final = (
     "system", "over", "dialogues", "view", "measure", "scope", "turns", "value", "low", "high",
     "unit", "support", "signature",
 )  # fmt: skip
 
 
-def timing(
-    predictions: Predictions,
-    *,
-    conventions: Conventions | None = None,
-    draws: int = DRAWS,
-    seed: int = 0,
-    widths: tuple[float, ...] = WIDTHS,
-) -> pd.DataFrame:
+def timing(predictions: Predictions, *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
     """Measures when a run predicts its labels.
 
     Args:
-        predictions: What the run says about every user turn of its corpus.
-        conventions: What the paper leaves open; the defaults if ``None``.
+        predictions: The predictions for every user turn of a corpus.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
         seed: Seed of the draws.
-        widths: Widths of the windows in user turns, ascending.
 
     Returns:
         One row for each number.
 
         - ``system``, ``over`` (str): the model's name; over which dialogues the run was, as a
           heading; ``dialogues`` (int): how many these are.
-        - ``view`` (str) and ``measure`` (str): ``window`` (F1 within ``turns`` user turns; the
-          name of a curve), ``onset`` (shares :data:`OUTCOMES`, and ``median_delay``) or ``delay``
-          (share ``detected`` at most ``turns`` user turns late).
+        - ``view`` (str) and ``measure`` (str): ``window`` (F1 within ``turns`` user turns:
+          ``either``, early or late; ``late``; ``either_first``, where each label counts once per
+          dialogue), ``onset`` (shares :data:`ONSET_OUTCOMES`, and ``median_delay``) or
+          ``delay`` (share ``detected`` at most ``turns`` user turns late).
         - ``scope`` (str): ``any``, ``alert`` or ``confirm``.
         - ``turns`` (float): infinite for an endless window; NaN where it has no meaning.
         - ``value``, ``low``, ``high`` (float): the number and its 95 % interval. A median delay
@@ -82,24 +100,19 @@ def timing(
         - ``support`` (int): dialogues with a gold label of the scope, or its onsets for ``onset``
           and ``delay``.
         - ``signature`` (str): what the numbers depend on.
-
-    Raises:
-        ScoringError: If the conventions leave nothing to score.
     """
-    conventions = conventions or Conventions()
-    rows, n = scored_rows(predictions, conventions), len(predictions.corpus)
+    corpus, n = predictions.corpus, len(predictions.corpus)
     resampled = partial(bootstrap, draws=draws, seed=seed)
-    windows = tuple(window for name in CURVES for window in curve(name, widths))
-    pairs = by_stage(np.concatenate(window_tallies(rows, n, windows), axis=1))
-    sizes = [len(windows) + window.first for window in windows]
-    zero = conventions.zero_division
+    windows = [window for _, window in WINDOWS]
     within = resampled(
-        pairs, lambda t: {"f1": f1(t[..., : len(windows), :], t[..., sizes, :], zero)}
-    )["f1"]
-    curves = Estimate(*(part.reshape(len(CURVES), len(widths), -1) for part in within))
+        _by_stage(window_counts(predictions, windows)),
+        lambda totals: {"f1": _window_f1(totals, windows)},
+    )["f1"].to_frame(window=range(len(windows)), scope=STAGES)
+    within["measure"] = within["window"].map([name for name, _ in WINDOWS].__getitem__)
+    within["turns"] = within.pop("window").map([window.late for window in windows].__getitem__)
     # One column at least, in which nothing is counted if there is no user turn.
-    longest = max(longest_dialogue(rows), 1)
-    onsets = by_stage(onset_rows(rows, n, longest).transpose(0, 2, 1)).transpose(0, 2, 1)
+    longest = int(positions(corpus.dialogue_of).max(initial=0)) + 1
+    onsets = _by_stage(onset_counts(predictions, longest).transpose(0, 2, 1)).transpose(0, 2, 1)
     found = resampled(
         onsets,
         lambda t: {
@@ -111,53 +124,92 @@ def timing(
     detection = found["detected"].to_frame(scope=STAGES, turns=range(longest))
     frame = pd.concat(
         [
-            curves.to_frame(measure=CURVES, turns=widths, scope=STAGES).assign(view="window"),
-            found["outcomes"].to_frame(scope=STAGES, measure=OUTCOMES).assign(view="onset"),
+            within.assign(view="window"),
+            found["outcomes"].to_frame(scope=STAGES, measure=ONSET_OUTCOMES).assign(view="onset"),
             found["delay"].to_frame(scope=STAGES).assign(view="onset", measure="median_delay"),
             detection.assign(view="delay", measure="detected"),
         ],
         ignore_index=True,
     )
-    masks = [SCOPES[name] for name in STAGES]
-    dialogues = np.isfinite(first_positions(rows.gold, rows.dialogue_of, n, masks)).sum(axis=0)
-    place = frame["scope"].map(STAGES.index)
-    of_dialogues = frame["view"] == "window"
-    support = np.where(of_dialogues, dialogues[place], onsets.sum(axis=(0, 2))[place])
+    dialogues = {
+        name: len(np.unique(corpus.dialogue_of[(corpus.gold & np.uint16(mask)) != 0]))
+        for name, mask in STAGES.items()
+    }
+    number = dict(zip(STAGES, onsets.sum(axis=(0, 2)).tolist(), strict=True))
+    support = (
+        frame["scope"].map(dialogues).where(frame["view"] == "window", frame["scope"].map(number))
+    )
     frame.loc[support == 0, ["value", "low", "high"]] = math.nan
-    head, _, version = str(
-        signature_of(predictions, conventions, draws=draws, seed=seed)
-    ).rpartition("|")
+    signature = str(signature_of(predictions, draws=draws, seed=seed))
+    head, _, version = signature.rpartition("|")
     frame = frame.assign(
         system=predictions.record.name,
         over=predictions.over,
         dialogues=n,
         unit=np.where(frame["measure"] == "median_delay", "number", "share"),
         support=support.astype(int),
-        signature=f"{head}|win:{','.join(f'{width:g}' for width in widths)}|{version}",
+        signature=f"{head}|win:{','.join(f'{width:g}' for width in WIDTHS)}|{version}",
     )
     return signed(frame.astype({"turns": float})[list(_COLUMNS)])
 
 
-def onset_rows(rows: Rows, n: int, longest: int) -> NDArray[np.int32]:
-    """Counts the onsets of each of n dialogues and each label by their outcome.
+def window_counts(run: Predictions, windows: Sequence[Window]) -> NDArray[np.int64]:
+    """Counts matches and occurrences of each label in N dialogues. Shape (N, W + 2, 16).
+
+    The first W columns are the pairs under each window. The last two are gold occurrences plus
+    predictions: all of them, and those that are the first of their label in the dialogue.
+    """
+    gold, predicted = _positions(run)
+    counts = np.zeros((len(run.corpus), len(windows) + 2, len(LABELS)), dtype=np.int64)
+    for (dialogue, label), places in gold.items():
+        tagged = predicted.get((dialogue, label), [])
+        counts[dialogue, :-2, label] = [
+            match(places[:1], tagged[:1], early=early, late=late)
+            if once
+            else match(places, tagged, early=early, late=late)
+            for early, late, once in windows
+        ]
+    for side in (gold, predicted):
+        for (dialogue, label), places in side.items():
+            counts[dialogue, -2:, label] += [len(places), 1]
+    return counts
+
+
+def _window_f1(totals: Floats, windows: Sequence[Window]) -> Floats:
+    """Computes F1 under W windows of counts of shape (..., W + 2, S). Shape (..., W, S)."""
+    sizes = [len(windows) + window.once for window in windows]
+    return f1(totals[..., : len(windows), :], totals[..., sizes, :], 0.0)
+
+
+def _by_stage(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Adds up labels into all labels, alerts and confirms. Shape (..., 16) to (..., 3)."""
+    # Alerts come first in the order of the labels.
+    alerts, confirms = np.split(counts, [ALERT_MASK.bit_count()], axis=-1)
+    return np.stack([part.sum(axis=-1) for part in (counts, alerts, confirms)], axis=-1)
+
+
+def onset_counts(run: Predictions, longest: int) -> NDArray[np.int64]:
+    """Counts the onsets of each of N dialogues and each label by their outcome.
 
     The longest dialogue has K user turns. Columns are: detected after 0, 1, ... K-1 turns, never,
-    premature; at most one of them is 1. Shape (n, 16, K + 2).
+    premature; at most one of them is 1. Shape (N, 16, K + 2).
     """
-    found = np.zeros((n * len(LABELS), longest + 2), dtype=np.int32)
-    onset = occurrences(rows.gold, rows.dialogue_of).first()
-    predicted = occurrences(rows.predicted, rows.dialogue_of).first()
-    first = np.full(n * len(LABELS), -1)
-    first[predicted.slot] = predicted.position
-    place = first[onset.slot]
-    delay = place - onset.position
-    late = np.where(delay < 0, longest + 1, delay)
-    found[onset.slot, np.where(place < 0, longest, late)] = 1
-    return found.reshape(n, len(LABELS), -1)
+    gold, predicted = _positions(run)
+    counts = np.zeros((len(run.corpus), len(LABELS), longest + 2), dtype=np.int64)
+    for (dialogue, label), places in gold.items():
+        tagged = predicted.get((dialogue, label))
+        delay = longest if tagged is None else tagged[0] - places[0]
+        counts[dialogue, label, delay if delay >= 0 else longest + 1] = 1
+    return counts
+
+
+def _positions(run: Predictions) -> tuple[dict[tuple[int, int], list[int]], ...]:
+    """Gives the positions of gold labels and of predictions."""
+    return tuple(label_positions(m, run.corpus.dialogue_of) for m in (run.corpus.gold, run.masks))
 
 
 def onset_outcomes(totals: Floats) -> Floats:
-    """Gives the shares of the onsets by :data:`OUTCOMES`. Shape (..., K + 2) to (..., 4)."""
+    """Gives the shares of the onsets by :data:`ONSET_OUTCOMES`. Shape (..., K + 2) to (..., 4)."""
     late = totals[..., 1:-2].sum(axis=-1)
     counts = np.stack([totals[..., -1], totals[..., 0], late, totals[..., -2]], axis=-1)
     return ratio(counts, counts.sum(axis=-1, keepdims=True))
@@ -177,8 +229,3 @@ def median_delay(totals: Floats) -> Floats:
     reached = found >= 0.5
     median = np.where(reached.any(axis=-1), reached.argmax(axis=-1), np.inf)
     return np.where(np.isnan(found[..., 0]), np.nan, median)
-
-
-def longest_dialogue(rows: Rows) -> int:
-    """Counts the user turns of the longest dialogue; 0 without any."""
-    return int(positions(rows.dialogue_of).max(initial=-1)) + 1

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cradle_extras.label_studio.study import next_assignments, plan_study
 from cradle_lib.annotation.adjudication import adjudicate
 from cradle_lib.annotation.table import Annotation, Annotations
 from cradle_lib.annotation.voting import Outcome, decide, left_open, outcome_of, vote
@@ -210,75 +209,3 @@ def test_annotations_refuse_doubles_strangers_and_wrong_lengths() -> None:
     ):
         with pytest.raises(CorpusError, match=message):
             Annotations.of(corpus, entries)
-
-
-def test_a_study_is_even_blind_and_goes_on_to_the_other_team() -> None:
-    corpus = corpus_of(3, count=21)
-    teams = {"1": ("A", "B"), "2": ("C", "D")}
-    study = plan_study(corpus, teams, rounds=2, senior="S", seed=3)
-    sizes = [
-        sum(a.team == team and a.round == number and a.annotator in "AC" for a in study.assignments)
-        for team in teams
-        for number in (1, 2)
-    ]
-    assert sorted(sizes) == [5, 5, 5, 6]
-    assert {(a.dialogue, a.annotator) for a in study.assignments if a.team == "1"} == {
-        (a.dialogue, name) for a in study.assignments if a.team == "1" for name in "AB"
-    }
-    entries = [
-        Annotation(
-            a.dialogue, a.annotator, a.team, a.round, a.role, (A * (a.annotator in "AC"), 0, 0)
-        )
-        for a in study.assignments
-    ]
-    more = next_assignments(study, Annotations.of(corpus, entries))
-    assert len(more) == 21
-    for item in more:
-        assert item.role == "adjudicator"
-        assert item.turns == (0,)
-        assert item.annotator in teams[{"1": "2", "2": "1"}[item.team]]
-    given_ = [item.annotator for item in more]
-    assert max(given_.count(n) for n in "CD") - min(given_.count(n) for n in "CD") <= 1
-    # Odd counts: choosing again would give the other of two adjudicators a dialogue too.
-    assert given_.count("C") != given_.count("D") or given_.count("A") != given_.count("B")
-    assert next_assignments(study.with_more(more), Annotations.of(corpus, entries)) == more
-    assert study.with_more(more).with_more(more) == study.with_more(more)
-    with pytest.raises(CorpusError, match=r"team \d is not in the plan, whose teams are x, y"):
-        next_assignments(
-            plan_study(corpus, {"x": ("A", "B"), "y": ("C", "D")}), Annotations.of(corpus, entries)
-        )
-
-
-def test_a_senior_who_was_planned_is_not_planned_again() -> None:
-    study = plan_study(corpus_of(1), {"1": ("A", "B"), "2": ("C", "D")}, senior="S")
-    names = [a.annotator for a in study.assignments]
-    team = study.assignments[0].team
-    votes = zip((*names, "X"), ("annotator", "annotator", "adjudicator"), (A, B, C), strict=True)
-    table = Annotations.of(
-        corpus_of(1),
-        [Annotation("d0000", name, team, 1, role, (mask,)) for name, role, mask in votes],  # type: ignore[arg-type]
-    )
-    (senior,) = next_assignments(study, table)
-    kept = study.with_more([senior.model_copy(update={"annotator": "T"})])
-    assert next_assignments(kept, table) == kept.assignments[-1:]
-
-
-@pytest.mark.parametrize(
-    ("teams", "rounds", "message"),
-    [
-        ({"1": ("A", "B")}, 1, "two teams or more"),
-        ({"1": ("A",), "2": ("C", "D")}, 1, "two people each"),
-        ({"1": ("A", "B"), "2": ("C", "D")}, 0, "needs a round"),
-        ({"1": ("A", "B"), "2": ("B", "C")}, 1, "B, B: teams and senior are disjoint"),
-        ({"1": ("A", "B"), "2": ("S", "C")}, 1, "S, S: teams and senior are disjoint"),
-        ({"1": ("A", ""), "2": ("C", "D")}, 1, "everybody needs a name"),
-        # The files of one would overwrite the other's, on some systems for case alone.
-        ({"1": ("A.x", "B"), "2": ("C", "A x")}, 1, "A.x, A x: teams"),
-        ({"1": ("A", "s"), "2": ("C", "D")}, 1, "s, S: teams"),
-    ],
-)
-def test_an_impossible_study_is_refused(
-    teams: dict[str, tuple[str, ...]], rounds: int, message: str
-) -> None:
-    with pytest.raises(CorpusError, match=message):
-        plan_study(corpus_of(1), teams, rounds=rounds, senior="S")

@@ -28,6 +28,8 @@ from cradle_lib.errors import CorpusError
 from cradle_lib.labels import BITS, LABELS, labels_of
 from cradle_lib.statistics.weighted_sums import draw_weights
 
+from .hand_study import hand_study
+
 FIRST = LABELS[0]
 Dialogues = Sequence[tuple[Sequence[int], Sequence[int]]]
 
@@ -62,17 +64,6 @@ def measured(chosen: Pair, units: Units = "user", draws: int = 0) -> Found:
     return by_label(agreement([chosen], units=units, draws=draws))
 
 
-def test_kappa_of_a_textbook_table() -> None:
-    # 20 both, 5 and 10 one, 15 neither of 50: p = 35/50 = 0.7; chance = 0.5*0.6 + 0.5*0.4 = 0.5;
-    # kappa = (0.7 - 0.5) / (1 - 0.5) = 0.4.
-    found = measured(table(20, 5, 10, 15))[FIRST]
-    assert found["kappa"].value == pytest.approx(0.4)
-    assert found["pabak"].value == pytest.approx(0.4)
-    assert found["jaccard"].value == pytest.approx(20 / 35)
-    assert found["f1"].value == pytest.approx(40 / 55)
-    assert found["exact_match"].value == pytest.approx(0.7)
-
-
 def test_ac1_of_gwets_example_where_kappa_is_below_nothing() -> None:
     # Gwet (2002): 118, 5, 2, 0 of 125. p = 118/125. Kappa's chance = 123*120/125^2 + 2*5/125^2 =
     # 14770/15625 = 0.94528: kappa = -0.00128/0.05472. AC1: pi = 243/250, chance = 2*243*7/250^2 =
@@ -93,22 +84,6 @@ def test_alpha_of_krippendorffs_two_observers() -> None:
     assert found[ALL_LABELS]["alpha_masi"].value == pytest.approx(8 / 84)
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "distance"),
-    [
-        (0b0011, 0b0001, 1 - 1 / 2 * 2 / 3),
-        (0b0011, 0b0110, 1 - 1 / 3 * 1 / 3),
-        (0b0011, 0b0011, 0),
-        (0b0001, 0b0010, 1),
-        (0, 0b0001, 1),
-        (0, 0, 0),
-    ],
-)
-def test_masi_is_passonneaus(one: int, other: int, distance: float) -> None:
-    assert masi(one, other) == pytest.approx(distance)
-    assert masi(other, one) == masi(one, other)
-
-
 sets = st.integers(0, 2**16 - 1).map(lambda bits: bits & random.Random(bits).getrandbits(16))
 few = st.sampled_from([0, 0, 0, 1, 2, 3, 4, 12])
 two = st.integers(1, 6).flatmap(
@@ -119,7 +94,7 @@ two = st.integers(1, 6).flatmap(
 many = st.lists(two, min_size=1, max_size=5)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(one=sets, other=sets)
 def test_masi_is_nltks_wherever_nltk_has_an_answer(one: int, other: int) -> None:
     if one | other:
@@ -127,7 +102,7 @@ def test_masi_is_nltks_wherever_nltk_has_an_answer(one: int, other: int) -> None
         assert masi(one, other) == pytest.approx(theirs, abs=0.02)  # NLTK rounds 2/3 to 0.67
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(dialogues=many)
 def test_every_measure_equals_another_librarys(dialogues: Dialogues) -> None:
     chosen = pair(dialogues)
@@ -140,16 +115,14 @@ def test_every_measure_equals_another_librarys(dialogues: Dialogues) -> None:
             x, y = (a & bit) != 0, (b & bit) != 0
             ours = found[label]
             if not (x | y).any():
-                assert all(math.isnan(ours[name].value) and ours[name].reason for name in MEASURES)
+                assert all(math.isnan(ours[name].value) for name in MEASURES)
                 continue
             assert ours["f1"].value == pytest.approx(f1_score(x, y))
             assert ours["jaccard"].value == pytest.approx(jaccard_score(x, y))
             assert ours["exact_match"].value == pytest.approx((x == y).mean())
             if len({*x} | {*y}) == 1:
                 assert math.isnan(ours["kappa"].value)
-                assert ours["kappa"].reason == "agreement by chance is 1"
                 assert math.isnan(ours["alpha"].value)
-                assert ours["alpha"].reason == "only one value was given"
             else:
                 assert ours["kappa"].value == pytest.approx(cohen_kappa_score(x, y))
                 theirs = krippendorff.alpha(
@@ -179,7 +152,7 @@ def test_every_measure_equals_another_librarys(dialogues: Dialogues) -> None:
         assert overall["alpha_masi"].value == pytest.approx(theirs, abs=0.02)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(cells=st.tuples(*[st.integers(0, 40)] * 4).filter(lambda cells: sum(cells[:3])))
 def test_chance_corrected_measures_are_exact_fractions(cells: tuple[int, int, int, int]) -> None:
     a, b, c, d = cells
@@ -194,13 +167,12 @@ def test_chance_corrected_measures_are_exact_fractions(cells: tuple[int, int, in
     chance = (a + b) / n * (a + c) / n + (c + d) / n * (b + d) / n
     if chance == 1:
         assert math.isnan(found["kappa"].value)
-        assert found["kappa"].reason == "agreement by chance is 1"
     else:
         assert found["kappa"].value == pytest.approx(float((p - chance) / (1 - chance)))
     # Of 2n values, two are drawn without return.
     apart = 2 * pi * n * (2 * n - 2 * pi * n) / (n * (2 * n - 1))
     if apart == 0:
-        assert found["alpha"].reason == "only one value was given"
+        assert math.isnan(found["alpha"].value)
     else:
         assert found["alpha"].value == pytest.approx(float(1 - (1 - p) / apart))
 
@@ -208,7 +180,7 @@ def test_chance_corrected_measures_are_exact_fractions(cells: tuple[int, int, in
 places = st.lists(st.integers(0, 11), max_size=6, unique=True)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(one=places, other=places, users=st.lists(st.booleans(), min_size=12, max_size=12))
 def test_matches_within_a_window_are_a_largest_matching(
     one: list[int], other: list[int], users: list[bool]
@@ -253,8 +225,8 @@ def test_intervals_are_those_of_dialogues_drawn_one_by_one() -> None:
     dialogues = [
         tuple([chance.choice([0, 0, 1, 2]) for _ in range(6)] for _ in range(2)) for _ in range(30)
     ]
-    found = by_label(agreement([pair(dialogues)], units="user", draws=300, seed=4))
-    block = draw_weights(np.random.default_rng(4), 300, 30)
+    found = by_label(agreement([pair(dialogues)], units="user", draws=100, seed=4))
+    block = draw_weights(np.random.default_rng(4), 100, 30)
     one_by_one = [
         measured(pair([dialogues[i] for i in np.repeat(np.arange(30), row)])) for row in block
     ]
@@ -266,71 +238,27 @@ def test_intervals_are_those_of_dialogues_drawn_one_by_one() -> None:
         assert estimate.low <= estimate.value <= estimate.high
 
 
-def test_an_interval_is_refused_where_the_label_is_missing_from_many_draws() -> None:
-    dialogues: Dialogues = [([1], [1]), *[([2], [0])] * 9]
-    found = measured(pair(dialogues), draws=500)[FIRST]["kappa"]
-    assert found.value == 1
-    # A dialogue is missing from a draw of ten with probability 0.9^10 = 0.35.
-    assert math.isnan(found.low)
-    assert found.reason == (
-        "no interval: the draws are alike, or too many of them leave it undefined"
-    )
-
-
 def test_an_interval_without_width_is_refused() -> None:
     alone = measured(pair([([1, 0, 1], [1, 1, 0])]), draws=50)
     spotless = measured(pair([([1, 0], [1, 0])] * 9), draws=50)
     for found in (alone, spotless):
         assert not math.isnan(found[ALL_LABELS]["kappa"].value)
         assert math.isnan(found[ALL_LABELS]["kappa"].low)
-        assert found[ALL_LABELS]["kappa"].reason == (
-            "no interval: the draws are alike, or too many of them leave it undefined"
-        )
 
 
-def test_every_number_that_is_missing_has_a_reason_and_no_other(annotations: Annotations) -> None:
-    for units in UNITS:
-        found = by_label(agreement(pairs(annotations), units=units, draws=200))
-        for estimates in found.values():
-            assert set(estimates) == set(MEASURES)
-            for estimate in estimates.values():
-                bounds = math.isnan(estimate.low)
-                assert bounds == math.isnan(estimate.high)
-                assert bool(estimate.reason) == bounds
-                assert bounds or estimate.low <= estimate.value <= estimate.high
-
-
-def test_without_units_there_is_no_number() -> None:
-    empty = measured(pair([([0, 0], [0, 0])]), "labelled")
-    for name in MEASURES:
-        assert math.isnan(empty[ALL_LABELS][name].value)
-        assert empty[ALL_LABELS][name].reason == "there are no units"
-    everything = measured(pair([([0, 0], [0, 0])]), "user")
-    assert everything[ALL_LABELS]["exact_match"].value == 1
-    assert everything[ALL_LABELS]["kappa"].reason == "neither gave any label"
-
-
-def test_order_of_the_two_does_not_matter() -> None:
-    one, other = [1, 0, 2, 3, 0, 4], [1, 2, 0, 1, 0, 4]
-    forth, back = measured(pair([(one, other)])), measured(pair([(other, one)]))
-    for name in MEASURES:
-        assert forth[ALL_LABELS][name].value == pytest.approx(back[ALL_LABELS][name].value)
-
-
-def test_pairs_are_found_by_team_and_round_and_leave_adjudicators_out(
-    annotations: Annotations,
-) -> None:
-    everybody = pairs(annotations)
-    assert [(p.first, p.second) for p in everybody] == [("A", "B"), ("C", "D")]
-    assert sum(len(p.dialogues) for p in everybody) == 20
-    (only,) = pairs(annotations, team="2", round_=1)
-    assert (only.first, only.second, len(only.dialogues)) == ("C", "D", 5)
+def test_pairs_are_found_by_team_and_round_and_leave_adjudicators_out() -> None:
+    study = hand_study()
+    assert [(p.first, p.second, len(p.dialogues)) for p in pairs(study)] == [
+        ("A", "B", 2),
+        ("C", "D", 2),
+    ]
+    [only] = pairs(study, team="2", round_=1)
+    assert (only.first, only.second) == ("C", "D")
     with pytest.raises(CorpusError, match="no annotations of team 3"):
-        pairs(annotations, team="3")
-    kept = [e for e in annotations.entries if (e.dialogue, e.annotator) != ("d0003", "B")]
-    kept = [e for e in kept if (e.dialogue, e.annotator) != ("d0003", "D")]
+        pairs(study, team="3")
+    kept = [e for e in study.entries if (e.dialogue, e.annotator) != ("d0003", "D")]
     with pytest.raises(CorpusError, match="dialogue d0003: 1 annotators"):
-        pairs(Annotations.of(annotations.corpus, kept))
+        pairs(Annotations.of(study.corpus, kept))
 
 
 def test_jaccard_and_f1_of_a_label_have_wilsons_interval() -> None:

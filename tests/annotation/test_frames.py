@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from cradle_lib.annotation import Annotation, Annotations, adjudicate, write_annotations
+from cradle_lib.annotation import Annotation, Annotations, adjudicate
 from cradle_lib.annotation.agreement import MEASURES, agreement_frame
 from cradle_lib.annotation.protocol_warnings import protocol_warnings
 from cradle_lib.annotation.voting import Outcome
@@ -51,13 +50,6 @@ def test_annotations_have_a_row_for_each_turn_that_somebody_looked_at(study: Ann
     assert estimate(frame, dialogue="d0003", annotator="S", turn=0)["role"] == "senior"
 
 
-def test_no_annotations_are_a_frame_too(study: Annotations, tmp_path: Path) -> None:
-    nobody = Annotations.of(study.corpus, [])
-    assert nobody.to_frame().dtypes.equals(study.to_frame().dtypes)
-    write_annotations(nobody, tmp_path / "none.csv")
-    assert len(protocol_warnings(nobody)) == 0
-
-
 def test_agreement_is_that_of_fractions_by_hand(study: Annotations) -> None:
     frame = agreement_frame(study, draws=50)
     assert len(frame) == 2 * 3 * (1 + len(LABELS)) * len(MEASURES)
@@ -92,7 +84,7 @@ def test_a_label_has_its_counts_and_a_reason_where_it_has_no_number(study: Annot
     chance = one * other + (1 - one) * (1 - other)
     assert pooled["value"] == pytest.approx((47 / 48 - chance) / (1 - chance))
     passive = estimate(frame, team="2", label="confirm_SI_passive_past", measure="jaccard")
-    assert (passive["kind"], passive["reason"]) == ("si_passive", "neither annotator gave it")
+    assert passive["kind"] == "si_passive"
     assert math.isnan(passive["value"])
     # One user turn lies between turns 0 and 2 of d0002: the Listener's does not count.
     window = estimate(frame, team="2", label="all labels", measure="within_1")

@@ -28,7 +28,7 @@ DIALOGUE = Dialogue(
 def warned(*masks: int) -> list[tuple[str, int]]:
     entry = Annotation("d0000", "A", "1", 1, "annotator", masks)
     return [
-        (found.kind, found.turn_id)
+        (found.kind, found.turn)
         for found in find_warnings(Annotations.of(Corpus("c", (DIALOGUE,)), [entry]))
     ]
 

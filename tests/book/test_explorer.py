@@ -24,8 +24,9 @@ from cradle_lib.display.explorer.links import link_to_turns, with_links
 from cradle_lib.labels import BITS, format_mask
 from cradle_lib.prompts import load_template
 from cradle_lib.scoring.confusion import confusion_frame
-from cradle_lib.scoring.error_types import KINDS, error_counts, label_pairs
+from cradle_lib.scoring.error_counts import error_counts
 from cradle_lib.scoring.explorer_data import explorer_data
+from cradle_lib.scoring.label_pairs import KINDS, label_pairs
 from cradle_lib.scoring.stage_orders import stage_orders
 
 from ..forty_dialogues import HOSTILE, corpus, make_run, runs
@@ -113,15 +114,12 @@ def test_every_kind_of_error_is_behind_its_address(
     page = open_page()
     for run in systems:
         pairs = label_pairs(run)
-        for column in ("category", "gold_type", "tagged_type"):
-            errors = pairs[pairs["category"].notna()]
-            groups = errors.groupby(["system", column], observed=False)
-            shared = {} if column == "category" else {"category": "any"}
-            frame = with_links(groups.size().rename("count").reset_index(), **shared)
-            found = counts(page, frame["link"].map(hash_of).tolist())
-            assert [each["pairs"] for each in found] == frame["count"].tolist()
-            turns = groups.apply(lambda own: len(own.drop_duplicates(["dialogue", "turn"])))
-            assert [each["turns"] for each in found] == turns.tolist()
+        groups = pairs.dropna(subset="category").groupby(["system", "category"], observed=False)
+        frame = with_links(groups.size().rename("count").reset_index())
+        found = counts(page, frame["link"].map(hash_of).tolist())
+        assert [each["pairs"] for each in found] == frame["count"].tolist()
+        turns = groups.apply(lambda own: len(own.drop_duplicates(["dialogue", "turn"])))
+        assert [each["turns"] for each in found] == turns.tolist()
         for kind in set(KINDS.values()):
             own = pairs["category"].isin([c for c, k in KINDS.items() if k == kind])
             [found_] = counts(page, [f"#m={quote(run.record.name)}&f=category:{kind}"])

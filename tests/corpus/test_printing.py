@@ -20,8 +20,6 @@ from cradle_lib.detection import (
 )
 from cradle_lib.detection.run import run
 from cradle_lib.prompts import load_template
-from cradle_lib.scoring.error_cases import Case
-from cradle_lib.scoring.error_types import ErrorKind
 
 SECRET = "nobody may read this"
 
@@ -62,6 +60,5 @@ def test_what_holds_text_of_a_dialogue_prints_a_short_line_without_it(
         assert SECRET not in shown
         assert len(shown) < 160
         assert "\n" not in shown
-    case = Case(ErrorKind.TYPE, dialogue, dialogue.turns[0], 0, {}, ())
-    for thing in ([private], private.dialogues, {"turns": private.turns}, case, session):
+    for thing in ([private], private.dialogues, {"turns": private.turns}, session):
         assert SECRET not in str(show(thing)) + repr(thing)

@@ -22,7 +22,6 @@ from cradle_lib.display.notice import Notice
 from cradle_lib.display.table import Table, show
 from cradle_lib.errors import BookError
 from cradle_lib.scoring.scores import Scores
-from cradle_lib.scoring.signature import Signature
 
 DASH = "\N{EN DASH}"
 NAN = math.nan
@@ -386,13 +385,6 @@ def test_signatures_are_told_once_and_folded_on_a_page() -> None:
     assert "First." not in folded
     assert page.count("one|two") == page.count("First.") == 1
     assert "<details" not in show(pd.DataFrame({"a": [1]}), "c")._repr_html_()
-    own = Signature.parse(
-        "cradle|lvl:turn|labels:16|hist:self|dec:free|empty:1|zd:0|orphans:ignore|unparsed:miss|"
-        "macro:mean|corpus:ab12cd34ef56|n:600|boot:0@0|v0.1.0"
-    )
-    for held in (own, [own, own], (own,)):
-        frame.attrs["signature"] = held
-        assert show(frame, "c").notes == (f"Signature `{own}`.",)
 
 
 def test_resampled_intervals_say_what_they_leave_out() -> None:

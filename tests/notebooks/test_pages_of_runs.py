@@ -180,15 +180,3 @@ def test_a_run_that_is_not_finished_is_said_to_be_so(
     page = banner(corpus=corpus, runs=[part])._repr_html_()
     assert "Not finished" in page
     assert "Model &lt;smollm2-135m&gt;: 4 of 40" in page
-
-
-def test_results_take_the_gap_between_the_levels_apart(
-    runs: list[Predictions], tables: Tables
-) -> None:
-    [steps] = [table for table in tables("results", runs) if "Repeats dropped" in table.titles]
-    values = steps.frame.pivot_table(index=["system", "over"], columns="measure", values="value")
-    gap = values["dialogue"] - values["turn"]
-    assert {run.record.name for run in runs} == set(values.index.get_level_values("system"))
-    assert (values["turn_forgiven"] + values["repeats_dropped"]).tolist() == pytest.approx(
-        gap.tolist()
-    )

@@ -1,138 +1,118 @@
+"""Confusion matrices, compared with scikit-learn and with plain loops."""
+
 from __future__ import annotations
 
-from itertools import permutations
+import random
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
+from sklearn.metrics import confusion_matrix, multilabel_confusion_matrix, recall_score
 
-from cradle_lib.errors import ScoringError
-from cradle_lib.labels import BITS, LABELS, crisis_type, stage, temporal
-from cradle_lib.scoring.confusion import CELLS, confusion, pair, similarity
+from cradle_lib.annotation import Annotation, Annotations
+from cradle_lib.corpus import Corpus, Dialogue, Turn
+from cradle_lib.detection.predictions import Predictions
+from cradle_lib.labels import BITS, LABELS
+from cradle_lib.scoring.confusion import Pairing, annotator_confusion, confusion_frame
+from cradle_lib.scoring.label_pairs import CELLS, pair
 
-# Up to four labels a side keep the permutations of the twin few.
-small = st.sets(st.integers(0, 15), max_size=4).map(lambda bits: sum(1 << b for b in bits))
-
-
-def mask(*names: str) -> int:
-    return sum(BITS[name] for name in names)
-
-
-def cells(gold: int, predicted: int) -> list[tuple[str, str]]:
-    return [(CELLS[row], CELLS[column]) for row, column in pair(gold, predicted)]
+from ..annotation.hand_study import hand_study
+from .made_runs import AO, AP, Turns, bits, dialogues, make_corpus, make_predictions, run_of
 
 
-def by_permutations(gold: int, predicted: int) -> list[tuple[int, int]]:
-    """Tries every pairing; sorts by the documented rules; takes the first."""
-    golds = [i for i in range(16) if gold >> i & 1]
-    both = [i for i in golds if predicted >> i & 1]
-    rest = [i for i in golds if i not in both]
-    spare = [i for i in range(16) if predicted >> i & 1 and i not in both]
-    seats = spare + [16] * max(0, len(rest) - len(spare))
-    best = min(
-        set(permutations(seats, len(rest))),
-        key=lambda chosen: (
-            -sum(
-                similarity(LABELS[g], LABELS[p])
-                for g, p in zip(rest, chosen, strict=True)
-                if p != 16
-            ),
-            chosen,
+@pytest.fixture
+def run() -> Predictions:
+    """Sixty dialogues of five turns; half of the labels found, some invented, some unreadable."""
+    chance = np.random.default_rng(11)
+    size = 300
+    one, two, spare = (
+        np.where(chance.random(size) < share, 1 << chance.integers(0, 16, size), 0)
+        for share in (0.4, 0.1, 0.2)
+    )
+    gold = one | two
+    predicted = np.where(chance.random(size) < 0.5, gold, 0) | spare
+    lost = chance.random(size) < 0.1
+    corpus = make_corpus([[("U", int(m)) for m in part] for part in gold.reshape(60, 5)])
+    outcomes = "".join("u" if each else "o" for each in lost)
+    return make_predictions(corpus, np.where(lost, 0, predicted).tolist(), outcomes)
+
+
+@pytest.mark.parametrize("pairing", ["one-to-one", "all"])
+@settings(deadline=None, max_examples=20)
+@given(turns=dialogues)
+def test_cells_are_those_of_loops_over_the_turns(turns: Turns, pairing: Pairing) -> None:
+    expected = dict.fromkeys(((one, other) for one in CELLS for other in CELLS), 0)
+    for gold, predicted in (turn for dialogue in turns for turn in dialogue):
+        golds, tags = (
+            [label for label, bit in BITS.items() if mask & bit] or ["none"]
+            for mask in (gold, predicted)
+        )
+        every = [(one, other) for one in golds for other in tags]
+        for cell in every if pairing == "all" else pair(gold, predicted):
+            expected[cell] += 1
+    frame = confusion_frame(run_of(turns), pairing=pairing)
+    assert frame.set_index(["gold", "tagged"])["count"].to_dict() == expected
+
+
+def test_the_confusion_frame_has_recall_on_its_diagonal(run: Predictions) -> None:
+    gold, predicted = bits(run.corpus.gold), bits(run.masks)
+    frame = confusion_frame(run)
+    assert len(frame) == len(CELLS) * (len(CELLS) + 1)
+    diagonal = frame[(frame["gold"] == frame["tagged"]) & (frame["gold"] != "none")]
+    assert [*diagonal["value"]] == pytest.approx(recall_score(gold, predicted, average=None))
+    found = multilabel_confusion_matrix(gold, predicted)[:, 1, 1]
+    assert [*diagonal["count"]] == found.tolist()
+    rows = frame[frame["gold"] != "none"].groupby("gold", observed=True)["count"].sum()
+    assert rows.tolist() == gold.sum(axis=0).tolist()
+    # A label that is never gold has no share.
+    shares = confusion_frame(run_of([[(AO, AO), (AO, AP)]])).set_index(["gold", "tagged"])["value"]
+    assert shares["alert_ongoing", "alert_ongoing"] == shares["alert_ongoing", "alert_past"] == 0.5
+    assert shares.drop("alert_ongoing").isna().all()
+
+
+@pytest.mark.parametrize("pairing", ["one-to-one", "all"])
+def test_unusable_answers_are_a_column_of_their_own(run: Predictions, pairing: Pairing) -> None:
+    frame = confusion_frame(run, pairing=pairing)
+    unusable = frame[frame["tagged"] == "unusable answer"].set_index("gold")["count"]
+    gold = run.corpus.gold[~run.ok]
+    assert unusable[[*LABELS]].tolist() == bits(gold).sum(axis=0).tolist()
+    assert unusable["none"] == (gold == 0).sum()
+    none = frame[(frame["tagged"] == "none") & (frame["gold"] == "none")]["count"]
+    assert none.tolist() == [((run.corpus.gold == 0) & (run.masks == 0) & run.ok).sum()]
+
+
+def test_labels_of_two_annotators_are_scikit_learns() -> None:
+    chance = random.Random(3)
+    given_ = {who: [chance.choice([*CELLS[:4], "none"]) for _ in range(60)] for who in "AB"}
+    corpus = Corpus(
+        "c",
+        tuple(
+            Dialogue(i, tuple(Turn(20 * i + t, t, "User", "Hm.", 0) for t in range(20)))
+            for i in range(3)
         ),
     )
-    partner = dict(zip(rest, best, strict=True))
-    pairs = [(i, partner.get(i, i)) for i in golds]
-    pairs += [(16, i) for i in spare if i not in best]
-    return pairs or [(16, 16)]
-
-
-@settings(deadline=None, max_examples=100)
-@given(small, small)
-def test_pairs_are_the_best_of_all_permutations(gold: int, predicted: int) -> None:
-    assert list(pair(gold, predicted)) == by_permutations(gold, predicted)
-
-
-@settings(deadline=None, max_examples=100)
-@given(st.lists(st.tuples(st.integers(0, 65535), st.integers(0, 65535)), max_size=8))
-def test_every_gold_and_every_predicted_label_lands_in_exactly_one_cell(
-    turns: list[tuple[int, int]],
-) -> None:
-    gold, predicted = (np.array([t[k] for t in turns], dtype=np.uint16) for k in (0, 1))
-    matrix = confusion(gold, predicted)
-    for i in range(16):
-        assert matrix[i].sum() == (gold >> i & 1).sum()
-        assert matrix[:, i].sum() == (predicted >> i & 1).sum()
-        assert matrix[i, i] == (gold & predicted & 1 << i > 0).sum()
-    assert matrix[16, 16] == ((gold | predicted) == 0).sum()
-
-
-@settings(deadline=None, max_examples=50)
-@given(st.lists(st.tuples(small, small), max_size=20))
-def test_the_matrix_is_the_sum_over_turns(turns: list[tuple[int, int]]) -> None:
-    gold, predicted = (np.array([t[k] for t in turns], dtype=np.uint16) for k in (0, 1))
-    expected = np.zeros((17, 17), dtype=np.int64)
-    for turn in turns:
-        for row, column in by_permutations(*turn):
-            expected[row, column] += 1
-    assert (confusion(gold, predicted) == expected).all()
-
-
-@settings(deadline=None, max_examples=50)
-@given(st.lists(st.tuples(small, small), max_size=20))
-def test_all_pairs_are_those_of_two_loops(turns: list[tuple[int, int]]) -> None:
-    gold, predicted = (np.array([t[k] for t in turns], dtype=np.uint16) for k in (0, 1))
-    expected = np.zeros((17, 17), dtype=np.int64)
-    for one, other in turns:
-        for row in [i for i in range(16) if one >> i & 1] or [16]:
-            for column in [i for i in range(16) if other >> i & 1] or [16]:
-                expected[row, column] += 1
-    assert (confusion(gold, predicted, pairing="all") == expected).all()
-
-
-@pytest.mark.parametrize("gold", LABELS)
-@pytest.mark.parametrize("predicted", LABELS)
-def test_single_labels_are_read_off_whatever_they_are(gold: str, predicted: str) -> None:
-    assert cells(BITS[gold], BITS[predicted]) == [(gold, predicted)]
-
-
-def test_a_temporal_swap_is_preferred_to_a_wrong_type_and_that_to_a_wrong_stage() -> None:
-    assert cells(
-        mask("confirm_DV_ongoing", "confirm_SH_past"), mask("confirm_DV_past", "confirm_SH_ongoing")
-    ) == [("confirm_SH_past", "confirm_SH_ongoing"), ("confirm_DV_ongoing", "confirm_DV_past")]
-    assert cells(mask("confirm_DV_past"), mask("confirm_SH_past", "confirm_DV_ongoing")) == [
-        ("confirm_DV_past", "confirm_DV_ongoing"),
-        ("none", "confirm_SH_past"),
+    entries = [
+        Annotation(f"d{i:04d}", who, "1", 1, "annotator", tuple(BITS.get(n, 0) for n in names))
+        for who, every in given_.items()
+        for i in range(3)
+        for names in [every[20 * i : 20 * i + 20]]
     ]
-    assert cells(
-        mask("alert_ongoing", "confirm_SH_ongoing"), mask("confirm_SI_passive_ongoing")
-    ) == [("alert_ongoing", "none"), ("confirm_SH_ongoing", "confirm_SI_passive_ongoing")]
+    frame = annotator_confusion(Annotations.of(corpus, entries))
+    matrix = confusion_matrix(given_["A"], given_["B"], labels=list(CELLS))
+    matrix[-1, -1] = 0
+    assert frame["count"].to_numpy().reshape(17, 17).tolist() == matrix.tolist()
+    assert set(frame["dialogues"]) == {3}
 
 
-def test_what_is_left_over_goes_to_none() -> None:
-    assert cells(0, 0) == [("none", "none")]
-    assert cells(mask("confirm_RA_past"), 0) == [("confirm_RA_past", "none")]
-    assert cells(0, mask("alert_past", "confirm_RA_past")) == [
-        ("none", "alert_past"),
-        ("none", "confirm_RA_past"),
+def test_each_two_annotators_have_a_matrix_without_those_who_adjudicated() -> None:
+    frame = annotator_confusion(hand_study())
+    kept = frame[frame["count"] > 0]
+    assert kept[["first", "second", "one", "other", "count"]].to_numpy().tolist() == [
+        ["A", "B", "alert_ongoing", "alert_ongoing", 1],
+        ["A", "B", "alert_ongoing", "none", 1],
+        ["A", "B", "confirm_SH_ongoing", "confirm_SH_ongoing", 1],
+        # Turns 0 and 2 of one dialogue, where the other gave nothing; turn 0 of the next.
+        ["C", "D", "alert_ongoing", "confirm_SH_ongoing", 1],
+        ["C", "D", "alert_ongoing", "none", 1],
+        ["C", "D", "none", "alert_ongoing", 1],
     ]
-    both = mask("alert_ongoing", "confirm_SH_ongoing")
-    assert cells(both, mask("alert_ongoing")) == [
-        ("alert_ongoing", "alert_ongoing"),
-        ("confirm_SH_ongoing", "none"),
-    ]
-
-
-def test_similarity_orders_pairs_as_documented() -> None:
-    def group(a: str, b: str) -> tuple[bool, bool, bool]:
-        return (crisis_type(a) == crisis_type(b), stage(a) == stage(b), temporal(a) == temporal(b))
-
-    every = [(a, b) for a in LABELS for b in LABELS]
-    by_group = sorted(every, key=lambda ab: group(*ab))
-    assert [similarity(a, b) for a, b in by_group] == sorted(similarity(a, b) for a, b in every)
-    assert len({similarity(*ab) for ab in every}) == len({group(*ab) for ab in every})
-
-
-def test_masks_of_different_length_are_refused() -> None:
-    with pytest.raises(ScoringError, match="one of each per turn"):
-        confusion(np.zeros(2, dtype=np.uint16), np.zeros(3, dtype=np.uint16))

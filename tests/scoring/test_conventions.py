@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from cradle_lib.corpus import Corpus
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS
-from cradle_lib.scoring.conventions import Conventions, Orphans, Rows, align, orphans_of
-from cradle_lib.scoring.counts import Masks, count
+from cradle_lib.scoring.conventions import Conventions, Orphans, Rows, align_rows, orphans_of
+from cradle_lib.scoring.counts import count
 
-MakeCorpus = Callable[[Sequence[Sequence[tuple[str, int]]]], Corpus]
+from .made_runs import make_corpus, make_predictions
 
 A, SH, DV = BITS["alert_ongoing"], BITS["confirm_SH_ongoing"], BITS["confirm_DV_past"]
 
@@ -27,16 +27,15 @@ dialogue = st.tuples(st.lists(row, max_size=6), st.lists(row, max_size=6)).map(
 corpora = st.lists(dialogue, min_size=1, max_size=4)
 
 
-def aligned(corpus: Corpus, orphans: Orphans, predicted: Masks | None = None) -> Rows:
-    turns = len(corpus.gold)
-    tagged = np.zeros(turns, dtype=np.uint16) if predicted is None else predicted
-    return align(corpus, tagged, np.ones(turns, dtype=np.bool_), Conventions(orphans=orphans))
+def aligned(corpus: Corpus, orphans: Orphans, predicted: Sequence[int] = ()) -> Rows:
+    run = make_predictions(corpus, predicted or [0] * len(corpus.gold))
+    return align_rows(run, Conventions(orphans=orphans))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=30)
 @given(corpora)
 def test_attached_orphans_stand_where_a_walk_over_the_rows_puts_them(
-    make_corpus: MakeCorpus, dialogues: list[list[tuple[str, int]]]
+    dialogues: list[list[tuple[str, int]]],
 ) -> None:
     corpus = make_corpus(dialogues)
     expected = []
@@ -55,35 +54,32 @@ def test_attached_orphans_stand_where_a_walk_over_the_rows_puts_them(
     assert aligned(corpus, "attach").gold.tolist() == expected
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=30)
 @given(corpora, st.randoms(use_true_random=False))
 def test_counted_orphans_are_misses_on_rows_of_their_own(
-    make_corpus: MakeCorpus, dialogues: list[list[tuple[str, int]]], random: Random
+    dialogues: list[list[tuple[str, int]]], random: Random
 ) -> None:
     corpus = make_corpus(dialogues)
-    tagged = np.array([random.choice([0, A, SH]) for _ in corpus.gold], dtype=np.uint16)
+    tagged = [random.choice([0, A, SH]) for _ in corpus.gold]
     plain, more = aligned(corpus, "ignore", tagged), aligned(corpus, "count", tagged)
-    orphans = orphans_of(corpus)
+    orphans, n = orphans_of(corpus), len(corpus)
     assert len(more.gold) == len(plain.gold) + len(orphans)
-    n = len(corpus)
-    before = count(plain.gold, plain.predicted, plain.dialogue_of, n)
-    after = count(more.gold, more.predicted, more.dialogue_of, n, answered=more.answered)
+    before, after = count(plain, n), count(more, n)
     extra = np.zeros_like(before.tallies)
     for position, turn in orphans:
         extra[position, :, 2] += [turn.mask >> i & 1 for i in range(16)]
     assert (after.tallies - before.tallies == extra).all()
     assert (after.sets[:, 1:] == before.sets[:, 1:]).all()
     # At dialogue level they join the gold set: it is the union of all rows.
-    whole = count(more.gold, more.gold, more.dialogue_of, n, level="dialogue").tallies[:, :, 0]
+    whole = count(more, n, level="dialogue").tallies[:, :, [0, 2]].sum(axis=2)
     assert [sum(int(b) << i for i, b in enumerate(bits)) for bits in whole] == [
         dialogue.mask for dialogue in corpus
     ]
 
 
-def test_orphans_are_ignored_by_default(make_corpus: MakeCorpus) -> None:
+def test_orphans_are_ignored_by_default() -> None:
     corpus = make_corpus([[("L", SH), ("U", A), ("+", DV)], [("U", 0), ("L", DV), ("U", 0)]])
-    rows = align(corpus, corpus.gold, np.ones(3, dtype=np.bool_), Conventions())
-    assert rows.gold.tolist() == [A, 0, 0]
+    assert aligned(corpus, "ignore").gold.tolist() == [A, 0, 0]
     assert [(position, turn.mask) for position, turn in orphans_of(corpus)] == [
         (0, SH),
         (0, DV),
@@ -93,29 +89,26 @@ def test_orphans_are_ignored_by_default(make_corpus: MakeCorpus) -> None:
     assert aligned(corpus, "count").dialogue_of.tolist() == [0, 0, 0, 1, 1, 1]
 
 
-def test_a_counted_orphan_is_no_unreadable_answer(make_corpus: MakeCorpus) -> None:
+def test_a_counted_orphan_is_no_unreadable_answer() -> None:
     corpus = make_corpus([[("U", 0), ("L", A)]])
     rows = aligned(corpus, "count")
-    arrays = (rows.gold, rows.predicted, rows.dialogue_of)
-    left_out = Conventions(unparsed="exclude")
-    turn = count(*arrays, 1, conventions=left_out, answered=rows.answered)
+    turn = count(rows, 1, conventions=Conventions(unparsed="exclude"))
     assert turn.sets.tolist() == [[2, 1, 1]]
-    # Without alerts there is nothing gold and nothing tagged, and every answer was readable.
-    confirm = count(*arrays, 1, level="confirm", answered=rows.answered)
-    assert confirm.sets.tolist() == [[1, 1, 1]]
+    # Without alerts there is nothing gold and nothing predicted, and every answer was readable.
+    assert count(rows, 1, level="confirm").sets.tolist() == [[1, 1, 1]]
 
 
-def test_an_orphan_without_a_user_turn_can_not_be_attached(make_corpus: MakeCorpus) -> None:
+def test_an_orphan_without_a_user_turn_can_not_be_attached() -> None:
     corpus = make_corpus([[("U", 0)], [("L", SH)]])
     with pytest.raises(ScoringError, match="dialogue d0001, turn 0: a label can't be attached"):
         aligned(corpus, "attach")
     assert aligned(corpus, "count").gold.tolist() == [0, SH]
 
 
-def test_predictions_for_another_corpus_are_refused(make_corpus: MakeCorpus) -> None:
+def test_predictions_for_another_corpus_are_refused() -> None:
     corpus = make_corpus([[("U", 0), ("U", 0)]])
     with pytest.raises(ScoringError, match="tiny has 2 user turns"):
-        align(corpus, np.zeros(3, dtype=np.uint16), np.ones(3, dtype=np.bool_), Conventions())
+        aligned(corpus, "ignore", [0] * 3)
 
 
 @pytest.mark.parametrize(

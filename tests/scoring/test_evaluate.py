@@ -5,7 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.metrics import f1_score, precision_score
+from sklearn.metrics import (
+    f1_score,
+    jaccard_score,
+    multilabel_confusion_matrix,
+    precision_score,
+    recall_score,
+)
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.predictions import Predictions
@@ -13,9 +19,12 @@ from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, LABELS
 from cradle_lib.scoring.conventions import LEVELS, Conventions, Level, Orphans
 from cradle_lib.scoring.evaluate import evaluate
-from cradle_lib.scoring.scores import OVERALL, PER_LABEL
 from cradle_lib.scoring.signature import Signature
 from cradle_lib.version import library_version
+
+from .made_runs import bits
+from .made_runs import make_corpus as made_corpus
+from .made_runs import make_predictions as made_predictions
 
 MakeCorpus = Callable[[Sequence[Sequence[tuple[str, int]]]], Corpus]
 MakePredictions = Callable[..., Predictions]
@@ -36,59 +45,6 @@ def run(make_corpus: MakeCorpus, make_predictions: MakePredictions) -> Predictio
     return make_predictions(make_corpus(DIALOGUES), TAGS)
 
 
-def test_scores_are_scikit_learns_and_stand_beside_their_intervals(run: Predictions) -> None:
-    truth, guess = (
-        (np.array(m)[:, None] >> np.arange(16)) & 1 for m in (run.corpus.gold, run.masks)
-    )
-    result = evaluate(run, draws=500)
-    assert result.estimate("micro_f1").value == f1_score(truth, guess, average="micro")
-    assert result.estimate("macro_precision").value == precision_score(
-        truth, guess, average="macro", zero_division=0.0
-    )
-    assert result.estimate("f1", "alert_ongoing").value == 1
-    for name in OVERALL:
-        value, low, high = result.estimate(name)
-        assert low <= value <= high
-    assert result.tallies["confirm_SH_ongoing"] == (0, 1, 1)
-    assert result.support == {
-        label: (label in ("alert_ongoing", LABELS[6])) * 1 for label in LABELS
-    }
-
-
-def test_an_evaluation_is_a_frame_of_its_scores(run: Predictions) -> None:
-    result = evaluate(run, draws=200)
-    frame = result.to_frame()
-    names = ["system", "level", "over", "dialogues", "unusable", "tags", "label", "score"]
-    assert list(frame.columns) == [
-        *names, *("value", "low", "high"), *("support", "tp", "fp", "fn"), "signature"
-    ]  # fmt: skip
-    assert len(frame) == len(OVERALL) + 16 * len(PER_LABEL)
-    overall = frame[frame["label"].isna()].set_index("score")
-    truth, guess = (
-        (np.array(m)[:, None] >> np.arange(16)) & 1 for m in (run.corpus.gold, run.masks)
-    )
-    assert overall.loc["micro_f1", "value"] == f1_score(truth, guess, average="micro")
-    assert (overall["low"] <= overall["value"]).all()
-    assert (overall["value"] <= overall["high"]).all()
-    assert overall["support"].isna().all()
-    harm = frame[(frame["label"] == "confirm_SH_ongoing") & (frame["score"] == "f1")].iloc[0]
-    assert harm[["support", "tp", "fp", "fn", "value"]].tolist() == [1, 0, 1, 1, 0.0]
-    assert frame.dtypes[["value", "low", "high"]].tolist() == [float] * 3
-    assert frame.attrs["signature"] == str(result.signature)
-    assert set(frame["signature"]) == {str(result.signature)}
-    assert set(frame["over"]) == {f"tiny ({run.corpus.fingerprint}): 3 dialogues, 5 user turns"}
-    without = evaluate(run, draws=0).to_frame()
-    assert without[["low", "high"]].isna().all(axis=None)
-
-
-def test_an_evaluation_prints_one_line(run: Predictions) -> None:
-    found = evaluate(run, level="dialogue", draws=0)
-    shown = repr(found)
-    assert "\n" not in shown
-    assert f"{found.over}, dialogue level" in shown
-    assert f"{100 * found.estimate('micro_f1').value:.2f} %" in shown
-
-
 def test_a_frame_has_no_f1_of_what_is_never_gold(run: Predictions) -> None:
     frame = evaluate(run, level="turn", draws=20).to_frame()
     of_labels = frame[frame["label"].notna()]
@@ -107,14 +63,6 @@ def test_without_gold_only_scores_of_whole_units_mean_something(
     # Confirms: both dialogues have none in gold, and one of them has one tagged.
     assert frame["value"].dropna().to_dict() == {"exact_match": 0.5, "jaccard": 0.5}
     assert "No user turn of tiny has a gold confirm: precision" in result.notes[-1]
-
-
-def test_unusable_answers_stand_beside_every_score(
-    make_corpus: MakeCorpus, make_predictions: MakePredictions
-) -> None:
-    corpus = make_corpus([[("U", 0), ("U", 0), ("U", 0), ("U", SH)]])
-    frame = evaluate(make_predictions(corpus, [0, 0, 0, SH], "ourf"), draws=0).to_frame()
-    assert set(frame["unusable"]) == {3}
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -145,13 +93,6 @@ def test_the_signature_names_the_settings(run: Predictions, level: Level) -> Non
     )
 
 
-def test_the_signature_of_a_constrained_run_says_so(run: Predictions) -> None:
-    record = run.record.model_copy(update={"decoding": {"mode": "constrained"}})
-    constrained = replace(run, record=record)
-    assert "|dec:free|" in str(evaluate(run, draws=0).signature)
-    assert "|dec:constrained|" in str(evaluate(constrained, draws=0).signature)
-
-
 @pytest.mark.parametrize(
     ("orphans", "units", "missed"),
     # The two scored labels are a hit and a miss; the Listener's label is one more miss.
@@ -179,33 +120,6 @@ def test_outcomes_are_counted_beside_the_scores(
     assert np.isnan(result.estimate("exact_match")[1:]).all()
 
 
-def test_a_frame_without_draws_has_scores_and_no_bounds(run: Predictions) -> None:
-    result = evaluate(run, level="confirm", draws=0)
-    frame = result.to_frame()
-    assert frame.attrs["signature"] == str(result.signature)
-    overall = frame[frame["label"].isna()]
-    assert overall["score"].tolist() == list(OVERALL)
-    assert frame[["low", "high"]].isna().all(axis=None)
-    # Confirms: gold {SH}, {}, {}; predicted {}, {SH}, {}. Only the third pair agrees.
-    [jaccard] = overall.loc[overall["score"] == "jaccard", "value"]
-    assert jaccard == pytest.approx(1 / 3)
-    assert frame["label"].dropna().unique().tolist() == list(LABELS[2:])
-    assert frame["score"][frame["label"] == "confirm_SH_ongoing"].tolist() == list(PER_LABEL)
-    assert (result.turns, result.of_turns) == (5, 5)
-
-
-def test_a_bound_without_units_is_undefined(
-    make_corpus: MakeCorpus, make_predictions: MakePredictions
-) -> None:
-    # One of the two dialogues has no answer, so that some draws have nothing to average over.
-    corpus = make_corpus([[("U", SH)], [("U", 0)]])
-    run = make_predictions(corpus, [SH, 0], "ou")
-    found = evaluate(run, conventions=Conventions(unparsed="exclude"), draws=100)
-    value, low, high = found.estimate("exact_match")
-    assert value == 1
-    assert np.isnan([low, high]).all()
-
-
 def test_nothing_left_to_score_is_refused(
     make_corpus: MakeCorpus, make_predictions: MakePredictions
 ) -> None:
@@ -222,3 +136,55 @@ def test_wrong_requests_name_the_choices(run: Predictions) -> None:
         result.estimate("f1", "alert_past")
     with pytest.raises(ScoringError, match="-1 draws"):
         evaluate(run, draws=-1)
+
+
+@pytest.fixture
+def noisy() -> Predictions:
+    """Sixty dialogues of five turns; half of the labels found, some invented, some unreadable."""
+    chance = np.random.default_rng(11)
+    size = 300
+    gold, spare = (
+        np.where(chance.random(size) < share, 1 << chance.integers(0, 16, size), 0)
+        for share in (0.4, 0.2)
+    )
+    predicted = np.where(chance.random(size) < 0.5, gold, 0) | spare
+    lost = chance.random(size) < 0.1
+    corpus = made_corpus([[("U", int(m)) for m in part] for part in gold.reshape(60, 5)])
+    outcomes = "".join("u" if each else "o" for each in lost)
+    return made_predictions(corpus, np.where(lost, 0, predicted).tolist(), outcomes)
+
+
+def test_overall_scores_are_those_of_scikit_learn(noisy: Predictions) -> None:
+    gold, tagged, readable = bits(noisy.corpus.gold), bits(noisy.masks), noisy.ok
+    # Two empty sets have Jaccard 1, but an answer that can't be read earns nothing for it.
+    earned = readable | gold.any(axis=1)
+    pairs = list(zip(gold, tagged, strict=True))
+    jaccard = [
+        jaccard_score(g[None], t[None], average="samples", zero_division=1) for g, t in pairs
+    ]
+    expected = {
+        "exact_match": np.mean([(g == t).all() for g, t in pairs] * earned),
+        "jaccard": np.mean(jaccard * earned),
+    }
+    for average in ("micro", "macro"):
+        for score in (precision_score, recall_score, f1_score):
+            name = f"{average}_{score.__name__.removesuffix('_score')}"
+            expected[name] = score(gold, tagged, average=average, zero_division=0)
+    frame = evaluate(noisy, draws=50).to_frame()
+    overall = frame[frame["label"].isna()].set_index("score")
+    assert overall["value"].to_dict() == pytest.approx(expected)
+    assert (overall["low"] <= overall["value"]).all()
+    assert (overall["value"] <= overall["high"]).all()
+    assert set(overall["unusable"]) == {int((~readable).sum())}
+
+
+def test_scores_of_labels_are_those_of_scikit_learn(noisy: Predictions) -> None:
+    gold, tagged = bits(noisy.corpus.gold), bits(noisy.masks)
+    frame = evaluate(noisy, draws=0).to_frame()
+    f1 = frame[frame["label"].notna() & (frame["score"] == "f1")]
+    assert [*f1["label"]] == [*LABELS]
+    assert [*f1["value"]] == pytest.approx(f1_score(gold, tagged, average=None, zero_division=0))
+    assert [*f1["support"]] == gold.sum(axis=0).tolist()
+    matrices = multilabel_confusion_matrix(gold, tagged)
+    for row, [[_, fp], [fn, tp]] in zip(f1.itertuples(), matrices, strict=True):
+        assert (row.tp, row.fp, row.fn) == (tp, fp, fn)

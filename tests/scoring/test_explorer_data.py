@@ -17,9 +17,8 @@ from cradle_lib.detection import Predictions
 from cradle_lib.display.explorer.explorer import explore
 from cradle_lib.display.explorer.page_files import PAGE_FILES, take_page_files
 from cradle_lib.errors import ScoringError
-from cradle_lib.labels import BITS
-from cradle_lib.scoring.error_types import label_pairs
 from cradle_lib.scoring.explorer_data import LONGEST, answers, core, explorer_data, texts
+from cradle_lib.scoring.label_pairs import label_pairs
 
 from ..forty_dialogues import HOSTILE, corpus, make_run, runs
 
@@ -126,14 +125,6 @@ def test_files_ride_in_an_output_and_are_taken_out_again(
     assert all(name.startswith(f"{shown.folder}/") for name in files)
     assert PAGE_FILES not in json.dumps(notebook)
     assert "alert('x')" not in data["text/html"] + data["text/plain"]
-
-
-def test_other_contents_lie_in_another_folder(corpus: Corpus, runs: list[Predictions]) -> None:
-    other = replace(runs[0], masks=runs[0].masks | np.uint16(BITS["alert_past"]))
-    folders = {
-        explore(explorer_data(corpus, each)).folder for each in ([runs[0]], [other], [*runs])
-    }
-    assert len(folders) == 3
 
 
 def test_systems_that_could_not_be_told_apart_are_refused(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cradle_lib.errors import CradleError
@@ -36,6 +35,7 @@ def printed(part: int, total: int, rounding: str = ROUND_HALF_EVEN) -> str:
 totals = st.integers(1, 40)
 
 
+@settings(deadline=None, max_examples=40)
 @given(totals, st.data())
 def test_counts_are_among_the_solutions_for_their_own_scores(
     gold: int, data: st.DataObject
@@ -54,6 +54,7 @@ def test_counts_are_among_the_solutions_for_their_own_scores(
         assert ((found["tp"] == tp) & (found["fp"] == fp)).any()
 
 
+@settings(deadline=None, max_examples=40)
 @given(totals, st.integers(1, 10_000), st.booleans(), st.booleans())
 def test_solutions_are_those_of_trying_everything(
     gold: int, hundredths: int, with_recall: bool, as_precision: bool
@@ -87,20 +88,13 @@ def test_solutions_are_those_of_trying_everything(
         assert Fraction(10_000 * part, total) - hundredths == Fraction(1, 2)
 
 
+@settings(deadline=None, max_examples=40)
 @given(st.integers(1, 300), st.integers(0, 10_000))
 def test_a_total_is_possible_if_some_share_of_it_is_printed_so(total: int, hundredths: int) -> None:
     stated = percent(f"{hundredths / 100:.2f}")
     assert (possible_totals(stated, [total]) == [total]) == any(
         rounds_to(part, total, stated) for part in range(total + 1)
     )
-
-
-@given(totals, st.data())
-def test_a_share_rounds_to_what_is_printed_of_it(total: int, data: st.DataObject) -> None:
-    part = data.draw(st.integers(0, total))
-    for rounding in (ROUND_HALF_EVEN, ROUND_HALF_UP):
-        assert rounds_to(part, total, percent(printed(part, total, rounding)))
-    assert not rounds_to(part, total, percent(f"{100 * part / total + 0.02:.2f}"))
 
 
 def test_trailing_zeros_count_as_digits() -> None:
@@ -134,16 +128,6 @@ def test_implied_scores_are_fractions_of_the_stated_counts() -> None:
     # What is stated is not derived, and what is wide open is not there.
     assert ("qwen3-32b", "micro_f1") not in frame.index
     assert "claude" not in frame.index.get_level_values("system")
-
-
-def test_what_does_not_depend_on_false_positives_leaves_them_open() -> None:
-    (row,) = possible_counts([10], fn=count(4)).to_dict("records")
-    assert (row["tp"], row["recall"]) == (6, 0.6)
-    assert all(math.isnan(row[name]) for name in ("fp", "precision", "f1"))
-
-
-def test_more_misses_than_gold_labels_fit_nothing() -> None:
-    assert possible_counts([3], fn=count(4)).empty
 
 
 def test_what_has_no_bound_is_refused() -> None:

@@ -2,18 +2,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import bootstrap
 from sklearn.metrics import accuracy_score, f1_score, jaccard_score
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.counts import Counts, Masks, count
+from cradle_lib.scoring.counts import Counts
 from cradle_lib.scoring.scores import scores
 from cradle_lib.statistics.bootstrap import Estimate, bounds
 from cradle_lib.statistics.bootstrap import bootstrap as our_bootstrap
+from cradle_lib.statistics.occurrences import Masks
 from cradle_lib.statistics.weighted_sums import draw_blocks, draw_weights
+
+from .made_runs import bits, counted
 
 
 def sample(dialogues: int = 40, seed: int = 1) -> tuple[Masks, Masks, NDArray[np.int64]]:
@@ -31,13 +32,9 @@ def scored(counts: Counts, draws: int, seed: int = 0) -> dict[str, Estimate]:
     return our_bootstrap(counts.rows, lambda t: scores(t)._asdict(), draws=draws, seed=seed)
 
 
-def spread(masks: Masks) -> NDArray[np.int64]:
-    return (masks[:, None] >> np.arange(16)) & 1
-
-
 def test_a_draw_scores_like_scikit_learn_on_the_dialogues_that_were_drawn() -> None:
     gold, predicted, dialogue_of = sample()
-    rows = count(gold, predicted, dialogue_of, 40).rows
+    rows = counted(gold, predicted, dialogue_of, 40).rows
     totals = np.concatenate(list(draw_blocks(rows, 25, 7)))
     drawn = scores(totals)
     block = draw_weights(np.random.default_rng(7), 25, 40)
@@ -45,7 +42,7 @@ def test_a_draw_scores_like_scikit_learn_on_the_dialogues_that_were_drawn() -> N
         rows = np.concatenate(
             [np.flatnonzero(dialogue_of == d) for d in np.repeat(np.arange(40), taken)]
         )
-        truth, guess = spread(gold[rows]), spread(predicted[rows])
+        truth, guess = bits(gold[rows]), bits(predicted[rows])
         for name, value in (
             ("exact_match", accuracy_score(truth, guess)),
             ("jaccard", jaccard_score(truth, guess, average="samples", zero_division=1.0)),
@@ -57,7 +54,7 @@ def test_a_draw_scores_like_scikit_learn_on_the_dialogues_that_were_drawn() -> N
 
 def test_bounds_agree_with_scipys_percentile_bootstrap() -> None:
     gold, predicted, dialogue_of = sample(dialogues=80)
-    counts = count(gold, predicted, dialogue_of, 80)
+    counts = counted(gold, predicted, dialogue_of, 80)
 
     def micro_f1(index: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
         return scores(counts.rows[index].sum(axis=-2)).micro_f1
@@ -76,34 +73,6 @@ def test_bounds_agree_with_scipys_percentile_bootstrap() -> None:
     assert float(ours.high) == pytest.approx(theirs.high, abs=0.005)
 
 
-def test_every_bound_brackets_its_score() -> None:
-    gold, predicted, dialogue_of = sample()
-    counts = count(gold, predicted, dialogue_of, 40)
-    found, point = scored(counts, 2000), scores(counts.total)
-    for name in ("exact_match", "jaccard", "micro_precision", "micro_recall", "micro_f1"):
-        assert found[name].low < getattr(point, name) == found[name].value < found[name].high
-    assert found["f1"].low.shape == found["f1"].high.shape == (16,)
-    # A label for which all draws give the same has no interval.
-    moves = ~np.isnan(found["f1"].low)
-    assert moves.sum() > 10
-    assert (found["f1"].low <= found["f1"].high)[moves].all()
-
-
-def test_the_same_seed_gives_the_same_bounds_and_another_seed_others() -> None:
-    counts = count(*sample(), 40)
-    first, again, other = (scored(counts, 200, s)["micro_f1"].low for s in (3, 3, 4))
-    assert first == again != other
-
-
-@settings(deadline=None, max_examples=100)
-@given(st.integers(1, 120), st.integers(0, 999))
-def test_bounds_are_numpys_quantiles_to_the_last_bit(draws: int, seed: int) -> None:
-    values = np.random.default_rng(seed).normal(size=(draws, 3))
-    tail = (1 - 0.95) / 2
-    expected = np.quantile(values, [tail, 1 - tail], axis=0)
-    assert np.array_equal(bounds(values), expected)
-
-
 def test_bounds_survive_infinity_and_a_few_undefined_draws() -> None:
     grid = np.arange(1000.0)
     broken, endless, rare, silent = grid.copy(), grid.copy(), grid.copy(), np.full(1000, np.nan)
@@ -118,14 +87,7 @@ def test_bounds_survive_infinity_and_a_few_undefined_draws() -> None:
     assert (low[3], high[3]) == pytest.approx((34, 975), abs=1)
 
 
-def test_one_dialogue_gives_no_interval() -> None:
-    gold, predicted, dialogue_of = sample(dialogues=1, seed=3)
-    found = scored(count(gold, predicted, dialogue_of, 1), 50)
-    assert np.isnan([found["jaccard"].low, found["jaccard"].high]).all()
-    assert np.isnan(found["f1"].low).all()
-
-
 def test_without_a_dialogue_there_is_nothing_to_draw() -> None:
     empty = np.zeros(0, dtype=np.uint16)
     with pytest.raises(ScoringError, match="Both must be at least 1"):
-        scored(count(empty, empty, np.zeros(0, dtype=np.int64), 0), 10)
+        scored(counted(empty, empty, np.zeros(0, dtype=np.int64), 0), 10)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from cradle_lib.detection.local.constrained import END, Grammar
 from cradle_lib.labels import ALERT_MASK, ALL_MASK, BITS, CONFIRM_MASK, LABELS, NONE
@@ -157,13 +154,3 @@ def test_forks_that_do_not_belong_to_an_answer_are_not_read(
     forks: list[dict[str, float]], answer: str
 ) -> None:
     assert slot_probabilities(forks, answer) is None
-
-
-@settings(deadline=None, max_examples=50)
-@given(st.lists(st.lists(st.floats(0, 1), min_size=16, max_size=16), min_size=1, max_size=5))
-def test_a_larger_kind_is_never_less_likely(rows: list[list[float]]) -> None:
-    by_place = np.array(rows)
-    by_place /= np.maximum(by_place.sum(axis=1, keepdims=True), 1)
-    chances = [probability(by_place, (1 << bit) - 2) for bit in range(2, 16)]
-    assert all(one <= other + 1e-12 for one, other in pairwise(chances))
-    assert all(-1e-12 <= one <= 1 + 1e-12 for one in chances)

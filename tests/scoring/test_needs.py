@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -16,7 +15,7 @@ from cradle_lib.scoring.compare import compare
 from cradle_lib.scoring.conventions import LEVELS
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.sensitivity import sensitivity
-from cradle_lib.scoring.subgroups import By, subgroups
+from cradle_lib.scoring.subgroups import subgroups
 from cradle_lib.scoring.timing import timing
 
 AO, SHO = BITS["alert_ongoing"], BITS["confirm_SH_ongoing"]
@@ -50,15 +49,6 @@ def test_what_a_corpus_lacks(
     assert all("tiny" in why and not why.endswith(".") for why in told.values() if why)
 
 
-def test_a_division_that_a_corpus_knows_of_some_dialogue_is_not_lacking(
-    make_corpus: MakeCorpus,
-) -> None:
-    plain = make_corpus([[("U", AO)], [("U", 0)]])
-    known = replace(plain, meta={"timing": ["", "late"], "scenario": ["", ""]})
-    assert unmet(known, "timing") is None
-    assert unmet(known, "scenario") == "tiny does not say the scenario of a dialogue"
-
-
 def test_without_user_turns_nothing_is_defined_and_nothing_fails(
     make_corpus: MakeCorpus, make_predictions: MakePredictions
 ) -> None:
@@ -72,8 +62,7 @@ def test_without_user_turns_nothing_is_defined_and_nothing_fails(
     assert timed["value"].isna().all()
     assert {"window", "onset", "delay"} == set(timed["view"])
     assert set(timed["support"]) == {0}
-    alarms = alarm_burden(run, draws=20).set_index("measure")
-    assert alarms.loc["flagged_per_100", "of"] == 0
+    assert alarm_burden(run, draws=20)["value"].isna().sum() > 1
     assert set(subgroups(run, "length", draws=20)["part"]) == {"0 user turns"}
     assert not len(subgroups(run, "position", draws=20))
     variants = sensitivity([run])
@@ -82,29 +71,6 @@ def test_without_user_turns_nothing_is_defined_and_nothing_fails(
     assert defined["convention"].tolist() == ["Orphan labels are misses"]
     compared = compare([run, run], names=("a", "b"), permutations=10).to_frame()
     assert set(compared["verdict"]) == {"insufficient"}
-
-
-def test_a_part_without_gold_labels_has_no_precision_recall_or_f1(
-    make_corpus: MakeCorpus, make_predictions: MakePredictions
-) -> None:
-    run = make_predictions(make_corpus([[("U", SHO), ("U", 0)], [("U", 0)]]), [SHO, AO, 0])
-    found = subgroups(run, "stage", draws=20).set_index(["part", "score"])
-    assert found["support"].groupby("part").max().to_dict() == {"alert": 0, "confirm": 1}
-    for name in ("micro_precision", "micro_recall", "micro_f1"):
-        assert found.loc[("alert", name), ["value", "low", "high"]].isna().all()
-        assert found.loc[("confirm", name), "value"] == 1
-    # Two of the three turns carry no alert where the run tags one.
-    assert found.loc[("alert", "exact_match"), "value"] == pytest.approx(2 / 3)
-    lengths = subgroups(run, "length", draws=20)["part"].unique()
-    assert lengths.tolist() == ["1 user turn", "2 user turns"]
-
-
-def test_every_division_of_one_dialogue_is_scored(
-    make_corpus: MakeCorpus, make_predictions: MakePredictions
-) -> None:
-    run = make_predictions(make_corpus([[("U", SHO)]]), [SHO])
-    for by in get_args(By):
-        assert (subgroups(run, by, draws=20)["units"] == 1).all()
 
 
 def test_a_single_dialogue_has_no_interval_because_it_has_no_spread(

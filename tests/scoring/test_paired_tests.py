@@ -6,14 +6,12 @@ from numpy.typing import NDArray
 from scipy.stats import bootstrap, permutation_test
 from scipy.stats import t as student
 
-from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.conventions import Level
-from cradle_lib.scoring.counts import Counts, count
+from cradle_lib.scoring.counts import Counts
 from cradle_lib.scoring.paired_tests import PairedTest, paired_tests
 from cradle_lib.scoring.scores import scores
-from cradle_lib.statistics import weighted_sums as resampling
-from cradle_lib.statistics.bootstrap import bounds
-from cradle_lib.statistics.weighted_sums import draw_blocks
+
+from .made_runs import counted
 
 
 def systems(number: int, dialogues: int, seed: int, level: Level = "turn") -> list[Counts]:
@@ -27,8 +25,7 @@ def systems(number: int, dialogues: int, seed: int, level: Level = "turn") -> li
     for _ in range(number):
         tags = np.where(generator.random(size) < 0.5, gold, 0)
         tags = tags | np.where(generator.random(size) < 0.1, generator.choice(bits, size), 0)
-        pair = gold.astype(np.uint16), tags.astype(np.uint16)
-        found.append(count(*pair, owner, dialogues, level=level))
+        found.append(counted(gold, tags, owner, dialogues, level=level))
     return found
 
 
@@ -131,7 +128,7 @@ def test_the_standard_error_is_scipys_bootstrap_one() -> None:
 
 
 def test_interval_and_test_never_contradict_each_other() -> None:
-    pairs = [systems(2, size, seed) for seed in range(12) for size in (12, 40, 90)]
+    pairs = [systems(2, size, seed) for seed in range(6) for size in (12, 40)]
     seen = set()
     for one, other in pairs:
         found = paired_tests(one, other, permutations=199, seed=1)
@@ -141,22 +138,6 @@ def test_interval_and_test_never_contradict_each_other() -> None:
         assert np.array_equal(outside[told], p[told] < 0.05)
         seen |= set(outside[told].tolist())
     assert seen == {True, False}
-
-
-def test_discordant_dialogues_are_those_with_other_counts() -> None:
-    first, second = systems(2, 15, 6)
-    found = column(paired_tests(first, second, permutations=1), "discordant")
-    differ = (first.tallies != second.tallies).any(axis=2)
-    assert found.tolist() == [differ.any(axis=1).sum()] * 2 + differ.sum(axis=0).tolist()
-
-
-def test_a_system_does_not_differ_from_itself() -> None:
-    [system] = systems(1, 30, 0)
-    found = paired_tests(system, system, permutations=100)
-    assert not column(found, "difference").any()
-    assert (column(found, "p") == 1).all()
-    assert not column(found, "discordant").any()
-    assert not column(found, "error").any()
 
 
 def test_a_clear_difference_has_the_smallest_p_there_is() -> None:
@@ -171,62 +152,3 @@ def test_a_clear_difference_has_the_smallest_p_there_is() -> None:
     assert found[0].p == pytest.approx(2 * student.sf(t, found[0].discordant - 1))
     assert found[0].p < 1 / 1000
     assert found[0].low > 0
-
-
-def test_a_pair_that_is_not_tested_by_label_has_the_same_overall_result() -> None:
-    pair = systems(2, 20, 8)
-    whole = paired_tests(*pair, permutations=60, seed=2)
-    assert paired_tests(*pair, permutations=60, seed=2, by_label=False) == whole[:2]
-
-
-def test_blocks_of_swaps_give_the_same_p(monkeypatch: pytest.MonkeyPatch) -> None:
-    two = systems(2, 20, 1)
-    whole = column(paired_tests(*two, permutations=70), "p")
-    monkeypatch.setattr(resampling, "_KEPT", 0)
-    monkeypatch.setattr(resampling, "_BLOCK", 100)
-    assert np.array_equal(column(paired_tests(*two, permutations=70), "p"), whole)
-
-
-def test_different_dialogues_or_levels_are_refused() -> None:
-    turn, dialogue = systems(1, 9, 0)[0], systems(1, 9, 0, "dialogue")[0]
-    for other in (dialogue, systems(1, 8, 0)[0]):
-        with pytest.raises(ScoringError, match="over the same dialogues"):
-            paired_tests(turn, other, permutations=1)
-
-
-def test_a_label_that_neither_side_knows_scores_what_the_convention_says() -> None:
-    pair = [Counts("turn", np.zeros((3, 16, 3), np.int64), np.zeros((3, 3)))] * 2
-    for test in paired_tests(*pair, permutations=9, zero_division=1.0):
-        assert (test.difference, test.error, test.p) == (0, 0, 1)
-
-
-def test_the_procedure_is_calibrated_on_equal_systems() -> None:
-    """Of 500 pairs 5 % are rejected; 95 % of the intervals cover, of differences and scores.
-
-    By micro and by macro F1, each within two points.
-    """
-    dialogues, trials = 150, 500
-    # One large set of dialogues stands for all there are: what is true there is the truth.
-    pool = np.stack([c.tallies for c in systems(2, 4000, 9)], axis=1)
-    truth = float(micro_f1(pool.sum(axis=(0, 1, 2)).astype(float)))
-    generator = np.random.default_rng(0)
-    sets, places = np.zeros((dialogues, 3)), np.arange(dialogues)
-    rejected, covered, held = np.zeros(2), np.zeros(2), 0
-    for trial in range(trials):
-        picked = pool[generator.integers(0, len(pool), size=dialogues)]
-        # Equal by construction: a coin decides which of the two gave which tags.
-        coin = generator.integers(0, 2, size=dialogues)
-        pair = [Counts("turn", picked[places, side], sets) for side in (coin, 1 - coin)]
-        found = paired_tests(*pair, permutations=400, seed=trial, by_label=False)
-        rejected += column(found, "p") < 0.05
-        covered += (column(found, "low") <= 0) & (column(found, "high") >= 0)
-        [drawn] = draw_blocks(pair[0].tallies.sum(1), 400, trial)
-        low, high = bounds(micro_f1(drawn))
-        held += low <= truth <= high
-    assert (np.abs(rejected / trials - 0.05) <= 0.02).all()
-    assert (np.abs(covered / trials - 0.95) <= 0.02).all()
-    assert abs(held / trials - 0.95) <= 0.02
-
-
-def micro_f1(tallies: NDArray[np.float64]) -> NDArray[np.float64]:
-    return 2 * tallies[..., 0] / (2 * tallies[..., 0] + tallies[..., 1] + tallies[..., 2])

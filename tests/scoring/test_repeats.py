@@ -51,21 +51,6 @@ def test_mean_deviation_and_margin_are_those_of_the_runs_one_by_one(
         assert row["margin_with_runs"] == pytest.approx(math.hypot(half, 1.96 * row["sd"]), 1e-3)
 
 
-def test_noise_of_each_dialogue_is_in_the_interval_over_dialogues_already(
-    corpus: Corpus, make_run: MakeRun
-) -> None:
-    repeats = [noisy(corpus, make_run, seed) for seed in range(60)]
-    found = run_spread({"noisy": repeats}, draws=200).set_index("level").loc["turn"]
-    # The bootstrap's own deviation also holds that of the dialogues, so that it is the larger.
-    assert found["sd"] < found["margin"] / 1.96
-
-
-def test_one_run_has_no_spread(corpus: Corpus, make_run: MakeRun) -> None:
-    found = run_spread({"noisy": [noisy(corpus, make_run, 0)]}, draws=50)
-    assert found[["sd", "margin_with_runs"]].isna().all(axis=None)
-    assert found["margin"].notna().all()
-
-
 def test_runs_over_other_dialogues_are_refused(corpus: Corpus, make_run: MakeRun) -> None:
     whole = noisy(corpus, make_run, 0)
     part = whole.subset(corpus.subset(range(20), "twenty"))

@@ -117,24 +117,3 @@ def test_the_interval_is_scipys(of: int, data: st.DataObject) -> None:
     expected = binomtest(hits, of, alternative=side).proportion_ci(0.95, method="exact")
     assert (low, high) == pytest.approx((expected.low, expected.high), abs=1e-9)
     assert low <= value == hits / of <= high
-
-
-@settings(deadline=None, max_examples=60)
-@given(
-    st.dictionaries(
-        st.tuples(st.sampled_from(["d1", "d2", "d3"]), st.integers(0, 5)),
-        st.tuples(st.integers(0, 2), st.integers(0, 2)),
-        min_size=1,
-    )
-)
-def test_comparing_is_symmetric_and_agrees_with_a_loop(
-    turns: dict[tuple[str, int], tuple[int, int]],
-) -> None:
-    one = [made(*place, f"answer {a}", tagged=str(a)) for place, (a, _) in turns.items()]
-    two = [made(*place, f"answer {b}", tagged=str(b)) for place, (_, b) in turns.items()]
-    found = compared(one, two)
-    assert found == compared(two, one)
-    flipped = [place for place, (a, b) in turns.items() if a != b]
-    assert found["flipped turns"]["count"] == len(flipped) == found["other line"]["count"]
-    assert found["flipped dialogues"]["count"] == len({dialogue for dialogue, _ in flipped})
-    assert found["same tags"]["count"] == len(turns) - len(flipped)

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,16 +24,15 @@ from sklearn.metrics import (
 from cradle_lib.corpus import Corpus, Dialogue, Turn, load_corpus
 from cradle_lib.detection import Predictions, load_predictions
 from cradle_lib.errors import ScoringError
-from cradle_lib.labels import ALERT_MASK, BITS, parse
+from cradle_lib.labels import BITS, parse
 from cradle_lib.paths import SHIPPED_RUNS
 from cradle_lib.record import Record
+from cradle_lib.scoring.conventions import STAGES
 from cradle_lib.scoring.label_probabilities import (
     probability,
     slot_probabilities,
 )
-from cradle_lib.scoring.occurrences import SCOPES, STAGES
 from cradle_lib.scoring.thresholds import (
-    bias_effects,
     chosen_thresholds,
     reliability,
     threshold_scores,
@@ -101,7 +99,7 @@ Rows = list[list[tuple[int, Stored | None]]]
 
 def arrays(rows: Rows, wanted: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Whether each turn with forks is positive, is tagged, and its chance."""
-    mask = SCOPES[wanted]
+    mask = (STAGES | BITS)[wanted]
     kept = [(gold, each) for row in rows for gold, each in row if each is not None]
     read = [slot_probabilities(*each) for _, each in kept]
     chances = [probability(place, mask) for place in read if place is not None]
@@ -111,37 +109,33 @@ def arrays(rows: Rows, wanted: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return np.array(positive), np.array(tagged), np.array(chances)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(dialogues)
 def test_every_point_of_a_curve_is_scikit_learns(rows: Rows) -> None:
-    frame = thresholds([made(rows)], draws=2)
+    run = made(rows)
+    curves, chosen = thresholds([run]), chosen_thresholds([run], recalls=(0.5,), draws=0)
     for wanted in STAGES:
         positive, tagged, chances = arrays(rows, wanted)
-        part = frame[frame["wanted"] == wanted]
-        if not len(positive):
-            assert part.empty
-            continue
-        points = part.pivot_table(
-            index=part["threshold"].fillna(np.inf), columns="measure", values="value", dropna=False
-        )
-        assert points.index[-1] == np.inf
-        for threshold, found in points.iterrows():
-            # The last point is no threshold, but what the model itself tagged.
-            flagged = tagged if threshold == np.inf else chances >= threshold
+        curve, points = (frame[frame["wanted"] == wanted] for frame in (curves, chosen))
+        assert curve["threshold"].tolist() == sorted(set(chances))
+        for point in curve.itertuples():
+            flagged = chances >= point.threshold
+            recall = recall_score(positive, flagged, zero_division=np.nan)
+            assert point.recall == pytest.approx(recall, nan_ok=True)
+            rest = flagged[~positive].mean() if (~positive).any() else np.nan
+            assert point.flagged == pytest.approx(rest, nan_ok=True)
+        for _, part in points.groupby("point"):
+            [threshold] = part["threshold"].unique()
+            flagged = tagged if math.isnan(threshold) else chances >= threshold
+            found = part.set_index("measure")["value"]
             for name, oracle in (
                 ("recall", recall_score), ("precision", precision_score), ("f1", f1_score)
             ):  # fmt: skip
                 expected = oracle(positive, flagged, zero_division=np.nan)
-                assert found.get(name, np.nan) == pytest.approx(expected, nan_ok=True)
-            rest = flagged[~positive]
-            expected = rest.mean() if len(rest) else np.nan
-            assert found.get("flagged", np.nan) == pytest.approx(expected, nan_ok=True)
-        # With the lowest threshold everything is flagged.
-        lowest = points.iloc[0]
-        assert lowest.get("flagged", np.nan) == pytest.approx(1, nan_ok=True) or positive.all()
+                assert found[name] == pytest.approx(expected, nan_ok=True)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(dialogues, st.sampled_from([*STAGES, "alert_ongoing", "confirm_SH_past"]))
 def test_areas_and_brier_scores_are_scikit_learns(rows: Rows, wanted: str) -> None:
     # A label that occurs has at least 20 positive turns.
@@ -199,61 +193,6 @@ def stage_probability(choices: list[dict[str, float]], answer: str, stage: str) 
     return 1 - missed * (1 - mass * share)
 
 
-@pytest.mark.parametrize(
-    ("model", "stages"),
-    [("smollm2-135m-tuned-constrained", STAGES), ("smollm2-135m-constrained", ["any"])],
-)
-def test_the_highest_threshold_that_finds_enough_is_that_of_a_search_through_the_journal(
-    model: str, stages: Sequence[str]
-) -> None:
-    corpus = load_corpus("surrogate", "test")
-    path = SHIPPED_RUNS / corpus.name / f"{model}.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    # A run that was resumed has a second header.
-    lines = [line for line in lines if "record" not in line]
-    gold = {(d.id, turn.turn_id): turn.mask for d in corpus for turn in d.user_turns}
-    shares = (0.5, 0.8, 0.9, 1.0)
-    found = thresholds([load_predictions(path, corpus)], recalls=shares, draws=2)
-    for stage in stages:
-        turns = [
-            (
-                stage_probability(line["choices"], line["answer"], stage),
-                bool(gold[line["dialogue"], line["turn"]] & SCOPES[stage]),
-            )
-            for line in lines
-        ]
-        positives = sum(positive for _, positive in turns)
-        curve = found[found["wanted"] == stage].set_index(["threshold", "measure"])
-        for share in shares:
-            hits = flagged = 0
-            lowest = None
-            for probability_, positive in sorted(turns, reverse=True):
-                # Turns of equal probability are flagged together.
-                if hits >= share * positives and probability_ != lowest:
-                    break
-                hits, flagged, lowest = hits + positive, flagged + 1, probability_
-            values = curve["value"].xs("recall", level="measure")
-            highest = values.index[values >= share].max()
-            assert highest == pytest.approx(lowest, rel=1e-9)
-            point = curve.loc[highest]
-            assert point.loc["precision", "value"] == pytest.approx(hits / flagged)
-            assert point.loc["recall", "value"] == pytest.approx(hits / positives)
-            rest = (flagged - hits) / (len(turns) - positives)
-            assert point.loc["flagged", "value"] == pytest.approx(rest)
-            assert point.loc[["precision", "flagged"], "low"].notna().all()
-
-
-def test_the_turns_on_which_a_bias_changed_the_answer_are_counted() -> None:
-    # Without a bias a label is likelier on the first two turns.
-    forks = [silent(0.4, 0.5, 0.1), silent(0.3, 0.1, 0.6), silent(0.6, 0.3, 0.1)]
-    run = made([[(1, fork) for fork in forks] + [(1, None)]])
-    for bias, changed in ((0.2, 0), (0.5, 1), (1.4, 2), (-1.0, 1), (-1.9, 1)):
-        decoding = run.record.decoding | {"none_bias": bias}
-        biased = replace(run, record=run.record.model_copy(update={"decoding": decoding}))
-        frame = bias_effects([run, biased])
-        assert frame.to_numpy().tolist() == [["M", bias, changed, 3]]
-
-
 def sample(seed: int, size: int = 60, name: str = "tiny") -> tuple[Rows, Predictions]:
     generator = np.random.default_rng(seed)
     rows: Rows = []
@@ -265,26 +204,6 @@ def sample(seed: int, size: int = 60, name: str = "tiny") -> tuple[Rows, Predict
             turns.append((gold, silent(1 - odds, odds * 0.7, odds * 0.3)))
         rows.append(turns)
     return rows, made(rows, name)
-
-
-def test_a_draw_of_the_areas_is_that_of_the_dialogues_drawn() -> None:
-    rows, run = sample(1)
-    found = threshold_scores([run], draws=400, seed=3).set_index(["wanted", "measure"])
-    picks = np.random.default_rng(8).integers(0, len(rows), size=(400, len(rows)))
-    for wanted in ("any", "alert_ongoing"):
-        drawn = []
-        for pick in picks:
-            positive, _, chances = arrays([rows[i] for i in pick], wanted)
-            drawn.append(
-                [roc_auc_score(positive, chances), average_precision_score(positive, chances)]
-            )
-        for name, ends in zip(
-            ("roc_area", "pr_area"), np.quantile(drawn, [0.025, 0.975], axis=0).T, strict=True
-        ):
-            # Two bootstraps of 400 draws each: their ends differ by chance.
-            low, high = found.loc[(wanted, name), ["low", "high"]]
-            assert [low, high] == pytest.approx(ends, abs=0.04)
-            assert low < found.loc[(wanted, name), "value"] < high
 
 
 def test_tenths_are_those_of_scikit_learn() -> None:
@@ -301,10 +220,47 @@ def test_tenths_are_those_of_scikit_learn() -> None:
         assert ((part["low"] <= part["value"]) | (part["value"] == 0)).all()
 
 
-def test_equal_chances_are_one_part() -> None:
-    run = made([[(1, silent(0.5, 0.3, 0.2)), (0, silent(0.5, 0.3, 0.2))]] * 3)
-    part = reliability([run], draws=0).query("wanted == 'any'")
-    assert part[["chance", "value", "size"]].to_numpy().tolist() == [[0.5, 0.5, 6]]
+@pytest.mark.parametrize(
+    ("model", "stages"),
+    [("smollm2-135m-tuned-constrained", STAGES), ("smollm2-135m-constrained", ["any"])],
+)
+def test_the_highest_threshold_that_finds_enough_is_that_of_a_search_through_the_journal(
+    model: str, stages: Sequence[str]
+) -> None:
+    corpus = load_corpus("surrogate", "test")
+    path = SHIPPED_RUNS / corpus.name / f"{model}.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    # A run that was resumed has a second header.
+    lines = [line for line in lines if "record" not in line]
+    gold = {(d.id, turn.turn_id): turn.mask for d in corpus for turn in d.user_turns}
+    shares = (0.5, 0.8, 0.9, 1.0)
+    found = chosen_thresholds([load_predictions(path, corpus)], recalls=shares, draws=2)
+    for stage in stages:
+        turns = [
+            (
+                stage_probability(line["choices"], line["answer"], stage),
+                bool(gold[line["dialogue"], line["turn"]] & STAGES[stage]),
+            )
+            for line in lines
+        ]
+        positives = sum(positive for _, positive in turns)
+        for share in shares:
+            hits = flagged = 0
+            lowest = None
+            for probability_, positive in sorted(turns, reverse=True):
+                # Turns of equal probability are flagged together.
+                if hits >= share * positives and probability_ != lowest:
+                    break
+                hits, flagged, lowest = hits + positive, flagged + 1, probability_
+            point = found[(found["wanted"] == stage) & (found["point"] == f"recall of {share:.0%}")]
+            assert point["threshold"].tolist() == pytest.approx([lowest] * 4, rel=1e-9)
+            assert point.set_index("measure")["value"].drop("f1").to_dict() == pytest.approx(
+                {
+                    "recall": hits / positives,
+                    "precision": hits / flagged,
+                    "flagged": (flagged - hits) / (len(turns) - positives),
+                }
+            )
 
 
 def test_a_threshold_is_chosen_on_dev_and_scored_elsewhere() -> None:
@@ -312,47 +268,28 @@ def test_a_threshold_is_chosen_on_dev_and_scored_elsewhere() -> None:
     others, dev = sample(5, name="dev")
     found = chosen_thresholds([run], [dev], draws=20)
     for wanted in STAGES:
-        part = found[found["wanted"] == wanted].set_index("measure")
+        part = found[(found["wanted"] == wanted) & (found["point"] == "highest F1 on dev")]
         [threshold] = part["threshold"].unique()
         positive, _, chances = arrays(others, wanted)
         best = max(f1_score(positive, chances >= step) for step in chances)
         assert f1_score(positive, chances >= threshold) == pytest.approx(best)
         positive, _, chances = arrays(rows, wanted)
         own = f1_score(positive, chances >= threshold)
-        assert part.loc["f1", "value"] == pytest.approx(own)
-    assert chosen_thresholds([run], [], draws=0).empty
+        assert part.set_index("measure").loc["f1", "value"] == pytest.approx(own)
+    assert "highest F1 on dev" not in set(chosen_thresholds([run], draws=0)["point"])
     with pytest.raises(ScoringError, match="Choose a threshold on other dialogues"):
         chosen_thresholds([run], [run], draws=0)
 
 
-def test_a_frame_counts_the_turns_whose_forks_can_be_read() -> None:
+def test_turns_without_readable_choices_are_left_out() -> None:
     wrong = ([{"none": -1.0, "alert": -2.0}], "alert_past")
     run = made(
         [[(1, silent(0.5, 0.3, 0.2)), (2, None), (2, wrong)], [(0, silent(0.9, 0.05, 0.05))]]
     )
-    bare = replace(run, choices=())
-    frame = thresholds([bare, run], draws=0)
-    assert set(frame["system"]) == {"M"}
-    counts = frame[["wanted", "positives", "turns", "of_turns"]].drop_duplicates()
-    assert counts.to_numpy().tolist() == [
-        ["any", 1, 2, 4], ["alert", 1, 2, 4], ["confirm", 0, 2, 4]
-    ]  # fmt: skip
-    assert frame[["low", "high"]].isna().all(axis=None)
-
-
-def test_the_share_that_the_branches_hold_is_a_median() -> None:
-    forks = [silent(0.001, 0.001, 0.002), silent(0.1, 0.1, 0.1), silent(0.3, 0.3, 0.3)]
-    run = made([[(ALERT_MASK, fork) for fork in forks]])
-    frame = threshold_scores([run], draws=0)
-    held = frame[frame["measure"] == "on_branches"]
-    assert held["value"].tolist() == pytest.approx([0.3])
-
-
-@pytest.mark.parametrize("verb", [thresholds, threshold_scores, reliability])
-def test_runs_without_stored_choices_give_a_frame_without_rows(verb: object) -> None:
-    empty = verb([made([[(1, None)]])], draws=0)  # type: ignore[operator]
-    full = verb([made([[(1, silent(0.5, 0.3, 0.2))]])], draws=0)  # type: ignore[operator]
-    assert isinstance(empty, pd.DataFrame)
-    assert empty.empty
-    assert empty.columns.tolist() == full.columns.tolist()
-    assert empty["system"].str.len().empty
+    counts = thresholds([replace(run, choices=()), run])
+    counts = counts[["wanted", "positives", "turns"]].drop_duplicates()
+    assert counts.to_numpy().tolist() == [["any", 1, 2], ["alert", 1, 2], ["confirm", 0, 2]]
+    for verb in (thresholds, chosen_thresholds, threshold_scores, reliability):
+        empty, full = verb([made([[(1, None)]])]), verb([run])
+        assert empty.empty
+        assert empty.columns.tolist() == full.columns.tolist()

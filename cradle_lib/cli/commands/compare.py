@@ -18,7 +18,7 @@ from cradle_lib.detection.run_sets import common_dialogues
 from cradle_lib.detection.runs import load_run
 from cradle_lib.labels import short
 from cradle_lib.scoring.compare import compare as compare_runs
-from cradle_lib.scoring.report import json_rows
+from cradle_lib.scoring.output import json_rows
 
 
 def compare(

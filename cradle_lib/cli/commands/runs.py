@@ -39,8 +39,7 @@ from cradle_lib.labels import format_mask
 from cradle_lib.prompts import load_template
 from cradle_lib.scoring.conventions import LEVELS, NEEDED, Level
 from cradle_lib.scoring.evaluate import Evaluation, evaluate
-from cradle_lib.scoring.predicted import predicted_rates
-from cradle_lib.scoring.report import json_rows, level_scores
+from cradle_lib.scoring.output import json_rows, level_scores, predicted_rates
 from cradle_lib.scoring.scores import OVERALL
 
 

@@ -1,0 +1,85 @@
+"""Errors at turn level in the terms of the paper's Sec 6.1."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pandas as pd
+
+from cradle_lib.labels import LABELS, NONE, stage
+from cradle_lib.scoring.evaluate import signature_of
+from cradle_lib.scoring.label_pairs import KINDS, classify, name_unusable
+from cradle_lib.scoring.signature import signed
+
+if TYPE_CHECKING:
+    from cradle_lib.detection.predictions import Predictions
+
+_SHARE: Final = "gold_negative_turns_flagged"
+# The pairs that each quantity counts, or for the share the turns, as links name them.
+_COUNTED: Final[dict[str, dict[str, str]]] = {
+    "fp": {"tagged": "any", "category": "any"},
+    "fp_alert_ongoing": {"tagged": "alert_ongoing", "category": "any"},
+    _SHARE: {"gold": NONE, "tagged": "any", "pairing": "all"},
+    "fn": {"gold": "any", "category": "any"},
+    "alert_to_none": {"gold": "alert", "tagged": NONE},
+    "alert_to_confirm": {"gold": "alert", "tagged": "confirm"},
+    "temporal": {"category": "temporal_swap"},
+    "alert_ongoing_to_si_passive_ongoing": {
+        "gold": "alert_ongoing",
+        "tagged": "confirm_SI_passive_ongoing",
+    },
+}
+# Names there that mean several labels or categories.
+_MEANT: Final[dict[str, list[str]]] = {
+    "any": [*LABELS, *KINDS],
+    "alert": [label for label in LABELS if stage(label) == "alert"],
+    "confirm": [label for label in LABELS if stage(label) == "confirm"],
+}
+
+
+def error_counts(predictions: Predictions) -> pd.DataFrame:
+    """Counts a run's errors at turn level in the terms of Sec 6.1, as a tidy data frame.
+
+    Args:
+        predictions: The run.
+
+    Returns:
+        One row for each quantity.
+
+        - ``system`` (str): the model's name; ``over`` (str): over which dialogues, as a heading;
+          ``dialogues`` (int): how many these are.
+        - ``quantity`` (str): ``fp``, ``fp_alert_ongoing``, ``gold_negative_turns_flagged``, ``fn``,
+          ``alert_to_none``, ``alert_to_confirm``, ``temporal`` (ongoing and past swapped), and
+          ``alert_ongoing_to_si_passive_ongoing``. As in the paper, a wrong label on a turn is one
+          ``fp`` and one ``fn``.
+        - ``value`` (float): a number of labels, or a share of the turns without gold labels; NaN
+          if there is no such turn.
+        - ``unit`` (str): ``count`` or ``share``.
+        - ``gold``, ``tagged``, ``category``, ``pairing`` (str): which pairs it counts, or for the
+          share on which turns they are: a label, a stage, ``none`` or ``any``; missing where
+          nothing is asked. ``outcome`` (str): ``ok`` where the run has unusable answers that the
+          quantity does not count; missing elsewhere.
+
+        ``attrs["signature"]`` is what the run was measured under.
+    """
+    corpus, negative = predictions.corpus, predictions.corpus.gold == 0
+    pairs = name_unusable(classify(corpus.gold, predictions.masks, corpus.dialogue_of), predictions)
+    all_usable = bool(predictions.ok.all())
+    rows = []
+    for quantity, wanted in _COUNTED.items():
+        if quantity == _SHARE:
+            value = (predictions.masks[negative] != 0).mean() if negative.any() else np.nan
+        else:
+            names = {column: _MEANT.get(name, [name]) for column, name in wanted.items()}
+            value = pairs[[*names]].isin(names).all(axis=1).sum()
+        about = {"quantity": quantity, "value": float(value)}
+        about |= {"unit": "share" if quantity == _SHARE else "count"}
+        about |= {name: wanted.get(name) for name in ("gold", "tagged", "category", "pairing")}
+        usable_only = wanted.get("tagged") == NONE and not all_usable
+        rows.append(about | {"outcome": "ok" if usable_only else None})
+    frame = pd.DataFrame(rows)
+    frame.insert(0, "system", predictions.record.name)
+    frame.insert(1, "over", predictions.over)
+    frame.insert(2, "dialogues", len(corpus))
+    return signed(frame, signature_of(predictions))

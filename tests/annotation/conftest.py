@@ -1,5 +1,0 @@
-"""The fixtures of a finished study, for the tests of annotation."""
-
-from .finished_study import annotations, corpus, exports, ran, run, study, written
-
-__all__ = ["annotations", "corpus", "exports", "ran", "run", "study", "written"]

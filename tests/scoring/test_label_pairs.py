@@ -1,0 +1,171 @@
+"""Pairs of labels: all permutations, worked errors, and totals by other means."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from cradle_lib.labels import ALERT_MASK, BITS, CONFIRM_MASK, LABELS
+from cradle_lib.scoring.error_counts import error_counts
+from cradle_lib.scoring.label_pairs import CELLS, KINDS, kind_of, label_pairs, pair, similarity
+from cradle_lib.scoring.stage_orders import ORDERS, stage_orders
+
+from .made_runs import AO, AP, DVO, DVP, SHO, SHP, Turns, bits, dialogues, masks, run_of
+
+
+def by_permutations(gold: int, predicted: int) -> list[tuple[str, str]]:
+    """Tries every pairing; sorts by the documented rules; takes the first."""
+    golds = [i for i in range(16) if gold >> i & 1]
+    rest = [i for i in golds if not predicted >> i & 1]
+    spare = [i for i in range(16) if (predicted & ~gold) >> i & 1]
+    seats = spare + [16] * max(0, len(rest) - len(spare))
+
+    def order(chosen: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+        labels = [(LABELS[g], LABELS[p]) for g, p in zip(rest, chosen, strict=True) if p != 16]
+        return -sum(similarity(*both) for both in labels), chosen
+
+    best = min(set(permutations(seats, len(rest))), key=order)
+    partner = dict(zip(rest, best, strict=True))
+    pairs = [(i, partner.get(i, i)) for i in golds] + [(16, i) for i in spare if i not in best]
+    return [(CELLS[g], CELLS[p]) for g, p in pairs or [(16, 16)]]
+
+
+@settings(deadline=None, max_examples=100)
+@given(masks, masks)
+def test_pairs_are_the_best_of_all_permutations(gold: int, predicted: int) -> None:
+    assert list(pair(gold, predicted)) == by_permutations(gold, predicted)
+
+
+def test_a_temporal_swap_is_preferred_to_a_wrong_type_and_that_to_a_wrong_stage() -> None:
+    assert pair(DVO | SHP, DVP | SHO) == (
+        ("confirm_SH_past", "confirm_SH_ongoing"),
+        ("confirm_DV_ongoing", "confirm_DV_past"),
+    )
+    assert pair(DVP, SHP | DVO) == (
+        ("confirm_DV_past", "confirm_DV_ongoing"),
+        ("none", "confirm_SH_past"),
+    )
+    passive = "confirm_SI_passive_ongoing"
+    assert pair(AO | SHO, BITS[passive]) == (
+        ("alert_ongoing", "none"),
+        ("confirm_SH_ongoing", passive),
+    )
+
+
+@pytest.mark.parametrize(
+    ("turns", "categories"),
+    [
+        ([(AO, 0)], ["missed_alert"]),
+        ([(SHO, 0)], ["missed_confirm"]),
+        ([(AP, SHO)], ["over_confirmed"]),
+        ([(SHO, AO)], ["under_confirmed"]),
+        ([(SHO, SHP)], ["temporal_swap"]),
+        ([(AO, AP)], ["temporal_swap"]),
+        ([(SHO, DVO)], ["wrong_type"]),
+        ([(0, SHO), (SHO, SHO)], ["too_early"]),
+        ([(SHO, SHO), (0, SHO)], ["repeated"]),
+        ([(SHO, SHP), (SHO, SHO), (0, SHO)], ["temporal_swap", "repeated"]),
+        # gold [AO, 0, 0], predicted [0, AO, 0]: one prediction that comes a turn late.
+        ([(AO, 0), (0, AO), (0, AO)], ["missed_alert", "too_late", "repeated"]),
+        # Predicted before it was gold, and again afterwards.
+        ([(0, SHO), (SHO, 0), (0, SHO)], ["too_early", "missed_confirm", "repeated"]),
+        ([(0, SHO), (0, 0)], ["unfounded"]),
+        # The same label in another temporal state is another label.
+        ([(0, SHP), (SHO, SHO)], ["unfounded"]),
+    ],
+)
+def test_worked_errors_have_their_categories(
+    turns: list[tuple[int, int]], categories: list[str]
+) -> None:
+    # The dialogues before and after have the same labels, and must not matter.
+    other = [(SHO | SHP, SHO | SHP)]
+    pairs = label_pairs(run_of([other, turns, other]))
+    assert pairs["category"].dropna().tolist() == categories
+
+
+@settings(deadline=None, max_examples=40)
+@given(dialogues)
+def test_every_label_is_in_one_pair_and_categories_add_up_to_every_total(turns: Turns) -> None:
+    run = run_of(turns)
+    pairs, gold, predicted = label_pairs(run), bits(run.corpus.gold), bits(run.masks)
+    for place, label in enumerate(LABELS):
+        assert (pairs["gold"] == label).sum() == gold[:, place].sum()
+        assert (pairs["tagged"] == label).sum() == predicted[:, place].sum()
+    errors = pairs.dropna(subset="category")
+    same = pairs["gold"].astype(str) == pairs["tagged"].astype(str)
+    assert (pairs["category"].isna() == same).all()
+    for error in errors.itertuples():
+        assert KINDS[error.category] == kind_of(error.gold, error.tagged)
+    # The tallies, counted bit by bit, are the outside totals.
+    kinds = Counter(KINDS[name] for name in errors["category"])
+    both = len(errors) - kinds["false_positive"] - kinds["false_negative"]
+    assert (predicted > gold).sum() == kinds["false_positive"] + both
+    assert (gold > predicted).sum() == kinds["false_negative"] + both
+
+
+def test_unusable_answers_are_not_none_and_an_empty_run_has_the_same_columns() -> None:
+    run = run_of([[(AO | SHO, AO | SHP), (0, 0)], [(DVP, 0), (0, AP)]], "ouuo")
+    found = label_pairs(run)
+    shown = found[["dialogue", "turn", "gold", "tagged", "category"]].astype(object)
+    unusable = "unusable answer"
+    assert shown.where(shown.notna(), None).to_numpy().tolist() == [
+        ["d0000", 0, "alert_ongoing", "alert_ongoing", None],
+        ["d0000", 0, "confirm_SH_ongoing", "confirm_SH_past", "temporal_swap"],
+        ["d0000", 1, "none", unusable, None],
+        ["d0001", 0, "confirm_DV_past", unusable, "missed_confirm"],
+        ["d0001", 1, "none", "alert_past", "unfounded"],
+    ]
+    nothing = label_pairs(run.subset(run.corpus.subset([], "empty")))
+    assert nothing.columns.tolist() == found.columns.tolist()
+    assert nothing["category"].dtype == found["category"].dtype
+
+
+def test_errors_of_the_paper_are_those_of_worked_turns() -> None:
+    passive = BITS["confirm_SI_passive_ongoing"]
+    gold = [AO, AO, AP, DVO, SHP, 0, 0, 0, SHO]
+    predicted = [passive, 0, AO, DVP, DVP, AO | SHO, 0, 0, SHO]
+    frame = error_counts(run_of([list(zip(gold, predicted, strict=True))])).set_index("quantity")
+    assert frame["value"].to_dict() == {
+        # Every wrong label is one false positive: turns 1, 3, 4, 5 and two on turn 6.
+        "fp": 6,
+        "fp_alert_ongoing": 2,
+        "gold_negative_turns_flagged": 1 / 3,
+        "fn": 5,
+        "alert_to_none": 1,
+        "alert_to_confirm": 1,
+        # The third turn and the fourth.
+        "temporal": 2,
+        "alert_ongoing_to_si_passive_ongoing": 1,
+    }
+    labelled = error_counts(run_of([[(AP, 0)]])).set_index("quantity")["value"]
+    assert np.isnan(labelled["gold_negative_turns_flagged"])
+
+
+def order_of(masks: list[int]) -> str:
+    alert = next((k for k, m in enumerate(masks) if m & ALERT_MASK), None)
+    confirm = next((k for k, m in enumerate(masks) if m & CONFIRM_MASK), None)
+    if alert is None or confirm is None:
+        return {
+            (True, True): "neither",
+            (False, True): "alert_only",
+            (True, False): "confirm_only",
+        }[alert is None, confirm is None]
+    if alert == confirm:
+        return "same_turn"
+    return "alert_first" if alert < confirm else "confirm_first"
+
+
+@settings(deadline=None, max_examples=30)
+@given(dialogues)
+def test_orders_of_stages_are_those_of_the_dialogues_one_by_one(turns: Turns) -> None:
+    frame = stage_orders(run_of(turns))
+    sides = [tuple(order_of([turn[k] for turn in d]) for k in (0, 1)) for d in turns]
+    counts = frame.set_index(["gold", "tagged"])["value"]
+    assert {k: n for k, n in counts.items() if n} == dict(Counter(sides))
+    whole = dict(Counter(gold for gold, _ in sides))
+    assert {k: n for k, n in zip(frame["gold"], frame["dialogues"], strict=True) if n} == whole
+    assert len(frame) == len(ORDERS) ** 2
