@@ -88,12 +88,12 @@ class Record(BaseModel):
             or an engine that does not ship with this library.
         source: The text of that function.
         proxy: Proxy of the calls, if the environment sets one.
-        agreed: Ids of the dialogues whose text the user agreed to send; ``None`` for none.
         max_cost: Most dollars that the run may cost, all its starts together; ``None`` for no
             limit.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Journals that ship have fields which were dropped since.
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     model: str
     name: str
@@ -123,7 +123,6 @@ class Record(BaseModel):
     code: str | None = None
     source: str | None = None
     proxy: str | None = None
-    agreed: list[str] | None = None
     max_cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
 
     @classmethod

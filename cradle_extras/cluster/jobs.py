@@ -1,4 +1,4 @@
-"""Submits commands of this library as jobs, asks for their states, and cancels them.
+"""Runs commands of this library as jobs of a SLURM cluster, or as processes of this machine.
 
 ``submitit`` submits to SLURM. States come from ``squeue``: submitit asks ``sacct``, which needs an
 accounting database that not every cluster has.
@@ -6,6 +6,7 @@ accounting database that not every cluster has.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import re
@@ -13,9 +14,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import redirect_stderr, suppress
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import redirect_stderr
 from io import StringIO
 from pathlib import Path
 from typing import Any, Final
@@ -25,57 +25,42 @@ from cradle_lib.errors import EngineError
 
 #: Words of a command after ``cradle``, by the number of its shard.
 Commands = Mapping[int, Sequence[str]]
+#: Exit status of a command, ``None`` if the job died (out of time, killed, a node without power);
+#: and the reason.
+End = tuple[int | None, str]
 _PROGRAM: Final = (sys.executable, "-m", "cradle_lib.cli")
-# States of jobs that ended without a result; FORGOTTEN is a job that SLURM no longer lists. The
-# result of a job that is COMPLETED may be seen on this machine a minute later.
-_ENDED: Final = frozenset(
-    {
-        *("BOOT_FAIL", "CANCELLED", "DEADLINE", "FAILED", "FORGOTTEN", "NODE_FAIL"),
-        *("OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"),
-    }
+# The result of a job that is COMPLETED may be seen on this machine a minute later.
+_ALIVE: Final = frozenset(
+    ["PENDING", "RUNNING", "COMPLETING", "COMPLETED", "CONFIGURING", "SUSPENDED"]
 )
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """How a job ended: the exit status of its command, and the reason if it failed.
-
-    The status is ``None`` if the job was ended from outside: out of time, killed, a node without
-    power. ``cancelled`` says that somebody ended it on purpose.
-    """
-
-    status: int | None
-    reason: str = ""
-    cancelled: bool = False
 
 
 class Slurm:
     """A SLURM cluster. Scripts and logs go to the folder, which every node must see.
 
     Args:
-        folder: The folder.
-        name: Name of the jobs, by which jobs of an earlier start are recognised.
+        folder: The folder, by which jobs of an earlier start are recognised.
         options: Options of ``sbatch`` by name, such as ``{"gres": "gpu:1"}``.
 
     Raises:
-        EngineError: If SLURM or submitit is missing, or jobs of that name are in the queue.
+        EngineError: If SLURM or submitit is missing, or jobs of an earlier start are in the queue.
     """
 
-    def __init__(self, folder: Path, name: str, options: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, options: Mapping[str, str]) -> None:
         if importlib.util.find_spec("submitit") is None:
             raise EngineError(
                 "`cradle cluster slurm` needs the package submitit, which is not installed. "
                 f"Install it with `{paths.install_command('cluster')}`."
             )
-        missing = [tool for tool in ("sbatch", "squeue", "scancel") if shutil.which(tool) is None]
-        if missing:
+        if shutil.which("sbatch") is None:
             raise EngineError(
-                f"there is no SLURM here: {', '.join(missing)} not found. Start this on a login "
-                "node of the cluster, or use `cradle cluster local`."
+                "there is no SLURM here: sbatch not found. Start this on a login node of the "
+                "cluster, or use `cradle cluster local`."
             )
-        self._folder, self._name, self._options = folder, name, dict(options)
-        self.jobs: dict[int, Any] = {}
-        queue = _slurm("squeue", "--noheader", "--me", f"--name={name}", "--format=%F")
+        self._folder, self._options = folder, dict(options)
+        self._name = f"cradle-{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
+        self._jobs: dict[int, Any] = {}
+        queue = _slurm("squeue", "--noheader", "--me", f"--name={self._name}", "--format=%F")
         if queue.returncode:
             raise EngineError(f"SLURM does not answer: {_reason(queue.stderr)}.")
         if earlier := sorted(set(queue.stdout.split())):
@@ -91,7 +76,7 @@ class Slurm:
         from submitit.slurm.slurm import SlurmExecutor
 
         executor = SlurmExecutor(self._folder)
-        # Failed jobs are submitted again from here: SLURM itself would wait for two minutes.
+        # Jobs that died are submitted again from here: SLURM itself would wait for two minutes.
         extra = {"no_requeue": True, "nodes": 1, "ntasks": 1, **self._options}
         executor.update_parameters(
             job_name=self._name,
@@ -101,106 +86,88 @@ class Slurm:
             additional_parameters=extra,
         )
         try:
-            # submitit also prints what SLURM says, which the error repeats.
+            # submitit also prints SLURM's messages, which the error repeats.
             with redirect_stderr(StringIO()):
                 jobs = executor.map_array(run_command, list(commands.values()))
         except (FailedJobError, FailedSubmissionError, subprocess.SubprocessError) as error:
             raise EngineError(f"SLURM refuses the tasks: {_reason(str(error))}.") from None
-        self.jobs |= dict(zip(commands, jobs, strict=True))
+        self._jobs |= dict(zip(commands, jobs, strict=True))
 
-    def ended(self) -> dict[int, End]:
-        """Looks for results, and asks ``squeue`` about jobs without one.
+    def ended(self, indices: Iterable[int]) -> dict[int, End]:
+        """Finds the jobs that ended: looks for results, and asks ``squeue`` about the others.
 
         While SLURM does not answer, as when its controller is restarted, these count as running.
         """
-        arrays = {job.job_id.partition("_")[0] for job in self.jobs.values()}
+        arrays = {job.job_id.partition("_")[0] for job in self._jobs.values()}
         queue = _slurm(
             *("squeue", "--noheader", "--array", "--states=all", "--format=%i|%T"),
             f"--jobs={','.join(sorted(arrays))}",
         )
         silent = queue.returncode != 0 and "Invalid job id" not in queue.stderr
         states = dict(line.split("|", 1) for line in queue.stdout.split() if "|" in line)
-        found = {}
-        for index, job in self.jobs.items():
-            state = states.get(job.job_id, "RUNNING" if silent else "FORGOTTEN")
+        found: dict[int, End] = {}
+        for index in indices:
+            job = self._jobs[index]
+            state = states.get(job.job_id, "RUNNING" if silent else "forgotten by SLURM")
             if job.paths.result_pickle.exists():
-                found[index] = _end(_result(job), job.paths.stderr)
-            elif state in _ENDED:
-                reason = state.lower().replace("_", " ")
-                found[index] = End(None, reason, cancelled=state == "CANCELLED")
+                found[index] = _result(job), _last_error(job.paths.stderr)
+            elif state not in _ALIVE:
+                found[index] = None, state.lower().replace("_", " ")
         return found
 
     def interrupt(self) -> None:
         """Interrupts the jobs that run, and takes the others out of the queue."""
-        self._cancel("--state=PENDING")
-        self._cancel("--signal=INT", "--full")
-
-    def kill(self) -> None:
-        """Ends all jobs at once."""
-        self._cancel()
-
-    def _cancel(self, *options: str) -> None:
-        if self.jobs:
-            _slurm("scancel", *options, *(job.job_id for job in self.jobs.values()))
+        ids = [job.job_id for job in self._jobs.values()]
+        _slurm("scancel", "--state=PENDING", *ids)
+        _slurm("scancel", "--signal=INT", "--full", *ids)
 
 
 class Local:
     """Processes of this machine, all at the same time; logs go to the folder.
 
-    Args:
-        folder: The folder.
-        gpus: GPUs of each process; 0 for all that this process sees.
-
-    Raises:
-        EngineError: If there are fewer GPUs than one process needs.
+    If ``CUDA_VISIBLE_DEVICES`` lists several GPUs, each process gets one of them.
     """
 
-    def __init__(self, folder: Path, gpus: int) -> None:
-        self._folder, self._gpus = folder, gpus
-        self.jobs: dict[int, subprocess.Popen[bytes]] = {}
-        seen = os.environ.get("CUDA_VISIBLE_DEVICES")
-        numbers = list(map(str, range(gpu_count()))) if seen is None else seen.split(",")
-        self._seen = [number for number in numbers if number] if gpus else []
-        if len(self._seen) < gpus:
-            raise EngineError(
-                f"--sbatch gres=gpu:{gpus}: this machine shows {len(self._seen)} GPUs."
-            )
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._jobs: dict[int, subprocess.Popen[bytes]] = {}
 
     def submit(self, commands: Commands) -> None:
-        """Starts a process for each command, with GPUs of its own."""
+        """Starts a process for each command."""
+        gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
         for index, words in commands.items():
-            environment = dict(os.environ)
-            if self._gpus:
-                own = range(index * self._gpus, (index + 1) * self._gpus)
-                devices = [self._seen[number % len(self._seen)] for number in own]
-                environment["CUDA_VISIBLE_DEVICES"] = ",".join(devices)
+            own = {"CUDA_VISIBLE_DEVICES": gpus[index % len(gpus)]} if len(gpus) > 1 else {}
             with self._log(index).open("wb") as log:
                 # In a session of its own, so that Ctrl-C reaches it once: from `interrupt`.
-                self.jobs[index] = subprocess.Popen(
+                self._jobs[index] = subprocess.Popen(
                     [*_PROGRAM, *words],
                     stdout=log,
                     stderr=log,
-                    env=environment,
+                    env={**os.environ, **own},
                     start_new_session=True,
                 )
 
-    def ended(self) -> dict[int, End]:
-        """Looks at the processes."""
-        ended = {}
-        for index, process in self.jobs.items():
-            if (status := process.poll()) is not None:
-                ended[index] = _end(status, self._log(index))
-        return ended
+    def ended(self, indices: Iterable[int]) -> dict[int, End]:
+        """Finds the processes that ended."""
+        found: dict[int, End] = {}
+        for index in indices:
+            status = self._jobs[index].poll()
+            if status is not None:
+                killed = status < 0
+                reason = f"signal {-status}" if killed else _last_error(self._log(index))
+                found[index] = None if killed else status, reason
+        return found
 
     def interrupt(self) -> None:
-        """Sends Ctrl-C to the processes."""
-        for process in self.jobs.values():
-            process.send_signal(signal.SIGINT)
-
-    def kill(self) -> None:
-        """Ends the processes at once."""
-        for process in self.jobs.values():
-            process.kill()
+        """Sends Ctrl-C to the processes, and waits for them; a second Ctrl-C kills them."""
+        try:
+            for process in self._jobs.values():
+                process.send_signal(signal.SIGINT)
+            for process in self._jobs.values():
+                process.wait()
+        except KeyboardInterrupt:
+            for process in self._jobs.values():
+                process.kill()
 
     def _log(self, index: int) -> Path:
         return self._folder / f"shard-{index}.log"
@@ -211,34 +178,20 @@ def run_command(words: Sequence[str]) -> int:
 
     A job whose command was killed leaves no result: SLURM's state says why.
     """
-    process = subprocess.Popen([*_PROGRAM, *words])
-    while process.returncode is None:
-        # An interrupt reaches the command too, which ends when its calls in flight have ended.
-        with suppress(KeyboardInterrupt):
-            process.wait()
-    if process.returncode < 0:
-        raise SystemExit(128 - process.returncode)
-    return process.returncode
-
-
-def gpu_count() -> int:
-    """Counts the GPUs that PyTorch sees on this machine; 0 without PyTorch."""
-    try:
-        import torch
-    except ImportError:
-        return 0
-    return torch.cuda.device_count()
-
-
-def _end(status: int, log: Path) -> End:
+    # An interrupt reaches the command too, which ends when its calls in flight have ended.
+    signal.signal(signal.SIGINT, lambda *_: None)
+    status = subprocess.call([*_PROGRAM, *words])
     if status < 0:
-        return End(None, f"killed by {signal.Signals(-status).name}")
-    lines: list[str] = []
-    with suppress(OSError):
-        text = log.read_text(encoding="utf-8", errors="replace")
-        lines = [line.strip() for line in text.splitlines() if any(map(str.isalnum, line))]
-    reasons = [line for line in lines if line.startswith("error:")] or lines or [f"status {status}"]
-    return End(status, reasons[-1].removeprefix("error:").strip(" .")[:1000])
+        raise SystemExit(128 - status)
+    return status
+
+
+def _last_error(log: Path) -> str:
+    """Extracts the error, or else the last line, of a command's log."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
+    errors = [line for line in lines if line.startswith("error:")]
+    last = (errors or [line for line in lines if line.strip()] or ["no message"])[-1]
+    return last.removeprefix("error:").strip(" .")[:1000]
 
 
 def _result(job: Any) -> int:
@@ -256,8 +209,6 @@ def _slurm(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 def _reason(output: str) -> str:
-    """Extracts the lines in which SLURM's tools say what is wrong."""
+    """Extracts the error messages from the output of SLURM's tools."""
     reasons = re.findall(r"(?:error|fatal): *(\S.*)", output)
-    return (
-        "; ".join(dict.fromkeys(reasons)) or " ".join(output.split())[:300] or "it does not say why"
-    )
+    return "; ".join(dict.fromkeys(reasons)) or " ".join(output.split())[:300] or "no reason given"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -19,8 +19,8 @@ from cradle_extras.construction.writers.language_model import PHRASE_BANK, write
 from cradle_extras.construction.writers.phrase_bank import PhraseBank
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Model, Options, Prediction, Progress, read_journal
-from cradle_lib.detection.run import Consent, ask
+from cradle_lib.detection import Model, Options, Progress, read_journal
+from cradle_lib.detection.run import Consent, Stored, Task, ask
 from cradle_lib.errors import CorpusError
 from cradle_lib.record import Record
 from cradle_lib.version import commit, library_version
@@ -105,18 +105,15 @@ def construct(
             )
         writings: list[Writing] = []
 
-        def sessions(stored: Mapping[str, Sequence[Prediction]]) -> list[Writing]:
-            writings.extend(Writing(*pair, attempts, stored[pair[0].dialogue]) for pair in pairs)
+        def sessions(stored: Stored) -> list[Writing]:
+            for plan, post in pairs:
+                writings.append(Writing(plan, post, attempts, stored.get(plan.dialogue, ())))
             return writings
 
         sizes: dict[tuple[str, int], int] = {}
         for plan, post in pairs:
             sizes |= longest_request(plan, post, attempts)
-        about = ask(
-            model,
-            Corpus(posts.name, (), posts.path),
-            sessions,
-            path=Path(out) / _JOURNAL,
+        task = Task(
             record={
                 "prompt": f"write-{kind}",
                 "prompt_hash": prompts_hash(kind),
@@ -124,10 +121,16 @@ def construct(
                 "corpus": f"{posts.name}-{kind}",
                 "corpus_fingerprint": record["plan_fingerprint"],
             },
-            asked=[plan.dialogue for plan in plans],
+            sessions=sessions,
             total=len(pairs),
-            what=f"posts of {posts.name}",
+            texts=f"posts of {posts.name}",
             sizes=lambda: sizes,
+        )
+        about = ask(
+            model,
+            Corpus(posts.name, (), posts.path),
+            task,
+            Path(out) / _JOURNAL,
             options=replace(options or Options(), deadline=_DEADLINE),
             progress=progress,
             consent=consent,
@@ -171,7 +174,7 @@ def load_construction(folder: str | Path, posts: Posts | None = None) -> Constru
 
 def _run_record(record: Record) -> dict[str, Any]:
     """The record of a run without the fields that have an entry for each dialogue."""
-    return record.model_dump(exclude={"agreed", "dialogues", "source"})
+    return record.model_dump(exclude={"dialogues", "source"})
 
 
 def _write(plan: Plan, post: Post, bank: PhraseBank, attempts: int) -> Outcome:

@@ -19,8 +19,7 @@ from cradle_extras.construction.scenarios import SCENARIOS
 from cradle_extras.construction.validators.checks import Finding, check_draft, rejecting
 from cradle_extras.construction.validators.draft import Draft, read_draft
 from cradle_lib.detection import Answer, Outcome, Prediction, Prompt
-from cradle_lib.detection.harmless import harmless
-from cradle_lib.detection.session import bounded
+from cradle_lib.detection.neutralise import neutralise
 from cradle_lib.labels import labels_of
 from cradle_lib.prompts import Template, load_template
 from cradle_lib.prompts.template import text_hash
@@ -67,12 +66,12 @@ def prompts_hash(kind: Kind) -> str:
 
 def request(plan: Plan, post: Post) -> str:
     """Gives the prompt for a plan's first attempt."""
-    title = f"{harmless(post.title)}\n" if post.title else ""
+    title = f"{neutralise(post.title)}\n" if post.title else ""
     return write_template(plan.kind).fill(
         scenario=SCENARIOS[plan.scenario].definition,
         labels="; ".join(labels_of(plan.mask)) or "no crisis",
         phase=plan.timing,
-        post=f"{title}{harmless(post.text)}",
+        post=f"{title}{neutralise(post.text)}",
     )
 
 
@@ -117,7 +116,7 @@ class Writing:
         Raises:
             RuntimeError: If nothing was asked.
         """
-        asked, answer = self.prompt, bounded(answer)
+        asked = self.prompt
         if asked is None:
             raise RuntimeError(f"dialogue {self.plan.dialogue} is finished: nothing was asked")
         problems = self.judge(answer.text, answer.outcome, answer.reason)

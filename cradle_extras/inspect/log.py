@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus, Dialogue, Turn
-from cradle_lib.detection.journal import read_journal
-from cradle_lib.detection.journal_lines import read_lines, to_bytes, to_line
-from cradle_lib.detection.journal_paths import journal_files
+from cradle_lib.detection.journal import (
+    journal_files,
+    parse_lines,
+    read_journal,
+    to_bytes,
+    to_line,
+)
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.predictions import Predictions, load_predictions
 from cradle_lib.detection.session import Prediction
@@ -117,8 +121,7 @@ def read_answers(lines: Iterable[Any], record: Record, place: str) -> list[Predi
         JournalError: If a line is damaged or was edited; the place is for its message.
     """
     written = [to_bytes(record), *(json.dumps(line).encode() for line in lines)]
-    found = [line for line, _ in read_lines(written, Path(place))]
-    return [line for line in found if isinstance(line, Prediction)]
+    return parse_lines(written, Path(place))[1]
 
 
 def shown(turns: Iterable[Turn]) -> str:

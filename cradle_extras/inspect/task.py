@@ -26,7 +26,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from cradle_extras.inspect.log import ANSWERS, overall_scores, read_answers, shown
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection.api.replies import finished, one_line
-from cradle_lib.detection.journal_lines import to_line
+from cradle_lib.detection.journal import to_line
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.predictions import aligned
 from cradle_lib.detection.session import Answer, Session

@@ -29,11 +29,11 @@ from cradle_extras.training.sequences import token_tree
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection.engine import Options
-from cradle_lib.detection.harmless import harmless
 from cradle_lib.detection.local.local_engine import load_local, require_packages, wait_passively
 from cradle_lib.detection.local.quiet import quiet
 from cradle_lib.detection.local.revision import base_pin
 from cradle_lib.detection.model import Model
+from cradle_lib.detection.neutralise import neutralise
 from cradle_lib.detection.registry import resolve
 from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
@@ -193,9 +193,8 @@ def _require_separate(train: Corpus, held_out: Corpus) -> None:
 
 
 def _user_text(dialogue: Dialogue) -> str:
-    return "\n".join(
-        " ".join(harmless(dialogue.utterance(turn)).lower().split()) for turn in dialogue.user_turns
-    )
+    said = (neutralise(dialogue.utterance(turn)) for turn in dialogue.user_turns)
+    return "\n".join(" ".join(text.lower().split()) for text in said)
 
 
 def _require_same(folder: Path, record: TrainingRecord) -> None:

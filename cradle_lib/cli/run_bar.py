@@ -70,13 +70,8 @@ class RunBar(Bar):
             # What earlier starts answered says nothing about the speed of this one.
             self.reset(self._shown, total=progress.total, completed=progress.stored)
         self.begun = True
-        details = []
-        if progress.tokens_in:
-            # Rounded down: not everything was reused until it was.
-            details.append(f"{100 * progress.tokens_cached // progress.tokens_in} % reused")
-        if progress.spent:
-            details.append(dollars(progress.spent))
-        self.update(self._shown, completed=progress.done, details=", ".join(details))
+        spent = dollars(progress.spent) if progress.spent else ""
+        self.update(self._shown, completed=progress.done, details=spent)
 
     def agree(self, question: str) -> bool:
         """Asks whether text may be sent, unless the user has agreed already."""

@@ -1,4 +1,4 @@
-"""The journal: an append-only file with one line per answer.
+"""The journal: an append-only file with one line per answer, and where it is.
 
 The first line is a header with the record of the run, each further line one prediction. Every line
 is written as soon as there is an answer, so that a killed process loses at most the turn in flight,
@@ -6,119 +6,107 @@ and is synced to disk within a second. A torn last line is dropped on resume. If
 twice, the later line counts.
 
 A run that is resumed under changed circumstances (another commit, another version of the corpus)
-writes a further header; the last header counts. A header with other settings may follow only if
-every question before it failed, for instance because of a mistyped name. The lines before it are
-then ignored.
+writes a further header; the last header counts. Other settings are refused, unless every question
+failed, for instance because of a mistyped name: the journal is then started again.
+
+A journal is a text file that anybody can edit. The fields of a line are checked, keys may occur
+only once, and the labels must be those that the parser reads in the raw answer.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from io import BufferedReader, FileIO
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import fields
+from io import FileIO
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from filelock import FileLock, Timeout
+from pydantic import TypeAdapter, ValidationError
 
-from cradle_lib import paths
-from cradle_lib.detection.journal_lines import no_header, read_lines, to_bytes
-from cradle_lib.detection.parsing import Outcome
-from cradle_lib.detection.session import Prediction
-from cradle_lib.errors import CorpusError, JournalError, OtherRunError
-from cradle_lib.files import require_ordinary
-from cradle_lib.record import Record
+from cradle_lib import paths, strict_json
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection.model import Model, faults
+from cradle_lib.detection.parsing import Outcome, read_answer
+from cradle_lib.detection.session import Circumstances, Prediction
+from cradle_lib.errors import CorpusError, JournalError, OtherRunError, RegistryError
+from cradle_lib.files import require_ordinary, visible_files
+from cradle_lib.labels import format_mask, parse
+from cradle_lib.prompts import load_template
+from cradle_lib.prompts.template import DETECTION_SLOTS
+from cradle_lib.record import History, Record
 
 _SYNC_SECONDS: Final = 1.0
 _START: Final = b'{"record": {'
+_PREDICTION: Final = TypeAdapter(Prediction)
+_FIELDS: Final = ("dialogue", "turn", "key", "answer", "labels", "outcome", "reason")
+_CIRCUMSTANCES: Final = tuple(f.name for f in fields(Circumstances) if f.name != "error")
+# Fields that are written only if they are set: most engines do not use them.
+_OPTIONAL: Final = frozenset({"choices", "tokens_written", "served", "dropped", "ending"})
 
 
 class Journal:
-    """A journal that is being written; made by :meth:`open`, closed by ``with``."""
+    """A journal that is being written; made by :meth:`open`."""
 
-    def __init__(self, path: Path, file: FileIO, stored: list[Prediction]) -> None:
-        self.path, self._file = path, file
-        self._held = ExitStack()
-        self._synced = time.monotonic()
-        self._stored: dict[str, dict[int, Prediction]] = {}
-        for prediction in stored:
-            self._stored.setdefault(prediction.dialogue, {})[prediction.turn] = prediction
+    def __init__(self, path: Path, file: FileIO) -> None:
+        self.path, self._file, self._synced = path, file, time.monotonic()
 
     @classmethod
-    def open(cls, path: Path, record: Record) -> Journal:
+    @contextmanager
+    def open(cls, path: Path, record: Record) -> Iterator[Self]:
         """Opens a journal for a run, new or to be resumed, and locks it.
 
         Args:
             path: The file; its folder is created.
             record: The record of the run that is about to start.
 
-        Returns:
-            The journal, with the answers of earlier starts.
+        Yields:
+            The journal, to which answers are appended.
 
         Raises:
             JournalError: If the file belongs to a run with other settings (the message
                 names them), if another process is writing it, or if it is damaged.
-            CorpusError: If it holds answers about another file of the same name.
+            CorpusError: If it has answers about another file of the same name.
         """
-        if path.exists() and not path.is_file():
-            raise JournalError(
-                f"{paths.shown(path)}: can't be a journal, which is a file. Choose another place."
-            )
         path.parent.mkdir(parents=True, exist_ok=True)
-        with ExitStack() as stack:
-            stack.callback(lock_journal(path).release)
-            file = stack.enter_context(path.open("a+b", buffering=0))
-            before, stored, size = _read(path)
-            file.seek(0)
+        with _lock(path):
+            *lines, torn = _read_lines(path) if path.exists() else [b""]
             # A file that is no journal is refused here, before anything is cut off it.
-            if before is None and not _START.startswith(file.read(len(_START))):
-                raise no_header(path)
+            if not lines and not _START.startswith(torn[: len(_START)]):
+                raise _no_header(path)
+            before, stored = parse_lines(lines, path) if lines else (None, [])
             if before is not None and before.identity != record.identity:
-                _require_void(stored, before, record, path)
-                before, stored = None, []
+                _require_failed(stored, before, record, path)
+                before, lines = None, []
             if before is not None and stored:
                 record = _of_same_file(before, record, path)
-            if size < path.stat().st_size:
-                file.truncate(size)
-            journal = cls(path, file, stored)
-            if before is None or before.model_copy(update={"started": record.started}) != record:
-                journal._write(record)
-                journal._sync()
-            journal._held = stack.pop_all()
-        return journal
-
-    def stored(self, dialogue: str) -> list[Prediction]:
-        """Gives the answers of earlier starts about a dialogue, in the order of its turns."""
-        return [p for _, p in sorted(self._stored.get(dialogue, {}).items())]
+            with path.open("ab", buffering=0) as file:
+                file.truncate(sum(len(line) + 1 for line in lines))
+                journal = cls(path, file)
+                started = {"started": record.started}
+                if before is None or before.model_copy(update=started) != record:
+                    journal._write(record)
+                try:
+                    yield journal
+                finally:
+                    os.fsync(file.fileno())
 
     def append(self, prediction: Prediction) -> None:
         """Writes one prediction. A process that is killed after this call has not lost it."""
         self._write(prediction)
         if time.monotonic() - self._synced >= _SYNC_SECONDS:
-            self._sync()
-
-    def close(self) -> None:
-        """Syncs the file to disk and releases the lock; may be called again."""
-        if not self._file.closed:
-            self._sync()
-            self._held.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+            os.fsync(self._file.fileno())
+            self._synced = time.monotonic()
 
     def _write(self, line: Record | Prediction) -> None:
         data = to_bytes(line)
         while data:
             data = data[os.write(self._file.fileno(), data) :]
-
-    def _sync(self) -> None:
-        os.fsync(self._file.fileno())
-        self._synced = time.monotonic()
 
 
 def read_journal(path: Path) -> tuple[Record, list[Prediction]]:
@@ -135,8 +123,13 @@ def read_journal(path: Path) -> tuple[Record, list[Prediction]]:
         JournalError: As :func:`read_answers`.
     """
     record, stored = read_answers(path)
+    return record, latest_answers(stored)
+
+
+def latest_answers(stored: Iterable[Prediction]) -> list[Prediction]:
+    """Keeps the last answer about each turn, ordered by dialogue and turn."""
     latest = {(p.dialogue, p.turn): p for p in stored}
-    return record, [latest[place] for place in sorted(latest)]
+    return [latest[place] for place in sorted(latest)]
 
 
 def read_answers(path: Path) -> tuple[Record, list[Prediction]]:
@@ -148,73 +141,101 @@ def read_answers(path: Path) -> tuple[Record, list[Prediction]]:
         JournalError: If there is no such file, it can't be read (a folder, for one), it has no
             header, or a line is damaged.
     """
-    record, stored, _ = _read(path)
+    return parse_lines(_read_lines(path)[:-1], path)
+
+
+def to_line(prediction: Prediction) -> dict[str, Any]:
+    """Converts a prediction into the JSON object of its line."""
+    line = {name: getattr(prediction, name, None) for name in (*_FIELDS, *_CIRCUMSTANCES)}
+    line |= {"labels": format_mask(prediction.mask), "seconds": round(prediction.seconds, 4)}
+    return {
+        name: value
+        for name, value in line.items()
+        if name not in _OPTIONAL or value not in (None, ())
+    }
+
+
+def to_bytes(line: Record | Prediction) -> bytes:
+    """Gives the line of a record or a prediction, with its line break."""
+    if isinstance(line, Prediction):
+        content = to_line(line)
+    else:
+        content = {"record": line.model_dump(), "identity": line.identity}
+    # ASCII, so that no reader takes a Unicode line separator in an answer for a new line.
+    return (json.dumps(content) + "\n").encode("ascii")
+
+
+def parse_lines(lines: Iterable[bytes], path: Path) -> tuple[Record, list[Prediction]]:
+    """Parses complete lines: the last record, and all predictions.
+
+    Raises:
+        JournalError: If a line is damaged or edited, or the first is no header. The message
+            names the line of ``path``.
+    """
+    record: Record | None = None
+    stored: list[Prediction] = []
+    for number, raw in enumerate(lines, start=1):
+        try:
+            line = strict_json.loads(raw)
+            if not isinstance(line, dict):
+                raise ValueError("not a JSON object")
+            if "record" in line:
+                record = _parse_record(line, record)
+                # Drafts of dialogues have no labels; their reader checks them.
+                labels = _asks_for_labels(record)
+            elif record is not None:
+                stored.append(_parse_prediction(line, labels=labels))
+        except ValueError as error:
+            problem = faults(error) if isinstance(error, ValidationError) else str(error)[:300]
+            raise JournalError(
+                f"{paths.shown(path)}, line {number}: the line can't be read ({problem}). "
+                "Restore the file, or move it away and run again."
+            ) from error
+        if record is None:
+            break
     if record is None:
-        raise no_header(path)
+        raise _no_header(path)
     return record, stored
 
 
-def _read(path: Path) -> tuple[Record | None, list[Prediction], int]:
-    """Gives the last record, the answers under its settings, and the size of the whole lines."""
-    record: Record | None = None
-    stored: list[Prediction] = []
-    size = 0
-    for line, raw in each_line(path):
-        size += len(raw)
-        if isinstance(line, Prediction):
-            stored.append(line)
-            continue
-        if record is not None and record.identity != line.identity:
-            _require_void(stored, record, line, path)
-            stored = []
-        record = line
-    return record, stored, size
+def _parse_record(line: dict[str, Any], before: Record | None) -> Record:
+    record = Record.model_validate(line["record"])
+    if line.get("identity") != record.identity:
+        raise ValueError("a record that does not match its identity")
+    if before is not None and before.identity != record.identity:
+        raise ValueError("the header of another run")
+    return record
 
 
-def last_record(path: Path) -> Record:
-    """Reads the last header only.
-
-    Raises:
-        JournalError: As :func:`read_answers`.
-    """
-    header = None
-    for raw in _whole_lines(path):
-        header = raw if header is None or raw.startswith(_START) else header
-    for record, _ in read_lines([header] if header else [], path):
-        assert isinstance(record, Record)
-        return record
-    raise no_header(path)
+def _asks_for_labels(record: Record) -> bool:
+    try:
+        return set(load_template(record.prompt, slots=None).slots) >= DETECTION_SLOTS
+    except RegistryError:
+        # A template of another machine.
+        return True
 
 
-def each_line(path: Path) -> Iterator[tuple[Record | Prediction, bytes]]:
-    """Reads a journal line by line.
-
-    Yields:
-        What :func:`.read_lines` reads in each whole line.
-
-    Raises:
-        JournalError: As :func:`read_answers`.
-    """
-    yield from read_lines(_whole_lines(path), path)
-
-
-def _whole_lines(path: Path) -> Iterator[bytes]:
-    """Gives the lines of a journal with their line breaks; a torn last line is left out."""
-    with open_journal(path) as file:
-        yield from (raw for raw in file if raw.endswith(b"\n"))
+def _parse_prediction(line: dict[str, Any], *, labels: bool) -> Prediction:
+    mask = parse(str(line.pop("labels", "")))
+    prediction = _PREDICTION.validate_python(line | {"mask": mask})
+    outcome = prediction.outcome
+    read = read_answer(prediction.answer)
+    # If there is a reason, the engine knew more than the text says, such as a cut.
+    readable = outcome is Outcome.OK or (outcome is Outcome.UNPARSED and prediction.reason is None)
+    edited = readable and labels and read != (outcome, mask)
+    if edited or (mask and (outcome is not Outcome.OK or read[1] != mask)):
+        raise ValueError(
+            f"{outcome}, {format_mask(mask)}, and its answer reads as {read[0]}, "
+            f"{format_mask(read[1])}: one of them was edited, or a version with other rules read it"
+        )
+    return prediction
 
 
-@contextmanager
-def open_journal(path: Path) -> Iterator[BufferedReader]:
-    """Opens a journal to read it.
-
-    Raises:
-        JournalError: If there is none, or it is no file that can be read.
-    """
+def _read_lines(path: Path) -> list[bytes]:
+    """Reads the lines of a journal; the last one is empty, or torn."""
     try:
         require_ordinary(path)
-        with path.open("rb") as file:
-            yield file
+        return path.read_bytes().split(b"\n")
     except FileNotFoundError:
         raise JournalError(
             f"{paths.shown(path)}: there is no journal. Make it with `cradle infer`."
@@ -225,8 +246,15 @@ def open_journal(path: Path) -> Iterator[BufferedReader]:
         ) from None
 
 
-def _require_void(stored: Sequence[Prediction], before: Record, now: Record, path: Path) -> None:
-    """Refuses other settings, unless every question before them failed."""
+def _no_header(path: Path) -> JournalError:
+    return JournalError(
+        f"{paths.shown(path)}: the first line is not the header of a journal. "
+        "Choose another place for the run, or move the file away."
+    )
+
+
+def _require_failed(stored: Sequence[Prediction], before: Record, now: Record, path: Path) -> None:
+    """Refuses other settings, unless every question under those before failed."""
     if all(prediction.outcome is Outcome.FAILED for prediction in stored):
         return
     details = "; ".join(
@@ -254,19 +282,106 @@ def _of_same_file(before: Record, now: Record, path: Path) -> Record:
     )
 
 
-def lock_journal(path: Path) -> FileLock:
-    """Locks a journal against other processes.
-
-    Raises:
-        JournalError: If another process is writing it.
-    """
-    # A file beside the journal, because locking a file may empty it.
-    lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=0)
+def _lock(path: Path) -> AbstractContextManager[FileLock]:
+    """Locks a journal against other processes."""
     try:
-        lock.acquire()
+        # A file beside the journal, because locking a file may empty it.
+        return FileLock(path.with_name(f".{path.name}.lock")).acquire(timeout=0)
     except Timeout:
         raise JournalError(
             f"{paths.shown(path)}: another process is writing this journal. "
             "Wait for it to end, or split the work with --shard."
         ) from None
-    return lock
+
+
+# ---- Where journals are --------------------------------------------------------------------
+
+
+def journal_path(
+    model: Model,
+    corpus: Corpus,
+    history: History = "self",
+    shard: str | None = None,
+    out: Path | None = None,
+) -> Path:
+    """Chooses the place of a run's journal: ``OUT/CORPUS/MODEL[.HISTORY][.shard-I-of-N].jsonl``.
+
+    Corpus files of the same name share the path, so that it can be typed. The journal records
+    which file it is about and refuses another one.
+
+    Args:
+        model: An entry of the registry.
+        corpus: The corpus.
+        history: Whose labels the history shows; the paper's ``self`` is not named.
+        shard: ``i/n``, if the run is one of several parts.
+        out: Folder for runs; by default :data:`.paths.RUNS`.
+
+    Returns:
+        The path, whether there is a journal or not.
+    """
+    parts = [model.id]
+    if history != "self":
+        parts.append(f"history-{history}")
+    if shard is not None:
+        parts.append("shard-{}-of-{}".format(*parse_shard(shard)))
+    return (paths.RUNS if out is None else out) / corpus.name / f"{'.'.join(parts)}.jsonl"
+
+
+def parse_shard(shard: str) -> tuple[int, int]:
+    """Parses ``i/n``: the index of a shard from 0, and the number of shards.
+
+    Raises:
+        JournalError: If it is not of this form.
+    """
+    index, slash, count = shard.partition("/")
+    if slash and index.isdecimal() and count.isdecimal() and int(index) < int(count):
+        return int(index), int(count)
+    raise JournalError(f"shard {shard!r}: expected i/n with i from 0 to n-1, such as 0/4")
+
+
+def joined_path(path: Path) -> Path:
+    """Gives the path of the joined journal of a shard; a whole journal's own path."""
+    return path.with_name(f"{path.name.removesuffix('.jsonl').partition('.shard-')[0]}.jsonl")
+
+
+def journal_files(path: Path, *, partial: bool = False) -> list[Path]:
+    """Finds the files of a run: its journal, or else its shards, all of them unless ``partial``.
+
+    If there is neither a journal nor a shard, the path of the journal is returned; reading it then
+    raises the error.
+
+    Raises:
+        JournalError: If shards are missing, or there are shards of two divisions.
+    """
+    name = re.compile(re.escape(path.stem) + r"\.shard-(\d+)-of-(\d+)\.jsonl")
+    beside = [] if path.exists() else path.parent.glob("*.jsonl")
+    found = [(name.fullmatch(file.name), file) for file in beside]
+    shards = sorted((int(match[2]), int(match[1]), file) for match, file in found if match)
+    if not shards:
+        return [path]
+    counts = {count for count, _, _ in shards}
+    there = {f"{index}/{count}" for count, index, _ in shards}
+    missing = {f"{index}/{max(counts)}" for index in range(max(counts))} - there
+    if len(counts) > 1 or (missing and not partial):
+        raise JournalError(
+            f"{paths.shown(path)}: there are the shards {', '.join(sorted(there))}; missing: "
+            f"{', '.join(sorted(missing)) or 'none'}. Make them with `cradle infer --shard`, and "
+            "move those of another division away."
+        )
+    return [file for _, _, file in shards]
+
+
+def made_runs(*folders: Path) -> dict[str, list[str]]:
+    """Lists the runs in some folders without reading them; a run may be unfinished.
+
+    Returns:
+        For each model id the names of the corpora, followed by the history if it is not ``self``.
+    """
+    found: dict[str, list[str]] = {}
+    for folder in folders:
+        for file in visible_files(folder, "*/*.jsonl"):
+            name, _, history = joined_path(file).stem.partition(".history-")
+            run = file.parent.name + (f", history {history}" if history else "")
+            runs = found.setdefault(name, [])
+            runs += [run] if run not in runs else []
+    return found

@@ -1,4 +1,4 @@
-"""One model: what an entry of the registry may say, and what must fit together in it."""
+"""One model: the fields of an entry of the registry, and their checks."""
 
 from __future__ import annotations
 
@@ -8,9 +8,16 @@ from ipaddress import ip_address
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import unquote, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
-from cradle_lib.detection.engine import engine_names, find_engine
+from cradle_lib.detection.engine import find_engine
 from cradle_lib.detection.local.chat import Day
 from cradle_lib.errors import EngineError
 
@@ -27,7 +34,7 @@ _PLUS: Final = " + "
 Dollars = Annotated[float, Field(ge=0)]
 # Options of a call that have a field of their own, or that the protocol itself sets.
 _NOT_EXTRA: Final = frozenset(
-    {
+    [
         "max_completion_tokens",
         "max_tokens",
         "messages",
@@ -36,7 +43,7 @@ _NOT_EXTRA: Final = frozenset(
         "seed",
         "stream",
         "temperature",
-    }
+    ]
 )
 
 
@@ -46,7 +53,7 @@ class _Strict(BaseModel):
 
 
 class Decoding(_Strict):
-    """How an answer is produced. Whatever can change an answer stands here.
+    """Settings that shape an answer.
 
     Attributes:
         max_new_tokens: Upper limit of the answer's length.
@@ -104,11 +111,11 @@ class Decoding(_Strict):
 
 
 class Key(_Strict):
-    """Where an API key comes from: always the environment.
+    """The source of an API key: always the environment.
 
     Attributes:
         variable: Name of the environment variable.
-        url: Where to get a key.
+        url: Page of the provider on which keys are made.
     """
 
     variable: str
@@ -124,7 +131,7 @@ class Prices(_Strict):
         written: Prompt tokens written to a cache; ``None`` if writing costs nothing extra.
         output: Tokens of answers, reasoning included.
         date: Day on which they were looked up.
-        source: Where they stand.
+        source: Page of the provider.
     """
 
     input: Dollars
@@ -150,7 +157,7 @@ class Model(_Strict):
             adapter ``BASE + ADAPTER``: that of the base, and the digest of the adapter.
         prompt: Name of its prompt template.
         decoding: Settings that shape the answer; ``None`` for systems that generate nothing.
-        default: Whether the default book holds it.
+        default: Whether it is part of the default book.
         sample: Number of dialogues that the default book runs it on; ``None`` for all.
         published: Its key in the published numbers, if the paper reports it.
         remote: Whether the text of the dialogues leaves this machine.
@@ -217,10 +224,10 @@ class Model(_Strict):
     def _can_be_shown(cls, name: str) -> str:
         # matplotlib leaves names that begin with an underscore out of legends.
         # The search page of the book takes titles for HTML.
-        if not name.strip() or not name.isprintable() or name[0] == "_" or set(name) & set("<>"):
+        if not (name.strip() and name.isprintable()) or name[0] == "_" or set(name) & set("<>"):
             raise ValueError(
                 "a name is one line of text without '<' and '>' that does not begin with an "
-                f"underscore, found {name[:60]!r}"
+                "underscore"
             )
         return name
 
@@ -240,13 +247,18 @@ class Model(_Strict):
             return None
         try:
             parts = urlsplit(url)
-            sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+            # URL parsers remove tabs and line breaks: the text would go to another host.
+            plain = re.fullmatch(r"https?://[!-~]{1,2000}", url)
+            sound = plain and parts.hostname and parts.port != 0
         except ValueError:
             sound = False
-        # What reads an address leaves a tab or a line break out: it would go to another host.
-        plain = len(url) <= 2000 and url.isascii() and url.isprintable() and " " not in url
-        if not (sound and plain):
+        if not sound:
             raise ValueError("'base_url' is no address such as https://HOST/v1 or http://HOST:8000")
+        if "@" in parts.netloc or _may_hold_key(url):
+            raise ValueError(
+                "'base_url' has a user name, a password, a query, a fragment or what looks like a "
+                "key; end it with its path: keys come from 'key' only"
+            )
         return url
 
     @model_validator(mode="after")
@@ -256,14 +268,10 @@ class Model(_Strict):
             raise ValueError(f"engine {self.engine} needs 'weights'")
         for setting in self.decoding.model_dump(exclude_defaults=True) if self.decoding else ():
             if setting not in engine.uses:
-                raise ValueError(_not_used(self.engine, setting))
-        if "@" in urlsplit(self.base_url or "").netloc:
-            raise ValueError("'base_url' holds a user name or password; keys come from 'key' only")
-        if _may_hold_key(self.base_url or ""):
-            raise ValueError(
-                "'base_url' holds a query, a fragment or what looks like a key; end it with its "
-                "path: keys come from 'key' only"
-            )
+                raise ValueError(
+                    f"engine {self.engine} does not use 'decoding.{setting}', which would do "
+                    f"nothing. It uses: {', '.join(sorted(engine.uses)) or 'no setting'}"
+                )
         if self.is_service and not self.remote and not is_here(self.base_url or ""):
             host = urlsplit(self.base_url or "").hostname or "a provider's own endpoint"
             raise ValueError(f"{host} is not on this machine or network: say 'remote: true'")
@@ -299,15 +307,11 @@ def _may_hold_key(url: str) -> bool:
     return "?" in url or "#" in url or bool(_KEY.search(path)) or any(mixed)
 
 
-def _not_used(engine: str, setting: str) -> str:
-    able = [name for name in engine_names() if setting in _uses(name)]
-    return f"engine {engine} does not use 'decoding.{setting}', which would do nothing. " + (
-        f"Leave it out, or use {' or '.join(able)}" if able else "Leave it out"
-    )
-
-
-def _uses(name: str) -> frozenset[str]:
-    try:
-        return find_engine(name).uses
-    except EngineError:
-        return frozenset()
+def faults(error: ValidationError) -> str:
+    """Lists all faults that pydantic found, field by field; never the values, which may be keys."""
+    found = []
+    for fault in error.errors():
+        field = ".".join(map(str, fault["loc"]))
+        problem = fault["msg"].removeprefix("Value error, ")
+        found.append(f"field {field}: {problem}" if field else problem)
+    return "; ".join(found)

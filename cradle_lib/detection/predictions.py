@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,8 +14,7 @@ from numpy.typing import NDArray
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.dialogue import valid_unicode
-from cradle_lib.detection.journal import open_journal, read_journal
-from cradle_lib.detection.journal_paths import journal_files, parse_shard
+from cradle_lib.detection.journal import journal_files, parse_shard, read_journal
 from cradle_lib.detection.parsing import OUTCOMES, Outcome, needs_cleaning
 from cradle_lib.detection.session import Prediction, Session
 from cradle_lib.errors import JournalError, NoRunError, RegistryError
@@ -25,10 +23,6 @@ from cradle_lib.prompts import Template, load_template
 from cradle_lib.record import Record
 
 _CODES: Final = {outcome: code for code, outcome in enumerate(OUTCOMES)}
-# Journals that were read last, by their checksum and the corpus: pages and scripts ask for the same
-# ones again and again.
-_READ: Final[dict[tuple[bytes, str, tuple[str, ...]], tuple[Record, list[Prediction]]]] = {}
-_MOST_READ: Final = 16
 
 
 @dataclass(frozen=True)
@@ -155,17 +149,15 @@ class Predictions:
         Raises:
             JournalError: If the part holds a dialogue that is not in :attr:`corpus`.
         """
-        starts = np.searchsorted(self.corpus.dialogue_of, np.arange(len(self.corpus) + 1))
-        places = {dialogue.id: i for i, dialogue in enumerate(self.corpus)}
-        rows: list[int] = []
-        for dialogue in corpus:
-            if dialogue.id not in places:
-                raise JournalError(
-                    f"{corpus.name} holds dialogue {dialogue.id}, which these predictions "
-                    f"for {self.corpus.name} do not. Pick dialogues of {self.corpus.name} only."
-                )
-            place = places[dialogue.id]
-            rows.extend(range(int(starts[place]), int(starts[place + 1])))
+        rows_of: dict[str, list[int]] = {dialogue.id: [] for dialogue in self.corpus}
+        for row, position in enumerate(self.corpus.dialogue_of.tolist()):
+            rows_of[self.corpus.dialogues[position].id].append(row)
+        if lacking := [d.id for d in corpus if d.id not in rows_of]:
+            raise JournalError(
+                f"{corpus.name} holds dialogue {lacking[0]}, which these predictions "
+                f"for {self.corpus.name} do not. Pick dialogues of {self.corpus.name} only."
+            )
+        rows = [row for dialogue in corpus for row in rows_of[dialogue.id]]
         return replace(
             self,
             corpus=corpus,
@@ -241,20 +233,23 @@ def aligned(record: Record, stored: Iterable[Prediction], corpus: Corpus) -> Pre
 
 
 def _merged(files: Sequence[Path], corpus: Corpus) -> tuple[Record, list[Prediction]]:
+    """Reads the journals of a run; the record is that of the whole run."""
     if not files:
         raise JournalError("no journal was named. Name at least one.")
-    parts = [_read(path, corpus) for path in files]
-    first = parts[0][0]
+    records: list[Record] = []
     merged: list[Prediction] = []
-    for path, (record, stored) in zip(files, parts, strict=True):
-        if record.identity != first.identity:
+    for path in files:
+        record, stored = read_journal(path)
+        if records and record.identity != records[0].identity:
             raise JournalError(
                 f"{paths.shown(path)}: belongs to another run than {paths.shown(files[0])}. "
                 "Only the shards of one run can be read together."
             )
-        merged += stored
+        records.append(record)
+        merged += _matching(record, stored, corpus, path)
+    first = records[0]
     if len(files) > 1 or first.shard is not None:
-        dialogues = _asked([record for record, _ in parts], corpus)
+        dialogues = _asked(records, corpus)
         first = first.model_copy(update={"shard": None, "dialogues": dialogues})
     return first, merged
 
@@ -262,32 +257,12 @@ def _merged(files: Sequence[Path], corpus: Corpus) -> tuple[Record, list[Predict
 def _asked(records: Sequence[Record], corpus: Corpus) -> list[str] | None:
     """Gives the dialogues of a run in shards; ``None`` for all, or if a shard is missing."""
     shards = {record.shard for record in records if record.shard is not None}
-    parts = [record.dialogues for record in records]
-    if None in parts or any(len(shards) < parse_shard(shard)[1] for shard in shards):
+    if any(len(shards) < parse_shard(shard)[1] for shard in shards):
         return None
-    asked = {name for part in parts for name in part or ()}
-    return None if asked.issuperset(dialogue.id for dialogue in corpus) else sorted(asked)
-
-
-def _read(path: Path, corpus: Corpus) -> tuple[Record, list[Prediction]]:
-    """Reads the answers to the questions of a corpus; caches them by the file's checksum."""
-    content = _checksum(path)
-    place = content, corpus.fingerprint, tuple(dialogue.id for dialogue in corpus)
-    found = _READ.get(place)
-    if found is None or template_of(found[0]) is None:
-        record, stored = read_journal(path)
-        found = record, _matching(record, stored, corpus, path)
-        # A run that goes on may have written more before it was read.
-        if _checksum(path) == content:
-            _READ[place] = found
-            while len(_READ) > _MOST_READ:
-                del _READ[next(iter(_READ))]
-    return found
-
-
-def _checksum(path: Path) -> bytes:
-    with open_journal(path) as file:
-        return hashlib.file_digest(file, "sha256").digest()
+    asked = {name for record in records for name in record.dialogues or ()}
+    everything = {dialogue.id for dialogue in corpus}
+    whole = any(record.dialogues is None for record in records)
+    return None if whole or asked >= everything else sorted(asked)
 
 
 def _matching(
@@ -310,12 +285,10 @@ def _matching(
     for dialogue in corpus:
         mine = by_dialogue.get(dialogue.id, [])
         kept += Session(dialogue, template, record.history, mine).taken
-    if by_dialogue and not kept:
-        namesake = record.corpus == corpus.name and record.is_of_another_file(corpus.file_key)
-        other = "another file called " if namesake else ""
+    if stored and not kept:
         raise JournalError(
             f"{paths.shown(path)}: none of its answers is to a question that {corpus.name} "
-            f"({corpus.fingerprint}) asks; it was made for {other}{record.corpus} "
+            f"({corpus.fingerprint}) asks; it was made for {record.corpus} "
             f"({record.corpus_fingerprint}). Name the corpus that the run was over."
         )
     return kept

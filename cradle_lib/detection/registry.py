@@ -1,4 +1,4 @@
-"""How a model is found: by its id in ``models.yml``, or by a spec such as ``hf:ORG/NAME``.
+"""Finds a model by its id in ``models.yml``, or by a spec such as ``hf:ORG/NAME``.
 
 An entry is checked when it is asked for, so that a mistake in one stops only what needs it. A spec
 becomes an entry like any other, with the same journal, identity and consent.
@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from cradle_lib import paths, strict_yaml
 from cradle_lib.detection.baselines.function import id_of
-from cradle_lib.detection.model import Decoding, Model, is_here
+from cradle_lib.detection.model import Decoding, Model, faults, is_here
 from cradle_lib.errors import RegistryError
 
 _ENGINES: Final = {"hf": "wave", "openai": "openai", "anthropic": "anthropic"}
@@ -37,19 +37,13 @@ class Registry(Mapping[str, Model]):
 
     def __init__(self, entries: Mapping[str, object], path: Path = paths.REGISTRY) -> None:
         self._entries, self._path = entries, path
-        self._checked: dict[str, Model] = {}
 
     def __getitem__(self, name: str) -> Model:
         """Looks up an entry and checks it."""
-        if name not in self._checked:
-            entry, place = self._entries[name], f"{paths.shown(self._path)}, model {name}"
-            if not isinstance(entry, dict):
-                raise RegistryError(f"{place}: expected fields, found {entry!r:.80}")
-            try:
-                self._checked[name] = Model.model_validate({**entry, "id": name})
-            except ValidationError as error:
-                raise RegistryError(f"{place}: {faults(error)}") from error
-        return self._checked[name]
+        entry, place = self._entries[name], f"{paths.shown(self._path)}, model {name}"
+        if not isinstance(entry, dict):
+            raise RegistryError(f"{place}: expected fields, found {entry!r:.80}")
+        return _checked({**entry, "id": name}, place)
 
     def __iter__(self) -> Iterator[str]:
         """Walks over the ids."""
@@ -62,12 +56,8 @@ class Registry(Mapping[str, Model]):
     @property
     def default(self) -> list[Model]:
         """The models of the default book; the other entries are not checked."""
-        chosen = [
-            name
-            for name, entry in self._entries.items()
-            if isinstance(entry, dict) and entry.get("default")
-        ]
-        return [self[name] for name in chosen]
+        entries = self._entries.items()
+        return [self[name] for name, e in entries if isinstance(e, dict) and e.get("default")]
 
     @property
     def sound(self) -> list[Model]:
@@ -77,7 +67,7 @@ class Registry(Mapping[str, Model]):
 
     @property
     def faults(self) -> dict[str, str]:
-        """What is wrong, for each entry that has a fault."""
+        """The faults of each entry that has some."""
         found = {}
         for name in self:
             try:
@@ -101,19 +91,19 @@ def load_registry(path: Path = paths.REGISTRY) -> Registry:
     """
     try:
         entries = strict_yaml.read(path)
-    except FileNotFoundError:
-        raise RegistryError(f"{paths.shown(path)}: there is no registry of models") from None
     except OSError as error:
-        raise RegistryError(f"{paths.shown(path)}: can't be read ({error.strerror})") from None
+        raise RegistryError(
+            f"{paths.shown(path)}: the registry of models can't be read ({error.strerror})"
+        ) from None
     except ValueError as error:
         raise RegistryError(f"{paths.shown(path)}: is not YAML ({error})") from error
     if not isinstance(entries, dict):
         raise RegistryError(f"{paths.shown(path)}: expected a mapping of ids to models")
-    names = [str(name) for name in entries]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
+    named = {str(name): entry for name, entry in entries.items()}
+    if len(named) < len(entries):
         # Such as `1` and `"1"`, which differ in YAML.
-        raise RegistryError(f"{paths.shown(path)}: model {twice[0]!r} stands twice")
-    return Registry(dict(zip(names, entries.values(), strict=True)), path)
+        raise RegistryError(f"{paths.shown(path)}: two models have the same id")
+    return Registry(named, path)
 
 
 def find_model(name: str, registry: Mapping[str, Model]) -> Model:
@@ -130,14 +120,11 @@ def find_model(name: str, registry: Mapping[str, Model]) -> Model:
     raise RegistryError(f"no model {name!r} in the registry. {advice}")
 
 
-def faults(error: ValidationError) -> str:
-    """Says all that is wrong with an entry, field by field; never what was given."""
-    found = []
-    for fault in error.errors():
-        field = ".".join(map(str, fault["loc"]))
-        problem = fault["msg"].removeprefix("Value error, ")
-        found.append(f"field {field}: {problem}" if field else problem)
-    return "; ".join(found)
+def _checked(fields: dict[str, Any], place: str) -> Model:
+    try:
+        return Model.model_validate(fields)
+    except ValidationError as error:
+        raise RegistryError(f"{place}: {faults(error)}") from error
 
 
 def resolve(
@@ -197,26 +184,7 @@ def resolve(
     settings = {setting: value for setting, value in decoding.items() if value is not None}
     if settings:
         fields["decoding"] = (fields.get("decoding") or {}) | settings
-    try:
-        return Model.model_validate(fields)
-    except ValidationError as error:
-        raise RegistryError(f"{model}: {faults(error)}") from error
-
-
-def spec_options(entry: Model) -> list[str]:
-    """Gives the words, from ``--model`` on, by which a command finds an entry again."""
-    for scheme in _ENGINES if entry.group == "own" and entry.weights else ():
-        if entry.id == id_of(f"{scheme}-{entry.weights}"):
-            spec = f"{scheme}:{entry.weights}"
-            plain = _fields(spec, None, None, entry.base_url, None)
-            given: dict[str, Any] = {"base_url": entry.base_url} if entry.base_url else {}
-            if entry.engine != plain["engine"]:
-                given["engine"] = entry.engine
-            if entry.key is not None and {"variable": entry.key.variable} != plain.get("key"):
-                given["key"] = entry.key.variable
-            given |= (entry.decoding or Decoding()).model_dump(exclude_defaults=True)
-            return ["--model", spec, *set_options(given)]
-    return ["--model", entry.id]
+    return _checked(fields, str(model))
 
 
 def set_options(settings: Mapping[str, Any]) -> list[str]:

@@ -1,10 +1,13 @@
-"""Carries questions to a model and keeps the answers: journal, resume, consent, money, progress.
+"""Asks a model about a corpus: journal, resume, consent, budget and progress.
 
-A run asks about the turns of a corpus; other rooms have questions of their own.
+:func:`run_model` and :func:`default_runs` take models by name, :func:`run` takes an entry of the
+registry, and :func:`ask` also serves questions that are not about the turns of a corpus.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,32 +27,38 @@ from cradle_lib.detection.api.money import (
 from cradle_lib.detection.api.network import host_of, proxy_of
 from cradle_lib.detection.baselines.function import Function
 from cradle_lib.detection.engine import (
-    Emit,
     Engine,
     Options,
     Questions,
-    Sequential,
-    WatchedEmit,
     code_of,
-    failure,
     make_engine,
     revision_of,
     weights_revision,
 )
-from cradle_lib.detection.journal import Journal, last_record, read_answers
-from cradle_lib.detection.journal_paths import journal_path, other_shards
+from cradle_lib.detection.find_runs import PAGE, load_run
+from cradle_lib.detection.journal import (
+    Journal,
+    joined_path,
+    journal_files,
+    journal_path,
+    latest_answers,
+    read_answers,
+)
 from cradle_lib.detection.local.chat import today
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.parsing import Outcome
+from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.registry import load_registry, resolve
 from cradle_lib.detection.selection import choose_dialogues
-from cradle_lib.detection.session import Prediction, Session
-from cradle_lib.errors import EngineError, JournalError
+from cradle_lib.detection.session import Prediction, Prompt, Session
+from cradle_lib.errors import EngineError, JournalError, NoRunError, OtherRunError, RegistryError
 from cradle_lib.formatting import dollars
 from cradle_lib.prompts import load_template
 from cradle_lib.record import History, Record
 
 Consent = Callable[[str], bool]
-# Exceptions of a model in a row that stop a run: it is broken, and not a question.
+Stored = Mapping[str, Sequence[Prediction]]
+# Exceptions of a model in a row that stop a run: the model is broken, and not a question.
 _MOST_EXCEPTIONS: Final = 3
 
 
@@ -61,8 +70,6 @@ class Progress:
         done: Questions answered, those of earlier starts included.
         total: Questions of the run.
         stored: Those of ``done`` that were answered before this start.
-        tokens_in: Prompt tokens of this start, where the engine tells which it reused.
-        tokens_cached: Those of them that were not computed again.
         spent: Dollars that this start's calls cost, where the service says what they used and
             the model has prices.
     """
@@ -70,19 +77,145 @@ class Progress:
     done: int
     total: int
     stored: int
-    tokens_in: int = 0
-    tokens_cached: int = 0
     spent: float = 0.0
 
-    def after(self, prediction: Prediction, more: int = 1) -> Progress:
-        """Counts an answer, with which so many questions are answered."""
-        tells = prediction.tokens_in is not None and prediction.tokens_cached is not None
-        return replace(
-            self,
-            done=self.done + more,
-            tokens_in=self.tokens_in + ((prediction.tokens_in or 0) if tells else 0),
-            tokens_cached=self.tokens_cached + ((prediction.tokens_cached or 0) if tells else 0),
-        )
+
+@dataclass(frozen=True)
+class Task:
+    """The questions of a run, and how its record describes them.
+
+    Attributes:
+        record: Fields of the record that say what is asked.
+        sessions: Makes the sessions, given the usable answers of earlier starts by dialogue.
+        total: Number of all questions.
+        texts: The texts that a remote model is sent, such as ``dialogues of surrogate-test``.
+        sizes: Calculates the most UTF-8 bytes of each prompt, by dialogue and turn.
+    """
+
+    record: Mapping[str, Any]
+    sessions: Callable[[Stored], Sequence[Questions]]
+    total: int
+    texts: str
+    sizes: Callable[[], Mapping[Place, int]]
+
+
+def run_model(
+    model: str | Model | Callable[[Prompt], object],
+    corpus: Corpus,
+    history: History = "self",
+    *,
+    name: str | None = None,
+    version: str | None = None,
+    limit: int | None = None,
+    sample: int | None = None,
+    device: str | None = None,
+    concurrency: int = 8,
+    consent: Consent | None = None,
+    max_cost: float | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    **settings: Any,
+) -> Predictions:
+    """Runs a model over a corpus, or resumes an earlier start.
+
+    While the book is built, only baselines and functions are run. Of every other model the
+    journal is read, as far as it goes: it may have cost hours or money, and only ``cradle infer``
+    or a call of one's own makes it longer.
+
+    Args:
+        model: An id in ``models.yml``; a spec such as ``hf:./folder``, ``hf:ORG/NAME``,
+            ``openai:NAME`` or ``anthropic:NAME``; or a function that takes a
+            :class:`~cradle_lib.detection.Prompt` and returns the text of an answer.
+        corpus: The corpus.
+        history: Whose labels the history shows.
+        name: What pages call a function or a spec.
+        version: What you call this state of a function, whose source says nothing of the data
+            and the weights that it uses.
+        limit: Only this many dialogues, from the start.
+        sample: Only this many dialogues, drawn evenly from scenarios and timings.
+        device: For instance ``cpu`` or ``cuda:1``, for a model that this machine computes.
+        concurrency: Dialogues at once, for a service.
+        consent: Asked before text leaves the machine, with a sentence that says where to.
+        max_cost: Most dollars for this run, all its starts together.
+        progress: Called at the start and after every answer.
+        **settings: For a spec: ``engine``, ``base_url``, ``key``, and any decoding setting.
+
+    Returns:
+        The predictions, aligned to the dialogues that are answered completely.
+
+    Raises:
+        CradleError: If there is no such model, it can't run here, its journal was made with
+            other settings, or text may not be sent.
+    """
+    function = None
+    if isinstance(model, str | Model):
+        entry = resolve(model, name=name, **settings)
+    else:
+        function = Function(model, name, version)
+        entry = function.model
+        if settings:
+            raise RegistryError(f"{entry.name}: a function takes no {', '.join(settings)}")
+    baseline = entry.kind == "baseline"
+    shipped = journal_path(entry, corpus, history, out=paths.SHIPPED_RUNS)
+    if not shipped.exists() and (baseline or not os.environ.get(PAGE)):
+        path = journal_path(entry, corpus, history)
+        if sample is None and limit is None:
+            sample = entry.sample
+
+        def start() -> None:
+            run(
+                entry,
+                corpus,
+                out=path,
+                history=history,
+                limit=limit,
+                sample=sample,
+                options=Options(device=device, concurrency=concurrency, notice=_warn),
+                progress=progress,
+                consent=consent,
+                max_cost=max_cost,
+                function=function,
+            )
+
+        try:
+            start()
+        except OtherRunError as changed:
+            if not baseline:
+                raise
+            aside = path.replace(path.with_suffix(".outdated"))
+            _warn(
+                f"{changed} The journal was recreated. The previous file was renamed to "
+                f"{paths.shown(aside)}."
+            )
+            start()
+    return load_run(entry, corpus, history, partial=True)
+
+
+def default_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]:
+    """Runs baselines that have not been run, and loads the stored runs of other models.
+
+    Nothing is sent, and no model is run that needs hardware, hours or money.
+
+    Args:
+        corpus: The corpus.
+        models: Ids in the registry, or specs; the default set if none is named.
+
+    Returns:
+        The predictions in the order of the models. A model without a run is left out, as is a
+        baseline that has nothing to learn from.
+
+    Raises:
+        CradleError: As :func:`run_model`.
+    """
+    registry = load_registry()
+    entries = [resolve(name, registry) for name in models] or registry.default
+    found = []
+    for entry in entries:
+        with suppress(NoRunError):
+            if entry.kind == "baseline":
+                with suppress(EngineError):  # There is no train split beside the corpus.
+                    run_model(entry, corpus)
+            found.append(load_run(entry, corpus, partial=True))
+    return found
 
 
 def run(
@@ -118,9 +251,8 @@ def run(
             (i from 0), so that n processes can share a run.
         options: How this machine runs the model.
         progress: Called at the start and after every answer.
-        consent: Asked, with a sentence that says which text goes where, before the text of
-            dialogues leaves the machine for the first time. What was agreed to is kept in the
-            record: only further dialogues, or changed ones, are asked about again.
+        consent: Asked at each start, with a sentence that says which text goes where, before the
+            text of dialogues leaves the machine.
         max_cost: Most dollars for this run, all its starts together; it stops before a call
             that could cost more. It is kept in the record and binds later starts that name no
             other; ``None`` for what is recorded, or no limit.
@@ -136,11 +268,7 @@ def run(
     template = load_template(model.prompt)
     out = Path(out)
     path = out if out.suffix == ".jsonl" else journal_path(model, corpus, history, shard, out)
-    ask(
-        model,
-        corpus,
-        lambda stored: [Session(d, template, history, stored[d.id]) for d in chosen],
-        path=path,
+    task = Task(
         record={
             "prompt": model.prompt,
             "prompt_hash": template.hash,
@@ -151,10 +279,18 @@ def run(
             "dialogues": None if len(chosen) == len(corpus) else [d.id for d in chosen],
             "shard": shard,
         },
-        asked=[dialogue.id for dialogue in chosen],
+        sessions=lambda stored: [
+            Session(dialogue, template, history, stored.get(dialogue.id, ())) for dialogue in chosen
+        ],
         total=sum(len(dialogue.user_turns) for dialogue in chosen),
-        what=f"dialogues of {corpus.name}",
+        texts=f"dialogues of {corpus.name}",
         sizes=lambda: longest_prompts(chosen, template, history),
+    )
+    ask(
+        model,
+        corpus,
+        task,
+        path,
         options=options,
         progress=progress,
         consent=consent,
@@ -167,45 +303,70 @@ def run(
 def ask(
     model: Model,
     corpus: Corpus,
-    sessions: Callable[[Mapping[str, Sequence[Prediction]]], Sequence[Questions]],
-    *,
+    task: Task,
     path: Path,
-    record: Mapping[str, Any],
-    asked: Sequence[str],
-    total: int,
-    what: str,
-    sizes: Callable[[], Mapping[Place, int]],
+    *,
     options: Options | None = None,
     progress: Callable[[Progress], None] | None = None,
     consent: Consent | None = None,
     max_cost: float | None = None,
     function: Function | None = None,
 ) -> Record:
-    """Asks a model, or goes on where an earlier start stopped.
+    """Asks a model the questions of a task, or goes on where an earlier start stopped.
 
-    Answers to questions that are still the same are kept; failed ones are asked again.
-
-    ``sessions`` makes the sessions, given for each dialogue of ``asked`` what earlier starts
-    answered, failed answers left out. ``record`` has the fields of the record that say what is
-    asked; ``total`` counts all questions; ``what`` says what is sent, such as ``dialogues of
-    surrogate-test``; ``sizes`` gives the most UTF-8 bytes of each prompt, by dialogue and turn. A
-    trained baseline finds its train split beside ``corpus``. All that follows is as for
-    :func:`.run`.
+    Answers to questions that are still the same are kept; failed ones are asked again. A trained
+    baseline finds its train split beside ``corpus``. The journal is ``path``. All that follows is
+    as for :func:`.run`.
 
     Raises:
         CradleError: If the run can't start, or can't go on. What was answered is kept.
     """
-    before = None
-    # What is wrong with a journal is said where it is opened.
-    with suppress(JournalError):
-        before = last_record(path)
+    options = options or Options()
+    before, answered = _earlier_start(path)
     if before is not None and model.computes_here and before.weights == model.weights:
         # Keep the commit of the first start, so that a resumed run uses the same weights.
         revision = model.revision or weights_revision(before.revision)
         model = model.model_copy(update={"revision": revision})
-    options, budget = options or Options(), None
-    engine = make_engine(model, corpus, options) if function is None else function
-    made = Record.create(
+    engine: Engine = function or make_engine(model, corpus, options)
+    record = _make_record(model, engine, task, path)
+    if before is not None and before.identity != record.identity:
+        # A start that failed with other settings does not bind this one.
+        before, answered = None, []
+    if max_cost is None and before is not None:
+        max_cost = before.max_cost
+    budget = None
+    if max_cost is not None:
+        record = record.model_copy(update={"max_cost": max_cost})
+        budget = Budget(model, max_cost, task.sizes(), answered)
+        options = replace(options, concurrency=budget.concurrency(options.concurrency))
+        engine = make_engine(model, corpus, options)
+    engine.date = record.decoding.get("date")
+    usable: dict[str, list[Prediction]] = {}
+    for prediction in latest_answers(answered):
+        if prediction.outcome is not Outcome.FAILED:
+            usable.setdefault(prediction.dialogue, []).append(prediction)
+    sessions = [session for session in task.sessions(usable) if session.prompt is not None]
+    if model.remote and sessions:
+        sent = {session.prompt.dialogue for session in sessions if session.prompt}
+        prompts = [size for (dialogue, _), size in task.sizes().items() if dialogue in sent]
+        require_consent(model, f"{len(sent)} {task.texts}", prompts, consent)
+    with Journal.open(path, record) as journal:
+        _drive(engine, model, journal, sessions, task.total, budget, progress or (lambda _: None))
+    return record
+
+
+def _earlier_start(path: Path) -> tuple[Record | None, list[Prediction]]:
+    """Reads the record and the answers of earlier starts; a damaged journal is refused later."""
+    with suppress(JournalError):
+        return read_answers(path)
+    return None, []
+
+
+def _make_record(model: Model, engine: Engine, task: Task, path: Path) -> Record:
+    """Makes the record of a start, with all settings that shape an answer."""
+    function = engine if isinstance(engine, Function) else None
+    decoding = model.decoding.settings if model.decoding else {}
+    record = Record.create(
         model=model.id,
         name=model.name,
         group=model.group,
@@ -213,105 +374,35 @@ def ask(
         weights=model.weights,
         revision=revision_of(engine, model),
         tokenizer=engine.tokenizer,
-        decoding=model.decoding.settings if model.decoding else {},
+        decoding=decoding | engine.checkpoint_decoding(),
         remote=model.remote,
         endpoint=model.base_url,
         proxy=proxy_of(model) if model.is_service else None,
-        code=code_of(engine) if function is None else function.code,
-        source=None if function is None else function.source,
-        **record,
+        code=function.code if function else code_of(engine),
+        source=function.source if function else None,
+        **task.record,
     )
-    made = _set_up(made, engine) if before is None else _set_up_again(before, made, engine)
-    made = _dated(made, engine, before, path)
-    if before is not None and before.identity != made.identity:
-        # A start that failed with other settings binds nobody.
-        before, made = None, _set_up(made, engine)
-    max_cost = before.max_cost if max_cost is None and before is not None else max_cost
-    if max_cost is not None:
-        answered = [] if before is None else read_answers(path)[1]
-        budget = Budget(model, max_cost, sizes(), answered)
-        options = replace(options, concurrency=budget.concurrency(options.concurrency))
-        engine = make_engine(model, corpus, options)
-        made = made.model_copy(update={"max_cost": max_cost})
-    if model.remote:
-        agreed: list[str] = []
-        if before is not None and (before.proxy, before.corpus_fingerprint) == (
-            made.proxy,
-            made.corpus_fingerprint,
-        ):
-            # The same text was agreed to be sent to the same place.
-            agreed = before.agreed or []
-        known = set(agreed)
-        if more := [dialogue for dialogue in asked if dialogue not in known]:
-            prompts = [size for (dialogue, _), size in sizes().items() if dialogue not in known]
-            require_consent(model, f"{len(more)} {what}", prompts, consent)
-        made = made.model_copy(update={"agreed": [*agreed, *more]})
-    engine.date = made.decoding.get("date")
-    with Journal.open(path, made) as journal:
-        stored = {
-            dialogue: [p for p in journal.stored(dialogue) if p.outcome is not Outcome.FAILED]
-            for dialogue in asked
-        }
-        report = progress or (lambda _: None)
-        questions = sessions(stored)
-        if before is not None and engine.date is None and any(q.remaining for q in questions):
-            _require_no_date(engine, path)
-        _drive(engine, model, journal, questions, total, budget, report)
-    return made
+    return record if "date" in record.decoding else _with_date(record, engine, path)
 
 
-def _set_up(made: Record, engine: Engine) -> Record:
-    """Adds the settings of the model's checkpoint to the record."""
-    return made.model_copy(update={"decoding": made.decoding | engine.checkpoint_decoding()})
-
-
-def _set_up_again(before: Record, made: Record, engine: Engine) -> Record:
-    """Completes the record of a later start.
-
-    A finished run needs none of the model's files. Without them the record of the earlier start
-    is taken.
-    """
-    if not made.decoding.get("from_checkpoint"):
-        return made
-    try:
-        return _set_up(made, engine)
-    except EngineError:
-        return made.model_copy(update={"decoding": before.decoding | made.decoding})
-
-
-def _dated(made: Record, engine: Engine, before: Record | None, path: Path) -> Record:
+def _with_date(record: Record, engine: Engine, path: Path) -> Record:
     """Records the date that the chat template prints, if it prints one.
 
-    It is the entry's own, that of an earlier start or another shard of the same run, or today's.
+    It is that of an earlier start or of another shard of the same run, or else today's.
     """
-    if "date" in made.decoding:
-        return made
-    if before is not None:
-        again = _with_date(made, before.decoding.get("date"))
-        if again.identity == before.identity:
-            return again
-    for shard in other_shards(path):
-        with suppress(JournalError):
-            other = last_record(shard)
-            again = _with_date(made, other.decoding.get("date"))
-            if "date" in again.decoding and again.identity == other.identity:
-                return again
-    return _with_date(made, today()) if engine.asks_for_date() else made
 
+    def dated(date: str | None) -> Record:
+        added = {"date": date} if date else {}
+        return record.model_copy(update={"decoding": record.decoding | added})
 
-def _with_date(record: Record, date: str | None) -> Record:
-    return record.model_copy(
-        update={"decoding": record.decoding | ({"date": date} if date else {})}
-    )
-
-
-def _require_no_date(engine: Engine, path: Path) -> None:
-    """Refuses to go on with a run of an older version whose prompts show unrecorded dates."""
-    if engine.asks_for_date():
-        raise JournalError(
-            f"{paths.shown(path)}: the chat template prints the date, and this run recorded none, "
-            "so that its prompts can't be made again. Move the file away and start the run anew."
-        )
+    with suppress(JournalError):
+        for file in {path, *journal_files(joined_path(path), partial=True)}:
+            if file.exists():
+                before = read_answers(file)[0]
+                again = dated(before.decoding.get("date"))
+                if again.identity == before.identity:
+                    return again
+    return dated(today() if engine.asks_for_date() else None)
 
 
 def _drive(
@@ -323,17 +414,18 @@ def _drive(
     budget: Budget | None,
     report: Callable[[Progress], None],
 ) -> None:
-    waiting = {s.prompt.dialogue: s for s in sessions if s.prompt is not None}
+    """Asks all questions that are left; writes, charges and reports each answer."""
+    waiting = {session.prompt.dialogue: session for session in sessions if session.prompt}
     left = {dialogue: session.remaining for dialogue, session in waiting.items()}
     stored = total - sum(left.values())
     now = Progress(stored, total, stored)
-    prices, exceptions = model.prices, 0
+    exceptions = 0
 
     def charge(prediction: Prediction) -> None:
         nonlocal now
         journal.append(prediction)
-        if prices is not None and (usage := usage_of(prediction)) is not None:
-            now = replace(now, spent=now.spent + usage.cost(prices))
+        if model.prices is not None and (usage := usage_of(prediction)) is not None:
+            now = replace(now, spent=now.spent + usage.cost(model.prices))
         if budget is not None:
             budget.add(prediction)
             # Prices belong to services only, which the registry sees to.
@@ -342,9 +434,9 @@ def _drive(
 
     def emit(prediction: Prediction) -> None:
         nonlocal now, exceptions
-        before = left[prediction.dialogue]
-        left[prediction.dialogue] = waiting[prediction.dialogue].remaining
-        now = now.after(prediction, before - left[prediction.dialogue])
+        remaining = waiting[prediction.dialogue].remaining
+        now = replace(now, done=now.done + left[prediction.dialogue] - remaining)
+        left[prediction.dialogue] = remaining
         charge(prediction)
         report(now)
         if prediction.error is not None:
@@ -359,39 +451,13 @@ def _drive(
                 "and start the run again to go on."
             ) from prediction.error
 
-    if isinstance(engine, Remote) and prices is not None:
-        # A call that may be charged stands in the journal, also if it is made again.
+    if isinstance(engine, Remote) and model.prices is not None:
+        # A call that may be charged is recorded in the journal, also if it is made again.
         engine.lost = charge
     report(now)
     if budget is not None and waiting:
         budget.check()
-    _answer_all(engine, list(waiting.values()), emit)
-
-
-def _answer_all(engine: Engine, sessions: Sequence[Questions], emit: Emit) -> None:
-    """Has an engine answer all questions, also if it raises an exception on some of them.
-
-    Those of this library know on which. For an engine with a loop of its own the dialogues are then
-    asked one at a time.
-    """
-    watched = WatchedEmit(emit)
-    try:
-        engine.answer_all(sessions, watched)
-        return
-    except Exception as error:
-        own_loop = not isinstance(engine, Sequential | Remote)
-        unanswered = any(session.prompt is not None for session in sessions)
-        if not (own_loop and unanswered and watched.is_of_model(error)):
-            raise
-    for session in sessions:
-        while session.prompt is not None:
-            try:
-                engine.answer_all([session], watched)
-                break
-            except Exception as error:
-                if not watched.is_of_model(error) or session.prompt is None:
-                    raise
-                emit(session.answer(failure(error)))
+    engine.answer_all(sessions, emit)
 
 
 def require_consent(
@@ -416,3 +482,7 @@ def require_consent(
             f"{model.name} is remote, and sending {what} to {host} "
             "was not agreed to. Agree with --yes, or in Python with `consent=lambda _: True`."
         )
+
+
+def _warn(sentence: str) -> None:
+    sys.stderr.write(f"{sentence}\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cradle_lib.corpus import Corpus, Dialogue
-from cradle_lib.detection.journal_paths import parse_shard
+from cradle_lib.detection.journal import parse_shard
 from cradle_lib.errors import JournalError
 
 

@@ -1,13 +1,11 @@
 """The turn-by-turn protocol: one session leads one model through one dialogue.
 
 At every user turn the model sees the instruction, the dialogue up to that turn with
-its own earlier tags, and the current turn, and answers with the labels of the current
-turn only (paper, Sec 4.3 and Appendix C.2). A session says what to ask next and takes
-the answer; an engine carries questions and answers and knows nothing of the protocol.
+its own earlier predictions, and the current turn, and answers with the labels of the current
+turn only (paper, Sec 4.3 and Appendix C.2). A session gives the next question and takes
+the answer; an engine asks questions and knows nothing of the protocol.
 
-A dialogue is data. Line breaks inside a turn become spaces, and whatever could pass
-for a speaker, a tag, a section of the prompt or a control token of a chat format is
-taken apart, so that a turn can't forge one.
+A dialogue is data: :mod:`.neutralise` makes each turn unable to act as a part of the prompt.
 """
 
 from __future__ import annotations
@@ -15,12 +13,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
-from typing import Final
+from typing import Annotated, ClassVar, Final
+
+from pydantic import ConfigDict, Field
 
 from cradle_lib.corpus import Dialogue
-from cradle_lib.detection.harmless import harmless
+from cradle_lib.detection.neutralise import neutralise
 from cradle_lib.detection.parsing import Outcome, read_answer
 from cradle_lib.labels import format_mask
 from cradle_lib.prompts import Template
@@ -38,7 +38,7 @@ class Prompt:
         turn: ``turn_id`` of the user turn that is asked about.
         text: The whole user message.
         static: ``text[:static]`` is the same in every prompt of a run.
-        current: What the user says in this turn, made harmless, without the speaker.
+        current: What the user says in this turn, neutralised, without the speaker.
         tagged: Mask of all tags that the history shows.
         history: The dialogue before this turn, as the prompt shows it: one line for what was
             said and, after a user's line, one for its tags.
@@ -86,25 +86,20 @@ class Prompt:
         return hashlib.sha256(self.text.encode("utf-8")).hexdigest()[:16]
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What an engine brings back.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """How an answer came about: what an engine reports beside the text.
 
     Attributes:
-        text: The model's raw text, or an empty text.
-        outcome: ``None`` lets the text decide; an engine sets it if there is no
-            readable answer for a reason of its own.
-        reason: Why the outcome is not ``ok``.
         tokens_in: All tokens of the prompt: read from a cache, written to one, or neither;
             ``None`` if unknown.
         tokens_cached: Those of them that were read from a cache and not computed again.
         tokens_written: Those of them that were written to a cache; ``None`` if not reported.
         tokens_out: Tokens of the answer, reasoning included.
         seconds: Time that the answer took.
-        choices: For constrained decoding, at each fork of the answer the log-probability of
-            each branch; ``None`` for an answer that was written freely.
-        served: What a service says that it ran: the model's name there, and the fingerprint
-            if it gave one.
+        choices: For constrained decoding, the log-probability of each branch at each branching
+            point of the answer; ``None`` for an answer that was written freely.
+        served: The model's name and fingerprint, as a service reports them.
         dropped: Parameters that the registry asks for and the service does not take, so
             that the answer was given without them.
         ending: ``missing`` if the service did not say how the answer ended; else ``None``.
@@ -112,9 +107,6 @@ class Answer:
             ``reason`` only.
     """
 
-    text: str
-    outcome: Outcome | None = None
-    reason: str | None = None
     tokens_in: int | None = None
     tokens_cached: int | None = None
     tokens_out: int | None = None
@@ -125,6 +117,22 @@ class Answer:
     dropped: tuple[str, ...] = ()
     ending: str | None = None
     error: Exception | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Circumstances):
+    """The answer that an engine gives to one question.
+
+    Attributes:
+        text: The model's raw text, or an empty text.
+        outcome: ``None`` lets the text decide; an engine sets it if there is no
+            readable answer for a reason of its own.
+        reason: Why the outcome is not ``ok``.
+    """
+
+    text: str
+    outcome: Outcome | None = None
+    reason: str | None = None
 
     def __repr__(self) -> str:
         """Says how long it is; never what it says, which may quote the dialogue."""
@@ -132,30 +140,9 @@ class Answer:
         return f"<Answer of {len(self.text):,} characters{outcome}>"
 
 
-#: Longest answer that is kept, in characters: ten times the longest reasoning of today's models.
-LONGEST_ANSWER: Final = 2_000_000
-
-
-def bounded(answer: Answer) -> Answer:
-    """Cuts an answer that no model gives; without this, a service could fill the disk.
-
-    Of more than :data:`LONGEST_ANSWER` characters it keeps the beginning, unparsed unless the
-    engine knew better, with the length as the reason.
-    """
-    if len(answer.text) <= LONGEST_ANSWER:
-        return answer
-    reason = answer.reason or f"cut, it has {len(answer.text):,} characters"
-    outcome = answer.outcome or Outcome.UNPARSED
-    return replace(answer, text=answer.text[:LONGEST_ANSWER], outcome=outcome, reason=reason)
-
-
-# What an answer took, under the same names in a prediction.
-_TAKEN: Final = tuple(f.name for f in fields(Answer) if f.name not in ("text", "outcome", "reason"))
-
-
 @dataclass(frozen=True, slots=True)
-class Prediction:
-    """An answer in its place: one line of a journal.
+class Prediction(Circumstances):
+    """The answer to one user turn with its labels: one line of a journal.
 
     Attributes:
         dialogue: Id of the dialogue.
@@ -163,40 +150,31 @@ class Prediction:
         key: :attr:`Prompt.key` of the question.
         answer: The model's raw text.
         mask: Its labels; 0 unless the outcome is ``ok``.
-        outcome: What became of the question.
+        outcome: Outcome of the question.
         reason: Why the outcome is not ``ok``, where known.
-
-    All that follows is as in :class:`Answer`.
     """
 
+    # A journal's line has these fields and no others.
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
     dialogue: str
-    turn: int
+    turn: Annotated[int, Field(ge=0)]
     key: str
     answer: str
     mask: int
     outcome: Outcome
     reason: str | None = None
-    tokens_in: int | None = None
-    tokens_cached: int | None = None
-    tokens_out: int | None = None
-    seconds: float = 0.0
-    choices: list[dict[str, float]] | None = None
-    tokens_written: int | None = None
-    served: str | None = None
-    dropped: tuple[str, ...] = ()
-    ending: str | None = None
-    error: Exception | None = field(default=None, compare=False)
 
     @classmethod
     def of(
         cls, prompt: Prompt, answer: Answer, outcome: Outcome, mask: int, reason: str | None
     ) -> Prediction:
-        """Puts an answer, and what it took, in its place."""
+        """Makes the prediction of a question from its answer."""
         own = (prompt.dialogue, prompt.turn, prompt.key, answer.text, mask, outcome, reason)
-        return cls(*own, **{name: getattr(answer, name) for name in _TAKEN})
+        return cls(*own, **{f.name: getattr(answer, f.name) for f in fields(Circumstances)})
 
     def __repr__(self) -> str:
-        """Says what was tagged where; never the answer, which may quote the dialogue."""
+        """Names the turn and the labels; never the answer, which may quote the dialogue."""
         place = f"{self.dialogue}, turn {self.turn}"
         return f"<Prediction {place}: {self.outcome}, {format_mask(self.mask)}>"
 
@@ -249,7 +227,6 @@ class Session:
         prompt = self.prompt
         if prompt is None:
             raise RuntimeError(f"dialogue {self.dialogue.id} is finished: nothing was asked")
-        answer = bounded(answer)
         outcome, mask = (answer.outcome, 0) if answer.outcome else read_answer(answer.text)
         prediction = Prediction.of(prompt, answer, outcome, mask, answer.reason)
         self.prompt = None
@@ -267,7 +244,7 @@ class Session:
         for turn in self.dialogue.turns:
             if turn.continues:
                 continue
-            current = harmless(self.dialogue.utterance(turn))
+            current = neutralise(self.dialogue.utterance(turn))
             said = f"{turn.speaker}: {current}"
             if not turn.asked:
                 lines.append(said)

@@ -11,11 +11,10 @@ import pandas as pd
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.dialogue import valid_unicode
-from cradle_lib.detection.journal import read_journal
-from cradle_lib.detection.journal_paths import journal_files
+from cradle_lib.detection.find_runs import find_journal
+from cradle_lib.detection.journal import journal_files, read_journal
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.registry import resolve
-from cradle_lib.detection.runs import find_journal
 from cradle_lib.labels import format_prediction
 from cradle_lib.record import History
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cradle_lib.annotation.load import load_annotations
 from cradle_lib.corpus.dialogue import Corpus, Dialogue, valid_unicode
-from cradle_lib.detection.harmless import harmless
+from cradle_lib.detection.neutralise import neutralise
 from cradle_lib.detection.parsing import OUTCOMES
 from cradle_lib.errors import CorpusError, ScoringError
 from cradle_lib.scoring.annotators import annotator_pairs
@@ -131,7 +131,7 @@ def core(corpus: Corpus, runs: Sequence[Predictions]) -> dict[str, Any]:
 def texts(corpus: Corpus, part: int) -> list[list[list[str]]]:
     """Gathers what is said in dialogues ``part * PART`` and those after it.
 
-    Each utterance has one text, or two if a model was shown other words: see :func:`.harmless`.
+    Each utterance has one text, or two if a model was shown other words: see :func:`.neutralise`.
     """
     return [_said(dialogue) for dialogue in corpus.dialogues[part * PART : (part + 1) * PART]]
 
@@ -214,7 +214,7 @@ def _places(corpus: Corpus, run: Predictions) -> NDArray[np.int64]:
 
 def _said(dialogue: Dialogue) -> list[list[str]]:
     spoken = (dialogue.utterance(turn) for turn in dialogue.turns if not turn.continues)
-    return [list(dict.fromkeys((valid_unicode(said), harmless(said)))) for said in spoken]
+    return [list(dict.fromkeys((valid_unicode(said), neutralise(said)))) for said in spoken]
 
 
 def _coded(column: Sequence[str]) -> dict[str, Any]:

@@ -1,16 +1,15 @@
-"""A run that can be killed at a chosen place; started as a process of its own by the tests.
+"""A run that kills its own process at a chosen place.
 
-Arguments: folder for the journal, and the place: ``wait`` answers one question for each
-byte on standard input and says so on standard output; ``after:N`` kills itself before
-the answer N+1; ``torn:N`` kills itself when half of the answer N+1 has been written.
+``after:N`` kills it before the answer N+1; ``torn:N`` when half of the answer N+1 has been written.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-import sys
 from pathlib import Path
+
+import pytest
 
 from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.detection import Answer, Model, Prompt, journal
@@ -47,8 +46,6 @@ class Scripted(Sequential):
         self.left = int(number or -1)
 
     def reply(self, prompt: Prompt) -> Answer:
-        if self.kind == "wait" and not sys.stdin.buffer.read(1):
-            die()
         if self.left == 0:
             die() if self.kind == "after" else self.tear()
         self.left -= 1
@@ -67,19 +64,6 @@ class Scripted(Sequential):
 
 
 def main(folder: Path, place: str) -> Path:
-    module = asking
-    module.make_engine = lambda *_: Scripted(place)  # type: ignore[attr-defined]
-    done = 0
-
-    def say(progress: object) -> None:
-        nonlocal done
-        if done and place == "wait":
-            sys.stdout.write("answered\n")
-            sys.stdout.flush()
-        done += 1
-
-    return run(MODEL, CORPUS, out=folder, progress=say)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asking, "make_engine", lambda *_: Scripted(place))
+        return run(MODEL, CORPUS, out=folder)

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Answer, Model, Outcome, Prompt, read_journal, run_model
+from cradle_lib.detection import Answer, Model, Outcome, Progress, Prompt, read_journal, run_model
 from cradle_lib.detection import run as asking
-from cradle_lib.detection.engine import (
-    Emit,
-    Engine,
-    Questions,
-    Sequential,
-    _installed,
-    find_engine,
-)
+from cradle_lib.detection.engine import Sequential, _installed, find_engine
 from cradle_lib.detection.run import run
 from cradle_lib.errors import CorpusError, EngineError
 
@@ -44,21 +37,7 @@ class Together(OneByOne):
     together = 10
 
 
-class Own(Engine):
-    """An engine with its own loop, out of which exceptions escape."""
-
-    def __init__(self, reply: Reply) -> None:
-        self._reply = reply
-
-    def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:
-        waiting = list(sessions)
-        while asked := [session for session in waiting if session.prompt is not None]:
-            for session in asked:
-                assert session.prompt is not None
-                emit(session.answer(self._reply(session.prompt)))
-
-
-KINDS = [OneByOne, Together, Own]
+KINDS = [OneByOne, Together]
 
 
 @pytest.fixture
@@ -72,7 +51,7 @@ def start(
 ) -> Callable[..., None]:
     monkeypatch.setattr(asking, "code_of", lambda _: None)
 
-    def start(kind: Callable[[Reply], Engine], reply: Reply, **more: object) -> None:
+    def start(kind: Callable[[Reply], Sequential], reply: Reply, **more: object) -> None:
         monkeypatch.setattr(asking, "make_engine", lambda *_: kind(reply))
         run(always_none, many, out=tmp_path / "run.jsonl", **more)  # type: ignore[arg-type]
 
@@ -85,11 +64,8 @@ def outcomes(tmp_path: Path) -> dict[str, tuple[Outcome, str | None]]:
 
 
 def failed(tmp_path: Path) -> dict[str, str | None]:
-    return {
-        place: reason
-        for place, (outcome, reason) in outcomes(tmp_path).items()
-        if outcome is Outcome.FAILED
-    }
+    answers = outcomes(tmp_path).items()
+    return {place: reason for place, (outcome, reason) in answers if outcome is Outcome.FAILED}
 
 
 def raising(error: BaseException | type[BaseException], *where: str) -> Reply:
@@ -107,22 +83,17 @@ def raising(error: BaseException | type[BaseException], *where: str) -> Reply:
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
-        (KeyError("choices"), "KeyError: 'choices'"),
         (ValueError("odd\n  text"), "ValueError: odd text"),
-        (IndexError(), "IndexError"),
         (StopIteration("end"), "StopIteration: end"),
-        (MemoryError("no room"), "MemoryError: no room"),
-        (RecursionError("too deep"), "RecursionError: too deep"),
-        (OSError(28, "No space left on device"), "OSError: [Errno 28] No space left on device"),
-        (RuntimeError("x" * 5000), f"RuntimeError: {'x' * 286}"),
-        (RuntimeError("\x1b[31mred"), "RuntimeError: \\x1b[31mred"),
+        (MemoryError(), "MemoryError"),
+        (RuntimeError("\x1b[31m" + "x" * 5000), f"RuntimeError: \\x1b[31m{'x' * 281}"),
     ],
     ids=lambda value: type(value).__name__,
 )
 def test_an_exception_on_a_question_fails_it_alone(
     start: Callable[..., None],
     tmp_path: Path,
-    kind: type[Engine],
+    kind: type[Sequential],
     error: Exception,
     reason: str,
 ) -> None:
@@ -135,7 +106,7 @@ def test_an_exception_on_a_question_fails_it_alone(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_three_exceptions_in_a_row_stop_the_run_with_one_line_and_the_next_start_goes_on(
-    start: Callable[..., None], tmp_path: Path, kind: type[Engine]
+    start: Callable[..., None], tmp_path: Path, kind: type[Sequential]
 ) -> None:
     asked: list[str] = []
 
@@ -151,10 +122,9 @@ def test_three_exceptions_in_a_row_stop_the_run_with_one_line_and_the_next_start
     said = str(error.value)
     assert "\n" not in said
     assert said.startswith("Always none: 3 questions in a row raised an exception, the last one in")
-    assert "AttributeError: no logits" in said
     assert str(tmp_path / "run.jsonl") in said
     before = outcomes(tmp_path)
-    assert list(failed(tmp_path).values()) == ["AttributeError: no logits"] * len(failed(tmp_path))
+    assert list(failed(tmp_path).values()) == ["AttributeError: no logits"] * 3
     assert len(before) < 12
     asked.clear()
     good = [place for place, (outcome, _) in before.items() if outcome is Outcome.OK]
@@ -165,17 +135,13 @@ def test_three_exceptions_in_a_row_stop_the_run_with_one_line_and_the_next_start
     )
 
 
-def test_an_answer_between_them_ends_a_row_of_exceptions(
+def test_an_answer_ends_a_row_of_exceptions_and_another_failure_does_not(
     start: Callable[..., None], tmp_path: Path
 ) -> None:
     bad = ("0.0", "0.1", "1.0", "1.1", "2.1")
     start(OneByOne, raising(KeyError("k"), *bad))
     assert tuple(failed(tmp_path)) == bad
-
-
-def test_a_failure_that_is_no_exception_neither_counts_nor_ends_a_row(
-    start: Callable[..., None],
-) -> None:
+    (tmp_path / "run.jsonl").unlink()
     broken = raising(KeyError("k"), "0.0", "0.2", "1.0")
 
     def reply(prompt: Prompt) -> Answer:
@@ -186,40 +152,31 @@ def test_a_failure_that_is_no_exception_neither_counts_nor_ends_a_row(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), EngineError("no key")])
-def test_interrupts_and_errors_of_the_project_end_the_run(
-    start: Callable[..., None], tmp_path: Path, kind: type[Engine], error: BaseException
+def test_interrupts_errors_of_the_project_and_of_writing_end_the_run(
+    start: Callable[..., None], tmp_path: Path, kind: type[Sequential]
 ) -> None:
-    with pytest.raises(type(error)):
-        start(kind, raising(error, "1.1"))
-    assert failed(tmp_path) == {}
+    for error in (KeyboardInterrupt(), EngineError("no key")):
+        with pytest.raises(type(error)):
+            start(kind, raising(error, "1.1"))
 
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_raised_while_an_answer_is_kept_is_no_exception_of_the_model(
-    start: Callable[..., None], tmp_path: Path, kind: type[Engine]
-) -> None:
-    def progress(now: asking.Progress) -> None:
-        if now.done == 4:
-            raise OSError(28, "No space left on device")
+    def progress(now: Progress) -> None:
+        raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="No space left"):
         start(kind, lambda _: Answer("none"), progress=progress)
-    assert len(outcomes(tmp_path)) == 4
     assert failed(tmp_path) == {}
 
 
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        (None, "TypeError: the engine gave NoneType, expected Answer"),
         ("none", "TypeError: the engine gave str, expected Answer"),
         (Answer(None), "TypeError: the answer's text is NoneType, expected str"),  # type: ignore[arg-type]
     ],
 )
-@pytest.mark.parametrize("kind", [OneByOne, Together])
+@pytest.mark.parametrize("kind", KINDS)
 def test_what_is_no_answer_fails_its_question(
-    start: Callable[..., None], tmp_path: Path, kind: type[Engine], given: Answer, reason: str
+    start: Callable[..., None], tmp_path: Path, kind: type[Sequential], given: Answer, reason: str
 ) -> None:
     start(kind, lambda prompt: given if prompt.current == "turn 2.1" else Answer("none"))
     assert len(outcomes(tmp_path)) == 12
@@ -234,8 +191,7 @@ def test_questions_asked_together_are_asked_alone_if_answers_are_missing(
             return [Answer("none") for prompt in prompts if prompt.current != "turn 1.0"]
 
     start(Short, lambda _: Answer("none"))
-    reason = "TypeError: the engine gave 0 answers to 1 questions"
-    assert failed(tmp_path) == {"1.0": reason}
+    assert failed(tmp_path) == {"1.0": "TypeError: the engine gave 0 answers to 1 questions"}
 
 
 def test_a_function_may_raise_errors_of_the_project(
@@ -250,9 +206,8 @@ def test_a_function_may_raise_errors_of_the_project(
 
     run_model(strict, many)
     stored = read_journal(tmp_path / "tiny" / "strict.jsonl")[1]
-    assert [p.reason for p in stored if p.outcome is Outcome.FAILED] == [
-        "CorpusError: no such label"
-    ]
+    reasons = [p.reason for p in stored if p.outcome is Outcome.FAILED]
+    assert reasons == ["CorpusError: no such label"]
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from cradle_lib.detection.registry import Registry
 from cradle_lib.errors import RegistryError
 from cradle_lib.prompts import load_template
 from cradle_lib.published import published_table
-from cradle_lib.record import Record
 
 
 def test_the_default_set_is_the_baselines_and_the_embedded_model() -> None:
@@ -58,8 +57,9 @@ def test_models_of_the_paper_decode_as_the_paper_says() -> None:
     assert load_registry()["cradle-qwen3-32b"].weights == "SungJoo/cradle-dialogue-qwen3-32b-2epoch"
 
 
-def test_every_model_of_a_provider_has_prices_with_their_date_and_source() -> None:
+def test_every_model_has_a_prompt_and_those_of_providers_have_prices() -> None:
     for model in load_registry().values():
+        assert load_template(model.prompt)
         if model.group == "proprietary":
             assert model.prices
             assert model.prices.source.startswith("https://")
@@ -82,11 +82,6 @@ def test_the_served_models_are_the_embedded_one_with_the_same_limit() -> None:
         assert served.base_url.startswith("http://127.0.0.1:8131")
 
 
-def test_every_entry_names_a_prompt_that_ships() -> None:
-    for model in load_registry().values():
-        assert load_template(model.prompt)
-
-
 def test_a_wrong_id_suggests_the_nearest() -> None:
     with pytest.raises(RegistryError, match="Did you mean 'keyword'"):
         find_model("keywrod", load_registry())
@@ -100,7 +95,6 @@ def test_a_wrong_id_suggests_the_nearest() -> None:
         ("a: {name: A, group: open, engine: reference}", "model a: engine reference needs"),
         ("a: {name: A, group: open, engine: magic}", "model a: field engine"),
         ("a: {name: A, group: baseline, engine: keyword, colour: red}", "field colour: Extra"),
-        ("a: {name: A, group: baseline}", "field engine: Field required"),
         ("A b: {name: A, group: baseline, engine: keyword}", "model A b: field id"),
         (
             "a: {name: A, group: open, engine: reference, weights: w, decoding: {temprature: 0}}",
@@ -132,8 +126,15 @@ def test_a_wrong_id_suggests_the_nearest() -> None:
         ("a: {name: _hidden, group: baseline, engine: keyword}", "field name: a name is one line"),
         ('a: {name: "A\\nB", group: baseline, engine: keyword}', "field name: a name is one line"),
         ("a: 3", "expected fields, found 3"),
+        ('a: {name: "<b>A</b>", group: open, engine: wave, weights: w}', "without '<' and '>'"),
+        (
+            "a: {name: A, group: open, engine: wave, weights: w, decoding: {extra: {top_p: 1}}}",
+            "engine wave does not use 'decoding.extra', which would do nothing. It uses: answer_",
+        ),
         ("- a", "expected a mapping"),
         ("a: [", "is not YAML"),
+        ("a: {name: A}\nb: {name: B}\na: {name: C}\n", r"'a' appears twice .line 3"),
+        ("1: {name: A}\n'1': {name: B}\n", "two models have the same id"),
     ],
 )
 def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, message: str) -> None:
@@ -142,45 +143,18 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, message: s
     with pytest.raises(RegistryError, match=message) as error:
         list(load_registry(path).values())
     assert "\n" not in str(error.value)
-
-
-def test_a_missing_registry_is_a_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(RegistryError, match="no registry"):
-        load_registry(tmp_path / "models.yml")
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("a: {name: A}\nb: {name: B}\na: {name: C}\n", r"'a' appears twice \(line 3\)"),
-        ("1: {name: A}\n'1': {name: B}\n", "model '1' stands twice"),
-        ("a: {name: " + "[" * 10_000 + "}", "recursion"),
-        ("a: {sample: " + "9" * 5_000 + "}", "limit"),
-        ("a: {name: \x1b[2J}", "special characters are not allowed"),
-    ],
-)
-def test_an_entry_that_would_be_lost_and_a_file_that_would_break(
-    tmp_path: Path, text: str, problem: str
-) -> None:
-    path = tmp_path / "models.yml"
-    path.write_text(text)
-    with pytest.raises(RegistryError, match=problem) as caught:
-        load_registry(path)
-    assert len(str(caught.value).splitlines()) == 1
+    with pytest.raises(RegistryError, match="the registry of models can't be read"):
+        load_registry(tmp_path / "absent.yml")
 
 
 @pytest.mark.parametrize(
     "url",
     [
         "http://localhost:abc/v1",
-        "http://localhost:99999/v1",
         "http://local\thost:8000/v1",
-        "http://localhost:8000/v1\n",
-        "http://local host/v1",
         "http://[::1/v1",
         "localhost:8000",
         "ftp://localhost/v1",
-        "http:///v1",
         "http://\u0131ocalhost/v1",
     ],
 )
@@ -211,16 +185,6 @@ def test_an_address_elsewhere_must_be_called_remote(url: str, here: bool) -> Non
     else:
         with pytest.raises(ValueError, match="say 'remote: true'"):
             Model(**fields, base_url=url)
-
-
-def test_another_endpoint_is_another_run() -> None:
-    fields = {"model": "m", "name": "M", "group": "open", "engine": "openai", "prompt": "turn"}
-    rest = {"prompt_hash": "p", "decoding": {}, "corpus": "c", "corpus_fingerprint": "f"}
-    records = [
-        Record.create(**fields, **rest, endpoint=endpoint)
-        for endpoint in (None, "http://localhost:1/v1", "http://localhost:2/v1")
-    ]
-    assert len({record.identity for record in records}) == 3
 
 
 def test_another_number_format_is_another_run_and_only_for_weights_on_this_machine() -> None:
@@ -254,31 +218,6 @@ def test_a_bad_entry_stops_only_what_needs_it_and_names_all_its_faults(tmp_path:
     assert registry.faults == {"bad": str(error.value)}
 
 
-@pytest.mark.parametrize(
-    ("engine", "setting", "able"),
-    [
-        ("probe", "temperature: 0.7", "anthropic or openai or reference or wave"),
-        ("probe", "seed: 1", "anthropic or openai or reference or wave"),
-        ("wave", "extra: {top_p: 0.9}", "anthropic or openai"),
-        ("reference", "mode: constrained", "wave"),
-        ("keyword", "temperature: 0.7", "anthropic or openai or reference or wave"),
-        ("anthropic", "dtype: bfloat16", "probe or reference or wave"),
-        ("anthropic", "chat: {enable_thinking: false}", "openai or probe or reference or wave"),
-    ],
-)
-def test_a_setting_that_would_do_nothing_is_refused_with_engines_that_use_it(
-    tmp_path: Path, engine: str, setting: str, able: str
-) -> None:
-    path = tmp_path / "models.yml"
-    path.write_text(
-        f"a: {{name: A, group: open, engine: {engine}, weights: w, decoding: {{{setting}}}, "
-        "base_url: 'http://127.0.0.1:1'}\n"
-    )
-    with pytest.raises(RegistryError, match="which would do nothing") as error:
-        find_model("a", load_registry(path))
-    assert str(error.value).endswith(f"use {able}")
-
-
 def test_options_of_a_provider_are_recorded_and_can_not_replace_the_protocol() -> None:
     fields = {"id": "m", "name": "M", "group": "open", "engine": "openai", "weights": "w"}
     fields["base_url"] = "http://127.0.0.1:1/v1"
@@ -310,11 +249,3 @@ def test_numbers_in_options_are_numbers_in_any_spelling(tmp_path: Path) -> None:
     assert sent == (
         '[{"top_p": 0.9, "list": [10, 16]}, {"budget": 1000.0, "level": 2, "on_top": true}]'
     )
-
-
-@pytest.mark.parametrize("name", ["<b>A</b>", "A > B", "x <"])
-def test_names_with_angle_brackets_are_refused(tmp_path: Path, name: str) -> None:
-    path = tmp_path / "models.yml"
-    path.write_text(json.dumps({"a": {"name": name, "group": "open", "engine": "always-none"}}))
-    with pytest.raises(RegistryError, match="without '<' and '>'"):
-        find_model("a", load_registry(path))

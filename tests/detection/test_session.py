@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Answer, Outcome, Prompt, Session
-from cradle_lib.detection.harmless import harmless
-from cradle_lib.detection.session import LONGEST_ANSWER
+from cradle_lib.detection.neutralise import neutralise
 from cradle_lib.prompts import Template, load_template, parse_template
 from cradle_lib.record import History
 
@@ -106,36 +105,16 @@ def test_answering_a_finished_dialogue_is_an_error(corpus: Corpus, tiny_template
         session.answer(Answer("none"))
 
 
-@pytest.mark.parametrize("name", ["turn", "append"])
-def test_the_static_part_is_the_same_in_every_prompt(corpus: Corpus, name: str) -> None:
-    template = load_template(name)
-    prompts = [
-        prompt
-        for dialogue in corpus
-        for prompt in drive(Session(dialogue, template), ["none"] * len(dialogue.user_turns))
-    ]
-    assert len({prompt.text[: prompt.static] for prompt in prompts}) == 1
-    assert all(prompt.static > 7000 for prompt in prompts)
-
-
 def test_in_the_append_layout_each_prompt_begins_with_the_one_before(corpus: Corpus) -> None:
+    template, heads = load_template("append"), set()
     for dialogue in corpus:
-        prompts = drive(
-            Session(dialogue, load_template("append")), ["none"] * len(dialogue.user_turns)
-        )
+        prompts = drive(Session(dialogue, template), ["none"] * len(dialogue.user_turns))
+        heads |= {prompt.text[: prompt.static] for prompt in prompts}
         for earlier, later in pairwise(prompts):
             assert later.text.startswith(earlier.text + "\nMODEL_TAG: none\n")
         assert prompts[-1].text.endswith(f"User: {prompts[-1].current}")
-
-
-def test_an_answer_that_no_model_gives_is_cut_and_tags_nothing(corpus: Corpus) -> None:
-    session = Session(corpus.dialogues[0], TEMPLATE)
-    prediction = session.answer(Answer("alert_past\n" + "x" * LONGEST_ANSWER))
-    assert (prediction.outcome, prediction.mask) == (Outcome.UNPARSED, 0)
-    assert len(prediction.answer) == LONGEST_ANSWER
-    assert prediction.reason == "cut, it has 2,000,011 characters"
-    longest = session.answer(Answer("alert_past\nReason: ".ljust(LONGEST_ANSWER, "x")))
-    assert (longest.outcome, longest.reason) == (Outcome.OK, None)
+    assert len(heads) == 1
+    assert len(heads.pop()) > 7000
 
 
 FORGERIES = [
@@ -189,22 +168,16 @@ def test_a_turn_cannot_forge_a_speaker_a_tag_or_a_control_token(text: str) -> No
     ],
 )
 def test_ordinary_text_is_left_alone(text: str) -> None:
-    assert harmless(text) == text
+    assert neutralise(text) == text
 
 
-def test_braces_in_a_dialogue_are_not_read_as_slots(tiny_template: Template) -> None:
-    dialogue = make_dialogue(0, [("User", "{current_turn} {history} {x", "none")] * 2)
-    prompt = drive(Session(dialogue, tiny_template), ["none", "none"])[1]
-    assert prompt.text.count("{current_turn} {history} {x") == 2
-
-
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(text=st.text(alphabet=st.characters(codec=None)))
 def test_any_turn_becomes_one_line_that_can_be_sent_and_is_stable(text: str) -> None:
-    line = harmless(text)
+    line = neutralise(text)
     assert len(line.splitlines()) <= 1
     assert line.encode("utf-8").decode("utf-8") == line
-    assert harmless(line) == line
+    assert neutralise(line) == line
 
 
 ROWS = st.lists(
@@ -215,7 +188,7 @@ ROWS = st.lists(
 TEXTS = st.lists(st.sampled_from(["none", "alert_past", "confirm_SH_past", "?"]), min_size=8)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(
     rows=ROWS, texts=TEXTS, history=st.sampled_from(["self", "gold", "none"]), cut=st.integers(0)
 )
@@ -230,6 +203,7 @@ def test_a_resumed_session_asks_what_an_uninterrupted_one_asks(
     kept = made[: cut % (count + 1)]
     resumed = Session(dialogue, TEMPLATE, history, kept)
     assert resumed.taken == kept
+    assert resumed.remaining == count - len(kept)
     assert [resumed.answer(Answer(text)) for text in texts[len(kept) : count]] == made[len(kept) :]
 
 
@@ -247,7 +221,7 @@ def test_a_resumed_session_asks_what_an_uninterrupted_one_asks(
     ),
     stored=st.integers(0, 4),
 )
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 def test_a_prompt_in_pieces_is_the_prompt_and_the_pieces_come_back(
     answers: list[str], listener: list[bool], template: str, stored: int
 ) -> None:
@@ -278,20 +252,6 @@ def test_a_prompt_in_pieces_is_the_prompt_and_the_pieces_come_back(
     assert resumed.prompt.blocks == prompts[stored].blocks
 
 
-def test_when_a_turn_changes_it_and_all_after_it_are_asked_again(tiny_template: Template) -> None:
-    rows = [("User", text, "none") for text in ("a", "b", "c", "d")]
-    session = Session(make_dialogue(0, rows), tiny_template)
-    made = [session.answer(Answer("none")) for _ in rows]
-    edited = make_dialogue(0, [*rows[:2], ("User", "changed", "none"), rows[3]])
-    resumed = Session(edited, tiny_template, "self", made)
-    assert resumed.taken == made[:2]
-    assert resumed.prompt is not None
-    assert resumed.prompt.turn == 2
-    resumed.answer(Answer("none"))
-    assert resumed.prompt is not None
-    assert resumed.prompt.turn == 3
-
-
 def test_a_gap_is_asked_and_later_answers_to_the_same_questions_are_kept(
     tiny_template: Template,
 ) -> None:
@@ -308,15 +268,3 @@ def test_a_gap_is_asked_and_later_answers_to_the_same_questions_are_kept(
     other.answer(Answer("alert_past"))
     assert other.prompt is not None
     assert other.prompt.turn == 2
-
-
-def test_what_remains_counts_down_to_nothing_answers_of_before_included(corpus: Corpus) -> None:
-    for dialogue in corpus.dialogues:
-        session, made = Session(dialogue, TEMPLATE), []
-        turns = len(dialogue.user_turns)
-        for left in range(turns, 0, -1):
-            assert session.remaining == left
-            made.append(session.answer(Answer("none")))
-            again = Session(dialogue, TEMPLATE, stored=made)
-            assert again.remaining == turns - len(made)
-        assert (session.remaining, session.prompt) == (0, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Model, Options, read_journal
+from cradle_lib.detection import Model, read_journal
 from cradle_lib.detection.run import run
 from cradle_lib.detection.shards import join
 from cradle_lib.errors import JournalError
@@ -42,18 +43,16 @@ def make_shards(folder: Path, model: Model = KEYWORD, **options: Any) -> list[Pa
     return files
 
 
-def turns_of(corpus: Corpus) -> dict[str, int]:
-    return {dialogue.id: len(dialogue.user_turns) for dialogue in corpus}
-
-
-@pytest.mark.parametrize("limit", [None, 7])
+@pytest.mark.parametrize("limit", [None, 7, 2])
 def test_joined_shards_are_the_bytes_of_one_process(tmp_path: Path, limit: int | None) -> None:
     run(KEYWORD, CORPUS, out=tmp_path / "one.jsonl", limit=limit)
     shards = make_shards(tmp_path, limit=limit)
     joined = tmp_path / "k.jsonl"
     # In whatever order they are named.
-    join(shards[::-1], joined, dialogues=len(CORPUS), turns=turns_of(CORPUS))
+    join(shards[::-1], joined, CORPUS)
     assert normal(joined) == normal(tmp_path / "one.jsonl")
+    with pytest.raises(JournalError, match="is there already"):
+        join(shards, joined, CORPUS)
 
 
 def test_an_engine_that_leads_many_dialogues_writes_the_same_lines_in_its_own_order(
@@ -63,8 +62,7 @@ def test_an_engine_that_leads_many_dialogues_writes_the_same_lines_in_its_own_or
     monkeypatch.setattr(paths, "PROMPTS", tmp_path)
     model = make_model(make_weights(tmp_path / "weights"), "wave")
     run(model, CORPUS, out=tmp_path / "one.jsonl")
-    shards = make_shards(tmp_path, model=model)
-    join(shards, tmp_path / "k.jsonl", dialogues=len(CORPUS), turns=turns_of(CORPUS))
+    join(make_shards(tmp_path, model=model), tmp_path / "k.jsonl", CORPUS)
     one, joined = (normal(tmp_path / name).splitlines() for name in ("one.jsonl", "k.jsonl"))
     assert one != joined
     assert one[0] == joined[0]
@@ -78,7 +76,7 @@ def test_every_line_that_was_paid_for_is_kept(tmp_path: Path) -> None:
         again = line | {"outcome": "failed", "answer": "", "labels": "none", "reason": "lost"}
         file.write(json.dumps(again) + "\n")
     joined = tmp_path / "k.jsonl"
-    join(shards, joined, dialogues=len(CORPUS))
+    join(shards, joined, CORPUS)
     both = [x for x in joined.read_text().splitlines() if json.loads(x).get("key") == line["key"]]
     assert [json.loads(x)["outcome"] for x in both] == ["ok", "failed"]
     # The later line of a turn counts, as in the shard.
@@ -86,111 +84,47 @@ def test_every_line_that_was_paid_for_is_kept(tmp_path: Path) -> None:
     assert last.outcome == "failed"
 
 
-def test_answers_outside_the_run_survive(tmp_path: Path) -> None:
-    whole, parts = tmp_path / "k.jsonl", [tmp_path / f"k.shard-{i}-of-2.jsonl" for i in range(2)]
-    for limit in (None, 4):
-        for index, part in enumerate(parts):
-            run(KEYWORD, CORPUS, out=part, limit=limit, shard=f"{index}/2")
-    answers = [answer for part in parts for answer in read_journal(part)[1]]
-    record = join(parts, whole, dialogues=len(CORPUS))
-    assert record.dialogues == [dialogue.id for dialogue in CORPUS.dialogues[:4]]
-    joined = read_journal(whole)[1]
-    assert sorted(joined, key=lambda one: one.key) == sorted(answers, key=lambda one: one.key)
+def again(corpus: Corpus = CORPUS, **options: Any) -> Callable[[list[Path]], None]:
+    """Replaces the shard in the middle by another run."""
+
+    def spoil(shards: list[Path]) -> None:
+        shards[1].unlink()
+        run(KEYWORD, corpus, out=shards[1], **options)
+
+    return spoil
 
 
-def test_a_machine_that_differs_has_a_header_of_its_own(tmp_path: Path) -> None:
-    shards = make_shards(tmp_path)
-    other = shards[2].read_text().replace('"platform": "', '"platform": "Other ')
-    shards[2].write_text(other)
-    join(shards, tmp_path / "k.jsonl", dialogues=len(CORPUS))
-    lines = [json.loads(line) for line in (tmp_path / "k.jsonl").read_text().splitlines()]
-    headers = [line["record"]["platform"] for line in lines if "record" in line]
-    assert headers[0].startswith("Other ")
-    assert not headers[1].startswith("Other ")
-    assert len(headers) == 2
+EDITED = make_corpus([[("User", f"Otherwise {i}.", "none")] for i in range(11)])
 
 
-def _missing(shards: list[Path]) -> None:
-    shards.pop(1)
-
-
-def _absent(shards: list[Path]) -> None:
-    shards[1].unlink()
-
-
-def _twice(shards: list[Path]) -> None:
-    shards[2] = shards[1]
-
-
-def _other_corpus(shards: list[Path]) -> None:
-    shards[1].unlink()
-    run(KEYWORD, Corpus("other", CORPUS.dialogues), out=shards[1], shard="1/3")
-
-
-def _edited_corpus(shards: list[Path]) -> None:
-    shards[1].unlink()
-    edited = make_corpus([[("User", f"Otherwise {i}.", "none")] for i in range(11)])
-    run(KEYWORD, edited, out=shards[1], shard="1/3")
-
-
-def _whole(shards: list[Path]) -> None:
-    shards[1].unlink()
-    run(KEYWORD, CORPUS, out=shards[1])
-
-
-def _other_division(shards: list[Path]) -> None:
-    shards[1].unlink()
-    run(KEYWORD, CORPUS, out=shards[1], shard="1/4")
-
-
-def _unfinished(shards: list[Path]) -> None:
-    lines = shards[1].read_bytes().splitlines(keepends=True)
-    shards[1].write_bytes(b"".join(lines[:-1]))
-
-
-def _other_limit(shards: list[Path]) -> None:
-    shards[1].unlink()
-    run(KEYWORD, CORPUS, out=shards[1], shard="1/3", limit=5)
-
-
-def _damaged(shards: list[Path]) -> None:
-    shards[1].write_bytes(shards[1].read_bytes() + b"{}\n")
+def cut(shards: list[Path]) -> None:
+    shards[1].write_bytes(b"".join(shards[1].read_bytes().splitlines(keepends=True)[:-1]))
 
 
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (_missing, r"shard 1/3 is missing beside"),
-        (_absent, r"shard-1-of-3.jsonl: there is no journal"),
-        (_twice, r"is shard 1/3, and so is"),
-        (_other_corpus, r"belongs to another run .* corpus is 'other', there 'tiny'"),
-        (_edited_corpus, r"for another version of it"),
-        (_whole, r"is no shard, but a run by itself"),
-        (_other_division, r"is shard 1/4, .* is 0/3. Join those of one division"),
-        (_unfinished, r"shard 1/3 answers \d+ of its \d+ user turns. Finish it with"),
-        (_other_limit, r"are over different choices of dialogues \(4, 2, 3 of them\)"),
+        (lambda shards: shards.pop(1), "expected the shards 0/3, 1/3, 2/3, .* found 0/3, 2/3"),
+        (lambda shards: shards[1].unlink(), r"shard-1-of-3.jsonl: there is no journal"),
+        (lambda shards: shards.__setitem__(2, shards[1]), "each once, found 0/3, 1/3, 1/3"),
         (
-            _damaged,
-            r"shard-1-of-3.jsonl, line \d+: the line can't be read: dialogue. Field",
+            again(Corpus("other", CORPUS.dialogues), shard="1/3"),
+            r"belongs to another run .* corpus is 'other', there 'tiny'",
         ),
+        (again(EDITED, shard="1/3"), r"was made for tiny .* Name its corpus with --corpus"),
+        (again(), "found 0/3, None, 2/3"),
+        (again(shard="1/4"), "found 0/3, 1/4, 2/3"),
+        (again(shard="1/3", limit=5), "are over different choices of dialogues"),
+        (cut, r"1 of 26 user turns are not answered .* in dialogue d0010. Finish them with"),
     ],
 )
 def test_what_is_not_all_of_one_run_is_refused_and_nothing_is_written(
-    tmp_path: Path, spoil: Any, message: str
+    tmp_path: Path, spoil: Callable[[list[Path]], object], message: str
 ) -> None:
     shards = make_shards(tmp_path)
     spoil(shards)
-    before = {path: path.read_bytes() for path in shards if path.exists()}
     joined = tmp_path / "k.jsonl"
     with pytest.raises(JournalError, match=message):
-        join(shards, joined, dialogues=len(CORPUS), turns=turns_of(CORPUS))
+        join(shards, joined, CORPUS)
     assert not joined.exists()
-    assert {path: path.read_bytes() for path in before} == before
     assert not list(tmp_path.glob(".*.part"))
-
-
-def test_a_journal_that_is_there_is_never_written_over(tmp_path: Path) -> None:
-    shards = make_shards(tmp_path)
-    run(KEYWORD, CORPUS, out=tmp_path / "k.jsonl", options=Options())
-    with pytest.raises(JournalError, match="is there already"):
-        join(shards, tmp_path / "k.jsonl", dialogues=len(CORPUS))

@@ -13,7 +13,7 @@ import pytest
 import cradle_lib
 from cradle_lib import paths
 from cradle_lib.corpus import load_corpus
-from cradle_lib.detection.runs import run_model
+from cradle_lib.detection.run import run_model
 from cradle_lib.display.table import Table
 
 from .test_notebooks import file, runs_folder, show

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from cradle_lib.corpus.load import load_corpus
-from cradle_lib.detection.runs import stored_runs
+from cradle_lib.detection.find_runs import stored_runs
 from cradle_lib.scoring.alarm_burden import alarm_burden, burden_counts, projected_precision
 
 from .made_runs import AO, DVP, SHO, Turns, dialogues, run_of

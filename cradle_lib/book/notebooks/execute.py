@@ -21,7 +21,7 @@ from typing import Any, Final
 from cradle_lib.book.cache_key import METADATA, artefacts, key_of
 from cradle_lib.book.notebooks.page import INJECTED, as_page, is_aside, tags_of
 from cradle_lib.book.plan import Page, Project
-from cradle_lib.detection.journal_paths import PAGE
+from cradle_lib.detection.find_runs import PAGE
 
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]*m")
 

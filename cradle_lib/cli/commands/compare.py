@@ -14,8 +14,7 @@ from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import out, percent, print_json, print_table
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Predictions, find_model, load_predictions, load_registry
-from cradle_lib.detection.run_sets import common_dialogues
-from cradle_lib.detection.runs import load_run
+from cradle_lib.detection.find_runs import common_dialogues, load_run
 from cradle_lib.labels import short
 from cradle_lib.scoring.compare import compare as compare_runs
 from cradle_lib.scoring.output import json_rows

@@ -10,7 +10,7 @@ from cradle_lib import paths
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out, print_json, print_table
 from cradle_lib.detection import load_registry
-from cradle_lib.detection.journal_paths import made_runs
+from cradle_lib.detection.journal import made_runs
 from cradle_lib.detection.local.embedded import ORIGINS, embedded_weights
 
 app = typer.Typer(

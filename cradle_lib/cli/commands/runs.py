@@ -29,8 +29,7 @@ from cradle_lib.detection import (
     load_predictions,
     read_journal,
 )
-from cradle_lib.detection.journal import last_record
-from cradle_lib.detection.journal_paths import journal_files
+from cradle_lib.detection.journal import joined_path, journal_files
 from cradle_lib.detection.parsing import needs_cleaning
 from cradle_lib.detection.run import run
 from cradle_lib.detection.shards import join as join_shards
@@ -120,14 +119,9 @@ def report_run(
     if as_json:
         return
     when = f", when all {shard.partition('/')[2]} shards are made" if shard else ""
-    words = ["cradle", "score", paths.shown(_joined(journal)), *corpus_options(corpus)]
+    words = ["cradle", "score", paths.shown(joined_path(journal)), *corpus_options(corpus)]
     words += ["--partial"] if sample is not None or settings.limit is not None else []
     out.print(f"Next{when}: {shlex.join(words)}")
-
-
-def _joined(journal: Path) -> Path:
-    """Gives the path of the journal that a shard belongs to."""
-    return journal.with_name(f"{journal.name.partition('.shard-')[0].removesuffix('.jsonl')}.jsonl")
 
 
 def join(
@@ -143,18 +137,9 @@ def join(
     as_json: opt.Json = False,
 ) -> None:
     """Join the shards of a run into one journal. The shards stay as they are."""
-    loaded = load_corpus(corpus, split)
     shards = [file for path in journals for file in journal_files(path)]
-    target = folder or _joined(shards[0])
-    record = last_record(shards[0])
-    if record.corpus_fingerprint != loaded.fingerprint:
-        raise JournalError(
-            f"{paths.shown(shards[0])}: was made for {record.corpus} "
-            f"({record.corpus_fingerprint}), {loaded.name} is {loaded.fingerprint}. Name its "
-            "corpus with --corpus."
-        )
-    turns = {dialogue.id: len(dialogue.user_turns) for dialogue in loaded}
-    join_shards(shards, target, dialogues=len(loaded), turns=turns)
+    target = folder or joined_path(shards[0])
+    join_shards(shards, target, load_corpus(corpus, split))
     if as_json:
         print_json({"journal": str(target), "shards": len(shards)})
         return

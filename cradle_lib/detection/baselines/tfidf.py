@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection.engine import Options, Sequential
-from cradle_lib.detection.harmless import harmless
 from cradle_lib.detection.model import Model
+from cradle_lib.detection.neutralise import neutralise
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import LABELS, format_mask
@@ -67,7 +67,7 @@ class Tfidf(Learner):
         texts, masks = [], []
         for dialogue in self._train:
             for turn in dialogue.user_turns:
-                texts.append(harmless(dialogue.utterance(turn)))
+                texts.append(neutralise(dialogue.utterance(turn)))
                 masks.append(turn.mask)
         vectorizer = word_pairs()
         return vectorizer, fit_labels(vectorizer.fit_transform(texts), masks)

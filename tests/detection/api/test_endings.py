@@ -8,7 +8,7 @@ import pytest
 
 from cradle_lib.detection import Outcome, Prediction
 from cradle_lib.detection.api.faults import error_in, fault_in_reply
-from cradle_lib.detection.journal_lines import to_line
+from cradle_lib.detection.journal import to_line
 
 from .fault_server import FaultServer, Reply, as_json, chat, message
 from .services import GOOD, SDKS, ask, long_corpus, make_model, make_remote, sessions

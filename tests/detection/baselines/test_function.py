@@ -80,7 +80,7 @@ def test_a_changed_function_or_version_is_asked_again(
     versioned = run_model(lambda prompt: "alert_past", corpus, name="One", version="2")
     assert str(versioned.record.code).endswith(" version:2")
     kept = sorted(file.name for file in (paths.RUNS / corpus.name).glob("[!.]*"))
-    assert kept == ["one.jsonl", "one.outdated-1", "one.outdated-2"]
+    assert kept == ["one.jsonl", "one.outdated"]
 
 
 def test_an_error_fails_its_turn_and_no_text_is_unparsed(corpus: Corpus) -> None:

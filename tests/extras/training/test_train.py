@@ -18,7 +18,7 @@ from cradle_extras.training.recipe import AdapterSettings, load_recipe, recipe_n
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, load_predictions
 from cradle_lib.detection import run as asking
-from cradle_lib.detection.journal import last_record
+from cradle_lib.detection.journal import read_journal
 from cradle_lib.detection.local import chat, local_engine
 from cradle_lib.detection.local.local_engine import Local, load_local
 from cradle_lib.detection.local.quiet import quiet
@@ -249,7 +249,7 @@ def test_a_training_shows_the_date_on_which_it_began(
     assert prompts == {"2031-03-03"}
     # The model that was trained is asked as it was trained.
     path = run(again.model, corpus, out=tmp_path, limit=1)
-    assert last_record(path).decoding["date"] == "2031-03-03"
+    assert read_journal(path)[0].decoding["date"] == "2031-03-03"
     dated = make_model(weights, date="2031-03-05")
     recipe = RECIPE.model_copy(update={"epochs": 1})
     with pytest.raises(EngineError, match="another date"):

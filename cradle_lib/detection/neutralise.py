@@ -1,6 +1,6 @@
-"""What somebody said, made fit for one line of a prompt: data, which can't act as a prompt.
+"""Neutralises the text of a turn: it is data, and can't act as a part of the prompt.
 
-Line breaks inside a turn become spaces, and whatever could pass for a speaker, a tag, a section
+Line breaks inside a turn become spaces, and every text that looks like a speaker, a tag, a section
 of the prompt or a control token of a chat format is taken apart.
 """
 
@@ -26,9 +26,9 @@ _CONTROL: Final = re.compile(
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
-# All turns of a split, so that reading a second run of it finds them.
+# Large enough for all turns of a split, so that they are computed once for all of its runs.
 @lru_cache(maxsize=1 << 14)
-def harmless(text: str) -> str:
+def neutralise(text: str) -> str:
     """Makes the text of a turn fit for one line of a prompt.
 
     Args:
@@ -43,7 +43,7 @@ def harmless(text: str) -> str:
     line = _LONE_SURROGATE.sub("\ufffd", line)
     line = _CONTROL.sub(lambda m: f"< {m[1]} >" if m[1] else f"[ {m[2]} ]", line)
     before = ""
-    # A colon that is left may stand as near as the first: at most a few rounds.
+    # A second colon may follow the first: at most a few rounds.
     while line != before:
         before, line = line, _ROLE.sub(lambda m: f"{m[1]}{m[2]} -", line)
     return line

@@ -1,0 +1,294 @@
+"""Finds stored runs by the name of their model, and groups runs over the same dialogues.
+
+A journal that ships with the repository takes precedence over one under ``runs/``.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import takewhile
+from pathlib import Path
+from typing import Final
+
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus
+from cradle_lib.corpus.load import load_corpus
+from cradle_lib.detection.journal import journal_files, journal_path, made_runs
+from cradle_lib.detection.model import Model
+from cradle_lib.detection.predictions import Predictions, load_predictions
+from cradle_lib.detection.registry import load_registry, resolve
+from cradle_lib.errors import CorpusError, JournalError, NoRunError, ScoringError
+from cradle_lib.files import visible_files
+from cradle_lib.record import History
+
+#: Environment variable of pages that are being executed: building the book starts no model.
+PAGE: Final = "CRADLE_PAGE"
+
+
+def load_run(
+    entry: Model, corpus: Corpus, history: History = "self", *, partial: bool = False
+) -> Predictions:
+    """Loads a model's run over a corpus, from one journal or its shards.
+
+    Args:
+        entry: The model.
+        corpus: The corpus that it was run over.
+        history: Whose tags it saw.
+        partial: Whether to accept a run that is not complete.
+
+    Returns:
+        The predictions, aligned to the dialogues that are covered.
+
+    Raises:
+        NoRunError: If the model has not been run over the corpus.
+        JournalError: If the journal does not fit.
+    """
+    path = find_journal(entry, corpus, history)
+    if path is None:
+        wanted = paths.shown(journal_path(entry, corpus, history))
+        raise NoRunError(
+            f"{wanted}: there is no run of {entry.name} over {corpus.name}. "
+            f"Make it with `{infer_command(entry, corpus, history)}`."
+        )
+    predictions = load_predictions(path, corpus, partial=partial or entry.sample is not None)
+    if not partial and not predictions.is_finished:
+        chosen = len(predictions.record.dialogues or corpus)
+        raise JournalError(
+            f"{paths.shown(path)}: {len(predictions.corpus)} of the run's {chosen} dialogues "
+            f"are complete. Finish it with `{infer_command(entry, corpus, history)}`, as it was "
+            "started."
+        )
+    return predictions
+
+
+def find_journal(entry: Model, corpus: Corpus, history: History = "self") -> Path | None:
+    """Finds the journal of a model's run over a corpus.
+
+    Returns:
+        The path of its journal, which for a run in shards does not exist itself; ``None`` if
+        the model has not been run.
+    """
+    for folder in (paths.SHIPPED_RUNS, paths.RUNS):
+        path = journal_path(entry, corpus, history, out=folder)
+        if journal_files(path, partial=True)[0].exists():
+            return path
+    return None
+
+
+def stored_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]:
+    """Loads runs that were made before; nothing is run.
+
+    Args:
+        corpus: The corpus that they were over.
+        models: Ids in the registry, or specs; if none is named, those of the default set that have
+            been run, and after them the functions and specs that have been, by name, but not the
+            template's: that one has a page of its own.
+
+    Returns:
+        The predictions in the order of the models. A run over a sample, or one that is not
+        finished, is aligned to its own part of the corpus.
+
+    Raises:
+        JournalError: If there is no journal for one that is named, or for any of the default
+            set, or one does not fit.
+    """
+    registry = load_registry()
+    if models:
+        named = [resolve(name, registry) for name in models]
+        return [load_run(entry, corpus, partial=True) for entry in named]
+    # Functions and specs have no entry.
+    made = made_runs(paths.RUNS)
+    own = [name for name in sorted(made) if name not in registry and corpus.name in made[name]]
+    own = [name for name in own if name != paths.TEMPLATE_RUN]
+    journals = [find_journal(entry, corpus) for entry in registry.default]
+    journals += [paths.RUNS / corpus.name / f"{name}.jsonl" for name in own]
+    found = []
+    for path in filter(None, journals):
+        with suppress(NoRunError):
+            found.append(load_predictions(path, corpus, partial=True))
+    if not found:
+        raise NoRunError(
+            f"no model of the default set has been run over {corpus.name}. "
+            f"Make a run with `{infer_command(registry['keyword'], corpus)}`."
+        )
+    return found
+
+
+def dev_runs(runs: Sequence[Predictions], corpus: str) -> list[Predictions]:
+    """Loads the runs of the same models over the dev split of the same corpus.
+
+    Args:
+        runs: Runs over another split; of those that stored log-probabilities, the models are asked
+            after.
+        corpus: ``surrogate`` or ``hub``; a file has no dev split.
+
+    Returns:
+        The dev runs, in the order of the runs; none for a model that was not run over dev, or if
+        the release has not been fetched.
+    """
+    found: list[Predictions] = []
+    if corpus not in ("surrogate", "hub"):
+        return found
+    with suppress(CorpusError):
+        dev = load_corpus(corpus, "dev")
+        for each in runs:
+            if any(each.choices):
+                with suppress(NoRunError):
+                    found += stored_runs(dev, [each.record.model])
+    return found
+
+
+def repeated_runs(corpus: Corpus) -> dict[str, list[Predictions]]:
+    """Loads repeated runs of a system, which differ only in their seeds.
+
+    Each was written by ``cradle infer --out runs/repeats/SYSTEM/SEED``.
+
+    Args:
+        corpus: The corpus that they were over, or that they took a sample of.
+
+    Returns:
+        The runs of each system, both in the order of their folders' names; those that ship come
+        first. A run that is not finished is restricted to what it answered.
+
+    Raises:
+        JournalError: If a journal can't be read, or does not fit the corpus.
+    """
+    found: dict[str, list[Predictions]] = {}
+    for folder in (paths.SHIPPED_RUNS, paths.RUNS):
+        for path in visible_files(folder, f"repeats/*/*/{corpus.name}/*.jsonl"):
+            system = path.parents[2].name
+            found.setdefault(system, []).append(load_predictions(path, corpus, partial=True))
+    return found
+
+
+def infer_command(entry: Model, corpus: Corpus, history: History = "self") -> str:
+    """Gives the command that makes a run over this corpus, for a shell at the top of the project.
+
+    Without an entry in the registry, it is the call that runs a function, or a command whose
+    settings the user has to repeat.
+    """
+    if entry.engine == "function":
+        return f"run_model(..., name={entry.name!r})"
+    model = "SPEC [--set NAME=VALUE]" if entry.group == "own" else entry.id
+    words = corpus_options(corpus)
+    words += ["--set", f"history={history}"] if history != "self" else []
+    words += ["--sample", str(entry.sample)] if entry.sample is not None else []
+    return f"cradle infer --model {model} {shlex.join(words)}".strip()
+
+
+def corpus_options(corpus: Corpus) -> list[str]:
+    """Gives the options by which a command finds a corpus again; none for the default one."""
+    path = corpus.path
+    if path is None:
+        return []
+    for name, folder in {"surrogate": paths.SURROGATE, "hub": paths.RELEASE}.items():
+        if corpus.name.startswith(f"{name}-") and path.parent == folder:
+            words = ["--corpus", name] if name != "surrogate" else []
+            return words + (["--split", path.stem] if path.stem != "test" else [])
+    return ["--corpus", paths.shown(path)]
+
+
+def common_dialogues(runs: Sequence[Predictions]) -> list[Predictions]:
+    """Restricts runs over a corpus, or over parts of it, to their common dialogues.
+
+    Raises:
+        ScoringError: If no dialogue is covered by all.
+    """
+    if not runs:
+        return []
+    shared = set.intersection(*({d.id for d in run.corpus} for run in runs))
+    fewest = min(runs, key=lambda run: len(run.corpus)).corpus
+    chosen = [place for place, dialogue in enumerate(fewest) if dialogue.id in shared]
+    if not chosen:
+        raise ScoringError(
+            f"no dialogue is covered by all {len(runs)} runs. Compare runs over the same corpus."
+        )
+    part = fewest
+    if len(chosen) < len(fewest):
+        part = fewest.subset(chosen, f"{fewest.name}[{len(chosen)}]")
+    return [run.subset(part) for run in runs]
+
+
+def with_same_dialogues(runs: Sequence[Predictions]) -> list[Predictions]:
+    """Adds, for each sample, the other models' predictions on the same dialogues.
+
+    Args:
+        runs: Whole runs and runs over samples of the same corpus.
+
+    Returns:
+        The whole runs, then for each sample the whole runs restricted to it and the runs over it.
+    """
+    whole = [run for run in runs if run.is_whole]
+    extended = list(whole)
+    for same in _by_dialogues(run for run in runs if not run.is_whole):
+        extended += [run.subset(same[0].corpus) for run in whole] + same
+    return extended
+
+
+def distinct_runs(runs: Sequence[Predictions], *, answers: bool = False) -> list[Predictions]:
+    """Puts runs with the same labels on every turn together: they are one system.
+
+    Args:
+        runs: Runs over a corpus, or over parts of it.
+        answers: Whether the same answers must also be unusable. They count in the exact match and
+            in tables of outcomes, and not in F1.
+
+    Returns:
+        The first run of each system, in the given order. Its name tells the others: ``Tuned
+        (= constrained)``.
+    """
+    systems: dict[Hashable, list[Predictions]] = {}
+    for run in runs:
+        usable = run.ok.tobytes() if answers else b""
+        key = (run.corpus.fingerprint, run.masks.tobytes(), usable)
+        systems.setdefault(key, []).append(run)
+    found = []
+    for same in systems.values():
+        name = _joined_name([run.record.name for run in same])
+        found.append(replace(same[0], record=same[0].record.model_copy(update={"name": name})))
+    return found
+
+
+def run_sets(
+    runs: Sequence[Predictions], baseline: str = "", *, smallest: int = 20
+) -> list[list[Predictions]]:
+    """Groups runs over the same dialogues.
+
+    Args:
+        runs: Whole runs and runs over samples of the same corpus.
+        baseline: Id of the model that comes first in every set in which it is.
+        smallest: Dialogues that a set other than the largest must have: with fewer than 20
+            nothing is tested.
+
+    Returns:
+        The sets of two runs or more over the same dialogues, the largest first; for a sample
+        the whole runs are restricted to its dialogues.
+    """
+    sets = [
+        sorted(same, key=lambda run: run.record.model != baseline)
+        for same in _by_dialogues(with_same_dialogues(runs))
+        if len(same) > 1
+    ]
+    sets.sort(key=lambda same: -len(same[0].corpus))
+    return sets[:1] + [same for same in sets[1:] if len(same[0].corpus) >= smallest]
+
+
+def _by_dialogues(runs: Iterable[Predictions]) -> list[list[Predictions]]:
+    found: dict[str, list[Predictions]] = {}
+    for run in runs:
+        found.setdefault(run.corpus.fingerprint, []).append(run)
+    return list(found.values())
+
+
+def _joined_name(names: Sequence[str]) -> str:
+    """Names systems that are shown as one: ``Tuned`` and ``Tuned, wide`` as ``Tuned (= wide)``."""
+    first, *others = [name.split(", ") for name in names]
+    shown = []
+    for parts in others:
+        pairs = takewhile(lambda pair: pair[0] == pair[1], zip(first, parts, strict=False))
+        shared = len(list(pairs))
+        shown.append(", ".join(parts[shared:] or parts))
+    return names[0] + (f" (= {', '.join(shown)})" if shown else "")

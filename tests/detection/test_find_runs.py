@@ -1,0 +1,270 @@
+"""Where the runs of a page come from: shipped, made, or asked for; and how they are grouped."""
+
+# ruff: noqa: F811
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.detection import (
+    Answer,
+    Journal,
+    Model,
+    Predictions,
+    Prompt,
+    Session,
+    find_runs,
+    journal_path,
+    load_predictions,
+    load_registry,
+    read_journal,
+    resolve,
+    run_model,
+    stored_runs,
+)
+from cradle_lib.detection import registry as models
+from cradle_lib.detection import run as asking
+from cradle_lib.detection.baselines.function import Function
+from cradle_lib.detection.find_runs import (
+    PAGE,
+    infer_command,
+    load_run,
+    run_sets,
+    with_same_dialogues,
+)
+from cradle_lib.detection.registry import Registry
+from cradle_lib.detection.run import run
+from cradle_lib.errors import JournalError, NoRunError, RegistryError
+from cradle_lib.prompts import load_template
+from cradle_lib.record import Record
+
+from ..forty_dialogues import corpus, make_run, runs  # noqa: F401
+from .dialogues import make_corpus
+
+main = import_module("cradle_lib.cli.main")
+JOURNAL = Path("runs/surrogate-test/keyword.jsonl")
+
+
+@pytest.fixture
+def forty() -> Corpus:
+    """Forty dialogues in which a listener and a user take turns, four of these each."""
+    rows = [
+        [(("Listener", "User")[turn % 2], f"{index}.{turn} Well.", "none") for turn in range(8)]
+        for index in range(40)
+    ]
+    return replace(make_corpus(rows), name="surrogate-test")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Empty folders for journals, and a registry in which the keyword model has a sample."""
+    monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(paths, "SHIPPED_RUNS", tmp_path / "shipped")
+    entries = {model.id: model.model_dump(exclude={"id"}) for model in load_registry().sound}
+    entries["keyword"]["sample"] = 5
+    for module in (find_runs, asking, models):
+        monkeypatch.setattr(module, "load_registry", lambda: Registry(entries))
+    return tmp_path
+
+
+def test_a_model_is_run_once_over_its_sample_and_its_journal_used_after_that(
+    home: Path, forty: Corpus
+) -> None:
+    first = run_model("keyword", forty)
+    assert (len(first.corpus), len(first.masks), first.of_turns) == (5, 20, 160)
+    assert not first.is_whole
+    assert set(first.record.dialogues or ()) == {dialogue.id for dialogue in first.corpus}
+    content = (home / JOURNAL).read_bytes()
+    assert run_model("keyword", forty).masks.tolist() == first.masks.tolist()
+    assert (home / JOURNAL).read_bytes() == content
+    # A journal that ships is used, and nothing is run.
+    (home / "runs").rename(home / "shipped")
+    assert len(run_model("keyword", forty).corpus) == 5
+    assert not (home / "runs").exists()
+    assert [run.record.model for run in stored_runs(forty, ["keyword"])] == ["keyword"]
+
+
+def test_the_command_for_a_missing_run_makes_that_run(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = home / "my dialogues; and more.csv"
+    rows = ["turn_id,text,labels", "0,User: I have been hurting myself.,confirm_SH_ongoing"]
+    file.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    monkeypatch.chdir(home)
+    loaded, entry = load_corpus(file), resolve("always-none")
+    with pytest.raises(JournalError) as missing:
+        load_run(entry, loaded, "gold")
+    [command] = re.findall(r"`(.*)`", str(missing.value))
+    program, *arguments = shlex.split(command)
+    assert program == "cradle"
+    done = CliRunner().invoke(main.app, [*arguments, "--out", str(paths.RUNS)])
+    assert done.exit_code == 0, done.output
+    assert len(load_run(entry, loaded, "gold").corpus) == len(loaded)
+
+
+def test_a_command_names_corpus_split_and_sample_only_if_they_are_not_the_default(
+    home: Path, forty: Corpus
+) -> None:
+    whole, dev = load_corpus("surrogate"), load_corpus("surrogate", "dev")
+    fetched = replace(whole, name="hub-test", path=paths.RELEASE / "test.parquet", synthetic=False)
+    for model, over, command in (
+        (resolve("tfidf"), whole, "cradle infer --model tfidf"),
+        (resolve("tfidf"), dev, "cradle infer --model tfidf --split dev"),
+        (resolve("keyword"), whole, "cradle infer --model keyword --sample 5"),
+        (resolve("tfidf"), fetched, "cradle infer --model tfidf --corpus hub"),
+        (resolve("hf:./tiny"), whole, "cradle infer --model SPEC [--set NAME=VALUE]"),
+        (Function(lambda _: "none", "Mine").model, whole, "run_model(..., name='Mine')"),
+    ):
+        assert infer_command(model, over) == command
+    with pytest.raises(JournalError, match=r"Always none.*surrogate-test.*--model always-none"):
+        stored_runs(forty, ["always-none"])
+    with pytest.raises(RegistryError, match="keyword"):
+        run_model("keywrod", forty)
+
+
+def test_without_names_the_default_models_that_were_run_are_loaded_and_then_ones_own(
+    home: Path, forty: Corpus
+) -> None:
+    def shy(prompt: Prompt) -> str:
+        return "none"
+
+    with pytest.raises(JournalError, match="no model of the default set has been run"):
+        stored_runs(forty)
+    run_model(shy, forty)
+    run_model("keyword", forty)
+    run_model("always-none", forty)
+    run_model("always-none", forty, "gold")
+    # In the registry's order, not in that of the runs; tfidf has not been run.
+    assert [one.record.model for one in stored_runs(forty)] == ["always-none", "keyword", "shy"]
+
+
+def test_a_baseline_that_changed_is_run_anew_and_a_damaged_journal_left_alone(
+    home: Path, forty: Corpus, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = run_model("keyword", forty)
+    record, stored = read_journal(home / JOURNAL)
+    (home / JOURNAL).unlink()
+    other = record.model_copy(update={"revision": "lexicon:0123456789ab"})
+    with Journal.open(home / JOURNAL, other) as opened:
+        for prediction in stored:
+            opened.append(prediction)
+    changed = (home / JOURNAL).read_bytes()
+    assert run_model("keyword", forty).record.revision == first.record.revision
+    assert "belongs to another run: revision is 'lexicon:0123456789ab'" in capsys.readouterr().err
+    assert (home / JOURNAL).with_suffix(".outdated").read_bytes() == changed
+    damaged = (home / JOURNAL).read_bytes().replace(b'"outcome": "ok"', b'"outcome": "fine"', 1)
+    (home / JOURNAL).write_bytes(damaged)
+    with pytest.raises(JournalError, match="line 2"):
+        run_model("keyword", forty)
+    assert (home / JOURNAL).read_bytes() == damaged
+
+
+def test_a_run_that_is_not_finished_is_shown_as_far_as_it_goes(home: Path, forty: Corpus) -> None:
+    run_model("keyword", forty)
+    lines = (home / JOURNAL).read_bytes().splitlines(keepends=True)
+    (home / JOURNAL).write_bytes(b"".join(lines[:-1]))
+    [part] = stored_runs(forty, ["keyword"])
+    assert (len(part.corpus), part.is_finished, part.is_whole) == (4, False, False)
+    with pytest.raises(JournalError, match="4 of the run's 5 dialogues are complete"):
+        load_run(resolve("keyword"), forty)
+    # Nothing complete at all: it is left out of the default set, and named if it is asked for.
+    (home / JOURNAL).write_bytes(b"".join(lines[:2]))
+    run_model("always-none", forty)
+    assert [run.record.model for run in stored_runs(forty)] == ["always-none"]
+    with pytest.raises(NoRunError, match="no dialogue of surrogate-test completely"):
+        stored_runs(forty, ["keyword"])
+
+
+def test_a_page_never_runs_a_model_or_makes_its_journal_longer(
+    home: Path, forty: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = {"name": "Own", "group": "open", "engine": "reference"}
+    local = Model.model_validate({"id": "own", "weights": "org/own", **fields})
+    monkeypatch.setenv(PAGE, "any")
+    monkeypatch.setattr(asking, "run", lambda *_, **__: pytest.fail("a page ran a model"))
+    with pytest.raises(NoRunError, match="cradle infer --model own`"):
+        run_model(local, forty)
+    text = load_template("turn")
+    record = Record.create(
+        **fields,
+        model="own",
+        prompt="turn",
+        prompt_hash=text.hash,
+        decoding={},
+        corpus=forty.name,
+        corpus_fingerprint=forty.fingerprint,
+    )
+    session, journal = Session(forty.dialogues[0], text), journal_path(local, forty)
+    with Journal.open(journal, record) as opened:
+        while session.prompt is not None:
+            opened.append(session.answer(Answer("none")))
+    before = journal.read_bytes()
+    part = run_model(local, forty)
+    assert (len(part.corpus), part.is_finished) == (1, False)
+    assert journal.read_bytes() == before
+
+
+def test_shards_are_found_joined_and_missing_ones_named(home: Path, forty: Corpus) -> None:
+    keyword = load_registry()["keyword"]
+    whole = load_predictions(run(keyword, forty, out=home / "whole"), forty)
+    for index in (0, 2, 3):
+        run(keyword, forty, out=home / "runs", shard=f"{index}/4")
+    with pytest.raises(JournalError, match=r"missing: 1/4\. Make them with"):
+        load_run(keyword, forty)
+    # A page shows what is there.
+    [begun] = stored_runs(forty)
+    assert (len(begun.corpus), begun.is_finished) == (30, False)
+    run(keyword, forty, out=home / "runs", shard="1/4")
+    for joined in (load_run(keyword, forty), *stored_runs(forty)):
+        np.testing.assert_array_equal(joined.masks, whole.masks)
+        assert (joined.record.shard, joined.record.dialogues) == (None, None)
+    run(keyword, forty, out=home / "runs", shard="0/2")
+    with pytest.raises(JournalError, match="those of another division"):
+        load_run(keyword, forty)
+
+
+def test_a_part_in_shards_is_finished_when_all_its_dialogues_are(home: Path, forty: Corpus) -> None:
+    keyword = load_registry()["keyword"]
+    shards = [run(keyword, forty, out=home, limit=6, shard=f"{index}/2") for index in (0, 1)]
+    complete = load_predictions(shards, forty, partial=True)
+    chosen = [dialogue.id for dialogue in forty][:6]
+    assert (sorted(complete.record.dialogues or ()), complete.is_finished) == (chosen, True)
+    # Half of a run says nothing of the dialogues of the other half.
+    assert not load_predictions(shards[:1], forty, partial=True).is_finished
+
+
+def test_runs_are_put_into_sets_with_the_baseline_first(runs: list[Predictions]) -> None:
+    sets = run_sets(runs, "keyword")
+    assert [[run.record.model for run in group] for group in sets] == [["keyword", "always-none"]]
+    # A sample of four is nothing to test; beside a largest set of its own kind it would stay.
+    assert [len(group[0].corpus) for group in sets] == [40]
+    few = [run.subset(runs[2].corpus) for run in runs[:2]]
+    assert [len(group[0].corpus) for group in run_sets([*few, runs[2]])] == [4]
+    large = replace(runs[2], **vars(runs[1].subset(runs[1].corpus.subset(range(20), "twenty"))))
+    assert [len(group[0].corpus) for group in run_sets([*runs[:2], large])] == [40, 20]
+    assert run_sets(runs[:1]) == []
+
+
+def test_samples_are_compared_with_the_same_dialogues_of_the_other_models(
+    runs: list[Predictions],
+) -> None:
+    extended = with_same_dialogues([runs[2], *runs])
+    assert [(run.record.model, len(run.corpus)) for run in extended] == [
+        ("always-none", 40),
+        ("keyword", 40),
+        ("always-none", 4),
+        ("keyword", 4),
+        ("smollm2-135m", 4),
+        ("smollm2-135m", 4),
+    ]
+    assert len({run.corpus.fingerprint for run in extended[2:]}) == 1
+    assert [run.is_whole for run in extended] == [True, True, False, False, False, False]
