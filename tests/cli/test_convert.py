@@ -67,3 +67,7 @@ def test_without_gold_labels_the_predictions_are_counted(chat: Path, tmp_path: P
             assert row["turns"] == sum(label in labels for labels in answers) > 0
         assert row["per_100"] == pytest.approx(100 * row["turns"] / 3)
     assert set(rates) - {"any label"} == {label for labels in answers for label in labels}
+    bundled = invoke("bundle", journal, "--corpus", corpus, "--out", tmp_path / "keyword.zip")
+    assert bundled.exit_code == 0, bundled.exception
+    shown = invoke("score", tmp_path / "keyword.zip", "--corpus", corpus)
+    assert shown.stdout == done.stdout
