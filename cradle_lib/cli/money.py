@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +47,12 @@ def estimate(
     )
     if settings.model.prices is None:
         out.print(f"No cost: the entry {settings.model.id} in models.yml has no prices.")
-        return
-    out.print(
-        f"Cost: at most {dollars(found['highest_cost'])}, if each byte is a token, nothing is read "
-        "from a cache and every answer reaches its limit. A token of English text has about four "
-        "bytes, and most tokens of a run are read from the provider's cache at a lower price."
-    )
-    out.print(f"Prices of {found['date']}: {found['source']}")
+    else:
+        out.print(
+            f"Cost: at most {dollars(found['highest_cost'])}. English text has about four bytes "
+            "per token, and cached tokens are cheaper, so that a run costs far less.\n"
+            f"Prices of {found['date']}: {found['source']}"
+        )
 
 
 def ask(question: str) -> bool:
@@ -73,12 +73,7 @@ def journal_usage(entry: Model, journal: Path) -> dict[str, Any]:
     return {
         "calls": counted,
         "silent": len(answers) - counted,
-        "tokens": {
-            "prompts": usage.prompt,
-            "cached": usage.cached,
-            "written": usage.written,
-            "output": usage.output,
-        },
+        "tokens": {"prompts": usage.prompt, **asdict(usage)},
         "dollars": usage.cost(entry.prices) if entry.prices else None,
     }
 
