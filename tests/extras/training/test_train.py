@@ -278,7 +278,7 @@ def _strange(folder: Path) -> None:
     [
         (_changed_byte, True, "was changed"),
         (_pickled, False, r"has no adapter_model\.safetensors"),
-        (_strange, False, "no match for"),
+        (_strange, False, "the base has no place for"),
     ],
 )
 def test_a_damaged_adapter_is_refused(
@@ -300,7 +300,7 @@ def test_a_damaged_adapter_is_refused(
 
 def test_an_adapter_of_another_base_is_refused(trained: Trained, tmp_path: Path) -> None:
     # The second has the same name, but other shapes.
-    for name, message in (("other", "it was trained on"), ("weights", "does not fit")):
+    for name, message in (("other", "it was trained on"), ("weights", "size mismatch")):
         base = make_weights(tmp_path / name, family="qwen3")
         model = trained.model.model_copy(update={"weights": f"{base} + {trained.folder}"})
         with pytest.raises(EngineError, match=message):
