@@ -60,81 +60,62 @@ def update(
     removed = _remove_orphans(project, pages)
     for name in removed:
         report(f"removed {name}: no page of the plan makes it")
-    run = _Run(project, pages, report)
-    run.all()
-    if run.failures:
-        raise BookError("\n".join(run.failures))
-    return Update(tuple(run.executed), tuple(run.fresh), removed)
+    executed, fresh = _execute(project, pages, report)
+    return Update(tuple(executed), tuple(fresh), removed)
 
 
-class _Run:
-    """One pass over the plan."""
-
-    def __init__(
-        self, project: Project, pages: tuple[Page, ...], report: Callable[[str], None]
-    ) -> None:
-        self.project, self.report = project, report
-        self.pages = {page.name: page for page in pages}
-        self.ingredients = Ingredients(project, pages)
-        self.executed: list[str] = []
-        self.fresh: list[str] = []
-        self.failures: list[str] = []
-        self._order = TopologicalSorter({page.name: page.after for page in pages})
-        self._pool: ProcessPoolExecutor | None = None
-        self._running: dict[Future[Done], Job] = {}
-
-    def all(self) -> None:
-        self._order.prepare()
-        try:
-            self._start_ready()
-            while self._running:
-                done, _ = wait(self._running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    self._finish(future)
-                self._start_ready()
-        finally:
-            if self._pool is not None:
-                # Without this an interrupt would first work through the whole queue.
-                self._pool.shutdown(cancel_futures=True)
-
-    def _start_ready(self) -> None:
-        # A page that is up to date makes the next ones ready at once.
-        while ready := self._order.get_ready():
-            for name in ready:
-                page = self.pages[name]
-                found = self.ingredients.of(page)
-                reason = self.ingredients.stale(page, found)
-                if reason is None:
-                    self.fresh.append(name)
-                    self._order.done(name)
+def _execute(
+    project: Project, pages: Sequence[Page], report: Callable[[str], None]
+) -> tuple[list[str], list[str]]:
+    """Executes pages in their order; gives the names of executed pages, and of fresh ones."""
+    ingredients = Ingredients(project, pages)
+    by_name = {page.name: page for page in pages}
+    executed: list[str] = []
+    fresh: list[str] = []
+    failures: list[str] = []
+    running: dict[Future[Done], Job] = {}
+    order = TopologicalSorter({page.name: page.after for page in pages})
+    order.prepare()
+    # Processes start when the first page is submitted.
+    spawn = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(_WORKERS, mp_context=spawn, initializer=watch_parent)
+    try:
+        while True:
+            # A page that is up to date makes the next ones ready at once.
+            while ready := order.get_ready():
+                for page in map(by_name.__getitem__, ready):
+                    found = ingredients.of(page)
+                    reason = ingredients.stale(page, found)
+                    if reason is None:
+                        fresh.append(page.name)
+                        order.done(page.name)
+                    else:
+                        report(f"executing {page.name} ({reason})")
+                        job = Job(project, page, found)
+                        running[pool.submit(execute, job)] = job
+            if not running:
+                break
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                job = running.pop(future)
+                name = job.page.name
+                try:
+                    done = future.result()
+                except Exception as error:  # The worker died, or could not send its answer.
+                    done = Done(failure(job, "outside any cell", type(error).__name__, str(error)))
+                for line in done.said:
+                    report(f"{project.shown(job.page.notebook.path)} ({name}): {line}")
+                if done.failure is None:
+                    executed.append(name)
+                    order.done(name)
                 else:
-                    self.report(f"executing {name} ({reason})")
-                    self._submit(page, found)
-
-    def _submit(self, page: Page, ingredients: dict[str, str]) -> None:
-        if self._pool is None:
-            self._pool = ProcessPoolExecutor(
-                _WORKERS,
-                mp_context=multiprocessing.get_context("spawn"),
-                initializer=watch_parent,
-            )
-        job = Job(self.project, page, ingredients)
-        self._running[self._pool.submit(execute, job)] = job
-
-    def _finish(self, future: Future[Done]) -> None:
-        job = self._running.pop(future)
-        try:
-            done = future.result()
-        except Exception as error:  # The worker died, or could not send its answer.
-            done = Done(failure(job, "outside any cell", type(error).__name__, str(error)))
-        for line in done.said:
-            self.report(f"{self.project.shown(job.page.notebook.path)} ({job.page.name}): {line}")
-        if done.failure is None:
-            self.executed.append(job.page.name)
-            self._order.done(job.page.name)
-        else:
-            self.report(f"{job.page.name} failed")
-            self.failures.append(done.failure)
+                    report(f"{name} failed")
+                    failures.append(done.failure)
+    finally:
+        # Without this an interrupt would first work through the whole queue.
+        pool.shutdown(cancel_futures=True)
+    if failures:
+        raise BookError("\n".join(failures))
+    return executed, fresh
 
 
 def _remove_orphans(project: Project, pages: Sequence[Page]) -> tuple[str, ...]:

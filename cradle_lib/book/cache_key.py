@@ -63,13 +63,10 @@ class Ingredients:
         The pages before it must be up to date.
         """
         found = dict(self._fixed[page.name])
-        for name in page.after:
-            for path, value in artefacts(self.project, self.pages[name].provides).items():
-                found[f"artefact {path}"] = value
-        for path, value in artefacts(self.project, page.runs).items():
-            # Those with other histories are made by the page that compares them.
-            if ".history-" not in path:
-                found[f"run {path}"] = value
+        before = [pattern for name in page.after for pattern in self.pages[name].provides]
+        for kind, patterns in (("artefact", before), ("run", page.runs)):
+            for path, value in artefacts(self.project, patterns).items():
+                found[f"{kind} {path}"] = value
         return found
 
     def stale(self, page: Page, ingredients: Mapping[str, str]) -> str | None:
@@ -93,34 +90,24 @@ class Ingredients:
         found = {"notebook": digest(page.notebook.canonical.encode()), **self._common}
         for name, value in page.parameters.items():
             found[f"parameter {name}"] = json.dumps(value, sort_keys=True)
-        found |= {f"input {shown(file)}": self._digest(file) for file in self._inputs(page)}
-        return found
-
-    def _library(self) -> str:
-        """Digests the library, files with their places, but the commands: no page can use them."""
-        root = self.project.root
-        files = (
-            file
-            for package in self.project.packages
-            for file in visible_files(root / package, "**/*")
-            if file.is_file()
-        )
-        lines = [
-            f"{file.relative_to(root)} {self._digest(file)}"
-            for file in sorted(files)
-            if not {"__pycache__", "cli"} & {*file.relative_to(root).parts[:-1]}
-        ]
-        return digest("\n".join(lines).encode())
-
-    def _inputs(self, page: Page) -> list[Path]:
-        files: set[Path] = set()
         for pattern in page.inputs:
             matched = _match(self.project.root, pattern)
             if not matched:
                 problem = f"page {page.name!r} reads {pattern!r}, which matches no file"
                 raise BookError(problem, path=self.project.plan)
-            files.update(matched)
-        return sorted(files)
+            found |= {f"input {shown(file)}": self._digest(file) for file in matched}
+        return found
+
+    def _library(self) -> str:
+        """Digests the library, files with their places, but the commands: no page can use them."""
+        root = self.project.root
+        lines = [
+            f"{file.relative_to(root)} {self._digest(file)}"
+            for package in self.project.packages
+            for file in visible_files(root / package, "**/*")
+            if file.is_file() and not {"__pycache__", "cli"} & {*file.relative_to(root).parts}
+        ]
+        return digest("\n".join(lines).encode())
 
     def _digest(self, file: Path) -> str:
         if file not in self._digests:

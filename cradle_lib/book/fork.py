@@ -15,7 +15,7 @@ from cradle_lib.book.notebooks.notebook import Notebook, find_title
 from cradle_lib.book.plan import Entry, Project, read_plan
 from cradle_lib.detection.baselines.function import id_of
 from cradle_lib.errors import BookError
-from cradle_lib.files import replacing
+from cradle_lib.files import write_text
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]*")
 #: Tag of cells that explain how to use a page, and are left out of copies.
@@ -45,7 +45,7 @@ def fork(
     if copy.exists() or any(entry.page == name for entry in entries.values()):
         raise BookError("this page exists already", path=copy, hint="Choose another name.")
     if f"{source}.ipynb" not in entries:
-        known = ", ".join(sorted(notebook.removesuffix(".ipynb") for notebook in entries))
+        known = ", ".join(sorted(Path(notebook).stem for notebook in entries))
         problem = f"no notebook {source!r} is in the plan"
         raise BookError(problem, path=project.plan, hint=f"There are: {known}.")
     origin = project.notebooks / f"{source}.ipynb"
@@ -55,12 +55,14 @@ def fork(
         chosen.setdefault("name", name)
     entry = _entry(entries[origin.name], name, chosen)
     notebook.check_parameters(entry["parameters"])
-    plan, toc = _with_entry(project.plan, entry), _with_page(project.toc, name)
-    with replacing(copy) as part:
-        part.write_text(_renamed(origin, name), encoding="utf-8")
-    for path, text in ((project.plan, plan), (project.toc, toc)):
-        with replacing(path) as part:
-            part.write_text(text, encoding="utf-8")
+    toc = _with_page(project.toc, name)
+    # Added as text: a plan that was read and dumped would lose its comments.
+    lines = yaml.safe_dump([entry], sort_keys=False, default_flow_style=None).splitlines()
+    before = project.plan.read_text(encoding="utf-8").rstrip("\n")
+    plan = "\n".join([before, "", *(f"  {line}" for line in lines), ""])
+    write_text(copy, _renamed(origin, name))
+    write_text(project.plan, plan)
+    write_text(project.toc, toc)
     return copy
 
 
@@ -78,31 +80,20 @@ def _entry(source: Entry, name: str, chosen: Mapping[str, Any]) -> dict[str, Any
     return entry
 
 
-def _with_entry(plan: Path, entry: Mapping[str, Any]) -> str:
-    """Adds an entry at the end, by text: a plan that was read and dumped has lost its comments."""
-    lines = yaml.safe_dump([dict(entry)], sort_keys=False, default_flow_style=None).splitlines()
-    text = plan.read_text(encoding="utf-8").rstrip("\n")
-    return "\n".join([text, "", *(f"  {line}" for line in lines), ""])
-
-
 def _with_page(toc: Path, name: str) -> str:
     text = toc.read_text(encoding="utf-8")
     place = re.search(rf"^(\s*)- file: sections/{paths.TEMPLATE}\n", text, flags=re.MULTILINE)
     if place is None:
-        problem = (
-            f"the page sections/{paths.TEMPLATE} is not listed, after which a new one would be"
-        )
+        problem = f"sections/{paths.TEMPLATE}, after which a new page is added, is not listed"
         raise BookError(problem, path=toc, hint="Add the page by hand.")
     return f"{text[: place.end()]}{place[1]}- file: sections/{name}\n{text[place.end() :]}"
 
 
 def _renamed(origin: Path, name: str) -> str:
+    """The notebook without its guide, and with another title."""
     content = json.loads(origin.read_text(encoding="utf-8"))
-    content["cells"] = [
-        cell for cell in content["cells"] if _GUIDE not in cell["metadata"].get("tags", [])
-    ]
-    title = find_title(content["cells"])
-    if title is not None:
+    content["cells"] = [c for c in content["cells"] if _GUIDE not in c["metadata"].get("tags", [])]
+    if (title := find_title(content["cells"])) is not None:
         place, heading = title
         line = f"# {name.replace('-', ' ').capitalize()}"
         content["cells"][place]["source"] = heading.string.replace(heading[0], line, 1)

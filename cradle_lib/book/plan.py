@@ -13,9 +13,9 @@ One entry makes one page::
         runs: true
         inputs: ["corpus:test", "data/published/*.csv"]
 
-``{corpus}`` is the book's corpus, ``{corpus_name}`` what its runs are filed under, and
-``{training}`` the corpus whose train and dev splits are shown, empty if there are none. A pattern
-with ``{model}`` is one pattern for the id of each default model.
+``{corpus}`` is the book's corpus, ``{corpus_name}`` the folder of its runs, and ``{training}`` the
+corpus whose train and dev splits are shown, empty if there are none. A pattern with ``{model}`` is
+one pattern for the id of each default model.
 
 ``inputs`` are the files that the notebook reads: patterns relative to the repository, each of
 which must match something, or a split of the book's corpus. ``provides`` are the files that exist
@@ -28,8 +28,9 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Final
@@ -42,19 +43,19 @@ from cradle_lib.book.yaml_file import read_yaml
 from cradle_lib.errors import BookError
 
 _SPLIT: Final = "corpus:"
-_RUNS: Final = tuple(
-    f"{folder}/{path}/*.jsonl"
-    for folder in ("data/runs", "runs")
-    for path in ("{corpus_name}", "repeats/*/*/{corpus_name}")
-)
 #: The registry of models: its order is that of the systems on a page.
 REGISTRY: Final = "models.yml"
-_SLOT: Final = re.compile(r"\{\w+\}")
+_RUNS: Final = (
+    *(
+        f"{folder}/{path}/*.jsonl"
+        for folder in ("data/runs", "runs")
+        for path in ("{corpus_name}", "repeats/*/*/{corpus_name}")
+    ),
+    REGISTRY,
+)
 
 
 def _relative(pattern: str) -> str:
-    if pattern.startswith(_SPLIT):
-        return pattern
     path = PurePosixPath(pattern)
     if path.is_absolute() or ".." in path.parts or not path.parts:
         raise ValueError("must be relative to the repository, without '..'")
@@ -84,39 +85,34 @@ class _Plan(BaseModel):
     pages: tuple[Entry, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Project:
-    """Where the parts of the book lie.
-
-    Attributes:
-        root: Top of the repository.
-        packages: Names of the library's packages, which lie at the top.
-    """
+    """The folders of the book: ``root`` is the repository, ``packages`` those of the library."""
 
     root: Path
     packages: tuple[str, ...] = ("cradle_lib", "cradle_extras")
 
-    @property
+    @cached_property
     def notebooks(self) -> Path:
         """The sources."""
         return self.root / "notebooks"
 
-    @property
+    @cached_property
     def plan(self) -> Path:
         """The plan."""
         return self.notebooks / "pages.yml"
 
-    @property
+    @cached_property
     def sections(self) -> Path:
         """The executed notebooks."""
         return self.root / "book" / "sections"
 
-    @property
+    @cached_property
     def work(self) -> Path:
         """Where notebooks run before they are moved into place, and tracebacks are kept."""
         return self.root / "book" / "_build" / "notebook-runs"
 
-    @property
+    @cached_property
     def toc(self) -> Path:
         """The table of contents."""
         return self.root / "book" / "_toc.yml"
@@ -128,13 +124,13 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page to be executed.
+    """One page to be executed; patterns are relative to the repository or absolute.
 
     Attributes:
         name: Name of the output, without suffix.
         notebook: The source.
         parameters: Values for the notebook's parameters, checked.
-        inputs: Patterns that must match, relative to the repository or absolute.
+        inputs: Patterns that must match.
         provides: Patterns of the artefacts.
         after: Names of the pages whose artefacts this one reads.
         runs: Patterns of the runs that it reads.
@@ -142,7 +138,7 @@ class Page:
 
     name: str
     notebook: Notebook
-    parameters: Mapping[str, Any]
+    parameters: dict[str, Any]
     inputs: tuple[str, ...]
     provides: tuple[str, ...]
     after: tuple[str, ...]
@@ -162,17 +158,26 @@ def load_plan(
     """
     corpus = corpus or BookCorpus()
     plan = read_plan(project.plan)
-    entries = {entry.page for entry in plan}
-    if len(entries) < len(plan):
-        raise BookError("two entries have the same page", path=project.plan)
+    names = [entry.page for entry in plan]
     pages: dict[str, Page] = {}
     for entry in plan:
-        for unknown in set(entry.after) - entries:
-            problem = f"page {entry.page!r} comes after {unknown!r}, which is no entry"
-            hint = f"Entries: {', '.join(sorted(entries))}."
-            raise BookError(problem, path=project.plan, hint=hint)
-        before = [*entry.after, *(e.page for e in plan if entry.runs and e.provides)]
-        pages[entry.page] = _page(project, entry, tuple(dict.fromkeys(before)), models, corpus)
+        if names.count(entry.page) > 1:
+            raise BookError(f"two entries have the same page {entry.page!r}", path=project.plan)
+        if unknown := {*entry.after} - {*names}:
+            problem = f"page {entry.page!r} comes after {min(unknown)!r}, which is no entry"
+            raise BookError(problem, path=project.plan, hint=f"Entries: {', '.join(names)}.")
+        notebook = Notebook.read(project.notebooks / entry.notebook)
+        notebook.check_parameters(entry.parameters)
+        providers = [each.page for each in plan if entry.runs and each.provides]
+        pages[entry.page] = Page(
+            name=entry.page,
+            notebook=notebook,
+            parameters={name: _filled(x, corpus) for name, x in entry.parameters.items()},
+            inputs=_patterns(entry.inputs, models, corpus),
+            provides=_patterns(entry.provides, models, corpus),
+            after=tuple(dict.fromkeys([*entry.after, *providers])),
+            runs=_patterns(_RUNS if entry.runs else (), models, corpus),
+        )
     try:
         order = TopologicalSorter({name: page.after for name, page in pages.items()}).static_order()
         return tuple(pages[name] for name in order)
@@ -186,52 +191,29 @@ def read_plan(path: Path) -> tuple[Entry, ...]:
     return read_yaml(path, _Plan, "no plan of the pages").pages
 
 
-def _page(
-    project: Project,
-    entry: Entry,
-    after: tuple[str, ...],
-    models: Sequence[str],
-    corpus: BookCorpus,
-) -> Page:
-    """Fills the slots of an entry."""
+def _patterns(written: Sequence[str], models: Sequence[str], corpus: BookCorpus) -> tuple[str, ...]:
+    found: list[str] = []
+    for pattern in written:
+        if pattern.startswith(_SPLIT):
+            found += corpus.files(pattern.removeprefix(_SPLIT))
+        else:
+            # A name with brackets stands for itself alone.
+            found += [
+                _filled(pattern, corpus, model, escape=True)
+                for model in (models if "{model}" in pattern else [""])
+            ]
+    return tuple(dict.fromkeys(found))
+
+
+def _filled(value: Any, corpus: BookCorpus, model: str = "", *, escape: bool = False) -> Any:
+    """Fills the slots of a text, all at once: the content of one slot is no slot of its own."""
+    if not isinstance(value, str):
+        return value
     slots = {
         "{corpus}": corpus.choice,
         "{corpus_name}": corpus.name,
         "{training}": corpus.training,
+        "{model}": model,
     }
-
-    def patterns(written: Sequence[str]) -> tuple[str, ...]:
-        found: list[str] = []
-        for pattern in written:
-            if pattern.startswith(_SPLIT):
-                found.extend(corpus.files(pattern.removeprefix(_SPLIT)))
-                continue
-            for model in models if "{model}" in pattern else [""]:
-                # A name with brackets stands for itself alone.
-                found.append(_filled(pattern, slots | {"{model}": model}, glob.escape))
-        return tuple(dict.fromkeys(found))
-
-    notebook = Notebook.read(project.notebooks / entry.notebook)
-    parameters = _filled(entry.parameters, slots)
-    notebook.check_parameters(parameters)
-    return Page(
-        name=entry.page,
-        notebook=notebook,
-        parameters=parameters,
-        inputs=patterns(entry.inputs),
-        provides=patterns(entry.provides),
-        after=after,
-        runs=patterns((*_RUNS, REGISTRY) if entry.runs else ()),
-    )
-
-
-def _filled(value: Any, slots: Mapping[str, str], write: Callable[[str], str] = str) -> Any:
-    """Fills the slots of every string, however deep it lies."""
-    if isinstance(value, dict):
-        return {key: _filled(item, slots, write) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_filled(item, slots, write) for item in value]
-    if not isinstance(value, str):
-        return value
-    # All at once: what stands in one slot is no slot of its own.
-    return _SLOT.sub(lambda slot: write(slots[slot[0]]) if slot[0] in slots else slot[0], value)
+    write = glob.escape if escape else str
+    return re.sub("|".join(map(re.escape, slots)), lambda slot: write(slots[slot[0]]), value)

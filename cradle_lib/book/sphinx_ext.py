@@ -29,8 +29,7 @@ from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.notebooks.outputs import place_files, remove_orphans, remove_other_corpus
 from cradle_lib.book.notebooks.page import FINDING, tags_of
 from cradle_lib.book.plan import Project
-from cradle_lib.book.site.figures import put_beside
-from cradle_lib.book.site.help_lines import HelpLines, Way, load_help_lines
+from cradle_lib.book.site.figures import move_files
 from cradle_lib.book.yaml_file import read_yaml
 from cradle_lib.errors import CradleError
 from cradle_lib.files import visible_files
@@ -63,7 +62,9 @@ def bring_up_to_date(app: Sphinx, config: Config) -> None:
     """
     project = Project(Path(app.srcdir).parent)
     try:
-        config.html_context["help_lines"] = _help_lines(project).model_dump(mode="json")
+        path = project.root / "data" / "help_lines.yml"
+        lines = read_yaml(path, RootModel[dict[str, Any]], "no help lines; every page needs them")
+        config.html_context["help_lines"] = lines.root
         config.html_context["look"] = _look(Path(app.srcdir))
         corpus = BookCorpus.chosen(project.root)
         if remove_other_corpus(project, corpus, Path(app.outdir)):
@@ -96,7 +97,7 @@ def tidy_site(app: Sphinx, exception: Exception | None) -> None:
     for name in remove_orphans(out, env.found_docs, kept):
         _log.info("[book] removed %s: the book has no such page or file", name)
     place_files(Project(Path(app.srcdir).parent), out)
-    put_beside(out)
+    move_files(out)
     write_redirects(app)
 
 
@@ -173,22 +174,10 @@ class HelpLinesDirective(SphinxDirective):
     """Lists the help lines in full: ``helplines``, without content or options."""
 
     def run(self) -> list[nodes.Node]:
-        """Builds the list."""
-        project = Project(Path(self.env.srcdir).parent)
-        self.env.note_dependency(str(_file(project)))
-        help_lines = _help_lines(project)
-        items = [
-            _item(f"{line.name} ({line.country})", line.about, str(line.url), line.ways)
-            for line in help_lines.lines
-        ]
-        elsewhere = help_lines.elsewhere
-        items.append(_item(elsewhere.name, elsewhere.contact, str(elsewhere.url)))
-        checked = f"Checked on {help_lines.verified_on:%Y-%m-%d}: {help_lines.how_verified}."
-        return [
-            nodes.paragraph("", "", nodes.strong("", help_lines.emergency)),
-            nodes.bullet_list("", *items, classes=["cradle-help-list"]),
-            nodes.paragraph("", "", nodes.emphasis("", checked)),
-        ]
+        """Renders the list from the data that every page has."""
+        templates = self.env.app.builder.templates
+        context = {"help_lines": self.config.html_context["help_lines"]}
+        return [nodes.raw("", templates.render("help-list.html", context), format="html")]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -209,28 +198,10 @@ def setup(app: Sphinx) -> dict[str, Any]:
     }
 
 
-def _file(project: Project) -> Path:
-    return project.root / "data" / "help_lines.yml"
-
-
-def _help_lines(project: Project) -> HelpLines:
-    return load_help_lines(_file(project))
-
-
 def _look(book: Path) -> str:
     """Digest of styles and templates: without it, Sphinx would not copy a changed style."""
     files = sorted(f for part in ("_static", "_templates") for f in (book / part).rglob("*.*"))
     return digest(b"".join(f.name.encode() + f.read_bytes() for f in files if f.is_file()))
-
-
-def _item(name: str, text: str, url: str, ways: tuple[Way, ...] = ()) -> nodes.list_item:
-    link = nodes.reference("", name, refuri=url, internal=False)
-    parts: list[nodes.Node] = [link, nodes.Text(". ")]
-    for place, way in enumerate(ways):
-        parts.append(nodes.Text(" or " if place else ""))
-        parts.append(nodes.reference("", way.words, refuri=way.address, internal=False))
-    parts.append(nodes.Text(f": {text}" if ways else text))
-    return nodes.list_item("", nodes.paragraph("", "", *parts))
 
 
 def _unwanted(script: Any) -> bool:

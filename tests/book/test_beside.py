@@ -6,7 +6,7 @@ import base64
 import re
 from pathlib import Path
 
-from cradle_lib.book.site.figures import LARGEST, put_beside
+from cradle_lib.book.site.figures import LARGEST, move_files
 
 from .mini_book import write
 
@@ -35,7 +35,7 @@ def test_large_files_are_links_from_every_depth_and_small_ones_stay(tmp_path: Pa
         write(tmp_path / name, page(LARGE))
     write(tmp_path / "small.html", page(b"1"))
     for _ in range(2):
-        put_beside(tmp_path)
+        move_files(tmp_path)
         for name in ("top.html", "sections/deep.html"):
             found = addresses(tmp_path / name)
             for address, file in zip(found, ("a &amp; b.csv", "figure.svg"), strict=True):
@@ -50,15 +50,15 @@ def test_a_file_goes_with_the_last_page_that_has_it(tmp_path: Path) -> None:
     other = LARGE + b"other"
     write(tmp_path / "one.html", page(LARGE))
     write(tmp_path / "two.html", page(LARGE) + page(other))
-    put_beside(tmp_path)
+    move_files(tmp_path)
     write(tmp_path / "two.html", "")
-    put_beside(tmp_path)
+    move_files(tmp_path)
     left = {path.read_bytes() for path in (tmp_path / "_files").rglob("*.*")}
     assert left == {LARGE}
 
 
 def test_no_name_leads_out_of_the_folder(tmp_path: Path) -> None:
     write(tmp_path / "site/page.html", page(LARGE, "../../../outside.csv"))
-    put_beside(tmp_path / "site")
+    move_files(tmp_path / "site")
     [written] = tmp_path.rglob("*.csv")
     assert written.is_relative_to(tmp_path / "site/_files")

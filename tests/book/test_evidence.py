@@ -127,18 +127,6 @@ def test_every_number_leads_to_exactly_as_many_turns(
     assert checked >= least
 
 
-def test_a_cell_of_a_heat_map_can_be_clicked(site: Site, browser: Browser) -> None:
-    page = browser.new_page(viewport={"width": WIDE[0], "height": WIDE[1]})
-    page.goto(site.url("sections/errors.html"))
-    spot = page.locator("a.cradle-spot[title^='gold alert_ongoing, tagged none']").first
-    count = number(spot.get_attribute("title") or "")
-    spot.click()
-    page.locator("#cradle-explorer[data-ready]").wait_for(state="attached")
-    assert page.locator(".count").inner_text().startswith(f"{count} pairs ")
-    assert 0 <= page.locator("#cradle-explorer").evaluate("e => e.getBoundingClientRect().top") < 99
-    page.close()
-
-
 def test_cells_are_one_stop_of_the_tab_key_and_arrows_go_between_them(
     site: Site, browser: Browser
 ) -> None:
@@ -166,17 +154,6 @@ def test_cells_are_one_stop_of_the_tab_key_and_arrows_go_between_them(
     page.keyboard.press("Enter")
     page.locator("#cradle-explorer[data-ready]").wait_for(state="attached")
     assert page.locator(".count").inner_text().startswith(f"{number(title):,} pair")
-    page.close()
-
-
-def test_a_case_opens_at_its_turn(site: Site, browser: Browser) -> None:
-    page = browser.new_page()
-    page.goto(site.url("sections/errors.html"))
-    case = page.locator(".cradle-case a").first
-    dialogue, turn = re.findall(r"Dialogue (\S+), turn (\d+)", case.inner_text())[0]
-    case.click()
-    page.locator(".lanes th.chosen", has_text=turn).wait_for()
-    assert page.locator("section.dialogue h2").inner_text() == dialogue
     page.close()
 
 

@@ -58,14 +58,6 @@ def test_the_site_of_another_corpus_or_another_content_is_removed(project: Proje
     assert not (html / "results.html").exists()
 
 
-def test_a_folder_that_is_no_build_folder_is_never_emptied(project: Project) -> None:
-    mine, other = corpora(project)
-    executed(project, "results", **{"parameter corpus": json.dumps(other.choice)})
-    write(project.root / "public/precious.txt", "mine")
-    assert remove_other_corpus(project, mine, project.root / "public")
-    assert (project.root / "public/precious.txt").exists()
-
-
 def test_executed_notebooks_stay_if_no_other_corpus_went_into_them(project: Project) -> None:
     mine = str(project.root / "mine.csv")
     kept = [

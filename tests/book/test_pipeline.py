@@ -62,13 +62,6 @@ def test_a_page_reads_what_the_pages_before_it_wrote(built: Project) -> None:
     assert text_of(built.sections / "table.ipynb") == '["a", 20]\n["b", 20]\n'
 
 
-def test_a_changed_notebook_executes_its_own_page(project: Project) -> None:
-    write(project.notebooks / "words.ipynb", notebook([*WORDS, "print('more')"]))
-
-    assert bring(project).executed == ("words",)
-    assert text_of(project.sections / "words.ipynb") == "2\nmore\n"
-
-
 def test_a_page_names_no_folder_of_this_machine(project: Project) -> None:
     where = "import os\nprint(os.path.abspath('words.ipynb'))"
     write(project.notebooks / "words.ipynb", notebook([*WORDS, where]))
@@ -127,8 +120,6 @@ def test_a_page_that_reads_all_runs_is_executed_again_when_one_is_added_or_chang
     for text in ("one", "another"):
         write(folder / "own.jsonl", text)
         assert bring(project).executed == ("table",)
-    write(folder / "own.history-gold.jsonl", "made by a page of its own")
-    assert bring(project).executed == ()
 
 
 def test_a_changed_data_file_executes_the_pages_that_declare_it(project: Project) -> None:
@@ -146,16 +137,6 @@ def test_saved_outputs_and_compiled_modules_change_nothing(project: Project) -> 
     write(project.notebooks / "words.ipynb", json.dumps(source, indent=4))
 
     assert bring(project).executed == ()
-
-
-def test_an_artefact_that_was_altered_is_made_again(project: Project) -> None:
-    write(project.root / "runs/a.json", "[]")
-
-    done = bring(project)
-
-    # The table rests on the same bytes as before, so it stays.
-    assert done.executed == ("run",)
-    assert (project.root / "runs/a.json").read_text(encoding="utf-8") == '["a", 20]'
 
 
 def test_a_page_that_is_dropped_from_the_plan_is_removed(project: Project) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,17 +71,6 @@ def test_without_changes_nothing_is_executed_or_written_again(root: Path) -> Non
 
     assert "[book] 0 pages executed, 1 up to date" in done.stdout
     assert page.stat().st_mtime_ns == before
-
-
-def test_a_changed_style_reaches_the_built_site(root: Path) -> None:
-    build(root)
-    with (root / "book/_static/book.css").open("a", encoding="utf-8") as style:
-        style.write("/* changed */\n")
-
-    build(root)
-
-    built = (root / "book/_build/html/_static/book.css").read_text(encoding="utf-8")
-    assert built.endswith("/* changed */\n")
 
 
 def test_what_a_library_says_on_stderr_is_shown_and_is_no_fault_of_the_page(root: Path) -> None:
@@ -178,15 +166,6 @@ def test_a_book_about_another_corpus_leaves_nothing_of_the_one_before(read: Path
     assert "another corpus" not in build(read, "b.csv").stdout
 
 
-def test_nothing_of_the_corpus_before_is_left_by_a_build_that_fails(read: Path) -> None:
-    assert build(read, "a.csv").returncode == 0
-    write(read / "notebooks/read.ipynb", notebook([READ[0], "1 / 0"], title="Read"))
-
-    assert build(read, "b.csv").returncode == 1
-
-    assert not holding(read / "book", "utterance of a")
-
-
 def test_a_page_that_is_dropped_leaves_no_page_source_picture_or_title(read: Path) -> None:
     assert build(read, "a.csv").returncode == 0
     html = read / "book/_build/html"
@@ -201,14 +180,6 @@ def test_a_page_that_is_dropped_leaves_no_page_source_picture_or_title(read: Pat
     assert (html / "index.html").exists()
     assert (html / "search.html").exists()
     assert (html / "_sources/intro.md").exists()
-
-
-def test_an_output_says_what_it_rests_on(root: Path) -> None:
-    build(root)
-
-    stored = json.loads((root / "book/sections/one.ipynb").read_text(encoding="utf-8"))
-    ingredients = stored["metadata"]["cradle"]["ingredients"]
-    assert {"notebook", "python", "packages", "library"} <= set(ingredients)
 
 
 def test_an_old_address_leads_to_its_new_page(root: Path) -> None:

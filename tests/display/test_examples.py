@@ -108,13 +108,6 @@ def whole(corpus: Corpus, runs: list[Predictions], dialogues: int) -> Examples:
     return excerpt(corpus, runs, *(("All", n, 0, size - 1) for n, size in enumerate(sizes)))
 
 
-def test_the_surrogate_is_marked_before_and_inside_every_excerpt(
-    corpus: Corpus, runs: list[Predictions]
-) -> None:
-    several = whole(corpus, runs, 3)
-    assert several._repr_html_().count(SURROGATE) == 1 + 3
-
-
 def test_the_text_of_any_other_corpus_never_reaches_a_page(
     corpus: Corpus, runs: list[Predictions]
 ) -> None:
@@ -151,10 +144,6 @@ def test_a_tagged_turn_says_which_labels_the_dialogue_has_had(
                 told += 1
             had |= labels
     assert told
-
-
-def test_plain_text_readers_see_no_dialogue(examples: Examples) -> None:
-    assert repr(examples) == "1 closed excerpts of surrogate-test"
 
 
 def test_gold_tags_and_outcomes_are_shown_turn_by_turn(

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
 
-from cradle_extras.label_studio.interface import labelling_config
 from cradle_lib.annotation import Annotations, write_annotations
 from cradle_lib.display.notice import Notice
 from cradle_lib.display.table import Table
@@ -145,22 +143,6 @@ def test_two_who_never_differ_need_nobody_else(
     *_, notice, _ = found
     assert isinstance(notice, Notice)
     assert "there is no trail to show" in notice.message
-
-
-def test_the_interface_is_listed_with_its_keys(page: Page) -> None:
-    (table,) = page("label-your-own")
-    rows = [*lines(table).values()]
-    assert [row["Button"] for row in rows] == [
-        "Alert", "Confirm SI passive", "Confirm SI active", "Confirm SH", "Confirm DV",
-        "Confirm CA", "Confirm SHA", "Confirm RA",
-    ]  # fmt: skip
-    keys = {label.get("alias"): label.get("hotkey") for label in config().iter("Label")}
-    assert [row[state] for row in rows for state in ("Ongoing", "Past")] == [*keys.values()]
-    assert [note.partition(":")[0] for note in table.notes] == ["Ongoing", "Past"]
-
-
-def config() -> ElementTree.Element:
-    return ElementTree.fromstring(labelling_config())
 
 
 def test_confusion_says_in_words_what_it_draws(page: Page) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -15,7 +13,6 @@ from cradle_lib.corpus import load_corpus
 from cradle_lib.detection.journal import read_journal
 from cradle_lib.display.notice import Notice
 from cradle_lib.display.table import Table
-from cradle_lib.display.theme import Picture
 from cradle_lib.labels import labels_of
 
 from .test_notebooks import show
@@ -79,21 +76,6 @@ def test_a_run_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(told) == 4
     assert told[0].message.startswith("no<b>.jsonl was not run over")
     assert "no&lt;b&gt;.jsonl" in told[0]._repr_html_()
-
-
-def test_the_headline_is_the_range_of_the_measured_paces(monkeypatch: pytest.MonkeyPatch) -> None:
-    stored = json.loads((paths.BENCH_RESULTS / "inference.json").read_text("utf-8"))
-    paces = [row["ratio"] for row in stored["rows"] if row["group"] == "Other ways to ask"]
-    headline = page(monkeypatch)[-1].message
-    assert f"is {min(paces):.1f} to {max(paces):.1f} times as fast" in headline
-    assert "the same labels on 100.00 % of 4,527 turns" in headline
-
-
-def test_the_picture_of_the_cache_fits_a_phone(monkeypatch: pytest.MonkeyPatch) -> None:
-    [_, figure] = [item for item in page(monkeypatch) if isinstance(item, Picture)]
-    drawn = ["".join(node.itertext()) for node in ElementTree.fromstring(figure.svg).iter(TEXT)]
-    assert {"in the cache", "computed now", "rolled back later", "one forward pass"} <= {*drawn}
-    assert not figure.wide
 
 
 def test_the_readme_says_the_same_of_the_model_that_ships() -> None:

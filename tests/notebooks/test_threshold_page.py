@@ -13,7 +13,6 @@ import pytest
 import cradle_lib
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection import Predictions
-from cradle_lib.display.notice import Notice
 from cradle_lib.display.table import Table
 from cradle_lib.display.theme import Picture
 from cradle_lib.labels import ALERT_MASK
@@ -109,13 +108,6 @@ def test_the_page_tells_a_bias_and_writes_shares_without_exponents(
     assert told == ([] if bias is None else [f"none_bias is {bias}."])
 
 
-def test_thresholds_chosen_on_the_scored_turns_are_said_to_be_optimistic(
-    run: Predictions, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = table_of(page(run, monkeypatch), "thresholds and their scores")
-    assert "chosen on the test turns, so their scores are optimistic" in table.notes[0]
-
-
 def test_a_flags_precision_has_one_interval_on_the_page(
     corpus: Corpus, run: Predictions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,12 +136,3 @@ def test_what_is_nowhere_gold_has_no_curve(
         if "A confirm: 0 of" in group
     ]
     assert [row[2].text for row in confirms] == ["\N{EN DASH}"]
-
-
-def test_without_labels_there_is_no_curve_at_all(
-    run: Predictions, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shown = page(stripped(run, 0), monkeypatch)
-    assert not figures_of(shown, "recall against other turns flagged")
-    notices = [item.message for item in shown if isinstance(item, Notice)]
-    assert any("Not shown: Model <keyword>" in message for message in notices)

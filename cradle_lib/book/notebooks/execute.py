@@ -88,15 +88,13 @@ def execute(job: Job) -> Done:
 
 def _run(job: Job, ran: Path) -> None:
     import papermill
-
-    # Inherited by the kernel: there, models are read and not run.
-    os.environ[PAGE] = job.page.name
-    # Pages run side by side. Where each has threads on every core, these wait for one another:
-    # a classifier that one thread fits in 20 s took a minute and a half beside another page.
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
     from jupyter_client.kernelspec import KernelSpec
     from jupyter_client.manager import AsyncKernelManager
 
+    # The kernel inherits these. On pages, models are read and not run; and of pages that run side
+    # by side, each with threads on every core, one took six times as long.
+    os.environ[PAGE] = job.page.name
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     # The path of a Unix socket may have no more than 107 characters.
     with tempfile.TemporaryDirectory(prefix="nbk-") as sockets:
 
@@ -105,18 +103,16 @@ def _run(job: Job, ran: Path) -> None:
 
             def __init__(self, *args: Any, **options: Any) -> None:
                 if os.name == "posix":
-                    # Without a name of its own, two kernels in one folder share a socket.
+                    # Without a separate name, two kernels in one folder would share a socket.
                     options |= {"transport": "ipc", "ip": os.path.join(sockets, "k")}
                 super().__init__(*args, **options)
-                # Kernels forked from a process with imports and runs saved a quarter of a build
-                # (149 s of 199 s for 21 pages on two busy cores), too little for their code.
                 command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
                 self._kernel_spec = KernelSpec(argv=command, language="python")
 
         papermill.execute_notebook(
             str(job.page.notebook.path),
             str(ran),
-            parameters=dict(job.page.parameters),
+            parameters=job.page.parameters,
             progress_bar=False,
             cwd=str(job.project.notebooks),
             kernel_name="python3",

@@ -67,20 +67,19 @@ class Notebook:
 
         A cell that does not parse is an error.
         """
-        names: list[str] = []
-        for cell in self.cells:
-            if cell.kind != "code" or PARAMETERS_TAG not in cell.tags:
-                continue
-            try:
-                statements = ast.parse(cell.source).body
-            except SyntaxError as error:
-                problem = f"the parameters cell does not parse: {error.msg}, line {error.lineno}"
-                raise BookError(problem, path=self.path) from None
-            for node in statements:
-                targets = node.targets if isinstance(node, ast.Assign) else []
-                targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
-                names += [target.id for target in targets if isinstance(target, ast.Name)]
-        return names
+        source = "\n".join(c.source for c in self.cells if PARAMETERS_TAG in c.tags)
+        try:
+            statements = ast.parse(source).body
+        except SyntaxError as error:
+            problem = f"the parameters cell does not parse: {error.msg}, line {error.lineno}"
+            raise BookError(problem, path=self.path) from None
+        targets = [
+            target
+            for node in statements
+            if isinstance(node, ast.Assign | ast.AnnAssign)
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        ]
+        return [target.id for target in targets if isinstance(target, ast.Name)]
 
     def check_parameters(self, values: Iterable[str]) -> None:
         """Refuses values that the notebook does not declare."""

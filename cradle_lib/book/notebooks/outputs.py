@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
@@ -16,21 +16,27 @@ from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.plan import Project
 from cradle_lib.display.explorer.page_files import FOLDER, PAGE_FILES, take_page_files
 from cradle_lib.errors import BookError
-from cradle_lib.files import replacing, visible_files
+from cradle_lib.files import visible_files, write_text
 
 _BUILD: Final = "_build"
 
 
 def remove_other_corpus(project: Project, corpus: BookCorpus, out: Path) -> bool:
-    """Removes the build and the executed notebooks if another corpus went into them.
+    """Removes the build and the executed notebooks that were made from another corpus.
 
     A page may show text that must not be published with another book. Executed notebooks that do
     not depend on the corpus stay. Pages are removed only if ``out`` is inside a folder ``_build``,
-    with everything in that folder. Gives whether anything was removed. The files of the corpus
-    must exist.
+    with everything in that folder. Gives whether anything was removed.
     """
-    files = {file: digest((project.root / file).read_bytes()) for file in corpus.files("test")}
-    others = _made_from_another_corpus(project, corpus, files)
+    files = {
+        f"input {file}": digest((project.root / file).read_bytes()) for file in corpus.files("test")
+    }
+    others = []
+    for path in visible_files(project.sections, "*.ipynb"):
+        found = (stored_state(path) or {}).get("ingredients") or {}
+        expected = {**files, "parameter corpus": json.dumps(corpus.choice)}
+        if any(found.get(name, value) != value for name, value in expected.items()):
+            others.append(path)
     build = next((folder for folder in out.parents if folder.name == _BUILD), None)
     if others and build is not None:
         # First the pages: if this is interrupted, the next build finds the notebooks and goes on.
@@ -41,19 +47,6 @@ def remove_other_corpus(project: Project, corpus: BookCorpus, out: Path) -> bool
     return bool(others)
 
 
-def _made_from_another_corpus(
-    project: Project, corpus: BookCorpus, files: Mapping[str, str]
-) -> list[Path]:
-    """Executed notebooks that another corpus, or another content of its files, went into."""
-    choice, found = json.dumps(corpus.choice), []
-    for path in visible_files(project.sections, "*.ipynb"):
-        ingredients = (stored_state(path) or {}).get("ingredients") or {}
-        inputs = (ingredients.get(f"input {file}", value) == value for file, value in files.items())
-        if ingredients.get("parameter corpus", choice) != choice or not all(inputs):
-            found.append(path)
-    return found
-
-
 def remove_orphans(out: Path, pages: Collection[str], kept: Collection[str]) -> list[str]:
     """Removes what earlier builds wrote and the book no longer has; gives the paths in ``out``.
 
@@ -61,50 +54,42 @@ def remove_orphans(out: Path, pages: Collection[str], kept: Collection[str]) -> 
     within their folders.
     """
     removed = []
-    for source in _files(out / "_sources"):
-        page = source.relative_to(out / "_sources").with_suffix("").as_posix()
-        if page not in pages:
-            removed += [source, out / f"{page}.html"]
-    for folder in ("_images", "_downloads"):
-        removed += [
-            file
-            for file in _files(out / folder)
-            if file.relative_to(out / folder).as_posix() not in kept
-        ]
+    for folder in ("_sources", "_images", "_downloads"):
+        for file in sorted(path for path in (out / folder).rglob("*") if path.is_file()):
+            name = file.relative_to(out / folder)
+            page = name.with_suffix("").as_posix()
+            if folder == "_sources" and page not in pages:
+                removed += [file, out / f"{page}.html"]
+            elif folder != "_sources" and name.as_posix() not in kept:
+                removed.append(file)
     for file in removed:
         file.unlink(missing_ok=True)
     return [file.relative_to(out).as_posix() for file in removed]
 
 
 def place_files(project: Project, out: Path) -> None:
-    """Writes the files that executed notebooks carry into the site, and nothing else beside them.
+    """Writes the files that executed notebooks contain into the site, and removes older ones.
 
-    A page offers its notebook as it was written, in place of the executed one. A file that would
-    lie elsewhere than in the folder of such files is an error.
+    A page offers its notebook as it was written, in place of the executed one. A file outside the
+    folder of such files is an error.
     """
-    wanted: dict[Path, str] = {}
+    used = set()
     for notebook in visible_files(project.sections, "*.ipynb"):
         text = notebook.read_text(encoding="utf-8")
         copy = out / "_sources" / project.sections.name / notebook.name
         if copy.is_file() and (state := stored_state(notebook)) is not None:
             shutil.copyfile(project.root / state["source"], copy)
-        if f'"{PAGE_FILES}"' not in text:
-            continue
-        for name, written in take_page_files(json.loads(text)).items():
-            if ".." in Path(name).parts or Path(name).parts[:1] != (FOLDER,):
-                problem = f"carries a file for {name!r}, which is not in {FOLDER}"
+        files = take_page_files(json.loads(text)) if f'"{PAGE_FILES}"' in text else {}
+        for name, content in files.items():
+            path = Path(name)
+            if ".." in path.parts or path.parts[:1] != (FOLDER,):
+                problem = f"contains a file for {name!r}, which is not in {FOLDER}"
                 raise BookError(problem, path=notebook)
-            wanted[out / name] = written
-    for path, written in wanted.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # What a path holds is part of its name: what is there need not be written again.
-        if not path.is_file():
-            with replacing(path) as part:
-                part.write_text(written, encoding="utf-8")
+            used.add(path.parts[1])
+            (out / path).parent.mkdir(parents=True, exist_ok=True)
+            # The content of a file is part of its path, so existing files need no new writing.
+            if not (out / path).is_file():
+                write_text(out / path, content)
     for folder in (out / FOLDER).glob("*"):
-        if not any(folder in path.parents for path in wanted):
+        if folder.name not in used:
             shutil.rmtree(folder)
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(file for file in folder.rglob("*") if file.is_file())
