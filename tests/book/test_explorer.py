@@ -5,7 +5,6 @@ The oracle of every count is a frame of the library; that of a history is the se
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from cradle_lib.detection import Predictions
 from cradle_lib.detection.parsing import OUTCOMES
 from cradle_lib.detection.session import Answer, Session
 from cradle_lib.display.explorer.explorer import explore
-from cradle_lib.display.explorer.links import link_to_turns, with_links
+from cradle_lib.display.explorer.links import with_links
 from cradle_lib.labels import BITS, format_mask
 from cradle_lib.prompts import load_template
 from cradle_lib.scoring.confusion import confusion_frame
@@ -144,44 +143,6 @@ def test_every_order_of_stages_is_behind_its_address(
         assert frame["value"].astype(bool).sum() > 1
 
 
-def test_turns_that_an_address_names_are_those_that_are_there(
-    open_page: Callable[..., Page], systems: list[Predictions]
-) -> None:
-    rows = systems[0].to_frame().iloc[[3, 17, 40]]
-    places = [f"{row.dialogue}.{row.turn}" for row in rows.itertuples()]
-    page = open_page()
-    [found] = counts(page, [hash_of(link_to_turns(among=places))])
-    assert found["rows"] == [3, 17, 40]
-    page = open_page(hash_of(link_to_turns(among=[*places, "d0000.99", "d9999.0"])))
-    assert "d0000.99, d9999.0" in page.locator(".problem").inner_text()
-    assert "3 turns that the address names" in page.locator(".count").inner_text()
-
-
-def test_terms_about_whole_turns_count_what_the_frames_count(
-    open_page: Callable[..., Page], systems: list[Predictions]
-) -> None:
-    page = open_page()
-    _, half, _ = systems
-    frame = half.to_frame()
-    right = (frame["outcome"] == "ok") & (frame["gold_mask"] == frame["tagged_mask"])
-    quiet = frame["gold_mask"] == 0
-    wanted = {
-        "outcome:unparsed": frame["outcome"] == "unparsed",
-        "outcome:refused,failed": frame["outcome"].isin(["refused", "failed"]),
-        "scenario:S1,S3;timing:late": frame["scenario"].isin(["S1", "S3"])
-        & (frame["timing"] == "late"),
-        "right:keyword": right,
-        "right:always-none;wrong:keyword": quiet & ~right,
-        "differ:always-none,keyword": (frame["outcome"] != "ok") | (frame["tagged_mask"] != 0),
-    }
-    for term, turns in wanted.items():
-        [found] = counts(page, [f"#m=keyword,always-none&f={term}"])
-        assert (found["turns"], found["dialogues"]) == (
-            turns.sum(),
-            frame[turns]["dialogue"].nunique(),
-        ), term
-
-
 def test_the_numbers_beside_the_choices_are_those_after_choosing_them(
     open_page: Callable[..., Page],
 ) -> None:
@@ -223,14 +184,6 @@ def test_an_address_of_what_is_not_here_says_so(open_page: Callable[..., Page]) 
     page = open_page("#d=d9999&m=nobody&f=colour:red")
     told = page.locator(".problem").inner_text()
     assert all(name in told for name in ("d9999", "nobody", "colour"))
-    assert page.locator(".dialogues").is_visible()
-
-
-def test_an_unknown_dialogue_is_named_on_an_open_page_too(open_page: Callable[..., Page]) -> None:
-    page = open_page()
-    assert page.locator(".problem").is_hidden()
-    page.evaluate("location.hash = '#d=d9999'")
-    page.locator(".problem", has_text="d9999").wait_for()
     assert page.locator(".dialogues").is_visible()
 
 
@@ -331,16 +284,6 @@ def test_what_a_dialogue_says_is_never_markup(open_page: Callable[..., Page]) ->
     assert page.locator("mark").first.inner_text() == "<script>"
 
 
-def test_text_is_searched_once_it_is_shown(open_page: Callable[..., Page]) -> None:
-    page = open_page("#m=keyword&f=text:7.3%20")
-    assert "searched once it is shown" in page.locator(".count").inner_text()
-    page.keyboard.press("j")
-    page.click(".open-text")
-    page.locator(".count", has_text="4 of 40 dialogues").wait_for()  # 7, 17, 27 and 37
-    page.keyboard.press("c")
-    page.locator(".count", has_text="in 40 dialogues").wait_for()
-
-
 def test_every_function_is_reached_by_keys_alone(open_page: Callable[..., Page]) -> None:
     page = open_page("#m=keyword,always-none")
     press = page.keyboard.press
@@ -388,27 +331,6 @@ def test_every_function_is_reached_by_keys_alone(open_page: Callable[..., Page])
     assert where() == []
 
 
-def test_an_answer_that_is_none_and_one_that_is_none_at_all_look_different(
-    open_page: Callable[..., Page], systems: list[Predictions]
-) -> None:
-    frame = systems[1].to_frame()
-    quiet = frame[(frame["tagged_mask"] == 0) & (frame["gold"] == "none")]
-    drawn: dict[str, set[str]] = {}
-    for outcome in ("ok", "unparsed", "refused", "failed"):
-        row = quiet[quiet["outcome"] == outcome].iloc[0]
-        page = open_page(f"#d={row['dialogue']}&t={row['turn'] + 1}&m=keyword")
-        cell = page.locator(".lanes .system td.chosen")
-        drawn[outcome] = {*cell.locator("svg").evaluate_all("all => all.map(e => e.innerHTML)")}
-        told = cell.inner_text()
-        assert outcome in told or (outcome == "ok" and told.strip() == "none")
-    assert len({*map(frozenset, drawn.values())}) == 4
-
-
-def test_a_system_that_was_not_asked_says_so(open_page: Callable[..., Page]) -> None:
-    page = open_page("#d=d0004&m=smollm2-135m")
-    assert {*page.locator(".lanes .system td").all_inner_texts()} == {"not asked"}
-
-
 def test_what_a_system_had_seen_is_what_its_session_showed(
     browser: Browser, corpus: Corpus, systems: list[Predictions], tmp_path: Path
 ) -> None:
@@ -452,41 +374,3 @@ def test_no_text_of_another_corpus_is_in_any_file(
     page = open_page("#d=d0003&m=keyword", write_site(tmp_path / "asked", asked))
     assert "do not publish" in page.locator(".notice").first.inner_text()
     assert SAID not in page.content()
-
-
-def test_a_phone_shows_one_lane_at_a_time_and_nothing_sideways(
-    open_page: Callable[..., Page],
-) -> None:
-    page = open_page("#d=d0003&m=keyword,always-none,smollm2-135m", size=PHONE)
-    lanes = page.locator(".lanes tbody tr")
-    assert [lanes.nth(i).is_visible() for i in range(4)] == [False, True, False, False]
-    page.select_option(".lane-chooser select", "0")
-    assert [lanes.nth(i).is_visible() for i in range(4)] == [True, False, False, False]
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
-    page.keyboard.press("Escape")
-    page.locator(".dialogues").wait_for()
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
-
-
-def test_the_list_is_a_table_whose_rows_come_as_it_is_scrolled(
-    open_page: Callable[..., Page], corpus: Corpus
-) -> None:
-    page = open_page("#m=keyword")
-    table = page.locator("table.dialogues")
-    assert table.get_attribute("aria-rowcount") == str(len(corpus) + 1)
-    assert table.locator("tbody th").count() < len(corpus)
-    page.click(".dialogues thead button >> text=Disagree")
-    assert table.locator("th[aria-sort]").inner_text() == "Disagree"
-    numbers = [int(n) for n in table.locator("td.disagreements").all_inner_texts()]
-    assert numbers == sorted(numbers, reverse=True)
-    page.locator(".rows").evaluate("box => { box.scrollTop = box.scrollHeight; }")
-    table.locator(f"tr[aria-rowindex='{len(corpus) + 1}']").wait_for()
-
-
-def test_files_are_scripts_with_one_call(corpus: Corpus, systems: list[Predictions]) -> None:
-    files = explore(explorer_data(corpus, systems, text=True)).files
-    for name, content in files.items():
-        if name not in ("explorer.js", "explorer.css"):
-            start = f'cradleExplorer.receive("{name.removesuffix(".js")}",'
-            assert content.startswith(start)
-            json.loads(content.removeprefix(start).removesuffix(");\n"))

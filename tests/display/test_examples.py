@@ -179,25 +179,6 @@ def test_every_label_on_a_turn_is_accounted_for(gold: int, predicted: int) -> No
     assert mask_of(answered + missed) == gold & ~predicted
 
 
-@pytest.mark.parametrize(
-    ("gold", "predicted", "expected"),
-    [
-        ([], [], []),
-        (["alert_past"], ["alert_past"], [("alert_past", "correct")]),
-        ([], ["alert_past"], [("alert_past", "false_positive")]),
-        (["alert_past"], [], [("alert_past", "false_negative")]),
-        # The four cases of Table 6: (a) and (c) stage, (b) missed, (d) temporal.
-        (["alert_ongoing"], ["confirm_SH_ongoing"], [("confirm_SH_ongoing", "stage")]),
-        (["confirm_DV_ongoing"], ["confirm_DV_past"], [("confirm_DV_past", "temporal")]),
-        (["confirm_DV_past"], ["confirm_CA_past"], [("confirm_CA_past", "type")]),
-    ],
-)
-def test_marks_of_single_labels(
-    gold: list[str], predicted: list[str], expected: list[tuple[str, str]]
-) -> None:
-    assert [mark[:2] for mark in marks(mask_of(gold), mask_of(predicted))] == expected
-
-
 def test_error_cases_end_with_their_turn_and_have_neutral_titles(
     corpus: Corpus, make_run: Callable[..., Predictions]
 ) -> None:

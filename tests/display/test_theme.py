@@ -195,17 +195,6 @@ def test_the_same_drawing_gives_the_same_bytes_whatever_a_readers_settings_are()
     assert pyplot.get_fignums() == []
 
 
-def test_nothing_is_cut_off_however_long_a_name_is() -> None:
-    def width(picture: Picture) -> float:
-        return float(ElementTree.fromstring(picture.svg).get("width", "").removesuffix("pt"))
-
-    with theme():
-        _, axes = pyplot.subplots()
-        axes.set_title("a name that goes on and on" * 4)
-        _, other = pyplot.subplots()
-    assert width(shown(axes)) > width(shown(other)) + 200
-
-
 def test_powers_of_ten_are_written_out() -> None:
     with theme():
         _, axes = pyplot.subplots()
@@ -214,13 +203,6 @@ def test_powers_of_ten_are_written_out() -> None:
     found = words(shown(axes).svg)
     assert {"1", "10", "100", "1,000", "10,000"} <= set(found)
     assert not [word for word in found if "$" in word]
-
-
-def test_a_grid_of_panels_is_a_drawing_too() -> None:
-    frame = pd.DataFrame({"x": [1, 2] * 2, "y": [1, 2, 3, 4], "run": list("aabb")})
-    with theme():
-        grid = sns.relplot(frame, x="x", y="y", col="run", hue="run", kind="line", height=2.6)
-    assert {"run = a", "run = b"} <= set(words(show_figure(grid, alt="a", caption="c").svg))
 
 
 # What is refused.

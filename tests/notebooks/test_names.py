@@ -51,7 +51,7 @@ def named(corpus: Corpus, make_run: Callable[..., Predictions]) -> list[Predicti
     return found
 
 
-@pytest.mark.parametrize("page", ["who-is-better", "conventions", "errors", "alarm-burden"])
+@pytest.mark.parametrize("page", ["conventions", "errors"])
 def test_a_notebook_writes_every_name_as_it_is(
     page: str, named: list[Predictions], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 
@@ -21,11 +22,16 @@ QUIET = "Flagged in dialogues without labels"
 
 
 @pytest.fixture(scope="module")
-def by_odds() -> pd.DataFrame:
-    """The table of the page that has a row for each of several odds."""
+def tables() -> list[Table]:
     with pytest.MonkeyPatch.context() as patch:
-        page = show("training", {"draws": 200}, patch)
-    [found] = [each.frame for each in page if isinstance(each, Table) and "odds" in each.frame]
+        page = show("training", {"draws": 20, "permutations": 20}, patch)
+    return [each for each in page if isinstance(each, Table)]
+
+
+@pytest.fixture(scope="module")
+def by_odds(tables: list[Table]) -> pd.DataFrame:
+    """The table of the page that has a row for each of several odds."""
+    [found] = [table.frame for table in tables if "odds" in table.frame]
     return found
 
 
@@ -58,3 +64,15 @@ def test_the_entries_take_the_least_odds_that_dev_allows(by_odds: pd.DataFrame) 
         decoding = load_registry()[model].decoding
         assert decoding is not None
         assert decoding.none_bias == round(math.log(few["odds"].min()), 1)
+
+
+def test_the_papers_recipe_is_costed_with_the_papers_dialogues(tables: list[Table]) -> None:
+    [costs] = [table.frame for table in tables if "way" in table.frame]
+    record = json.loads(
+        (paths.DATA / "adapters/smollm2-135m-tuned/training.json").read_text("utf-8")
+    )
+    tokens = 3 * 3058 * record["tokens"] / 2000  # three epochs, Sec 4.2 and Appendix D.2
+    assert record["dialogues"] == 2000
+    row = costs.set_index("way").loc["one sequence per dialogue"]
+    assert row["tokens"] == pytest.approx(tokens)
+    assert row["hours"] == pytest.approx(6 * 32.761446400e9 * tokens / (2 * 989e12 / 2) / 3600)
