@@ -40,7 +40,6 @@ class Grammar:
 
     def __init__(self, tokenizer: Any, ends: Collection[int], none_bias: float = 0.0) -> None:
         self._tokenizer = tokenizer
-        self._texts: dict[int, str] = {}
         line_break = self._encode("\n")
         self.ends = sorted({*ends, *(line_break if len(line_break) == 1 else ())})
         self.first: list[Rest] = [(self._encode(text), text) for text in (NONE, *LABELS)]
@@ -72,9 +71,7 @@ class Grammar:
 
     def text(self, token: int) -> str:
         """Writes a token as text."""
-        if token not in self._texts:
-            self._texts[token] = str(self._tokenizer.decode([token]))
-        return self._texts[token]
+        return str(self._tokenizer.decode([token]))
 
     def start(self) -> GrammarState:
         """Begins an answer."""

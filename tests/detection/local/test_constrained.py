@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chisquare
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from cradle_lib import paths
@@ -124,6 +127,27 @@ def test_whatever_a_model_says_the_answer_parses_and_names_no_label_twice(
     for fork in walk.choices:
         assert len(fork) > 1, "a single choice is no choice"
         assert 0 < sum(map(math.exp, fork.values())) <= 1 + 1e-5
+
+
+def test_a_constrained_answer_is_drawn_from_what_the_model_says_of_the_ways_on(
+    tokenizer: Any,
+) -> None:
+    grammar = Grammar(tokenizer, {EOS})
+    logits = torch.randn(400, generator=torch.Generator().manual_seed(1))
+    sampler = Sampler(0.7, seed=2)
+    first: Counter[str] = Counter()
+    for _ in range(500):
+        walk = grammar.start()
+        written = walk.choose(logits, sampler)
+        first[tokenizer.decode(written[:1])] += 1
+        while not walk.finished:
+            written += walk.choose(logits, sampler)
+        assert set(tokenizer.decode(written).split("; ")) <= {NONE, *LABELS}
+    fork = walk.choices[0]
+    assert END not in fork, "nothing has been written yet"
+    shares = np.exp(np.array(list(fork.values())) / 0.7)
+    expected = 500 * shares / shares.sum()
+    assert chisquare([first[name] for name in fork], expected).pvalue > 1e-4
 
 
 def forks(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
+from transformers import AutoTokenizer, LlamaForCausalLM
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
@@ -19,16 +19,19 @@ from cradle_lib.detection import (
     Outcome,
     Prediction,
     Progress,
+    Session,
     read_journal,
 )
+from cradle_lib.detection.local.local_engine import load_local
 from cradle_lib.detection.local.wave import runner
 from cradle_lib.detection.parsing import first_line
 from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import LABELS, NONE
+from cradle_lib.prompts import load_template
 
 from ..dialogues import make_corpus
-from .tiny_models import EXACT, FAMILIES, make_model, make_weights
+from .tiny_models import EXACT, FAMILIES, make_model, make_weights, teach
 
 SHORT = "You label turns. Say one line.\n{history}\nNow this one:\n{current_turn}\n"
 APPEND = "You label turns. Say one line.\n{history}\n{current_turn}\n"
@@ -61,13 +64,6 @@ def ragged() -> Corpus:
 
 
 @pytest.fixture(scope="module")
-def few() -> Corpus:
-    """Two dialogues with three questions."""
-    rows = [("User", "hello", NONE), ("Listener", "hi", NONE), ("User", "well", NONE)]
-    return make_corpus([rows, [("User", "I am tired", NONE)]])
-
-
-@pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {
         family: make_weights(tmp_path_factory.mktemp(family), family=family) for family in FAMILIES
@@ -89,17 +85,29 @@ def essence(path: Path) -> dict[tuple[str, int], tuple[str, Outcome, int, str]]:
     }
 
 
+ON_GPU = (
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no GPU here"),
+)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=ON_GPU)])
 @pytest.mark.parametrize(
     ("family", "prompt"), [*((family, "short") for family in EXACT), ("llama", "append-short")]
 )
 def test_every_family_gets_the_answers_of_the_reference_engine(
-    ragged: Corpus, weights: dict[str, Path], tmp_path: Path, family: str, prompt: str
+    ragged: Corpus,
+    weights: dict[str, Path],
+    tmp_path: Path,
+    family: str,
+    prompt: str,
+    device: str,
 ) -> None:
     said: list[str] = []
     made = {}
     for engine in ("reference", "wave"):
         model = make_model(weights[family], engine=engine).model_copy(update={"prompt": prompt})
-        options = Options(batch=3, notice=said.append)
+        options = Options(device=device, batch=3, notice=said.append)
         made[engine] = run(model, ragged, out=tmp_path / engine, options=options)
     assert essence(made["wave"]) == essence(made["reference"])
     assert not said, "the shared attention serves this family"
@@ -111,55 +119,37 @@ def test_every_family_gets_the_answers_of_the_reference_engine(
     }
 
 
-def write_always(folder: Path, pieces: list[str]) -> Path:
-    """Makes weights that answer every prompt with these pieces, which must all differ."""
-    make_weights(folder)
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    tokenizer.add_tokens(pieces)
-    tokenizer.save_pretrained(folder)
-    lm = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    lm.resize_token_embeddings(len(tokenizer))
-    chain = tokenizer.convert_tokens_to_ids(["<|assistant|>", *pieces, "<|end|>"])
-    assert len(set(chain)) == len(chain)
-    with torch.no_grad():
-        # Without layers, the last token alone decides what is next.
-        for layer in lm.model.layers:
-            layer.self_attn.o_proj.weight.zero_()
-            layer.mlp.down_proj.weight.zero_()
-        seen = torch.nn.functional.normalize(lm.model.embed_tokens.weight, dim=-1)
-        lm.lm_head.weight.zero_()
-        lm.model.norm.weight.fill_(1.0)
-        for token, following in pairwise(chain):
-            lm.lm_head.weight[following] += 9 * seen[token]
-    lm.save_pretrained(folder)
-    return folder
-
-
 SH, DV = (1 << LABELS.index(name) for name in ("confirm_SH_ongoing", "confirm_DV_past"))
 
 
 @pytest.mark.parametrize(
-    ("pieces", "outcome", "mask"),
+    ("text", "outcome", "mask"),
     [
-        (["confirm_SH_ongoing", "\n\n", "- confirm_DV_past", "\n"], Outcome.OK, SH | DV),
-        (["confirm_SH_ongoing\n", "\n", "Reason:", " it is said."], Outcome.OK, SH),
-        (["```", "\n", "confirm_SH_ongoing", "\n```"], Outcome.OK, SH),
-        (["none", "\n", "confirm_DV_past"], Outcome.UNPARSED, 0),
-        (["confirm_SH_ongoing", "\n", "The", " other", "\n\n", "alert_past"], Outcome.UNPARSED, 0),
-        # Cut at the limit of twelve tokens, before and within a second line of labels.
-        (["none", *(" " * n for n in range(1, 12)), "\nalert_past"], Outcome.UNPARSED, 0),
-        (["none", "\n", "alert", *(".," * n for n in range(1, 12))], Outcome.UNPARSED, 0),
+        ("confirm_SH_ongoing\n\n- confirm_DV_past\n", Outcome.OK, SH | DV),
+        ("```\nconfirm_SH_ongoing\n```\n\nReason: it is said.", Outcome.OK, SH),
+        ("none\nconfirm_DV_past", Outcome.UNPARSED, 0),
+        ("confirm_SH_ongoing\nThe other\n\nalert_past", Outcome.UNPARSED, 0),
     ],
 )
 def test_labels_on_several_lines_are_read_alike_by_both_engines(
-    few: Corpus, tmp_path: Path, pieces: list[str], outcome: Outcome, mask: int
+    tmp_path: Path, text: str, outcome: Outcome, mask: int
 ) -> None:
-    weights = write_always(tmp_path / "weights", pieces)
-    text = "".join(pieces)
+    corpus = make_corpus([[("User", "hello", NONE)]])
+    local = load_local(make_model(make_weights(tmp_path / "weights")), Options())
+    prompt = Session(corpus.dialogues[0], load_template("short")).prompt
+    assert prompt is not None
+    answer = local.tokenizer(f"{text}<|end|>")["input_ids"]
+    folder = teach(tmp_path / "weights", [local.ids([prompt])[0] + answer])
     for engine in ("reference", "wave"):
-        found = answers(run(make_model(weights, engine=engine), few, out=tmp_path / engine))
-        assert {(p.outcome, p.mask) for p in found.values()} == {(outcome, mask)}
-        assert all(text.startswith(p.answer) and p.answer for p in found.values())
+        # The second limit cuts the answer within its last line.
+        for limit in (len(answer), len(answer) - 2):
+            model = make_model(folder, engine, max_new_tokens=limit)
+            [found] = answers(run(model, corpus, out=tmp_path / f"{engine}{limit}")).values()
+            cut = limit < len(answer)
+            expected = (Outcome.UNPARSED, 0) if cut else (outcome, mask)
+            assert (found.outcome, found.mask) == expected
+            assert text.startswith(found.answer)
+            assert found.answer
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ class BatchLayout:
         self._biases: dict[tuple[object, ...], Tensor] = {}
 
     def bias(
-        self, call: object, places: Tensor, keys: int, window: int | None, like: Tensor
+        self, call: object, places: Tensor, keys: int, window: int | None, rows: int, like: Tensor
     ) -> Tensor:
         """Makes the mask of a call: 0 where a token sees a key, else minus infinity.
 
@@ -106,16 +106,17 @@ class BatchLayout:
             places: Places of the tokens among the keys. Shape (tokens,).
             keys: The number of keys.
             window: How many keys a token sees, itself included; ``None`` for all.
+            rows: How often the mask is repeated: once for each query head of a key head.
             like: A tensor of the same type.
 
         Returns:
-            Shape (tokens, keys).
+            Shape (rows * tokens, keys).
         """
         if (call, window) not in self._biases:
             distance = places.unsqueeze(1) - torch.arange(keys, device=places.device)
             unseen = (distance < 0) | (distance >= (window or math.inf))
             bias = like.new_zeros(unseen.shape).masked_fill_(unseen, -math.inf)
-            self._biases[call, window] = bias
+            self._biases[call, window] = bias.repeat(rows, 1)
         return self._biases[call, window]
 
 
@@ -214,14 +215,11 @@ def attend(query: Tensor, key: Tensor, value: Tensor, scale: float, bias: Tensor
     """Attends, and gives the result and the log-sum-exp of the scores.
 
     Queries have shape (1, heads, tokens, size), keys and values (1, key heads, keys, size). The
-    bias is added to the scores, shape (tokens, keys): 0 where a token sees a key, else minus
-    infinity; ``None`` if all see all.
+    bias is added to the scores, see :meth:`BatchLayout.bias`; ``None`` if all tokens see all keys.
     """
     heads, tokens, size = query.shape[1:]
     # Query heads that share a key head become rows.
     folded = query.reshape(1, key.shape[1], -1, size)
-    if bias is not None:
-        bias = bias.repeat(heads // key.shape[1], 1)
     if query.device.type == "cpu" and size == value.shape[-1]:
         out, lse = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
             folded, key, value, 0.0, False, attn_mask=bias, scale=scale
@@ -246,11 +244,11 @@ def attend_own(
 
     Keys and values are those of all slots, shape (slots, key heads, capacity, size).
     """
-    found = []
+    found, rows = [], query.shape[1] // keys.shape[1]
     for piece, first in layout.pieces:
         last, bias = first + piece.tokens, None
         if piece.tokens > 1 or (window is not None and piece.end > window):
-            bias = layout.bias(first, layout.place[first:last], piece.end, window, query)
+            bias = layout.bias(first, layout.place[first:last], piece.end, window, rows, query)
         key, value = (t[piece.slot : piece.slot + 1, :, : piece.end] for t in (keys, values))
         found.append(attend(query[:, :, first:last], key, value, scale, bias))
     out, lse = zip(*found, strict=True)
@@ -265,12 +263,12 @@ def attend_prefix(
     Keys and values have shape (1, key heads, length, size). A token whose window does not reach the
     prefix has the result 0 and the log-sum-exp minus infinity.
     """
-    length = key.shape[2]
+    length, rows = key.shape[2], query.shape[1] // key.shape[1]
     if window is None:
         return attend(query, key, value, scale, None)
-    bias = layout.bias("prefix", layout.place + length, length, window, query)
+    bias = layout.bias("prefix", layout.place + length, length, window, rows, query)
     out, lse = attend(query, key, value, scale, bias)
-    blind = bias.isinf().all(-1)
+    blind = bias[: query.shape[2]].isinf().all(-1)
     return out.masked_fill(blind.unsqueeze(1), 0.0), lse.masked_fill(blind, -math.inf)
 
 
