@@ -246,7 +246,8 @@ def test_ctrl_c_ends_the_jobs_and_keeps_the_answers(slurm: Cluster, room: Path) 
         server.open()
         status, _, err = finish(first)
         assert status == 130, err
-        assert "the same command resumes" in err
+        assert "The same command resumes" in err
+        slurm.until(lambda: not slurm.tool("squeue", "-h").strip())
         assert server.asked == 12
         status, _, err = in_shards(slurm, *options, "--out", room)
         assert status == 0, err
