@@ -32,9 +32,9 @@ def plain(lm: Any, ids: list[int]) -> torch.Tensor:
 
 
 def forward(
-    lm: Any, store: KeyValueStore, pieces: list[Piece], new: list[list[int]]
+    lm: Any, store: KeyValueStore, pieces: list[Piece], new: list[list[int]], few: int = 0
 ) -> torch.Tensor:
-    layout = BatchLayout(pieces, CPU)
+    layout = BatchLayout(pieces, CPU, few)
     store.begin(layout)
     with torch.inference_mode():
         return lm(
@@ -50,9 +50,11 @@ def assert_same(found: torch.Tensor, expected: torch.Tensor) -> None:
     assert scale > 1
 
 
+# On a GPU, dialogues with up to eight new tokens attend in one call.
+@pytest.mark.parametrize("few", [0, 8])
 @pytest.mark.parametrize("family", EXACT)
 def test_logits_are_those_of_a_plain_forward_pass_over_the_whole_prompt(
-    family: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    family: str, few: int, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = make_weights(tmp_path_factory.mktemp("weights"), family=family)
     how = "eager" if family == "gpt-oss" else "sdpa"
@@ -87,7 +89,7 @@ def test_logits_are_those_of_a_plain_forward_pass_over_the_whole_prompt(
                     pieces.append(Piece(slot, length - back, count))
                     new.append(tokens(chance, count))
                     cached[slot] = cached[slot][: length - back] + new[-1]
-                logits = forward(lm, store, pieces, new)
+                logits = forward(lm, store, pieces, new, few)
                 row = 0
                 for slot, _, count in pieces:
                     expected = plain(twin, prefix + cached[slot])[-count:]

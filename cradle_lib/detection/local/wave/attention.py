@@ -40,9 +40,12 @@ _HARMLESS: Final = frozenset(
 # Tokens by which the slots grow. Steps are small: unused places in every slot of every layer cost
 # more than copying now and then.
 _STEP: Final = 128
+# On a GPU, dialogues with at most this many new tokens attend in one call, because a call costs
+# more than the padding. On a CPU the padding costs more.
+_FEW: Final = 8
 
-#: The result of attention, shape (heads, tokens, size), and in float32 the log-sum-exp of its
-#: scores, shape (heads, tokens).
+#: The result of attention, shape (..., heads, tokens, size), and in float32 the log-sum-exp of its
+#: scores, shape (..., heads, tokens).
 _Found = tuple[Tensor, Tensor]
 
 
@@ -69,22 +72,70 @@ class Piece(NamedTuple):
         return self.start + self.tokens
 
 
+class PaddedBatch:
+    """Dialogues with few new tokens, which attend in one call: a row for each slot.
+
+    Rows are padded to the longest. A slot in between that has no new tokens is a row, too. Padding
+    asks the first token of the batch and sees one key; its result is not read.
+
+    Args:
+        members: Pieces, each with the index of its first token in the pass.
+        device: Where the tensors are.
+
+    Attributes:
+        slots: The slots, from the first to the last.
+        asked: Index in the pass of the token at each row and column. Shape (slots, columns).
+        place: Place of each of these tokens in its slot. Shape (slots, columns).
+        keys: How many keys the call reads of each slot.
+        filled: Positions that are no padding, counted row by row. Shape (tokens,).
+        tokens: Their indices in the pass. Shape (tokens,).
+    """
+
+    def __init__(self, members: Sequence[tuple[Piece, int]], device: torch.device) -> None:
+        first = min(piece.slot for piece, _ in members)
+        self.slots = slice(first, max(piece.slot for piece, _ in members) + 1)
+        self.keys = max(piece.end for piece, _ in members)
+        shape = (self.slots.stop - first, max(piece.tokens for piece, _ in members))
+        asked = torch.full(shape, members[0][1])
+        place, filled = torch.zeros(shape, dtype=torch.long), torch.zeros(shape, dtype=torch.bool)
+        for piece, index in members:
+            row = (piece.slot - first, slice(piece.tokens))
+            asked[row] = torch.arange(index, index + piece.tokens)
+            place[row] = torch.arange(piece.start, piece.end)
+            filled[row] = True
+        self.asked, self.place = asked.to(device), place.to(device)
+        self.filled = filled.flatten().nonzero().squeeze(1).to(device)
+        self.tokens = asked[filled].to(device)
+
+
 class BatchLayout:
     """The new tokens of one forward pass, dialogue after dialogue.
 
     Args:
         pieces: New tokens of each dialogue, in this order; one piece at least, no slot twice.
         device: Where the tensors are.
+        few: Pieces of at most this many tokens attend in one call; ``None`` for the best number
+            on the device.
 
     Attributes:
-        pieces: The pieces, each with the index of its first token in the pass.
+        pieces: The pieces that attend alone, each with the index of its first token in the pass.
+        together: The others, or ``None``.
         slot: Slot of each token. Shape (tokens,).
         place: Place of each token in its slot, from 0. Shape (tokens,).
+        longest: The largest number of tokens that a slot has afterwards.
     """
 
-    def __init__(self, pieces: Sequence[Piece], device: torch.device) -> None:
+    def __init__(
+        self, pieces: Sequence[Piece], device: torch.device, few: int | None = None
+    ) -> None:
+        if few is None:
+            few = 0 if device.type == "cpu" else _FEW
         starts = accumulate((piece.tokens for piece in pieces), initial=0)
-        self.pieces = list(zip(pieces, starts, strict=False))
+        indexed = list(zip(pieces, starts, strict=False))
+        short = [member for member in indexed if member[0].tokens <= few]
+        self.together = PaddedBatch(short, device) if short else None
+        self.pieces = [member for member in indexed if member[0].tokens > few]
+        self.longest = max(piece.end for piece in pieces)
         slots = [piece.slot for piece in pieces for _ in range(piece.tokens)]
         places = [place for piece in pieces for place in range(piece.start, piece.end)]
         self.slot, self.place = (
@@ -103,20 +154,20 @@ class BatchLayout:
 
         Args:
             call: Identifies the tokens and keys of the call.
-            places: Places of the tokens among the keys. Shape (tokens,).
+            places: Places of the tokens among the keys. Shape (..., tokens).
             keys: The number of keys.
             window: How many keys a token sees, itself included; ``None`` for all.
             rows: How often the mask is repeated: once for each query head of a key head.
             like: A tensor of the same type.
 
         Returns:
-            Shape (rows * tokens, keys).
+            Shape (..., rows * tokens, keys).
         """
         if (call, window) not in self._biases:
-            distance = places.unsqueeze(1) - torch.arange(keys, device=places.device)
+            distance = places.unsqueeze(-1) - torch.arange(keys, device=places.device)
             unseen = (distance < 0) | (distance >= (window or math.inf))
             bias = like.new_zeros(unseen.shape).masked_fill_(unseen, -math.inf)
-            self._biases[call, window] = bias.repeat(rows, 1)
+            self._biases[call, window] = torch.cat([bias] * rows, dim=-2)
         return self._biases[call, window]
 
 
@@ -161,7 +212,7 @@ class KeyValueStore:
     def begin(self, layout: BatchLayout) -> None:
         """Begins a forward pass: makes room for its tokens in every slot."""
         self.layout = layout
-        more = max(piece.end for piece, _ in layout.pieces) - self._capacity
+        more = layout.longest - self._capacity
         if more > 0:
             more = -(-more // _STEP) * _STEP
             self._capacity += more
@@ -214,12 +265,13 @@ def sharing(model: PreTrainedModel, store: KeyValueStore) -> Iterator[None]:
 def attend(query: Tensor, key: Tensor, value: Tensor, scale: float, bias: Tensor | None) -> _Found:
     """Attends, and gives the result and the log-sum-exp of the scores.
 
-    Queries have shape (1, heads, tokens, size), keys and values (1, key heads, keys, size). The
-    bias is added to the scores, see :meth:`BatchLayout.bias`; ``None`` if all tokens see all keys.
+    Queries have shape (rows, heads, tokens, size), keys and values (rows, key heads, keys, size).
+    The bias is added to the scores, see :meth:`BatchLayout.bias`; ``None`` if all tokens see all
+    keys.
     """
-    heads, tokens, size = query.shape[1:]
+    batch, heads, tokens, size = query.shape
     # Query heads that share a key head become rows.
-    folded = query.reshape(1, key.shape[1], -1, size)
+    folded = query.reshape(batch, key.shape[1], -1, size)
     if query.device.type == "cpu" and size == value.shape[-1]:
         out, lse = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
             folded, key, value, 0.0, False, attn_mask=bias, scale=scale
@@ -229,7 +281,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, scale: float, bias: Tensor
         scores = scores if bias is None else scores + bias
         lse = torch.logsumexp(scores, -1)
         out = torch.matmul(torch.exp(scores - lse.unsqueeze(-1)).to(value.dtype), value)
-    return out.reshape(heads, tokens, -1), lse.reshape(heads, tokens)
+    return out.reshape(batch, heads, tokens, -1), lse.reshape(batch, heads, tokens)
 
 
 def attend_own(
@@ -244,15 +296,24 @@ def attend_own(
 
     Keys and values are those of all slots, shape (slots, key heads, capacity, size).
     """
-    found, rows = [], query.shape[1] // keys.shape[1]
+    heads, tokens = query.shape[1:3]
+    rows = heads // keys.shape[1]
+    out = query.new_empty(heads, tokens, values.shape[-1])
+    lse = torch.empty(heads, tokens, device=query.device)
     for piece, first in layout.pieces:
-        last, bias = first + piece.tokens, None
+        here, bias = slice(first, first + piece.tokens), None
         if piece.tokens > 1 or (window is not None and piece.end > window):
-            bias = layout.bias(first, layout.place[first:last], piece.end, window, rows, query)
+            bias = layout.bias(first, layout.place[here], piece.end, window, rows, query)
         key, value = (t[piece.slot : piece.slot + 1, :, : piece.end] for t in (keys, values))
-        found.append(attend(query[:, :, first:last], key, value, scale, bias))
-    out, lse = zip(*found, strict=True)
-    return torch.cat(out, dim=1), torch.cat(lse, dim=1)
+        found = attend(query[:, :, here], key, value, scale, bias)
+        out[:, here], lse[:, here] = found[0][0], found[1][0]
+    if (short := layout.together) is not None:
+        bias = layout.bias("together", short.place, short.keys, window, rows, query).unsqueeze(1)
+        key, value = (t[short.slots, :, : short.keys] for t in (keys, values))
+        found = attend(query[0][:, short.asked].transpose(0, 1), key, value, scale, bias)
+        by_token = (part.transpose(0, 1).flatten(1, 2)[:, short.filled] for part in found)
+        out[:, short.tokens], lse[:, short.tokens] = by_token
+    return out, lse
 
 
 def attend_prefix(
@@ -264,10 +325,12 @@ def attend_prefix(
     prefix has the result 0 and the log-sum-exp minus infinity.
     """
     length, rows = key.shape[2], query.shape[1] // key.shape[1]
-    if window is None:
-        return attend(query, key, value, scale, None)
-    bias = layout.bias("prefix", layout.place + length, length, window, rows, query)
-    out, lse = attend(query, key, value, scale, bias)
+    bias = None
+    if window is not None:
+        bias = layout.bias("prefix", layout.place + length, length, window, rows, query)
+    out, lse = (part[0] for part in attend(query, key, value, scale, bias))
+    if bias is None:
+        return out, lse
     blind = bias[: query.shape[2]].isinf().all(-1)
     return out.masked_fill(blind.unsqueeze(1), 0.0), lse.masked_fill(blind, -math.inf)
 
