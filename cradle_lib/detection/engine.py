@@ -185,8 +185,8 @@ class Engine(ABC):
             emit: Takes each prediction as soon as there is one.
 
         Raises:
-            EngineError: If the model can't be used at all. After any other exception the dialogues
-                are asked one at a time, and the question on which it is raised again has failed.
+            EngineError: If the model can't be used at all. Any other exception ends the run, too:
+                an engine with a loop of its own fails the question that raised it.
         """
 
 

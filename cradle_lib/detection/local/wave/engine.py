@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from cradle_lib.detection.engine import Emit, Questions
+from cradle_lib.detection.engine import Emit, Questions, WatchedEmit, failure
 from cradle_lib.detection.local.local_engine import Local, LocalEngine
 from cradle_lib.detection.local.reference import Reference
 from cradle_lib.errors import EngineError
@@ -43,12 +43,14 @@ class Wave(LocalEngine):
         from cradle_lib.detection.local.wave.attention import UnsupportedAttentionError
         from cradle_lib.detection.local.wave.runner import Runner
 
-        name, local = self._model.name, self._local
+        name, local, watched = self._model.name, self._local, WatchedEmit(emit)
         size = min(self._options.batch or _affordable(local, waiting), len(waiting))
+        noted = False
         with torch.inference_mode():
             while waiting:
                 try:
-                    Runner(self._model, local, size, waiting, emit).run()
+                    Runner(self._model, local, size, waiting, watched).run()
+                    return
                 except UnsupportedAttentionError as error:
                     if local.decoding.mode == "constrained":
                         raise EngineError(
@@ -68,6 +70,34 @@ class Wave(LocalEngine):
                             "--set device_map=auto."
                         ) from error
                     size //= 2
+                    continue
+                except Exception as error:
+                    if not watched.is_of_model(error):
+                        raise
+                    reason = failure(error).reason
+                # Outside of the handler, because the exception keeps the wave's keys and values.
+                if not noted:
+                    self._options.notice(
+                        f"{name}: {reason}; asking the dialogues of this wave one at a time"
+                    )
+                    noted = True
+                # The dialogues of the wave are the first that wait.
+                self._one_at_a_time(
+                    [waiting.popleft() for _ in range(min(size, len(waiting)))], watched
+                )
+
+    def _one_at_a_time(self, sessions: Iterable[Questions], emit: WatchedEmit) -> None:
+        """Answers dialogue by dialogue; a question on which the model raises has failed."""
+        from cradle_lib.detection.local.wave.runner import Runner
+
+        for session in sessions:
+            while session.prompt is not None:
+                try:
+                    Runner(self._model, self._local, 1, deque([session]), emit).run()
+                except Exception as error:
+                    if not emit.is_of_model(error):
+                        raise
+                    emit(session.answer(failure(error.with_traceback(None))))
 
 
 def _affordable(local: Local, waiting: Iterable[Questions]) -> int:
