@@ -28,15 +28,15 @@ def estimate(
     sample: opt.Sample = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Say what a run can cost at most. Nothing is sent, and no key is needed."""
+    """Estimate what a run costs. Nothing is sent, and no key is needed."""
     settings = opt.run_settings(model, given)
     loaded = load_corpus(corpus, split)
     chosen = choose_dialogues(loaded, settings.limit, sample)
     [found] = estimate_costs(chosen, [settings.model], settings.history).to_dict("records")
     if settings.model.prices is None:
-        found["highest_cost"] = None
+        found["usual_cost"] = found["highest_cost"] = None
     if as_json:
-        names = ("calls", "prompt_bytes", "answer_tokens", "highest_cost")
+        names = ("calls", "prompt_bytes", "answer_tokens", "usual_cost", "highest_cost")
         about = {"model": settings.model.id, "corpus": loaded.name}
         print_json(about | {name: found[name] for name in names})
         return
@@ -49,8 +49,8 @@ def estimate(
         out.print(f"No cost: the entry {settings.model.id} in models.yml has no prices.")
     else:
         out.print(
-            f"Cost: at most {dollars(found['highest_cost'])}. English text has about four bytes "
-            "per token, and cached tokens are cheaper, so that a run costs far less.\n"
+            f"Cost: about {dollars(found['usual_cost'])} with four bytes per token, short answers "
+            f"and no cache; at most {dollars(found['highest_cost'])}.\n"
             f"Prices of {found['date']}: {found['source']}"
         )
 

@@ -29,7 +29,8 @@ def test_an_estimate_needs_no_key_and_names_price_date_and_source(tiny: Path) ->
     done = cradle("estimate", "--model", "gpt-5.1", "--corpus", tiny)
     assert done.returncode == 0, done.stderr
     assert "GPT-5.1 on tiny: 6 calls" in done.stdout
-    assert "Cost: at most $0." in done.stdout
+    assert "Cost: about $0." in done.stdout
+    assert "; at most $0." in done.stdout
     assert "Prices of 2026-11-22: https://developers.openai.com/" in done.stdout
 
 

@@ -1,4 +1,4 @@
-"""Costs of runs as data frames: the most that they can cost, and what they have cost."""
+"""Costs of runs as data frames: estimates before a run, and what a run has cost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from cradle_lib.detection.api.money import (
     answer_limit,
     highest_cost,
     longest_prompts,
+    prompt_sizes,
     total_usage,
+    usual_cost,
 )
 from cradle_lib.detection.journal import read_answers
 from cradle_lib.detection.model import Model
@@ -24,7 +26,7 @@ from cradle_lib.record import History
 
 _COSTS: Final = (
     "system", "calls", "prompt_bytes", "answer_tokens", "input_price", "output_price", "date",
-    "source", "highest_cost",
+    "source", "usual_cost", "highest_cost",
 )  # fmt: skip
 _USED: Final = (
     "system", "answers", "silent", "prompt_tokens", "cached", "written", "output_tokens",
@@ -35,7 +37,9 @@ _USED: Final = (
 def estimate_costs(
     dialogues: Iterable[Dialogue], models: Sequence[str | Model] = (), history: History = "self"
 ) -> pd.DataFrame:
-    """Calculates the most that runs can cost. Sends nothing and needs no key.
+    """Calculates roughly what runs cost, and the most that they can cost.
+
+    Nothing is sent, and no key is needed.
 
     Args:
         dialogues: The dialogues, such as a whole corpus.
@@ -51,6 +55,8 @@ def estimate_costs(
         - ``answer_tokens`` (int): tokens of all answers if each reaches its limit.
         - ``input_price``, ``output_price`` (float): dollars per million tokens.
         - ``date``, ``source`` (str): when and where the prices were looked up.
+        - ``usual_cost`` (float): dollars if a token has four bytes, an answer ten tokens, and
+          nothing is read from a cache.
         - ``highest_cost`` (float): dollars if each byte of a prompt is a token, nothing is read
           from a cache, and every answer reaches its limit. It and the other columns of prices are
           empty for a model without prices.
@@ -63,7 +69,8 @@ def estimate_costs(
     chosen = [find_model(m, registry) if isinstance(m, str) else m for m in models] or priced
     dialogues = list(dialogues)
     for model in chosen:
-        sizes = longest_prompts(dialogues, load_template(model.prompt), history)
+        template = load_template(model.prompt)
+        sizes = longest_prompts(dialogues, template, history)
         row: dict[str, object] = {
             "system": model.name,
             "calls": len(sizes),
@@ -73,6 +80,8 @@ def estimate_costs(
         if (prices := model.prices) is not None:
             row |= {"input_price": prices.input, "output_price": prices.output}
             row |= {"date": str(prices.date), "source": prices.source}
+            usual = prompt_sizes(dialogues, template, history).values()
+            row["usual_cost"] = usual_cost(prices, usual)
             row["highest_cost"] = sum(highest_cost(model, size) for size in sizes.values())
         rows.append(row)
     return pd.DataFrame(rows, columns=list(_COSTS))

@@ -20,7 +20,7 @@ from cradle_lib.detection.model import Decoding, Model, Prices
 from cradle_lib.detection.session import Answer, Prediction, Session
 from cradle_lib.errors import EngineError
 from cradle_lib.formatting import dollars
-from cradle_lib.labels import BITS, format_mask
+from cradle_lib.labels import BITS, NONE, format_mask
 from cradle_lib.prompts import Template
 from cradle_lib.record import History
 
@@ -82,20 +82,27 @@ def total_usage(predictions: Iterable[Prediction]) -> tuple[Usage, int]:
     return Usage(*map(sum, kinds)), len(used)
 
 
-def longest_prompts(
-    dialogues: Iterable[Dialogue], template: Template, history: History
+def prompt_sizes(
+    dialogues: Iterable[Dialogue], template: Template, history: History, answer: str = NONE
 ) -> dict[Place, int]:
-    """Calculates the most UTF-8 bytes of each user turn's prompt.
-
-    The model's own tags in the history are assumed to be all labels in every turn.
-    """
+    """Calculates the UTF-8 bytes of each user turn's prompt, if every answer is the given one."""
     sizes = {}
     for dialogue in dialogues:
         session = Session(dialogue, template, history)
         while (prompt := session.prompt) is not None:
             sizes[prompt.dialogue, prompt.turn] = len(prompt.text.encode())
-            session.answer(Answer(format_mask(sum(BITS.values()))))
+            session.answer(Answer(answer))
     return sizes
+
+
+def longest_prompts(
+    dialogues: Iterable[Dialogue], template: Template, history: History
+) -> dict[Place, int]:
+    """Calculates the most UTF-8 bytes of each user turn's prompt.
+
+    The model's own predictions in the history are assumed to be all labels in every turn.
+    """
+    return prompt_sizes(dialogues, template, history, format_mask(sum(BITS.values())))
 
 
 def answer_limit(model: Model) -> int:
@@ -124,6 +131,15 @@ def highest_cost(model: Model, size: int, answer: str = "") -> float:
     output = max(answer_limit(model), len(answer.encode()))
     dearest = max(prompt.cost(model.prices) for prompt in prompts)
     return dearest + Usage(output=output).cost(model.prices)
+
+
+def usual_cost(prices: Prices, sizes: Iterable[int]) -> float:
+    """Calculates roughly what calls cost, in dollars, from the UTF-8 bytes of their prompts.
+
+    It assumes four bytes per token, answers of ten tokens, and that nothing is cached.
+    """
+    calls = [Usage(fresh=size // 4, output=10) for size in sizes]
+    return sum(call.cost(prices) for call in calls)
 
 
 class Budget:

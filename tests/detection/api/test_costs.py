@@ -75,6 +75,15 @@ def test_the_most_that_a_run_can_cost_follows_from_its_bytes(corpus: Corpus) -> 
     for system, (prompt, answer) in prices.items():
         expected = (tokens * prompt + 6 * 256 * answer) / 1e6
         assert frame.loc[system, "highest_cost"] == pytest.approx(expected)
+    # Four bytes per token, ten tokens per answer, and "none" as every earlier answer.
+    sessions = [Session(dialogue, load_template("turn")) for dialogue in corpus]
+    total = 0
+    for session in sessions:
+        while (prompt := session.prompt) is not None:
+            total += len(prompt.text.encode()) // 4
+            session.answer(Answer("none"))
+    expected = (total * 1.25 + 60 * 10) / 1e6
+    assert frame.loc["GPT-5.1", "usual_cost"] == pytest.approx(expected)
     assert frame["source"].str.startswith("https://").all()
     [bare] = estimate_costs(corpus, ["keyword"]).to_dict("records")
     assert (bare["calls"], math.isnan(bare["highest_cost"])) == (6, True)
