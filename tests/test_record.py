@@ -13,13 +13,13 @@ def test_the_record_is_complete() -> None:
         decoding={}, corpus="c", corpus_fingerprint="f" * 12,
     )  # fmt: skip
     record = record.model_copy(
-        update={"decoding": {"mode": "free", "n": 4}, "agreed": ["a", "b"], "dirty": True}
+        update={"decoding": {"mode": "free", "n": 4}, "dialogues": ["a", "b"], "dirty": True}
     )
     frame = record.to_frame()
     shown = dict(zip(frame["field"], frame["content"], strict=True))
     fields = {name.replace("_", " ") for name in type(record).model_fields}
     assert set(shown) == fields | {"identity"}
     assert shown["decoding"] == "mode free, n 4"
-    assert (shown["dialogues"], shown["agreed"], shown["dirty"]) == ("all", "2 chosen", "yes")
+    assert (shown["dialogues"], shown["dirty"]) == ("2 chosen", "yes")
     assert f"numpy {np.__version__}" in shown["packages"]
     assert frame["content"].isna().any()

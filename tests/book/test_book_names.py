@@ -37,7 +37,7 @@ CELLS = [
     "run = Predictions(record, dialogues, nothing, nothing.astype(np.uint8), ('',), 1)\n"
     "journal = Path('../runs') / dialogues.name / f'{model}.jsonl'\n"
     "journal.parent.mkdir(parents=True, exist_ok=True)\njournal.write_text('{}')\n"
-    "banner(corpus=dialogues, record=record)",
+    "banner(corpus=dialogues, runs=[run])",
     "turns = run.to_frame().assign(model=name)[['model', 'turn', 'tagged']].head(1)\n"
     "show(turns, name, rows='model')",
     "show(record.to_frame(), 'Record', rows='field')",

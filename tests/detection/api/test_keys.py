@@ -67,23 +67,23 @@ def test_a_missing_or_impossible_key_is_one_line_that_does_not_show_it(
 
 
 IN_AN_ADDRESS = [
-    ("http://me:{}@127.0.0.1:9/v1", "'base_url' holds a user name or password"),
-    ("http://127.0.0.1:9/v1?x={}", "'base_url' holds a query, a frag"),
-    ("https://api.example.com/v1#{}", "'base_url' holds a query, a frag"),
-    ("https://api.example.com/{}/v1", "'base_url' holds a query, a frag"),
-    ("https://api.example.com/v1;api_key={}", "'base_url' holds a query, a frag"),
+    "http://me:{}@127.0.0.1:9/v1",
+    "http://127.0.0.1:9/v1?x={}",
+    "https://api.example.com/v1#{}",
+    "https://api.example.com/{}/v1",
+    "https://api.example.com/v1;api_key={}",
 ]
 
 
-@pytest.mark.parametrize(("address", "problem"), IN_AN_ADDRESS)
+@pytest.mark.parametrize("address", IN_AN_ADDRESS)
 @pytest.mark.parametrize("key", [KEY, "gsk_AbCdEfGh12345678", "q9XwRt4LmZp8VbNc2KdJ"])
 def test_a_key_in_an_address_is_refused_without_showing_it(
-    key: str, address: str, problem: str, tmp_path: Path
+    key: str, address: str, tmp_path: Path
 ) -> None:
     entry = make_model("openai", "http://127.0.0.1:9").model_dump(exclude={"id"})
     registry = tmp_path / "models.yml"
     registry.write_text(yaml.safe_dump({"m": entry | {"base_url": address.format(key)}}))
-    with pytest.raises(RegistryError, match=problem) as refused:
+    with pytest.raises(RegistryError, match="'base_url' has a user name, a pass") as refused:
         list(load_registry(registry).values())
     assert key[:6] not in str(refused.value)
 

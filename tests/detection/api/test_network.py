@@ -142,7 +142,7 @@ def test_certificates_matter_to_https_only_and_their_error_names_variable_and_pa
         path.mkdir()
     monkeypatch.setenv(variable, str(path))
     with pytest.raises(EngineError, match=f"{variable} names '{path}'") as refused:
-        make_remote(elsewhere("openai", "HTTPS://service.example"))
+        make_remote(elsewhere("openai", "https://service.example"))
     assert "\n" not in str(refused.value)
     name = service.add(lambda n: GOOD["openai"]())
     assert ask(make_model("openai", f"{service.url}/{name}")).outcome is Outcome.OK
