@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -91,7 +92,7 @@ class Predictions:
         counts = np.bincount(self.outcomes, minlength=len(OUTCOMES))
         return {outcome: int(counts[code]) for code, outcome in enumerate(OUTCOMES)}
 
-    @property
+    @cached_property
     def cleaned(self) -> int:
         """Number of ``ok`` answers that are not written as the prompt asks."""
         pairs = zip(self.answers, self.ok, strict=True)
