@@ -48,7 +48,7 @@ ALPHA: Final = 0.05
 POWER: Final = 0.8
 # With fewer dialogues on which two runs differ no p-value survives a correction.
 DISCORDANT: Final = 10
-SCORES: Final = ("micro_f1", "macro_f1")
+COMPARED: Final = ("micro_f1", "macro_f1")
 # The standard deviation of equal numbers is 0 but for rounding.
 _NO_SPREAD: Final = 1e-12
 _COLUMNS: Final = (
@@ -229,7 +229,7 @@ def _tests(
         by_label=by_label,
     )
     total = sum(baseline.support.values())
-    measured: list[tuple[str, str | None, int]] = [(score, None, total) for score in SCORES]
+    measured: list[tuple[str, str | None, int]] = [(score, None, total) for score in COMPARED]
     if by_label:
         measured += [("f1", label, support) for label, support in baseline.support.items()]
     rows = []
