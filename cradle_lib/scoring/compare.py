@@ -101,11 +101,12 @@ class Comparison:
             why = "The differences do not vary over the dialogues"
             return f"{why}, so nothing is said about which difference {n:,} dialogues can show."
         low, high = (f"{100 * size:.1f}" for size in (sizes.min(), sizes.max()))
+        pairs = " (depending on the pair of systems)" * (low != high)
         span = low if low == high else f"{low} to {high}"
         return (
-            f"With {n:,} dialogues, a true difference of {span} points of turn-level micro F1 "
-            f"is significant in four of five samples, before correction; smaller differences "
-            "are missed more often."
+            f"With {n:,} dialogues, a true difference of {span} points of turn-level micro F1"
+            f"{pairs} is significant in four of five samples, before correction; smaller "
+            "differences are missed more often."
         )
 
     def to_frame(self) -> pd.DataFrame:

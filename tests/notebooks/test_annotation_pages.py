@@ -75,7 +75,7 @@ def test_what_annotators_gave_stands_beside_what_is_published(page: Page) -> Non
 def test_every_stated_range_stands_beside_what_is_found(page: Page) -> None:
     _, _, _, *labels, ranges, units = page("agreement")[:7]
     found = lines(ranges)
-    here, otherwise = "As the ranges are read here", "Read otherwise"
+    here, otherwise = "This project's reading", "Another reading"
     one, two = "Team 1, round 1", "Team 2, round 1"
     assert len({name for _, name in found}) == 8
     exact = found[here, "Exact match, all turns (%)"]
@@ -85,11 +85,11 @@ def test_every_stated_range_stands_beside_what_is_found(page: Page) -> None:
     assert found[otherwise, "Exact match, user turns (%)"][one] == "83.33"
     # Team 1 on its three labelled turns: alerts 1 of 2, self-harm 1 of 1.
     assert found[here, "Jaccard of alerts"][one] == "0.50 to 0.50"
-    confirms = found[here, "Jaccard of confirms but passive"]
+    confirms = found[here, "Jaccard of non-passive confirms"]
     assert (confirms[one], confirms[two]) == ("1.00 to 1.00", "0.00 to 0.00")
     assert confirms["Team 1, published"] == "0.67 to 1.00"
     # Nobody gave it, so that what the paper states stands alone.
-    passive = found[here, "Jaccard of passive, ongoing"]
+    passive = found[here, "Jaccard of SI_passive_ongoing"]
     assert (passive[one], passive["Team 1, published"]) == ("\N{EN DASH}", "0.30")
     # Alert: 2 of 3 the same, chance (2 x 1 + 1 x 2) / 9 = 4/9: 0.4. Self-harm: all the same.
     assert found[otherwise, "Kappa of each label"][one] == "0.40 to 1.00"
@@ -100,7 +100,7 @@ def test_every_stated_range_stands_beside_what_is_found(page: Page) -> None:
     }
     assert len(by_label) == 2 * (len(LABELS) + 1)
     alert = by_label["Team 1, round 1", "alert_ongoing"]
-    assert (alert["Both"], alert["Only one"], alert["Only the other"]) == ("1", "1", "0")
+    assert (alert["Both"], alert["Only the first"], alert["Only the second"]) == ("1", "1", "0")
     assert (alert["Jaccard"], alert["Jaccard: published"]) == ("0.50", "0.42 to 0.69")
     assert by_label[two, "confirm_SI_passive_past"]["Jaccard: published"] == "0.30"
     assert by_label[two, "confirm_DV_past"]["Jaccard: published"] == "0.50 to 1.00"

@@ -167,7 +167,7 @@ def test_the_four_facts_about_the_paper_are_those_of_its_numbers(
         )
     ]
     assert fitting == [711]
-    scored = "The published scores fit only 711: those on user turns."
+    scored = "Published scores fit only 711 labels: those on user turns."
     assert found["Number of scored labels"] == scored
     stated = published_table()
     for level, confirm in (("turn", False), ("dialogue", False), ("confirm", True)):

@@ -106,7 +106,7 @@ def test_answers_that_needed_cleaning_are_counted(
         shown = show("runs", values, monkeypatch)
         return " ".join(item._repr_html_() for item in shown if item is not None)
 
-    assert "Answers in another format than the prompt asks for: 0." in page(run.answers)
-    assert "Answers in another format than the prompt asks for: 2." in page(
+    assert "Parsed answers in another format than the prompt asks for: 0." in page(run.answers)
+    assert "Parsed answers in another format than the prompt asks for: 2." in page(
         ("None.", "- none", *run.answers[2:])
     )

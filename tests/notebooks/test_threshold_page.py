@@ -68,7 +68,7 @@ def test_a_run_with_choices_has_figures_and_the_thresholds_that_find_enough(
     run: Predictions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = page(run, monkeypatch)
-    [figure] = figures_of(shown, "recall against other turns flagged")
+    [figure] = figures_of(shown, "recall and share of other turns flagged")
     [tenths] = figures_of(shown, "by tenths")
     assert "for any label 0.000 and 0.000" in figure.alt
     assert "any label 0." in tenths.alt
@@ -125,7 +125,7 @@ def test_what_is_nowhere_gold_has_no_curve(
     run: Predictions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = page(stripped(run, ALERT_MASK), monkeypatch)
-    [figure] = figures_of(shown, "recall against other turns flagged")
+    [figure] = figures_of(shown, "recall and share of other turns flagged")
     assert "for an alert" in figure.alt
     assert "for a confirm" not in figure.alt
     assert "nan" not in figure.alt

@@ -68,7 +68,7 @@ def test_without_user_turns_nothing_is_defined_and_nothing_fails(
     variants = sensitivity([run])
     defined = variants[(variants["score"] == "jaccard") & variants["value"].notna()]
     # A label where no model is asked can't move to a user turn, but it can count as a miss.
-    assert defined["convention"].tolist() == ["Orphan labels are misses"]
+    assert defined["convention"].tolist() == ["Orphan labels count as missed"]
     compared = compare([run, run], names=("a", "b"), permutations=10).to_frame()
     assert set(compared["verdict"]) == {"insufficient"}
 
