@@ -11,6 +11,8 @@ from cradle_lib import paths
 from cradle_lib.errors import BookError
 
 VARIABLE: Final = "CRADLE_CORPUS"
+# Set to 1 to put the text of dialogues into a site for one's own machine.
+TEXT: Final = "CRADLE_TEXT"
 # Mirrors `load_corpus`, which can't be asked where its files lie without reading them.
 _FOLDERS: Final = {
     "surrogate": paths.SURROGATE.relative_to(paths.SHIPPED),
@@ -20,20 +22,28 @@ _FOLDERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class BookCorpus:
-    """A corpus by choice: ``surrogate``, ``hub``, or the absolute path of a file."""
+    """A corpus by choice: ``surrogate``, ``hub``, or the absolute path of a file.
+
+    Attributes:
+        choice: The choice.
+        text: Whether the explorer has the text of a corpus that is not the surrogate.
+    """
 
     choice: str = "surrogate"
+    text: bool = False
 
     @classmethod
     def chosen(cls, root: Path) -> BookCorpus:
-        """Reads ``CRADLE_CORPUS``, where a path begins at ``root``; else it is the surrogate.
+        """Reads ``CRADLE_CORPUS``, where a path begins at ``root``, and ``CRADLE_TEXT``.
+
+        Without them, the corpus is the surrogate, and no text of others is shown.
 
         A file that is not there, or a release that has not been fetched, is an error.
         """
         choice = os.environ.get(VARIABLE) or "surrogate"
         if choice not in _FOLDERS:
             choice = os.path.realpath(root / choice)
-        corpus = cls(choice)
+        corpus = cls(choice, text=os.environ.get(TEXT) == "1")
         for file in corpus.files("test"):
             if not (root / file).is_file():
                 hint = (

@@ -14,7 +14,8 @@ One entry makes one page::
         inputs: ["corpus:test", "data/published/*.csv"]
 
 ``{corpus}`` is the book's corpus, ``{corpus_name}`` the folder of its runs, and ``{training}`` the
-corpus whose train and dev splits are shown, empty if there are none. A pattern with ``{model}`` is
+corpus whose train and dev splits are shown, empty if there are none. ``{text}`` says whether the
+text of a corpus that is not the surrogate may be shown. A pattern with ``{model}`` is
 one pattern for the id of each default model.
 
 ``inputs`` are the files that the notebook reads: patterns relative to the repository, each of
@@ -209,6 +210,8 @@ def _filled(value: Any, corpus: BookCorpus, model: str = "", *, escape: bool = F
     """Fills the slots of a text, all at once: the content of one slot is no slot of its own."""
     if not isinstance(value, str):
         return value
+    if value == "{text}":
+        return corpus.text
     slots = {
         "{corpus}": corpus.choice,
         "{corpus_name}": corpus.name,

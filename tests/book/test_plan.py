@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from cradle_lib import paths
 from cradle_lib.book.build import check_toc
 from cradle_lib.book.cache_key import Ingredients
+from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.notebooks.notebook import Notebook
 from cradle_lib.book.plan import Project, load_plan
 from cradle_lib.errors import BookError
@@ -30,6 +32,13 @@ def test_pages_come_after_those_that_they_read(project: Project) -> None:
     assert pages["run"].inputs == ("data/two.txt",)
     for_each = ("runs/a.json", "runs/b.json", "data/runs/a.json", "data/runs/b.json")
     assert pages["run"].provides == for_each
+
+
+@pytest.mark.parametrize("text", [True, False])
+def test_the_text_of_dialogues_is_a_choice_of_the_environment(text: bool) -> None:
+    plan = load_plan(Project(paths.ROOT), MODELS, BookCorpus(text=text))
+    [explore] = [page for page in plan if page.name == "explore"]
+    assert explore.parameters["text"] is text
 
 
 @pytest.mark.parametrize(

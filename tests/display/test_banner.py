@@ -95,6 +95,9 @@ def test_the_book_is_about_the_corpus_that_the_environment_names(
 
     monkeypatch.setenv(VARIABLE, "mine.csv")
     mine = BookCorpus.chosen(tmp_path)
+    assert not mine.text
+    monkeypatch.setenv("CRADLE_TEXT", "1")
+    assert BookCorpus.chosen(tmp_path).text
     # A single file has no train split, and no other corpus stands in for it.
     assert (mine.name, mine.training) == ("mine", "")
     assert mine.files("test") == (str(tmp_path / "mine.csv"),)

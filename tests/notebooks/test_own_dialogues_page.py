@@ -57,7 +57,7 @@ def test_an_example_leads_from_the_file_to_a_table_and_the_explorer(
     for line in "".join(printed).splitlines():
         assert words(line) in found, line
     corpus = lines[0].split()[lines[0].split().index("--out") + 1]
-    assert build == f"CRADLE_CORPUS={corpus} make book"
+    assert build == f"CRADLE_TEXT=1 CRADLE_CORPUS={corpus} make book"
     labelled = bool(load_corpus(corpus).gold.any())
     assert labelled is (title == "A table with a speaker column")
     assert ("nothing to score against" in output) is not labelled
