@@ -1,4 +1,4 @@
-"""Amounts of money as text, titles as file names, and names of systems that are the same."""
+"""Amounts of money as text, and titles as file names."""
 
 import re
 
@@ -12,8 +12,3 @@ def slug(title: str) -> str:
     """Makes a file name of the first words of a title."""
     words = re.findall(r"[a-z0-9]+", title.lower())
     return "-".join(words[:8]) or "table"
-
-
-def first_name(name: str) -> str:
-    """Gives the first of the names that :func:`.distinct_runs` joined."""
-    return name.split(" (= ", 1)[0]

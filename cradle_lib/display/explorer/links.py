@@ -18,7 +18,6 @@ TERMS: Final = (
     *("gold", "tagged", "category", "pairing", "outcome", "gold_order", "tagged_order"),
     *("scenario", "timing", "among"),
 )
-_SAME_TERM: Final = {"gold_type": "gold", "tagged_type": "tagged"}
 
 
 def link_to_turns(
@@ -68,10 +67,9 @@ def with_links(
     """Adds the column ``link``: the address of the turns that each row of a frame is about.
 
     Args:
-        frame: With a column ``system`` and any of ``gold``, ``tagged``, ``gold_type``,
-            ``tagged_type``, ``category``, ``pairing``, ``outcome``, ``gold_order``,
-            ``tagged_order``, ``scenario``, ``timing``, ``dialogue`` and ``turn``, as the frames of
-            the library have them.
+        frame: With a column ``system`` and any of ``gold``, ``tagged``, ``category``,
+            ``pairing``, ``outcome``, ``gold_order``, ``tagged_order``, ``scenario``, ``timing``,
+            ``dialogue`` and ``turn``, as the frames of the library have them.
         people: As in :func:`link_to_turns`.
         **terms: What all rows share, as in :func:`link_to_turns`; they go before columns.
 
@@ -84,8 +82,8 @@ def with_links(
             links.append(None)
             continue
         own = {
-            _SAME_TERM.get(column, column): str(record[column])
-            for column in (*TERMS, *_SAME_TERM)
+            column: str(record[column])
+            for column in TERMS
             if not missing(record.get(column)) and record[column] != UNUSABLE
         }
         dialogue: Any = record.get("dialogue")
