@@ -148,7 +148,7 @@ def convert(
         **{f"turns of the {role}": _count_turns(rows, roles, role) for role in _NAMES},
         "dialogues": f"{len(corpus):,}, named {'by their ids' if ids else 'by their order'}",
         "labels": f"{labelled:,} ({origin})",
-        "left out or joined": ", ".join(f"{n:,} {what}" for what, n in notes.items()) or "nothing",
+        "left out or joined": "; ".join(f"{what}: {n:,}" for what, n in notes.items()) or "nothing",
     }
     return Conversion(corpus, understood)
 

@@ -339,7 +339,7 @@ def test_it_says_what_it_understood(tmp_path: Path) -> None:
         "turns of the Listener": "2 by Therapist",
         "dialogues": "2, named by their ids",
         "labels": "0 (no column of labels)",
-        "left out or joined": "1 messages without text, left out",
+        "left out or joined": "messages without text, left out: 1",
     }
 
 
@@ -353,11 +353,11 @@ def test_messages_in_a_row_are_one_utterance_or_several_turns(tmp_path: Path) ->
     assert said(joined.corpus) == [[("User", "a\nb"), ("Listener", "c")]]
     assert format_mask(joined.corpus.gold[0]) == "alert_past; confirm_SH_past"
     assert joined.understood["left out or joined"] == (
-        "1 consecutive messages of one speaker, joined to the one before"
+        "consecutive messages of one speaker, joined to the one before: 1"
     )
     assert said(kept.corpus) == [[("User", "a"), ("User", "b"), ("Listener", "c")]]
     assert [format_mask(mask) for mask in kept.corpus.gold] == ["alert_past", "confirm_SH_past"]
-    assert kept.understood["left out or joined"].endswith("kept as turns")
+    assert kept.understood["left out or joined"].endswith("kept as turns: 1")
 
 
 def test_a_text_can_not_become_a_speaker(tmp_path: Path) -> None:
