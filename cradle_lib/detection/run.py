@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -213,7 +215,8 @@ def default_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions
         with suppress(NoRunError):
             if entry.kind == "baseline":
                 with suppress(EngineError):  # There is no train split beside the corpus.
-                    run_model(entry, corpus)
+                    found.append(run_model(entry, corpus))
+                    continue
             found.append(load_run(entry, corpus, partial=True))
     return found
 
@@ -328,16 +331,16 @@ def ask(
         revision = model.revision or weights_revision(before.revision)
         model = model.model_copy(update={"revision": revision})
     engine: Engine = function or make_engine(model, corpus, options)
-    record = _make_record(model, engine, task, path)
+    record = _make_record(model, engine, task, path, before)
     if before is not None and before.identity != record.identity:
         # A start that failed with other settings does not bind this one.
         before, answered = None, []
     if max_cost is None and before is not None:
         max_cost = before.max_cost
-    budget = None
+    budget, sizes = None, cache(task.sizes)
     if max_cost is not None:
         record = record.model_copy(update={"max_cost": max_cost})
-        budget = Budget(model, max_cost, task.sizes(), answered)
+        budget = Budget(model, max_cost, sizes(), answered)
         options = replace(options, concurrency=budget.concurrency(options.concurrency))
         engine = make_engine(model, corpus, options)
     engine.date = record.decoding.get("date")
@@ -348,7 +351,7 @@ def ask(
     sessions = [session for session in task.sessions(usable) if session.prompt is not None]
     if model.remote and sessions:
         sent = {session.prompt.dialogue for session in sessions if session.prompt}
-        prompts = [size for (dialogue, _), size in task.sizes().items() if dialogue in sent]
+        prompts = [size for (dialogue, _), size in sizes().items() if dialogue in sent]
         require_consent(model, f"{len(sent)} {task.texts}", prompts, consent)
     with Journal.open(path, record) as journal:
         _drive(engine, model, journal, sessions, task.total, budget, progress or (lambda _: None))
@@ -362,7 +365,9 @@ def _earlier_start(path: Path) -> tuple[Record | None, list[Prediction]]:
     return None, []
 
 
-def _make_record(model: Model, engine: Engine, task: Task, path: Path) -> Record:
+def _make_record(
+    model: Model, engine: Engine, task: Task, path: Path, before: Record | None
+) -> Record:
     """Makes the record of a start, with all settings that shape an answer."""
     function = engine if isinstance(engine, Function) else None
     decoding = model.decoding.settings if model.decoding else {}
@@ -382,10 +387,10 @@ def _make_record(model: Model, engine: Engine, task: Task, path: Path) -> Record
         source=function.source if function else None,
         **task.record,
     )
-    return record if "date" in record.decoding else _with_date(record, engine, path)
+    return record if "date" in record.decoding else _with_date(record, engine, path, before)
 
 
-def _with_date(record: Record, engine: Engine, path: Path) -> Record:
+def _with_date(record: Record, engine: Engine, path: Path, before: Record | None) -> Record:
     """Records the date that the chat template prints, if it prints one.
 
     It is that of an earlier start or of another shard of the same run, or else today's.
@@ -395,13 +400,16 @@ def _with_date(record: Record, engine: Engine, path: Path) -> Record:
         added = {"date": date} if date else {}
         return record.model_copy(update={"decoding": record.decoding | added})
 
+    def others() -> Iterator[Record]:
+        for file in journal_files(joined_path(path), partial=True):
+            if file != path and file.exists():
+                yield read_answers(file)[0]
+
     with suppress(JournalError):
-        for file in {path, *journal_files(joined_path(path), partial=True)}:
-            if file.exists():
-                before = read_answers(file)[0]
-                again = dated(before.decoding.get("date"))
-                if again.identity == before.identity:
-                    return again
+        for earlier in chain([] if before is None else [before], others()):
+            again = dated(earlier.decoding.get("date"))
+            if again.identity == earlier.identity:
+                return again
     return dated(today() if engine.asks_for_date() else None)
 
 

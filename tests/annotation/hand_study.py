@@ -1,4 +1,4 @@
-"""A study of four dialogues whose every number can be counted by hand."""
+"""Small corpora for studies, and a study whose every number can be counted by hand."""
 
 from __future__ import annotations
 
@@ -7,6 +7,17 @@ from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.labels import BITS
 
 ALERT, SH = BITS["alert_ongoing"], BITS["confirm_SH_ongoing"]
+
+
+def corpus_of(length: int, count: int = 1) -> Corpus:
+    """Dialogues that are alike, each of so many user turns without labels."""
+    return Corpus(
+        "votes",
+        tuple(
+            Dialogue(i, tuple(Turn(i * length + t, t, "User", "Hm.", 0) for t in range(length)))
+            for i in range(count)
+        ),
+    )
 
 
 def hand_study() -> Annotations:

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from cradle_lib.annotation.adjudication import adjudicate
 from cradle_lib.annotation.table import Annotation, Annotations
 from cradle_lib.annotation.voting import Outcome, decide, left_open, outcome_of, vote
-from cradle_lib.corpus import Corpus, Dialogue, Turn, read_release
+from cradle_lib.corpus import read_release
 from cradle_lib.corpus.release import write_release
 from cradle_lib.errors import CorpusError
 from cradle_lib.labels import BITS, labels_of
+
+from .hand_study import corpus_of
 
 A, B, C = 1, 2, 4
 
@@ -104,16 +106,6 @@ def test_properties_of_every_vote(votes: tuple[list[int], ...]) -> None:
         # The two who agree are enough: a third vote can't change anything.
         assert vote(one, two, three) == one
         assert not any(left_open(one, two, three))
-
-
-def corpus_of(length: int, count: int = 1) -> Corpus:
-    return Corpus(
-        "votes",
-        tuple(
-            Dialogue(i, tuple(Turn(i * length + t, t, "User", "Hm.", 0) for t in range(length)))
-            for i in range(count)
-        ),
-    )
 
 
 def test_gold_keeps_the_names_of_the_dialogues_and_what_is_known_of_them(tmp_path: Path) -> None:

@@ -6,20 +6,11 @@ import pytest
 
 from cradle_extras.label_studio.study import next_assignments, plan_study
 from cradle_lib.annotation.table import Annotation, Annotations
-from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.errors import CorpusError
 
+from ...annotation.hand_study import corpus_of
+
 A, B, C = 1, 2, 4
-
-
-def corpus_of(length: int, count: int = 1) -> Corpus:
-    return Corpus(
-        "votes",
-        tuple(
-            Dialogue(i, tuple(Turn(i * length + t, t, "User", "Hm.", 0) for t in range(length)))
-            for i in range(count)
-        ),
-    )
 
 
 def test_a_study_is_even_blind_and_goes_on_to_the_other_team() -> None:
