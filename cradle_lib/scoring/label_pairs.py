@@ -39,7 +39,6 @@ was rightly noticed.
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import permutations
 from typing import TYPE_CHECKING, Final
 
 import pandas as pd
@@ -88,15 +87,31 @@ def pair(gold: int, predicted: int) -> tuple[tuple[str, str], ...]:
     each prediction that is left over.
     """
     rest, spare = labels_of(gold & ~predicted), labels_of(predicted & ~gold)
-    seats = [*spare, *[NONE] * (len(rest) - len(spare))]
-    # max keeps the first of equals, and permutations come in the order of rule 3.
-    best = max(
-        permutations(seats, len(rest)), key=lambda chosen: sum(map(similarity, rest, chosen))
-    )
+    seats = (*spare, *[NONE] * (len(rest) - len(spare)))
+    _, best = _assign(tuple(rest), seats)
     partner = dict(zip(rest, best, strict=True))
     pairs = [(label, partner.get(label, label)) for label in labels_of(gold)]
     pairs += [(NONE, label) for label in spare if label not in best]
     return tuple(pairs) or ((NONE, NONE),)
+
+
+@lru_cache(maxsize=1 << 14)
+def _assign(gold: tuple[str, ...], seats: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
+    """Gives each gold label a seat of its own: the greatest summed similarity, and the seats.
+
+    Remembering the seats that are left keeps it fast if a turn has all sixteen labels, where trying
+    every order would never end.
+    """
+    if not gold:
+        return 0, ()
+    found = []
+    for seat in dict.fromkeys(seats):
+        left = list(seats)
+        left.remove(seat)
+        total, chosen = _assign(gold[1:], tuple(left))
+        found.append((similarity(gold[0], seat) + total, (seat, *chosen)))
+    # max keeps the first of equals, which is rule 3.
+    return max(found, key=lambda each: each[0])
 
 
 def kind_of(gold: str, predicted: str) -> str | None:

@@ -8,8 +8,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from scipy.optimize import linear_sum_assignment
 
-from cradle_lib.labels import ALERT_MASK, BITS, CONFIRM_MASK, LABELS
+from cradle_lib.labels import ALERT_MASK, BITS, CONFIRM_MASK, LABELS, labels_of
 from cradle_lib.scoring.error_counts import error_counts
 from cradle_lib.scoring.label_pairs import CELLS, KINDS, kind_of, label_pairs, pair, similarity
 from cradle_lib.scoring.stage_orders import ORDERS, stage_orders
@@ -38,6 +39,20 @@ def by_permutations(gold: int, predicted: int) -> list[tuple[str, str]]:
 @given(masks, masks)
 def test_pairs_are_the_best_of_all_permutations(gold: int, predicted: int) -> None:
     assert list(pair(gold, predicted)) == by_permutations(gold, predicted)
+
+
+@pytest.mark.parametrize(("gold", "predicted"), [(0xFFFF, 0), (0xFF, 0xFF00), (0xFFF0, 0xF)])
+def test_turns_with_all_sixteen_labels_are_paired_as_scipy_pairs_them(
+    gold: int, predicted: int
+) -> None:
+    golds, tags = labels_of(gold), labels_of(predicted)
+    table = np.array([[similarity(one, other) for other in tags] for one in golds]).reshape(
+        len(golds), len(tags)
+    )
+    rows, columns = linear_sum_assignment(table, maximize=True)
+    found = pair(gold, predicted)
+    assert sum(other != "none" for _, other in found) == len(rows)
+    assert sum(similarity(*cell) for cell in found) == table[rows, columns].sum()
 
 
 def test_a_temporal_swap_is_preferred_to_a_wrong_type_and_that_to_a_wrong_stage() -> None:
