@@ -90,7 +90,7 @@ class Layout:
         if not order:
             raise BookError("nothing to show: the frame has no columns with cells")
         frame = frame.iloc[_order(frame, self.group, together=True)]
-        usual = _usual(frame)
+        usual, hows = _usual(frame), {name: self._how(frame[name], name) for name in order}
         rows = []
         for record in frame.to_dict("records"):
             cells = []
@@ -99,7 +99,7 @@ class Layout:
                     cells.append(self._estimate(record, usual))
                 else:
                     link = _link(record, name, links)
-                    cells.append(replace(self._cell(frame[name], name, record[name]), link=link))
+                    cells.append(replace(self._cell(hows[name], name, record[name]), link=link))
             rows.append(cells)
         groups = [self._heading(key) for key in _keys(frame, self.group)]
         return [(self._title(name),) for name in order], rows, groups
@@ -127,11 +127,12 @@ class Layout:
         across = list(dict.fromkeys(_keys(columns_in_order, self.columns)))
         described, links = {row: record for (row, _), record in records.items()}, links_of(frame)
         nothing = Cell(MISSING, number=True)
+        hows = {name: self._how(frame[name], name) for name in self.rows}
         rows = []
         for row in down:
             names = [
                 replace(
-                    self._cell(frame[column], column, name),
+                    self._cell(hows[column], column, name),
                     link=_link(described[row], column, links),
                 )
                 for column, name in zip(self.rows, row[len(self.group) :], strict=True)
@@ -187,19 +188,24 @@ class Layout:
         estimate = (value, low, high)
         return Cell(shown, f"[{', '.join(ends)}]", number=True, link=link, estimate=estimate)
 
-    def _cell(self, column: pd.Series[Any], name: str, content: Any) -> Cell:
-        """Writes a cell of a column, by its format, or else by its type."""
+    def _how(self, column: pd.Series[Any], name: str) -> str | None:
+        """Gives the format of a column of numbers; ``None`` if each cell is written by its type."""
+        if how := (_FORMATS | dict(self.formats)).get(name):
+            return how
+        if not pd.api.types.is_float_dtype(column):
+            return None
+        # Counts of which some are missing are floats too.
+        return "count" if (column.dropna() % 1 == 0).all() else "number"
+
+    def _cell(self, how: str | None, name: str, content: Any) -> Cell:
+        """Writes a cell of a column, by the column's format, or else by its type."""
         if name == "published":
             printed = MISSING if missing(content) else clean(str(content))
             return Cell(printed, number=True, published=True)
-        if how := (_FORMATS | dict(self.formats)).get(name):
+        if how is not None:
             return Cell(write(number(content), how), number=True)
         if isinstance(content, bool):
             return Cell("yes" if content else "no")
-        if pd.api.types.is_float_dtype(column):
-            # Counts of which some are missing are floats too.
-            whole = (column.dropna() % 1 == 0).all()
-            return Cell(write(number(content), "count" if whole else "number"), number=True)
         if missing(content):
             return Cell(MISSING)
         if isinstance(content, int | float):
