@@ -1,7 +1,7 @@
 """Brings the executed notebooks of the book up to date.
 
 Each page is executed when what it rests on has changed (see
-:mod:`cradle_lib.book.cache_key`), two at a time, after the pages whose artefacts it reads.
+:mod:`cradle_lib.book.cache_key`), three at a time, after the pages whose artefacts it reads.
 A notebook that fails stops only the pages that need it.
 """
 
@@ -22,7 +22,8 @@ from cradle_lib.book.plan import REGISTRY, Page, Project, load_plan
 from cradle_lib.errors import BookError
 from cradle_lib.files import is_hidden
 
-_WORKERS: Final = 2
+# One more than the cores that a small machine has: a kernel that starts waits for a second.
+_WORKERS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)

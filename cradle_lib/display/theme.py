@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import matplotlib
 import pandas as pd
-import seaborn as sns
+from cycler import cycler
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
@@ -35,6 +35,8 @@ from cradle_lib.display.notice import Notice, lacks
 from cradle_lib.errors import BookError
 
 if TYPE_CHECKING:
+    from seaborn.axisgrid import Grid
+
     from cradle_lib.corpus.needs import Need
 
 #: Wide enough for a page, narrow enough that 10 point text is readable on a phone, in inches.
@@ -76,13 +78,21 @@ _STYLE: Final[dict[str, Any]] = {
     "ytick.color": INK,
     "xtick.major.size": 0,
     "ytick.major.size": 0,
+    "xtick.minor.size": 4,
+    "ytick.minor.size": 4,
+    "xtick.minor.width": 1,
+    "ytick.minor.width": 1,
     "axes.linewidth": 0.8,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,
     "axes.grid": True,
+    "axes.prop_cycle": cycler(color=PALETTE),
     "grid.color": FAINT,
     "grid.linewidth": 0.6,
+    "lines.solid_capstyle": "round",
+    "patch.edgecolor": "white",
+    "patch.force_edgecolor": True,
 }
 # A shape with a link as matplotlib writes it: its title, address and path.
 _LINKED: Final = re.compile(
@@ -96,7 +106,7 @@ _PIXELS: Final = 96 / 72
 _PAD: Final = 0.05
 
 
-Drawing: TypeAlias = Figure | Axes | sns.axisgrid.Grid
+Drawing: TypeAlias = "Figure | Axes | Grid"
 
 
 @contextmanager
@@ -108,7 +118,7 @@ def theme() -> Iterator[None]:
     """
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        sns.set_theme(style="ticks", palette=PALETTE, rc=_STYLE)
+        pyplot.style.use(_STYLE)
         yield
 
 
@@ -188,8 +198,8 @@ def show_figure(
     alt, caption = clean(alt), clean(caption)
     why = lacks(needs)
     if why or (data is not None and not len(data)):
-        if isinstance(drawing, Figure | Axes | sns.axisgrid.Grid):
-            pyplot.close(drawing.figure)  # type: ignore[arg-type]
+        if isinstance(figure := getattr(drawing, "figure", None), Figure):
+            pyplot.close(figure)
         return Notice(f"{why or 'There are no data.'} Not shown: {caption}")
     if callable(drawing):
         if data is None:

@@ -34,10 +34,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cradle_lib.scoring.counts import Counts
 from cradle_lib.scoring.scores import split
@@ -104,13 +103,18 @@ def _test(
     from scipy.stats import t as student
 
     n = len(pair)
-    [difference], [error] = _studentised(pair, np.zeros((1, n)), zero_division)
-    moved = np.concatenate(
-        [
-            np.abs(_quotient(*_studentised(pair, swaps, zero_division)))
-            for swaps in swap_blocks(n, permutations, seed)
-        ]
-    )
+    # Dialogues with the same counts move a score alike: they are counted, not looked at singly.
+    kinds, kind_of, members = np.unique(pair, axis=0, return_inverse=True, return_counts=True)
+    sizes = members[:, None].astype(np.float64)
+    [difference], [error] = _studentised(kinds, sizes, np.zeros_like(sizes), zero_division)
+    by_kind = np.argsort(kind_of.ravel(), kind="stable")
+    starts = np.searchsorted(kind_of.ravel()[by_kind], np.arange(len(kinds)))
+    found = []
+    for swaps in swap_blocks(n, permutations, seed):
+        swapped = np.add.reduceat(swaps.T[by_kind], starts, axis=0, dtype=np.float64)
+        t = _quotient(*_studentised(kinds, sizes - swapped, swapped, zero_division))
+        found.append(np.abs(t))
+    moved = np.concatenate(found)
     observed = abs(float(_quotient(difference, error)))
     hits = int(np.count_nonzero(moved >= observed - _ROUNDING))
     discordant = int((differing[:, 0] != differing[:, 1]).any(axis=(1, 2)).sum())
@@ -129,30 +133,23 @@ def _test(
     return PairedTest(float(difference), float(low), float(high), float(error), p, discordant)
 
 
-def _studentised(pair: Floats, swaps: NDArray[Any], zero_division: float) -> tuple[Floats, Floats]:
-    """Swaps dialogues, and gives the difference in mean F1 with its standard error, shape (R,).
+def _studentised(
+    kinds: Floats, kept: Floats, swapped: Floats, zero_division: float
+) -> tuple[Floats, Floats]:
+    """Gives the difference in mean F1 with its standard error after each swap, shape (R,).
 
-    ``pair`` has true positives, and gold labels plus predictions, shape (N, 2 systems, 2, L);
-    ``swaps`` has zeros and ones, shape (R, N).
+    ``kinds`` has true positives, and gold labels plus predictions, shape (K, 2 systems, 2, L);
+    ``kept`` and ``swapped`` say how many dialogues of each kind are kept and swapped, shape (K, R).
     """
-    n, labels = len(pair), pair.shape[-1]
-    swaps = swaps.astype(np.float64)
-    change = (pair[:, 1] - pair[:, 0]).reshape(n, -1)
-    given = (swaps @ change).reshape(-1, 2, labels)
-    total = pair.sum(axis=0)
-    sides = np.stack([total[0] + given, total[1] - given], axis=1)
+    labels = kinds.shape[-1]
+    flat, exchanged = (part.reshape(len(kinds), -1) for part in (kinds, kinds[:, ::-1]))
+    sides = (kept.T @ flat + swapped.T @ exchanged).reshape(-1, 2, 2, labels)
     scores = f1(sides[:, :, 0], sides[:, :, 1], zero_division)
     means = scores.mean(axis=-1)
     # The second system's counts move the difference up, the first system's down.
     weight = ratio(np.array([[-1.0], [1.0]]) / labels, sides[:, :, 1], 0.0)
-    coefficients = np.stack([2 * weight, -weight * scores], axis=2).reshape(len(swaps), -1).T
-    # Dialogues with the same counts move a score alike: they are counted, not looked at singly.
-    kinds, which = np.unique(pair.reshape(n, -1), axis=0, return_inverse=True)
-    member = (which.ravel() == np.arange(len(kinds))[:, None]).astype(np.float64)
-    swapped = member @ swaps.T
-    kept = member.sum(axis=1, keepdims=True) - swapped
-    exchanged = kinds.reshape(-1, 2, 2 * labels)[:, ::-1].reshape(len(kinds), -1)
-    squares = kept * (kinds @ coefficients) ** 2 + swapped * (exchanged @ coefficients) ** 2
+    coefficients = np.stack([2 * weight, -weight * scores], axis=2).reshape(len(sides), -1).T
+    squares = kept * (flat @ coefficients) ** 2 + swapped * (exchanged @ coefficients) ** 2
     return means[:, 1] - means[:, 0], np.sqrt(squares.sum(axis=0))
 
 
