@@ -8,7 +8,6 @@ import pytest
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model
-from cradle_lib.prompts import Template, parse_template
 
 from .api.services import KEY, TEMPLATE
 from .dialogues import make_corpus
@@ -34,11 +33,6 @@ def corpus() -> Corpus:
             [("User", "Just saying hello.", "none")],
         ]
     )
-
-
-@pytest.fixture
-def tiny_template() -> Template:
-    return parse_template("tiny", "Label the turn.\n{history}\nNow: {current_turn}")
 
 
 @pytest.fixture

@@ -54,11 +54,7 @@ def test_what_follows_a_thought_is_read_and_nothing_within_it(opens: str, closes
     assert read_answer(f"{opens}{THOUGHT}") == (Outcome.UNPARSED, 0)
     assert read_answer(f"{THOUGHT}{closes}") == (Outcome.UNPARSED, 0)
     assert read_answer(f"{closes}{LABEL}{closes}none") == (Outcome.OK, 0)
-
-
-@pytest.mark.parametrize(("opens", "closes"), PAIRS.values(), ids=PAIRS)
-def test_a_line_break_within_a_thought_ends_no_answer(opens: str, closes: str) -> None:
-    assert is_cut(f"{opens}none\nand")
+    # A line break within a thought ends no answer.
     assert is_cut(f"{opens}none\nand{closes}none")
     assert not is_cut(f"{opens}none\nand{closes}none\nMore.\n")
     assert open_marker(f"<|assistant|>{opens}") == opens.rstrip()
@@ -83,7 +79,7 @@ def test_what_frames_the_answer_after_a_thought_is_passed_over(text: str) -> Non
     assert read_answer(text) == (Outcome.OK, BITS[LABEL])
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(st.sampled_from(["<think>", "</think>", "<THINK>", "</Think>", "\n", "none"])))
 def test_thoughts_are_taken_out_as_patterns_for_whole_blocks_would(parts: list[str]) -> None:
     text = "".join(parts)
