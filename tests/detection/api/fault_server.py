@@ -68,6 +68,7 @@ class FaultServer(Loopback):
         self.calls: Counter[str] = Counter()
         self.seen: list[dict[str, Any]] = [] if seen is None else seen
         self.headers: list[dict[str, str]] = []
+        self.paths: list[str] = []
         self._scenarios = scenarios
         self._closing = threading.Event()
         lock = threading.Lock()
@@ -75,12 +76,14 @@ class FaultServer(Loopback):
 
         class Faulty(Handler):
             def do_POST(self) -> None:
+                # A proxy is asked for a whole address: its scenario has no name.
                 name = self.path.split("/")[1]
                 body = json.loads(self.body())
                 with lock:
                     attempt = outer.calls[name]
                     outer.calls[name] += 1
                     outer.seen.append(body)
+                    outer.paths.append(self.path)
                     outer.headers.append({k.lower(): v for k, v in self.headers.items()})
                 reply = scenarios[name](attempt)
                 if reply is None:

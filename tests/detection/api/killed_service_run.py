@@ -17,25 +17,15 @@ CORPUS = Corpus(
     "tiny",
     tuple(
         Dialogue(index, tuple(Turn(row, row, "User", f"text {index} {row}", 0) for row in range(5)))
-        for index in range(12)
+        for index in range(6)
     ),
 )
-TURNS = 12 * 5
+TURNS = 6 * 5
 
 
 def make_model(url: str) -> Model:
-    return Model.model_validate(
-        {
-            "id": "served",
-            "name": "Served",
-            "group": "open",
-            "engine": "openai",
-            "weights": "m",
-            "prompt": "append",
-            "decoding": {"max_new_tokens": 8, "temperature": 0.0},
-            "base_url": url,
-        }
-    )
+    fields = {"id": "served", "name": "Served", "group": "open", "engine": "openai"}
+    return Model.model_validate(fields | {"weights": "m", "prompt": "append", "base_url": url})
 
 
 def main(url: str, folder: str) -> None:

@@ -29,12 +29,10 @@ def write(model: str, corpus: Corpus, answers: list[Answer]) -> None:
     """Writes a journal over the first dialogues, with these answers and then ``none``."""
     entry = load_registry()[model]
     template = load_template(entry.prompt)
+    about = {name: getattr(entry, name) for name in ("name", "group", "engine", "prompt")}
     record = Record.create(
+        **about,
         model=entry.id,
-        name=entry.name,
-        group=entry.group,
-        engine=entry.engine,
-        prompt=entry.prompt,
         prompt_hash=template.hash,
         decoding={},
         corpus=corpus.name,

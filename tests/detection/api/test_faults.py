@@ -62,7 +62,6 @@ CUT_MESSAGE = message("alert_past", stop_reason="max_tokens")
 Row = tuple[Reply | bytes, Outcome, str, int]
 COMMON: list[Row] = [
     (error(429), FAILED, "HTTP 429", 3),
-    (error(408), FAILED, "HTTP 408", 3),
     ((502, {"content-type": "text/html"}, b"<p>"), FAILED, "HTTP 502", 3),
     (error(529, type="overloaded_error"), FAILED, "HTTP 529", 3),
     (error(500, headers={"x-should-retry": "false"}), FAILED, "HTTP 500", 1),
@@ -74,7 +73,6 @@ COMMON: list[Row] = [
     (TRUNCATED, FAILED, "the connection broke", 3),
     ((200, JSON_TYPE, b'{"id": '), FAILED, "can't be read", 1),
     ((200, JSON_TYPE, b"[" * 200_000), FAILED, "can't be read", 1),
-    ((200, {"content-type": "text/html"}, b"<html>"), FAILED, "is not JSON of", 1),
     (as_json(None), FAILED, "is not JSON of", 1),
     (as_json({"error": {"message": LEAK}}), FAILED, r"200.*: bad \[key\]", 3),
     (error(400, code="content_filter"), REFUSED, "HTTP 400: it broke", 1),
@@ -149,8 +147,7 @@ def test_a_fault_that_stays_stops_the_run_immediately(engine: str, service: Faul
         assert KEY not in str(fault.value)
 
 
-@pytest.mark.parametrize("engine", SDKS)
-@pytest.mark.parametrize("reply", [None, DRIBBLE], ids=["hangs", "dribbles"])
+@pytest.mark.parametrize(("engine", "reply"), [("openai", None), ("anthropic", DRIBBLE)])
 def test_a_call_ends_at_the_deadline(
     engine: str, reply: Reply | None, service: FaultServer
 ) -> None:
@@ -165,7 +162,6 @@ def test_a_call_ends_at_the_deadline(
     ("reply", "least"),
     [
         (error(500), 31.0),
-        (error(429), 31.0),
         (error(429, headers={"retry-after": "20"}), 5 * 20.0),
         (as_json({"error": {"code": 429}}, retry_after="20"), 5 * 20.0),
         # A wait that is too short to help is replaced.
@@ -223,7 +219,7 @@ JSON = st.recursive(
 
 
 @given(reply=JSON, status=st.integers(300, 599))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_no_reply_is_too_odd_to_be_read(reply: Any, status: int) -> None:
     for kind in (OpenAIChat, AnthropicMessages):
         engine = kind.__new__(kind)

@@ -66,17 +66,17 @@ def test_a_missing_or_impossible_key_is_one_line_that_does_not_show_it(
     assert "\n" not in str(refused.value)
 
 
-IN_AN_ADDRESS = [
-    "http://me:{}@127.0.0.1:9/v1",
-    "http://127.0.0.1:9/v1?x={}",
-    "https://api.example.com/v1#{}",
-    "https://api.example.com/{}/v1",
-    "https://api.example.com/v1;api_key={}",
-]
-
-
-@pytest.mark.parametrize("address", IN_AN_ADDRESS)
-@pytest.mark.parametrize("key", [KEY, "gsk_AbCdEfGh12345678", "q9XwRt4LmZp8VbNc2KdJ"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://me:{}@127.0.0.1:9/v1",
+        "http://127.0.0.1:9/v1?x={}",
+        "https://api.example.com/v1#{}",
+        "https://api.example.com/{}/v1",
+        "https://api.example.com/v1;api_key={}",
+    ],
+)
+@pytest.mark.parametrize("key", [KEY, "q9XwRt4LmZp8VbNc2KdJ"])
 def test_a_key_in_an_address_is_refused_without_showing_it(
     key: str, address: str, tmp_path: Path
 ) -> None:
@@ -99,7 +99,7 @@ def test_the_key_itself_in_an_address_is_refused_before_there_is_a_journal(
     assert list(tmp_path.rglob("*.jsonl")) == []
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(key=st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=16, max_size=60))
 def test_no_eight_characters_of_a_key_are_left(key: str) -> None:
     pieces = {key[i : i + 8].lower() for i in range(len(key) - 7)}

@@ -17,37 +17,20 @@ from cradle_lib.detection.journal import read_answers
 from cradle_lib.detection.model import Prices
 from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
-from cradle_lib.formatting import dollars
 
+from . import services
 from .fault_server import FaultServer, as_json, chat, error
 from .services import TEMPLATE, long_corpus
 
 pytestmark = pytest.mark.usefixtures("api")
-PRICES = {
-    "input": 3.0,
-    "cached": 0.3,
-    "written": 3.75,
-    "output": 15.0,
-    "date": "2026-01-01",
-    "source": "https://prices.example",
-}
+PRICES = {"input": 3.0, "cached": 0.3, "written": 3.75, "output": 15.0}
+PRICES |= {"date": "2026-01-01", "source": "https://prices.example"}
 
 
 def make_model(url: str = "http://127.0.0.1:1", **fields: Any) -> Model:
-    return Model.model_validate(
-        {
-            "id": "priced",
-            "name": "Priced",
-            "group": "open",
-            "engine": "openai",
-            "weights": "w",
-            "prompt": "short",
-            "base_url": f"{url}/v1",
-            "decoding": {"max_new_tokens": 10},
-            "prices": PRICES,
-        }
-        | fields
-    )
+    priced = {"id": "priced", "key": None, "prices": PRICES} | fields
+    served = services.make_model("openai", url, max_new_tokens=10)
+    return Model.model_validate(served.model_dump() | priced)
 
 
 def dearest(model: Model, corpus: Corpus) -> float:
@@ -75,11 +58,6 @@ def test_cached_and_written_tokens_are_part_of_the_prompts() -> None:
     assert usage_of(answered()) is None
     assert total_usage([full, answered(), full]) == (Usage(20, 120, 60, 10), 2)
     assert total_usage([]) == (Usage(), 0)
-
-
-def test_small_amounts_can_be_told_apart() -> None:
-    shown = [dollars(amount) for amount in (0, 0.00424, 0.424, 1234.5)]
-    assert shown == ["$0.00", "$0.0042", "$0.42", "$1,234.50"]
 
 
 def test_a_budget_keeps_back_what_the_calls_in_flight_may_cost() -> None:
@@ -128,9 +106,6 @@ def test_usage_that_is_not_reported_is_charged_as_an_upper_bound() -> None:
     # A service that puts a page of its own before each message: reckoned with from then on.
     budget.add(answered(tokens_in=9000, tokens_out=1))
     assert budget.dearest == pytest.approx((9000 * 3 + 15) / 1e6)
-
-
-def test_a_limit_without_prices_is_refused() -> None:
     with pytest.raises(EngineError, match="--max-cost needs prices, and the entry priced"):
         Budget(make_model(prices=None), 1.0, {})
 
@@ -167,11 +142,6 @@ USAGES: list[Any] = [
     {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
     {"prompt_tokens": 4000, "completion_tokens": -50, "total_tokens": 3950},
     {"prompt_tokens": 10**15, "completion_tokens": 1, "total_tokens": 10**15 + 1},
-    {
-        "prompt_tokens": 9,
-        "completion_tokens": 1,
-        "prompt_tokens_details": {"cached_tokens": 10**6},
-    },
     {"prompt_tokens": "9", "completion_tokens": "1"},
 ]
 

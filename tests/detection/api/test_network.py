@@ -13,7 +13,6 @@ from cradle_lib.detection.model import Model
 from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
 
-from ...loopback import Handler, Loopback
 from .fault_server import FaultServer
 from .services import GOOD, HELLO, KEY, SDKS, ask, make_model, make_remote
 
@@ -26,33 +25,15 @@ VARIABLES = [
 ]
 
 
-class Proxy(Loopback):
-    """Keeps the first line and the headers of whatever comes, and answers for everybody."""
-
-    def __init__(self, engine: str) -> None:
-        self.asked: list[str] = []
-        self.headers: list[dict[str, str]] = []
-        outer = self
-
-        class Answering(Handler):
-            def do_POST(self) -> None:
-                outer.asked.append(self.requestline)
-                outer.headers.append({k.lower(): v for k, v in self.headers.items()})
-                self.body()
-                status, headers, content = GOOD[engine]()
-                self.send(content, status, headers)
-
-        super().__init__(Answering)
-
-
 @pytest.fixture(params=SDKS)
 def engine(request: pytest.FixtureRequest) -> str:
     return request.param  # type: ignore[no-any-return]
 
 
 @pytest.fixture
-def proxy(engine: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
-    with Proxy(engine) as found:
+def proxy(engine: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultServer]:
+    """Answers for everybody."""
+    with FaultServer({"": lambda n: GOOD[engine]()}) as found:
         for name in VARIABLES:
             monkeypatch.setenv(name, f"http://me:secret-word@{found.place}")
         yield found
@@ -64,18 +45,18 @@ def elsewhere(engine: str, url: str = "http://service.invalid") -> Model:
 
 
 def test_an_address_on_this_machine_is_asked_without_the_proxy(
-    engine: str, proxy: Proxy, service: FaultServer
+    engine: str, proxy: FaultServer, service: FaultServer
 ) -> None:
     name = service.add(lambda n: GOOD[engine]())
     for url in (service.url, service.url.replace("127.0.0.1", "localhost")):
         assert ask(make_model(engine, f"{url}/{name}")).outcome is Outcome.OK
-    assert proxy.asked == []
+    assert proxy.paths == []
 
 
 # The SDKs' own transport makes it of a proxy's user and password.
 @pytest.mark.filterwarnings("ignore:.*is deprecated and will be removed:DeprecationWarning")
 def test_the_user_reads_the_proxys_name_before_agreeing_to_send_text(
-    engine: str, proxy: Proxy, tmp_path: Path
+    engine: str, proxy: FaultServer, tmp_path: Path
 ) -> None:
     questions: list[str] = []
 
@@ -85,11 +66,10 @@ def test_the_user_reads_the_proxys_name_before_agreeing_to_send_text(
 
     with pytest.raises(EngineError, match="was not agreed to"):
         run(elsewhere(engine), HELLO, out=tmp_path, consent=agree)
-    assert proxy.asked == []
+    assert proxy.paths == []
     path = run(elsewhere(engine), HELLO, out=tmp_path, consent=agree)
     assert f"sent to service.invalid through the proxy {proxy.place} (Tested)" in questions[0]
-    (line,) = proxy.asked
-    assert line.startswith("POST http://service.invalid/")
+    assert proxy.paths[0].startswith("http://service.invalid/")
     # The proxy's password goes to the proxy alone, and to no sentence and no journal.
     assert proxy.headers[0]["proxy-authorization"].startswith("Basic ")
     assert proxy.headers[0]["authorization"] == f"Bearer {KEY}"
@@ -125,8 +105,10 @@ def test_a_proxy_that_can_not_be_used_is_one_line_before_anything_is_sent(
 # ---- Certificates --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
-@pytest.mark.parametrize("kind", ["missing", "text", "folder"])
+@pytest.mark.parametrize(
+    ("variable", "kind"),
+    [("SSL_CERT_FILE", "missing"), ("SSL_CERT_FILE", "folder"), ("SSL_CERT_DIR", "text")],
+)
 def test_certificates_matter_to_https_only_and_their_error_names_variable_and_path(
     kind: str,
     variable: str,
@@ -138,7 +120,7 @@ def test_certificates_matter_to_https_only_and_their_error_names_variable_and_pa
     path = tmp_path / "certificates"
     if kind == "text":
         path.write_text("-----BEGIN nothing-----\n")
-    elif kind == "folder" and variable == "SSL_CERT_FILE":
+    elif kind == "folder":
         path.mkdir()
     monkeypatch.setenv(variable, str(path))
     with pytest.raises(EngineError, match=f"{variable} names '{path}'") as refused:

@@ -26,7 +26,6 @@ OTHER_LIMIT = (
         ("max_tokens is too large: 512. At most 256 tokens.", "max_tokens", None),
         ("prompt is too long: 210000 tokens > 200000 maximum", None, None),
         ("temperature must be between 0 and 2", "temperature", None),
-        ("messages: unknown role", "messages", None),
         ("Unknown model", "model", None),
     ],
 )  # fmt: skip
@@ -37,20 +36,10 @@ def test_a_refused_parameter_is_recognized_by_what_services_say(
     assert parameters.refused(parameters.sent, message, param) == name
 
 
-def test_a_dropped_parameter_is_no_longer_sent_and_is_named_in_order() -> None:
-    parameters = Parameters(WANTED)
-    before = parameters.sent
-    parameters.drop(["seed", "temperature", "seed", "unheard-of", "model"])
-    assert parameters.dropped == ("seed", "temperature")
-    assert parameters.sent.keys() == WANTED.keys() - {"seed", "temperature"}
-    # A call that is under way keeps what it was made with.
-    assert before == WANTED
-    # A refusal of what was not sent does not lead to another call.
-    assert parameters.refused(parameters.sent, "unknown field seed", "seed") is None
-
-
 def test_the_token_limit_is_never_given_up_but_tried_under_its_other_name_once() -> None:
     parameters = Parameters({"max_tokens": 8})
+    # What was not sent, or can't be missed, is not dropped.
+    parameters.drop(["unheard-of", "model"])
     said = "Unsupported parameter: '{}'"
     first = parameters.sent
     assert parameters.refused(first, said.format("max_tokens"), None) == "max_tokens"

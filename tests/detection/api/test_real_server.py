@@ -52,15 +52,15 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 def test_a_real_server_answers_alike_through_both_sdks_at_any_concurrency(
     server: str, tmp_path: Path
 ) -> None:
-    texts = (("Hi.", "So?"), ("Hello.",), ("Rain.",), ("Tea?",))
+    texts = (("Hi.", "So?"), ("Tea?",))
     corpus = make_corpus([[("User", text, "none") for text in each] for each in texts])
     made = []
-    for engine, concurrency in (("openai", 1), ("openai", 4), ("anthropic", 4)):
+    for engine, concurrency in (("openai", 1), ("anthropic", 2)):
         model = make_model(engine, server, temperature=0.0, max_new_tokens=4)
         out, options = tmp_path / str(concurrency), Options(concurrency=concurrency)
         made.append(lines_of(run(model, corpus, out=out, options=options)))
-    assert made[0] == made[1] == made[2]
-    assert len(made[0]) == 5
+    assert made[0] == made[1]
+    assert len(made[0]) == 3
     for line in made[0]:
         assert line["outcome"] in (Outcome.OK, Outcome.UNPARSED)
         assert 20 < line["tokens_in"] < 200
@@ -71,7 +71,7 @@ def test_a_real_server_answers_alike_through_both_sdks_at_any_concurrency(
 def test_an_answer_that_ends_by_itself_is_complete_and_one_at_the_limit_is_cut(
     server: str, engine: str
 ) -> None:
-    ended = ask(make_model(engine, server, temperature=0.0, max_new_tokens=24))
+    ended = ask(make_model(engine, server, temperature=0.0, max_new_tokens=16))
     assert (ended.outcome, ended.reason) == (Outcome.UNPARSED, None)
     cut = ask(make_model(engine, server, temperature=0.0, max_new_tokens=2))
     assert (cut.tokens_out, cut.outcome, cut.reason) == (2, Outcome.UNPARSED, "cut at 2 tokens")
@@ -101,9 +101,8 @@ def test_tokens_that_a_real_server_had_cached_are_counted_and_its_marks_taken(
         options = Options(concurrency=1)
         one = corpus.subset([0], "one")
         path = run(model, one, out=tmp_path, options=options, consent=lambda _: True)
-    first, second, third = read_journal(path)[1]
-    assert (first.tokens_cached, {p.dropped for p in (first, second, third)}) == (0, {()})
-    for before, after in ((first, second), (second, third)):
-        # The history is read from the cache, up to where the last question's end was.
-        assert before.tokens_in
-        assert 0.5 * before.tokens_in < (after.tokens_cached or 0) <= before.tokens_in
+    first, second, *_ = read_journal(path)[1]
+    assert (first.tokens_cached, {first.dropped, second.dropped}) == (0, {()})
+    # The history is read from the cache, up to where the last question's end was.
+    assert first.tokens_in
+    assert 0.5 * first.tokens_in < (second.tokens_cached or 0) <= first.tokens_in
