@@ -38,6 +38,8 @@ from cradle_lib.errors import CradleError, EngineError, printable
 
 LONGEST_REASON: Final = 300
 CONNECT: Final = 10.0  # Seconds to make a connection.
+# Characters of a prompt for each token: about four in English, one or two in Chinese.
+_MOST_PER_TOKEN: Final = 8
 # Packages that the SDKs use, and that would log requests.
 _CARRIERS: Final = ("httpx2", "aiohttp")
 
@@ -93,6 +95,8 @@ class Remote(Engine):
         self._parameters = Parameters(wanted | self.decoding.extra)
         self._dispatcher: Dispatcher | None = None
         self._reported_missing = False
+        # Characters and tokens of the last whole prompt of each dialogue.
+        self._sizes: dict[str, tuple[int, int]] = {}
         self.lost: Emit = lambda _: None
 
     @abstractmethod
@@ -212,6 +216,7 @@ class Remote(Engine):
         found = await self._post(prompt)
         seconds = clock() - started
         if isinstance(found, Answer):
+            found = self._require_whole(prompt, found)
             self._report_missing_ending(found)
             return replace(
                 found,
@@ -282,6 +287,26 @@ class Remote(Engine):
             f"{self.model.name}: {self.place} does not say how its answers end. They count as "
             'complete, and each is recorded with "ending": "missing".'
         )
+
+    def _require_whole(self, prompt: Prompt, answer: Answer) -> Answer:
+        """Fails an answer to a prompt that the server has silently cut to its context length.
+
+        Servers such as Ollama drop the beginning of a prompt that is too long, where the
+        instruction is, and answer as if nothing had happened. Each prompt of a dialogue contains
+        the ones before it, so the reported number of tokens must grow with its characters.
+        """
+        if answer.tokens_in is None or answer.outcome is Outcome.FAILED:
+            return answer
+        size, before = len(prompt.text), self._sizes.get(prompt.dialogue, (0, 0))
+        if (answer.tokens_in - before[1]) * _MOST_PER_TOKEN >= size - before[0]:
+            self._sizes[prompt.dialogue] = (size, answer.tokens_in)
+            return answer
+        reason = (
+            f"the server read {answer.tokens_in:,} tokens of a prompt of {size:,} characters: it "
+            "cuts prompts. Give it a longer context (Ollama: OLLAMA_CONTEXT_LENGTH), and begin "
+            "this run anew"
+        )
+        return replace(answer, text="", outcome=Outcome.FAILED, reason=reason)
 
     def clean(self, text: str) -> str:
         """Removes the key from a service's words, and then shortens them."""

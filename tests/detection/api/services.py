@@ -23,7 +23,7 @@ from cradle_lib.detection.model import Decoding
 from cradle_lib.prompts import parse_template
 
 from ..dialogues import make_corpus
-from .fault_server import Reply, chat, message
+from .fault_server import Reply, chat, message, with_prompt_tokens
 
 KEY = "sk-planted-0123456789"
 # Where nobody listens; imagined services need an address too.
@@ -158,7 +158,10 @@ class Imagined:
         self.most_flying = max(self.most_flying, self.flying)
         self.begun.append(asyncio.get_running_loop().time())
         try:
-            return await self.handler(request)
+            reply = await self.handler(request)
+            content = with_prompt_tokens(reply.content, json.loads(request.content))
+            fields = {k: v for k, v in reply.headers.items() if k != "content-length"}
+            return response((reply.status_code, fields, content))
         finally:
             self.flying -= 1
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from cradle_lib.detection import Outcome, Prediction
+from cradle_lib.detection import Model, Outcome, Prediction
 from cradle_lib.detection.api.faults import error_in, fault_in_reply
 from cradle_lib.detection.journal import to_line
 
+from ..dialogues import make_corpus
 from .fault_server import FaultServer, Reply, as_json, chat, message
 from .services import GOOD, SDKS, ask, long_corpus, make_model, make_remote, sessions
 
@@ -63,6 +64,47 @@ def test_a_missing_ending_is_accepted_reported_once_and_recorded(
     assert [to_line(one)["ending"] for one in found] == ["missing"] * 4
     assert len(notices) == 1
     assert "does not say how its answers end" in notices[0]
+
+
+# ---- Prompts that a server cuts ------------------------------------------------------
+
+
+def whole_sizes(service: FaultServer, model: Model) -> list[int]:
+    """The tokens of the prompts of one dialogue, as a server counts them that cuts nothing."""
+    found: list[Prediction] = []
+    make_remote(model).answer_all(sessions(long_corpus(1, 4)), found.append)
+    return [prediction.tokens_in or 0 for prediction in found]
+
+
+@pytest.mark.parametrize("engine", SDKS)
+# Whole prompts, how many tokens fit beyond the last of them, and the outcomes.
+@pytest.mark.parametrize(("whole", "beyond"), [(4, 0), (3, 0), (2, 1), (1, 2)])
+def test_an_answer_to_a_prompt_that_the_server_cut_is_no_prediction(
+    engine: str, whole: int, beyond: int, service: FaultServer
+) -> None:
+    model = make_model(engine, f"{service.url}/{service.add(lambda n: GOOD[engine]())}")
+    service.context = whole_sizes(service, model)[whole - 1] + beyond
+    found: list[Prediction] = []
+    make_remote(model).answer_all(sessions(long_corpus(1, 4)), found.append)
+    assert [p.outcome for p in found] == [Outcome.OK] * whole + [Outcome.FAILED] * (4 - whole)
+    for prediction in found[whole:]:
+        assert (prediction.answer, prediction.mask) == ("", 0)
+        assert f"read {service.context} tokens" in (prediction.reason or "")
+        # It was paid for.
+        assert prediction.tokens_in == service.context
+
+
+@pytest.mark.parametrize("engine", SDKS)
+def test_a_first_prompt_that_was_cut_is_recognised_by_its_length(
+    engine: str, service: FaultServer
+) -> None:
+    service.context = 12
+    name = service.add(lambda n: GOOD[engine]())
+    dialogue = make_corpus([[("User", 40 * "and then ", "none")]])
+    found: list[Prediction] = []
+    remote = make_remote(make_model(engine, f"{service.url}/{name}"))
+    remote.answer_all(sessions(dialogue), found.append)
+    assert [prediction.outcome for prediction in found] == [Outcome.FAILED]
 
 
 # ---- Errors in a reply of status 200 -------------------------------------------------

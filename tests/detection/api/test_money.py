@@ -111,16 +111,17 @@ def test_usage_that_is_not_reported_is_charged_as_an_upper_bound() -> None:
 
 
 def test_a_run_stops_before_its_limit_and_goes_on_where_it_stopped(
-    corpus: Corpus, service: FaultServer, tmp_path: Path
+    service: FaultServer, tmp_path: Path
 ) -> None:
-    usage = {"prompt_tokens": 1000, "completion_tokens": 1, "total_tokens": 1001}
+    corpus = long_corpus(6, 1)
+    usage = {"prompt_tokens": 2000, "completion_tokens": 1, "total_tokens": 2001}
     name = service.add(lambda n: as_json(json.loads(chat()[2]) | {"usage": usage}))
     model, options = make_model(f"{service.url}/{name}"), Options(concurrency=8)
     with pytest.raises(EngineError, match=r"\$0\.00 of --max-cost \$0\.00 are spent"):
         run(model, corpus, out=tmp_path, max_cost=0.0)
     assert service.calls[name] == 0
-    # An answer costs (1000 x 3 + 15) / 1e6 = $0.003015. A call may cost more.
-    limit = 3.5 * 0.003015 + dearest(model, corpus)
+    # An answer costs (2000 x 3 + 15) / 1e6 = $0.006015. A call may cost more.
+    limit = 3.5 * 0.006015 + dearest(model, corpus)
     with pytest.raises(EngineError, match=r"--max-cost.*answers so far are kept") as stopped:
         run(model, corpus, out=tmp_path, options=options, max_cost=limit)
     assert "\n" not in str(stopped.value)
