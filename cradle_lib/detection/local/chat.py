@@ -8,7 +8,7 @@ run that is resumed on another day shows the same prompts.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import UTC, date, datetime
 from functools import cached_property
 from types import SimpleNamespace
@@ -102,6 +102,35 @@ class Chat:
     def __init__(self, tokenizer: Any, switches: dict[str, Any], day: str | None = None) -> None:
         self._tokenizer, self._switches, self._day = tokenizer, switches, day
 
+    def messages(self, *texts: str) -> list[dict[str, Any]]:
+        """Makes the chat of a question, and perhaps its answer, in the form the template takes.
+
+        Raises:
+            EngineError: If the template leaves out the text of a question.
+        """
+        return _messages(texts, in_parts=self._in_parts)
+
+    @cached_property
+    def _in_parts(self) -> bool:
+        """Whether the template takes a list of parts for a text, as those of multimodal models do.
+
+        Given plain text, some of these write a prompt without it, and raise no error.
+        """
+        problems = []
+        for in_parts in (False, True):
+            chat = _messages([_QUESTION], in_parts=in_parts)
+            try:
+                if _QUESTION in self._written(chat):
+                    return in_parts
+            except (EngineError, TypeError) as error:
+                problems.append(error)
+        if problems:
+            raise problems[0]
+        raise EngineError(
+            f"{self._tokenizer.name_or_path}: the chat template leaves out the text of a question. "
+            "Check the template, and `chat` in `decoding`."
+        )
+
     def asks_for_date(self) -> bool:
         """Whether the chat template prints a date, found by rendering a question.
 
@@ -110,9 +139,9 @@ class Chat:
         """
         if not self._tokenizer.chat_template:
             return False
-        question = [{"role": "user", "content": _QUESTION}]
+        chat = self.messages(_QUESTION)
         try:
-            render(self._tokenizer, question, None, add_generation_prompt=True, **self._switches)
+            render(self._tokenizer, chat, None, add_generation_prompt=True, **self._switches)
         except UndatedError:
             return True
         return False
@@ -216,32 +245,41 @@ class Chat:
     @cached_property
     def _after_question(self) -> str:
         """The text that the template writes after a question, before the answer begins."""
-        chat = [{"role": "user", "content": _QUESTION}]
-        return self._after(_QUESTION, chat, add_generation_prompt=True)
+        if not self._tokenizer.chat_template:
+            return ""
+        written = self._written(self.messages(_QUESTION), add_generation_prompt=True)
+        return written.rpartition(_QUESTION)[2]
 
     @cached_property
     def _template_end(self) -> int | None:
         """The special or added token that the template writes right after an answer."""
-        chat = [{"role": "user", "content": _QUESTION}, {"role": "assistant", "content": _ANSWER}]
+        if not self._tokenizer.chat_template:
+            return None
         try:
-            rest = self._after(_ANSWER, chat).lstrip()
+            written = self._written(self.messages(_QUESTION, _ANSWER))
         except (EngineError, TypeError):
             # The template takes no answers, or only answers in several parts.
             return None
+        rest = written.rpartition(_ANSWER)[2].lstrip() if _ANSWER in written else ""
         if "<|channel|>" in self._known.values() and rest.startswith("<|end|>"):
             # In gpt-oss's format it ends each message, also that of a thought.
             return None
         longest_first = sorted(self._known.items(), key=lambda token: -len(token[1]))
         return next((id for id, text in longest_first if text and rest.startswith(text)), None)
 
-    def _after(self, content: str, chat: list[dict[str, str]], **more: Any) -> str:
-        """Renders a chat, and gives the text after a message; empty without a template."""
-        if not self._tokenizer.chat_template:
-            return ""
+    def _written(self, chat: list[dict[str, Any]], **more: Any) -> str:
+        """Renders a chat as text."""
         # A template may ask for the date of an answer only, which no question contains.
         day = self._day or today()
-        written: str = render(self._tokenizer, chat, day, tokenize=False, **more, **self._switches)
-        return written.rpartition(content)[2] if content in written else ""
+        text: str = render(self._tokenizer, chat, day, tokenize=False, **more, **self._switches)
+        return text
+
+
+def _messages(texts: Iterable[str], *, in_parts: bool) -> list[dict[str, Any]]:
+    return [
+        {"role": role, "content": [{"type": "text", "text": text}] if in_parts else text}
+        for role, text in zip(("user", "assistant"), texts, strict=False)
+    ]
 
 
 def _as_ids(value: Any) -> Collection[int]:

@@ -136,7 +136,7 @@ class Local:
         if self.tokenizer.chat_template:
             found = render(
                 self.tokenizer,
-                [[{"role": "user", "content": text}] for text in texts],
+                [self.chat.messages(text) for text in texts],
                 self.decoding.date,
                 add_generation_prompt=True,
                 return_dict=True,
