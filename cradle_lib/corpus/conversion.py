@@ -9,26 +9,21 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+import pandas as pd
+
 from cradle_lib.corpus.dialogue import Corpus, valid_unicode
-from cradle_lib.corpus.forms import CHAT, NAMED, TABLE, TRANSCRIPT, Source, read_source
-from cradle_lib.corpus.release import (
-    COLUMNS,
-    build_corpus,
-    read_mask,
-    whole_number,
-    write_release,
-)
-from cradle_lib.corpus.tables import brief, check_ending
+from cradle_lib.corpus.forms import ABOUT, NAMED, TABLE, TRANSCRIPT, TURN, read_source
+from cradle_lib.corpus.release import COLUMNS, build_corpus, read_mask, whole_number, write_release
+from cradle_lib.corpus.tables import brief
 from cradle_lib.errors import CorpusError
 from cradle_lib.labels import LABELS, format_mask
 
-# Values of options in place of a column: the file is one dialogue; labels are left out.
-_WHOLE_FILE: Final = "file"
-_NO_LABELS: Final = "none"
+# Usual names of columns and speakers, as `_key` spells them.
 _COLUMNS: Final = {
     "text": "text content value utterance message body",
     "speaker": "speaker role from author sender",
@@ -36,15 +31,18 @@ _COLUMNS: Final = {
     "labels": "labels label gold gold_labels",
     "turn": "turn_id turn turn_number turn_index",
 }
-_NAMES: Final = {
+_SPEAKERS: Final = {
     "User": "user human patient client seeker help_seeker caller texter",
     "Listener": "listener assistant gpt bot chatbot model ai therapist counselor counsellor "
     "supporter helper volunteer",
 }
-_ROLES: Final = {name: role for role, names in _NAMES.items() for name in names.split()}
-_NOBODY: Final = ("system", "developer", "tool", "function")
-_LABEL: Final = re.compile(rf"[\['\" ]*({'|'.join(LABELS)})\b", re.IGNORECASE)
-_FIX_LABELS: Final = f"Correct it, or leave labels out: --labels {_NO_LABELS}."
+_ROLES: Final = {name: role for role, names in _SPEAKERS.items() for name in names.split()}
+# Values of options in place of a column: the file is one dialogue; labels are left out.
+_NO_COLUMN: Final = {"dialogue": "file", "turn": "file", "labels": "none"}
+_LABEL: Final = re.compile(rf"\b({'|'.join(LABELS)})\b", re.IGNORECASE)
+_FIX_CELL: Final = (
+    "Correct it, or choose another column with --text or --labels; --labels none leaves labels out."
+)
 
 
 class Conversion(NamedTuple):
@@ -58,20 +56,6 @@ class Conversion(NamedTuple):
 
     corpus: Corpus
     understood: Mapping[str, str]
-
-
-class _Utterance(NamedTuple):
-    """What one speaker says, with its row in the source and the position of its dialogue."""
-
-    row: int
-    dialogue: int
-    speaker: str
-    text: str
-    mask: int
-
-    def joined(self, text: str, mask: int) -> _Utterance:
-        """Appends a further message of the same speaker."""
-        return self._replace(text=f"{self.text}\n{text}".strip(), mask=self.mask | mask)
 
 
 def convert(
@@ -105,7 +89,7 @@ def convert(
         encoding: Encoding of the file, as Python names it.
         consecutive: ``joined``: several messages of one speaker in a row are one utterance, with a
             line break between them and the labels of all of them. In the release no speaker has two
-            utterances in a row. ``turns``: each message is a turn.
+            utterances in a row. ``turns``: each message, or line of a transcript, is a turn.
 
     Returns:
         The corpus and how the file was understood.
@@ -118,38 +102,39 @@ def convert(
     path, target = Path(path), None if out is None else Path(out)
     if consecutive not in ("joined", "turns"):
         raise CorpusError(f"consecutive is {brief(consecutive)}, expected joined or turns")
-    if target is not None:
-        check_ending(target)
-        if target.resolve() == path.resolve():
-            raise CorpusError("is the file to convert", path=target, hint="Name another file.")
+    if target is not None and target.resolve() == path.resolve():
+        raise CorpusError("is the file to convert", path=target, hint="Name another file.")
     source = read_source(path, encoding)
+    turn = dialogue if dialogue == "file" else None if source.form == TABLE else TURN
     options = {"text": text, "speaker": speaker, "dialogue": dialogue, "labels": labels}
-    known = {_key(name) for name in (*user, *listener, *leave_out)} if user and listener else None
+    given = {"User": user, "Listener": listener, None: leave_out}
+    names = {*user, *listener, *leave_out} if user and listener else None
     notes: Counter[str] = Counter()
     try:
-        columns = _find_columns(source, options)
-        numbers, ids = _number_dialogues(source, columns, dialogue == _WHOLE_FILE)
-        said = _read_utterances(source, columns, numbers, known, notes)
-        roles = _find_roles(said, {"User": user, "Listener": listener, None: leave_out})
-        rows = _merge(said, roles, notes, join=consecutive == "joined")
-        corpus = _build(rows, roles, ids, (target or path).stem)
+        columns = _find_columns(source.messages, options | {"turn": turn})
+        rows = _read_rows(source.messages, columns, names, notes)
+        lines = source.form == TRANSCRIPT and rows["key"].nunique() > 1
+        if lines and rows["dialogue"].is_unique:
+            hint = "If the file is one dialogue: --dialogue file. Otherwise delete blank lines."
+            raise CorpusError("each dialogue has one line", hint=hint)
+        rows["role"] = rows["key"].map(_find_roles(rows, given))
+        rows = _merge(rows, notes, join=consecutive == "joined")
+        corpus = _build(rows, (target or path).stem)
     except CorpusError as error:
-        if source.form == TRANSCRIPT and error.row is not None:
-            place = f"{path}:{error.row + 1}"
-            raise CorpusError(error.problem, path=place, hint=error.hint) from None
         raise error.located(path) from None
     if target is not None:
         write_release(corpus, target)
-    labelled = sum(turn.mask.bit_count() for turn in corpus.turns)
+    understood = {"form": source.form, **source.details}
+    for role in _SPEAKERS:
+        counts = rows.loc[rows["role"] == role, "speaker"].value_counts(sort=False)
+        spoken = ", ".join(f"{count:,} by {name}" for name, count in counts.items())
+        understood[f"turns of the {role}"] = spoken or "none"
+    named = "by their ids" if "id" in rows else "by their order"
+    understood["dialogues"] = f"{len(corpus):,}, named {named}"
     origin = f"in column {columns['labels']}" if "labels" in columns else "no column of labels"
-    understood = {
-        "form": source.form,
-        **source.details,
-        **{f"turns of the {role}": _count_turns(rows, roles, role) for role in _NAMES},
-        "dialogues": f"{len(corpus):,}, named {'by their ids' if ids else 'by their order'}",
-        "labels": f"{labelled:,} ({origin})",
-        "left out or joined": "; ".join(f"{what}: {n:,}" for what, n in notes.items()) or "nothing",
-    }
+    understood["labels"] = f"{sum(turn.mask.bit_count() for turn in corpus.turns):,} ({origin})"
+    left = "; ".join(f"{what}: {count:,}" for what, count in notes.items())
+    understood["left out or joined"] = left or "nothing"
     return Conversion(corpus, understood)
 
 
@@ -162,8 +147,8 @@ def other_form(path: Path) -> str | None:
     """
     try:
         source = read_source(path)
-        names = {name for message in source.messages for name in message.cells}
-        has_speaker = not {_key(name) for name in names}.isdisjoint(_COLUMNS["speaker"].split())
+        names = {*map(_key, source.messages)}
+        has_speaker = not names.isdisjoint(_COLUMNS["speaker"].split())
         if source.form == TABLE and (names >= {*COLUMNS} or not has_speaker):
             convert(path)
     except CorpusError:
@@ -177,227 +162,178 @@ def _key(name: object) -> str:
     return re.sub(r"[\s-]+", "_", folded.strip(" \t:"))
 
 
-def _find_columns(source: Source, options: Mapping[str, str | None]) -> dict[str, str]:
+def _find_columns(messages: pd.DataFrame, options: Mapping[str, str | None]) -> dict[str, str]:
     """Finds the columns with text, speaker, dialogue, labels and number of the turn."""
-    cells = [message.cells for message in source.messages]
-    keys = list(dict.fromkeys(key for own in cells for key in own))
-    about = list(dict.fromkeys(key for own in source.dialogues for key in own))
+    columns = [str(column) for column in messages]
     found: dict[str, str] = {}
     for kind, usual in _COLUMNS.items():
-        option = options.get(kind)
-        if (kind, option) in (("dialogue", _WHOLE_FILE), ("labels", _NO_LABELS)):
+        option = options[kind]
+        if option and option == _NO_COLUMN.get(kind):
             continue
-        inside = about if kind == "dialogue" and source.dialogues else keys
-        names = [_key(option)] if option else usual.split() + ["id"] * (inside is about)
-        fitting = [k for k in inside if k == option] or [k for k in inside if _key(k) in names]
-        if len(fitting) > 1:
-            hint = "Keep one of them." if kind == "turn" else f"Choose one: --{kind} COLUMN."
-            problem = f"{fitting[0]} and {fitting[1]} could both be the {kind}"
-            raise CorpusError(problem, hint=hint)
-        if option and not fitting:
-            raise CorpusError(f"no column {brief(option)}; found {', '.join(inside):.200}")
+        names = [_key(option)] if option else usual.split()
+        if kind == "dialogue":
+            names += [f"{ABOUT}{name}" for name in (*names, "id")]
+        fitting = [c for c in columns if c == option] or [c for c in columns if _key(c) in names]
+        if len(fitting) > 1 or (not fitting and (option or kind == "text")):
+            problem = f"{len(fitting)} columns could be the {kind}, expected one"
+            hint = "Keep one." if kind == "turn" else f"Name it: --{kind} COLUMN."
+            raise CorpusError(f"{problem}; found {', '.join(fitting or columns):.200}", hint=hint)
         if fitting:
             found[kind] = fitting[0]
-    if "text" not in found:
-        problem = f"no column is known as the text; found {', '.join(keys) or 'none':.200}"
-        raise CorpusError(problem, hint="Name it: --text COLUMN.")
-    lost = [key for key in about if _has_labels(key, source.dialogues)]
-    if "labels" not in found:
-        lost += [key for key in keys if key not in found.values() and _has_labels(key, cells)]
-    if lost and options["labels"] != _NO_LABELS:
+    if options["dialogue"] != "file" and found.keys().isdisjoint(("dialogue", "turn")):
+        hint = "Name it: --dialogue COLUMN; or --dialogue file, if the file is one."
+        raise CorpusError("no column says to which dialogue a row belongs", hint=hint)
+    unused = [] if options["labels"] else [c for c in columns if c not in found.values()]
+    lost = [c for c in unused if _LABEL.search(" ".join([c, *map(repr, messages[c])]))]
+    if lost:
         raise CorpusError(
             f"{', '.join(lost):.200} looks like labels, which would be lost",
-            hint="Labels belong to a message, in one column: --labels COLUMN. Or leave them out: "
-            f"--labels {_NO_LABELS}.",
+            hint="Name the column with the labels of each message: --labels COLUMN. Or leave "
+            "labels out: --labels none.",
         )
     return found
 
 
-def _has_labels(key: str, records: Iterable[Mapping[str, Any]]) -> bool:
-    cells = (record.get(key) for record in records)
-    parts = (part for cell in cells for part in (cell if isinstance(cell, list) else [cell]))
-    return any(isinstance(each, str) and _LABEL.match(each) for each in (key, *parts))
-
-
-def _number_dialogues(
-    source: Source, columns: Mapping[str, str], whole_file: bool
-) -> tuple[list[int], list[Any]]:
-    """Numbers the dialogue of each message, and lists the ids of the dialogues if they have any."""
-    column, turn = columns.get("dialogue"), columns.get("turn")
-    if source.dialogues and not whole_file:
-        own_ids = [own.get(column) for own in source.dialogues] if column else []
-        return [message.dialogue for message in source.messages], own_ids
-    if whole_file or (source.form == CHAT and column is None):
-        return [0] * len(source.messages), []
-    if column is None and turn is None:
-        raise CorpusError(
-            "no column says to which dialogue a row belongs",
-            hint=f"Name it: --dialogue COLUMN; or --dialogue {_WHOLE_FILE}, if the file is one.",
-        )
-    numbers: list[int] = []
-    ids: list[Any] = []
-    before = -1
-    for row, cells, _ in source.messages:
-        own = cells.get(column) if column else None
-        here = whole_number(cells.get(turn)) if turn else row
-        if here is None:
-            hint = "Correct it, or rename the column if it does not number the turns."
-            problem = f"{turn} is {brief(cells.get(str(turn)))}, expected a number"
-            raise CorpusError(problem, row=row, hint=hint)
-        starts = not ids or own != ids[-1] if column else here in (0, 1) and here <= before
-        if not ids or starts:
-            ids.append(own)
-        elif here <= before or (column is None and here != before + 1):
-            hint = "A row is missing, doubled or out of order."
-            raise CorpusError(f"turn {here} comes after turn {before}", row=row, hint=hint)
-        if column is None and len(numbers) == 0 and here > 1:
-            hint = "A dialogue starts with turn 0 or 1; is this the end of a longer file?"
-            raise CorpusError(f"the first turn is {here}", row=row, hint=hint)
-        numbers.append(len(ids) - 1)
-        before = here
-    return numbers, ids if column else []
-
-
-def _read_utterances(
-    source: Source,
+def _read_rows(
+    messages: pd.DataFrame,
     columns: Mapping[str, str],
-    numbers: Iterable[int],
     names: set[str] | None,
     notes: Counter[str],
-) -> list[_Utterance]:
-    """Reads who says what in each message, and with which labels.
+) -> pd.DataFrame:
+    """Reads who says what in which dialogue, and with which labels.
 
     If the text names its speaker, and ``names`` are given, only these names start an utterance.
+
+    Returns:
+        One row per message with the columns ``row``, ``dialogue`` (its number), ``id`` if it has
+        one, ``speaker``, ``key`` (the speaker without its spelling), ``text`` and ``mask``.
     """
-    said: list[_Utterance] = []
-    for (row, cells, _), number in zip(source.messages, numbers, strict=True):
-        name: Any = cells.get(columns.get("speaker", ""))
-        text = _plain(cells.get(columns["text"]), row, notes)
+    texts, masks = [], []
+    for row, message in zip(messages.index, messages.to_dict("records"), strict=True):
         try:
-            mask = read_mask(cells.get(columns["labels"])) if "labels" in columns else 0
+            texts.append(_read_text(message[columns["text"]], notes))
+            masks.append(read_mask(message.get(columns.get("labels"))))
         except CorpusError as error:
-            raise CorpusError(error.problem, row=row, hint=_FIX_LABELS) from None
-        if "speaker" in columns:
-            if isinstance(name, bool) or not isinstance(name, str | int) or not _key(name):
-                hint = "Fill it in, or name the right column: --speaker COLUMN."
-                raise CorpusError(f"the speaker is {brief(name)}", row=row, hint=hint)
-        elif (named := NAMED.fullmatch(text)) and (names is None or _key(named[1]) in names):
-            name, text = named[1], named[2]
-        elif said and said[-1].dialogue == number:
-            said[-1] = said[-1].joined(text.strip(), mask)
-            notes["lines without a speaker, joined to the line above"] += 1
-            continue
-        else:
-            raise CorpusError(
-                f"a dialogue starts with {brief(text)}, which names no speaker",
-                row=row,
-                hint="Name the column: --speaker COLUMN. A blank line of a transcript ends a "
-                f"dialogue, unless --dialogue {_WHOLE_FILE} is given.",
-            )
-        said.append(_Utterance(row, number, str(name).strip(), text.strip(), mask))
-    speakers = {_key(one.speaker) for one in said}
-    if source.form == TRANSCRIPT and len({*numbers}) == len(said) and len(speakers) > 1:
-        raise CorpusError(
-            "each dialogue has one line",
-            hint=f"If the file is one dialogue: --dialogue {_WHOLE_FILE}. Otherwise delete the "
-            "blank lines within dialogues.",
-        )
-    return said
+            raise CorpusError(error.problem, row=row, hint=_FIX_CELL) from None
+    rows = pd.DataFrame({"row": messages.index, "text": texts, "mask": masks})
+    rows["turn"] = rows.index
+    if "turn" in columns:
+        rows["turn"] = [whole_number(cell) for cell in messages[columns["turn"]]]
+    if "dialogue" in columns:
+        rows["id"] = messages[columns["dialogue"]].tolist()
+    rows["dialogue"] = _number_dialogues(rows)
+    if "speaker" in columns:
+        cells = messages[columns["speaker"]].fillna("")
+        rows["speaker"] = [valid_unicode(str(cell)).strip() for cell in cells]
+    else:
+        named = rows["text"].str.extract(NAMED)
+        if names is not None:
+            named = named.where(named[0].map(_key).isin([*map(_key, names)]))
+        rows["text"] = named[1].fillna(rows["text"])
+        rows["speaker"] = named[0].groupby(rows["dialogue"]).ffill().fillna("").str.strip()
+    rows["text"] = rows["text"].str.strip()
+    rows["key"] = rows["speaker"].map(_key)
+    hint = (
+        "Fill it in, or name the column: --speaker COLUMN. A blank line in a transcript ends a "
+        "dialogue, unless --dialogue file is given."
+    )
+    _refuse(rows, rows["key"] == "", "no speaker is named", hint)
+    return rows
 
 
-def _plain(value: Any, row: int, notes: Counter[str]) -> str:
+def _number_dialogues(rows: pd.DataFrame) -> pd.Series:
+    """Numbers the dialogues: one starts with another id, or without ids with turn 0 or 1."""
+    turn = rows["turn"]
+    before = turn.shift(fill_value=turn.max())
+    if "id" in rows:
+        starts = rows["id"] != rows["id"].shift()
+        wrong = ~starts & ~(turn > before)
+    else:
+        starts = turn.isin((0, 1)) & (turn <= before)
+        wrong = ~starts & (turn != before + 1)
+    problem = "the number of the turn does not continue the dialogue"
+    hint = "A row is missing, doubled or out of order. A dialogue starts with turn 0 or 1."
+    _refuse(rows, wrong | turn.isna(), problem, hint)
+    return starts.cumsum()
+
+
+def _refuse(rows: pd.DataFrame, wrong: pd.Series, problem: str, hint: str) -> None:
+    """Refuses the file if a row is wrong, and names the first."""
+    if wrong.any():
+        raise CorpusError(problem, row=rows.loc[wrong, "row"].iloc[0], hint=hint)
+
+
+def _read_text(cell: Any, notes: Counter[str]) -> str:
     """Reads text, or a list of parts, of which only those with text are kept."""
-    if isinstance(value, list) and all(isinstance(part, str | dict) for part in value):
-        parts = [{"text": part} if isinstance(part, str) else part for part in value]
+    if isinstance(cell, list) and all(isinstance(part, str | dict) for part in cell):
+        parts = [{"text": part} if isinstance(part, str) else part for part in cell]
         notes.update(f"parts of type {brief(p.get('type'))}" for p in parts if "text" not in p)
-        value = "\n".join(str(part["text"]) for part in parts if "text" in part)
-    if value is not None and not isinstance(value, str):
-        raise CorpusError(f"text is {brief(value)}, expected text", row=row)
-    if value and valid_unicode(value) != value:
-        raise CorpusError("the text has half a character", row=row, hint="Correct it there.")
-    return value or ""
+        cell = "\n".join(str(part["text"]) for part in parts if "text" in part)
+    if cell is None or cell != cell:  # NaN
+        return ""
+    if not isinstance(cell, str) or valid_unicode(cell) != cell:
+        raise CorpusError(f"the text is {brief(cell)}, expected valid text")
+    return cell
 
 
 def _find_roles(
-    said: Sequence[_Utterance], given: Mapping[str | None, Sequence[str]]
+    rows: pd.DataFrame, given: Mapping[str | None, Sequence[str]]
 ) -> dict[str, str | None]:
     """Decides who is the User and who the Listener; ``None`` for a speaker who is left out."""
-    counts = Counter(_key(one.speaker) for one in said)
-    first = {_key(one.speaker): one for one in reversed(said)}
-    shown = ", ".join(f"{first[key].speaker} ({n:,})" for key, n in counts.most_common(8))
+    counts = Counter(rows["key"])
+    first = rows.drop_duplicates("key").set_index("key")
+    shown = ", ".join(f"{first['speaker'][key]} ({n:,})" for key, n in counts.most_common(8))
     roles: dict[str, str | None] = {}
     for role, names in given.items():
         for name in names:
-            if _key(name) not in counts:
-                raise CorpusError(f"no message is by {brief(name)}; found {shown}")
-            if roles.setdefault(_key(name), role) != role:
-                raise CorpusError(f"{brief(name)} has two roles, expected one")
+            if _key(name) not in counts or roles.setdefault(_key(name), role) != role:
+                problem = f"{brief(name)} is no speaker, or has two roles"
+                raise CorpusError(f"{problem}; found {shown}")
     rest = [key for key in counts if key not in roles]
-    free = {*_NAMES} - {*roles.values()}
-    usual = {key: _ROLES[key] for key in rest if key in _ROLES and len(free) == len(_NAMES)}
-    if len(rest) == len(free) == 1:
-        # Of two speakers, the one who is not the User is the Listener.
-        usual = {key: role for key in rest for role in free if _ROLES.get(key, role) == role}
-    if len(usual) == len({*usual.values()}):
-        roles |= usual
-    rest = [key for key in rest if key not in roles]
-    if rest or "User" not in roles.values():
-        advice = "--user NAME, --listener NAME or --leave-out NAME; each may be given several times"
-        if rest and all(key in _NOBODY for key in rest):
-            advice = " ".join(f"--leave-out {first[key].speaker}" for key in rest)
+    free = {*_SPEAKERS} - {*roles.values()}
+    # Of two speakers, the one who is not the User is the Listener.
+    other = next(iter(free)) if len(free) == len(rest) == 1 else None
+    usual = {key: _ROLES.get(key, other) for key in rest}
+    times = Counter(usual.values())
+    unknown = [key for key, role in usual.items() if role not in free or times[role] > 1]
+    if unknown or "User" not in (roles | usual).values():
         raise CorpusError(
             f"can't tell User and Listener: found {shown or 'no message'}",
-            row=first[rest[0]].row if rest else None,
-            hint=f"Say who is who: {advice}.",
+            row=first["row"][unknown[0]] if unknown else None,
+            hint="Say who is who: --user NAME, --listener NAME or --leave-out NAME; each may be "
+            "given several times.",
         )
-    return roles
+    return roles | usual
 
 
-def _merge(
-    said: Iterable[_Utterance],
-    roles: Mapping[str, str | None],
-    notes: Counter[str],
-    *,
-    join: bool,
-) -> list[_Utterance]:
+def _merge(rows: pd.DataFrame, notes: Counter[str], *, join: bool) -> pd.DataFrame:
     """Leaves out empty messages and speakers without a role; joins messages of one speaker."""
-    kept: list[_Utterance] = []
-    for one in said:
-        if not one.text or roles[_key(one.speaker)] is None:
-            why = f"messages by {one.speaker}" if one.text else "messages without text"
-            if one.mask:
-                problem = f"{why} are left out; this one has labels"
-                raise CorpusError(problem, row=one.row, hint=_FIX_LABELS)
-            notes[f"{why}, left out"] += 1
-            continue
-        above = kept[-1] if kept else None
-        same = above and (above.dialogue, _key(above.speaker)) == (one.dialogue, _key(one.speaker))
-        if above and same and join:
-            kept[-1] = above.joined(one.text, one.mask)
-        else:
-            kept.append(one)
-        if same:
-            what = "joined to the one before" if join else "kept as turns"
-            notes[f"consecutive messages of one speaker, {what}"] += 1
-    return kept
+    why = pd.Series("", rows.index).mask(rows["role"].isna(), "messages by " + rows["speaker"])
+    why = why.mask(rows["text"] == "", "messages without text")
+    lost = (why != "") & (rows["mask"] != 0)
+    _refuse(rows, lost, "a message that would be left out has labels", _FIX_CELL)
+    notes.update(why[why != ""] + ", left out")
+    rows = rows[why == ""]
+    place = rows[["dialogue", "key"]]
+    same = (place == place.shift()).all(axis=1)
+    if same.any():
+        what = "joined to the one before" if join else "kept as turns"
+        notes[f"consecutive messages of one speaker, {what}"] = same.sum()
+    if join:
+        how: dict[Hashable, Any] = dict.fromkeys(rows, "first")
+        how |= {"text": "\n".join, "mask": np.bitwise_or.reduce}
+        rows = rows.groupby((~same).cumsum()).agg(how)
+    return rows
 
 
-def _build(
-    rows: Sequence[_Utterance], roles: Mapping[str, str | None], ids: Sequence[Any], name: str
-) -> Corpus:
+def _build(rows: pd.DataFrame, name: str) -> Corpus:
     """Makes a corpus; an error names the row in the source."""
-    turns: list[tuple[int, str, str]] = []
-    for above, one in zip((None, *rows), rows, strict=False):
-        turn = turns[-1][0] + 1 if above and above.dialogue == one.dialogue else 0
-        turns.append((turn, f"{roles[_key(one.speaker)]}: {one.text}", format_mask(one.mask)))
-    about = {"dialogue_id": [ids[one.dialogue] for one in rows]} if ids else {}
+    numbers = rows.groupby("dialogue").cumcount()
+    texts = rows["role"] + ": " + rows["text"]
+    turns = zip(numbers, texts, rows["mask"].map(format_mask), strict=True)
+    about = {"dialogue_id": rows["id"].tolist()} if "id" in rows else {}
     try:
         return build_corpus(turns, name, about=about)
     except CorpusError as error:
-        row = None if error.row is None else rows[error.row].row
+        row = None if error.row is None else rows["row"].iloc[error.row]
         raise CorpusError(error.problem, row=row, hint=error.hint) from None
-
-
-def _count_turns(rows: Iterable[_Utterance], roles: Mapping[str, str | None], role: str) -> str:
-    counts = Counter(one.speaker for one in rows if roles[_key(one.speaker)] == role)
-    return ", ".join(f"{count:,} by {name}" for name, count in counts.items()) or "none"

@@ -1,14 +1,14 @@
 """Reads and writes tables: CSV, JSON, JSON lines and parquet.
 
 A truncated file, a row with a field too many or too few, a quote that is not closed and a column
-name that occurs twice are refused, with the row: each would shift or lose a label silently.
+name that occurs twice are refused, with the place: each would shift or lose a label silently.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -22,6 +22,10 @@ from cradle_lib.files import replacing
 #: Endings of the files that can be read; the last two are JSON lines.
 ENDINGS: Final = (".parquet", ".csv", ".json", ".jsonl", ".ndjson")
 Columns = Mapping[str, Sequence[Any]]
+_FIX_FIELDS: Final = (
+    "Was the file cut off? Or put quotes around a text with the separator in it, and look for a "
+    "quote that is not closed or not doubled."
+)
 
 
 def read_columns(path: Path, needed: Sequence[str], optional: Sequence[str] = ()) -> Columns:
@@ -40,14 +44,21 @@ def read_columns(path: Path, needed: Sequence[str], optional: Sequence[str] = ()
     if not path.is_file():
         raise CorpusError("no such file", path=path, hint="Check the path.")
     try:
+        columns: Columns
         if ending == ".parquet":
-            return read_parquet(path, needed, optional)
-        text = path.read_bytes().decode("utf-8-sig")
-        if ending == ".csv":
-            names, rows = split_csv(text)
-            known = _choose(names, needed, optional)
-            return {name: [row[names.index(name)] for row in rows] for name in known}
-        return _columns_of(parse_json(text), needed, optional)
+            columns = read_parquet(path)
+        elif ending == ".csv":
+            columns = read_csv(path.read_bytes().decode("utf-8-sig"))
+        else:
+            records = parse_json(path.read_bytes().decode("utf-8-sig"))
+            for row, record in enumerate(records):
+                if not isinstance(record, dict):
+                    raise CorpusError(f"found {brief(record)}, expected an object", row=row)
+                _require(needed, record, row)
+            names = dict.fromkeys(name for record in records for name in record)
+            columns = {name: [record.get(name) for record in records] for name in names}
+        _require(needed, columns)
+        return {name: columns[name] for name in (*needed, *optional) if name in columns}
     except CorpusError as error:
         raise error.located(path) from None
     except UnicodeDecodeError as error:
@@ -57,8 +68,8 @@ def read_columns(path: Path, needed: Sequence[str], optional: Sequence[str] = ()
         raise CorpusError(f"can't be read ({error.strerror})", path=path) from None
 
 
-def split_csv(text: str, separator: str = ",") -> tuple[list[str], list[list[str]]]:
-    """Splits CSV into column names and rows; blank lines are left out.
+def read_csv(text: str, separator: str = ",") -> Columns:
+    """Reads the columns of a CSV file, as texts; blank lines are left out.
 
     The last line may lack its line break. A truncated file has an open quote or a row with too few
     fields.
@@ -67,34 +78,30 @@ def split_csv(text: str, separator: str = ",") -> tuple[list[str], list[list[str
         CorpusError: If a quote is not closed, a row has more or fewer fields than the header, or a
             name occurs twice.
     """
-    # Not pandas: it pads short rows, shifts the columns of long ones, and renames equal columns.
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=separator)
-    names: list[str] = []
-    rows: list[list[str]] = []
-    line = 1
+    lines = io.StringIO(text, newline="")
     try:
-        for row in reader:
-            if row and not names:
-                names = [name.strip() for name in row]
-            elif row and len(row) != len(names):
-                raise CorpusError(
-                    f"line {line} has {len(row)} fields, expected {len(names)} "
-                    f"({', '.join(names)[:80]})",
-                    row=len(rows),
-                    hint="Put quotes around a text with the separator in it. If this is the last "
-                    "line, the file may have been cut off there: export it again.",
-                )
-            elif row:
-                rows.append(row)
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise CorpusError(
-            f"not a readable CSV file: {error} in the row that starts on line {line}",
-            row=len(rows),
-            hint="Look for a quote that is not closed or not doubled; or the file was cut off.",
-        ) from None
+        # Without a header pandas keeps equal names and refuses rows that are longer than the first.
+        # Short rows get NaN, which no other cell is. Only the engine `python` refuses text after a
+        # closing quote: a missing quote would join two rows.
+        cells = pd.read_csv(
+            lines, sep=separator, header=None, dtype=str, keep_default_na=False, engine="python"
+        )
+    except (ValueError, csv.Error) as error:
+        read = text[: lines.tell()]
+        quote = read.count("\n", 0, read.rfind('"') + 1) + 1
+        # pandas counts records, of which each may have several lines.
+        problem = f"not a readable table: {error}".replace(" in line ", " in record ")
+        hint = f"{_FIX_FIELDS} Quotes were read up to line {quote}."
+        raise CorpusError(problem, hint=hint) from None
+    names = [str(name).strip() for name in cells.iloc[0]]
     _require_distinct(names)
-    return names, rows
+    short = cells.isna().any(axis=1)
+    if short.any():
+        row = int(short.argmax())
+        expected = f"{len(names)} ({', '.join(names):.80})"
+        problem = f"the row has {cells.iloc[row].count()} fields, expected {expected}"
+        raise CorpusError(problem, row=row - 1, hint=_FIX_FIELDS)
+    return dict(zip(names, cells[1:].T.to_numpy().tolist(), strict=True))
 
 
 def parse_json(text: str) -> list[Any]:
@@ -125,24 +132,17 @@ def _parse(text: str, row: int | None = None) -> Any:
         raise CorpusError(problem, row=row, hint="The file may have been cut off.") from None
 
 
-def _columns_of(records: Sequence[Any], needed: Sequence[str], optional: Sequence[str]) -> Columns:
-    for row, record in enumerate(records):
-        if not isinstance(record, dict):
-            raise CorpusError(f"found {brief(record)}, expected an object", row=row)
-        _choose(list(record), needed, (), row)
-    used = [name for name in optional if any(name in record for record in records)]
-    return {name: [record.get(name) for record in records] for name in (*needed, *used)}
+def read_parquet(path: Path) -> Columns:
+    """Reads the columns of a parquet file.
 
-
-def read_parquet(path: Path, needed: Sequence[str], optional: Sequence[str] | None) -> Columns:
-    """Reads columns of a parquet file: see :func:`.read_columns`; ``optional=None`` reads all."""
+    Raises:
+        CorpusError: If the file is damaged, or a name occurs twice.
+    """
     try:
         # Not `read_table`, which takes the names of the folders above for columns, too.
         with pq.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            _require_distinct(names)
-            known = _choose(names, needed, names if optional is None else optional)
-            columns: Columns = file.read(columns=known).to_pydict()
+            _require_distinct(file.schema_arrow.names)
+            columns: Columns = file.read().to_pydict()
             return columns
     except (CorpusError, UnicodeDecodeError):
         raise
@@ -152,17 +152,13 @@ def read_parquet(path: Path, needed: Sequence[str], optional: Sequence[str] | No
         raise CorpusError(problem, hint="Fetch it again.") from None
 
 
-def _choose(
-    found: Sequence[str], needed: Sequence[str], optional: Sequence[str], row: int | None = None
-) -> list[str]:
-    """Finds the names of the columns to read."""
+def _require(needed: Sequence[str], found: Iterable[str], row: int | None = None) -> None:
     if missing := [name for name in needed if name not in found]:
         raise CorpusError(
             f"column {', '.join(missing)} is missing; found {', '.join(found) or 'none':.200}",
             row=row,
             hint=f"The columns needed are {', '.join(needed)}.",
         )
-    return list(dict.fromkeys([*needed, *(name for name in optional if name in found)]))
 
 
 def _require_distinct(names: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cradle_lib.corpus import Corpus, convert, load_corpus
-from cradle_lib.errors import CorpusError, CradleError
+from cradle_lib.errors import CorpusError
 from cradle_lib.labels import format_mask
 
 # Two dialogues with the same content in every form.
@@ -23,7 +23,13 @@ TURNS = [
     [("User", "Hello, é."), ("Listener", "Hi; what, then?"), ("User", "I am tired")],
     [("User", "Again"), ("Listener", "Yes")],
 ]
-PLAIN = [[*dialogue] for dialogue in TURNS]
+SYSTEM = {"role": "system", "content": "Be kind."}
+TOOL = [
+    {"role": "assistant", "content": None, "tool_calls": [{}]},
+    {"role": "tool", "content": "7"},
+]
+EMPTY = {"role": "user", "content": " "}
+IMAGE = '[{"type": "text", "text": "Again"}, {"type": "image_url", "url": ""}]'
 
 
 def said(corpus: Corpus) -> list[list[tuple[str, str]]]:
@@ -36,9 +42,14 @@ def chats(
     who: str = "role",
     what: str = "content",
     name: str = "messages",
+    before: Sequence[Any] = (),
+    after: Sequence[Any] = (),
 ) -> list[dict[str, Any]]:
     names = {"User": user, "Listener": listener}
-    return [{name: [{who: names[s], what: t} for s, t in dialogue]} for dialogue in TURNS]
+    return [
+        {name: [*before, *({who: names[s], what: t} for s, t in dialogue), *after]}
+        for dialogue in TURNS
+    ]
 
 
 def lines(items: list[Any]) -> str:
@@ -47,14 +58,14 @@ def lines(items: list[Any]) -> str:
 
 def table(
     separator: str = ",",
-    head: tuple[str, ...] = ("dialogue_id", "speaker", "text"),
+    head: str = "dialogue_id speaker text",
     user: str = "Patient",
     listener: str = "Therapist",
     first: int | None = None,
 ) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text, delimiter=separator, lineterminator="\n")
-    writer.writerow(head)
+    writer.writerow(head.split())
     for number, dialogue in enumerate(TURNS):
         for turn, (speaker, words) in enumerate(dialogue):
             place = f"c{number}" if first is None else turn + first
@@ -62,20 +73,23 @@ def table(
     return text.getvalue()
 
 
-def transcript(user: str = "Patient", listener: str = "Therapist") -> str:
+def release(head: str, first: int, end: str) -> str:
+    rows = [(n + first, f"{s}: {t}") for turns in TURNS for n, (s, t) in enumerate(turns)]
+    return head + "".join(f'{n}{head[7]}"{text}"{end}\n' for n, text in rows)
+
+
+def transcript(user: str = "Patient", listener: str = "Therapist", colon: str = ": ") -> str:
     names = {"User": user, "Listener": listener}
     return "\n".join(
-        "".join(f"{names[speaker]}: {text}\n" for speaker, text in dialogue) for dialogue in TURNS
+        "".join(f"{names[s]}{colon}{text}\n" for s, text in dialogue) for dialogue in TURNS
     )
 
 
-SYSTEM = {"role": "system", "content": "Be kind."}
 FLAT = [
     {"chat_id": d, "author": s.upper(), "body": t}
     for d, turns in enumerate(TURNS)
     for s, t in turns
 ]
-RELEASE = [(n, f"{s}: {t}") for turns in TURNS for n, (s, t) in enumerate(turns)]
 
 # name of the file: content, options.
 CONVERTED: dict[str, tuple[str | bytes, dict[str, Any]]] = {
@@ -86,36 +100,10 @@ CONVERTED: dict[str, tuple[str | bytes, dict[str, Any]]] = {
     "esconv.json": (json.dumps(chats("seeker", "supporter", "speaker", "content", "dialog")), {}),
     "lists.jsonl": (lines([item["messages"] for item in chats()]), {}),
     "around.json": (json.dumps({"version": 1, "data": chats()}), {}),
-    "system.jsonl": (
-        lines([{"messages": [SYSTEM, *item["messages"]]} for item in chats()]),
-        {"leave_out": ["system"]},
-    ),
-    "tool-calls.jsonl": (
-        lines(
-            [
-                {
-                    "messages": [
-                        *item["messages"],
-                        {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
-                        {"role": "tool", "content": "7"},
-                    ]
-                }
-                for item in chats()
-            ]
-        ),
-        {"leave_out": ["tool"]},
-    ),
-    "parts.jsonl": (
-        lines(chats()).replace(
-            '"content": "Again"',
-            '"content": [{"type": "text", "text": "Again"}, {"type": "image_url", "url": ""}]',
-        ),
-        {},
-    ),
-    "empty-message.jsonl": (
-        lines([{"messages": [*i["messages"], {"role": "user", "content": " "}]} for i in chats()]),
-        {},
-    ),
+    "system.jsonl": (lines(chats(before=[SYSTEM])), {"leave_out": ["system"]}),
+    "tool-calls.jsonl": (lines(chats(after=TOOL)), {"leave_out": ["tool"]}),
+    "parts.jsonl": (lines(chats()).replace('"Again"', IMAGE), {}),
+    "empty-message.jsonl": (lines(chats(after=[EMPTY])), {}),
     "empty-chat.jsonl": (lines([*chats(), {"messages": []}]), {}),
     "names.jsonl": (lines(chats("Anna", "Ben")), {"user": ["Anna"]}),
     "swapped.jsonl": (
@@ -131,29 +119,22 @@ CONVERTED: dict[str, tuple[str | bytes, dict[str, Any]]] = {
     "utf16.csv": (table("\t").encode("utf-16"), {}),
     "windows.csv": (table(";").encode("cp1252"), {}),
     "no-mark.csv": (table().encode("utf-16-le"), {"encoding": "utf-16-le"}),
-    "capitals.csv": (table(head=("DIALOGUE ID", "SPEAKER", "TEXT")), {}),
+    "capitals.csv": (table(head="DIALOGUE-ID SPEAKER TEXT"), {}),
+    "comma-in-a-name.csv": (table(";", "dialogue_id speaker a,b"), {"text": "a,b"}),
     "crlf.csv": (table().replace("\n", "\r\n"), {}),
-    "roles.csv": (
-        table(head=("conversation_id", "role", "content"), user="user", listener="bot"),
-        {},
-    ),
+    "blank-lines.csv": (table().replace("\n", "\n\n"), {}),
+    "roles.csv": (table(";", "conversation_id role content", "user", "bot"), {}),
     "colons.csv": (table(user="Patient:", listener="Therapist:"), {}),
     "numbers.csv": (table(user="0", listener="1"), {"user": ["0"], "listener": ["1"]}),
     "own-names.csv": (
-        table(head=("Gespräch", "Wer", "Was")),
+        table(head="Gespräch Wer Was"),
         {"dialogue": "Gespräch", "speaker": "wer", "text": "Was"},
     ),
-    "from-1.csv": (table(head=("Turn ID", "Speaker", "Text"), first=1), {}),
-    "release-from-1.csv": (
-        "turn_id,text,labels\n" + "".join(f'{n + 1},"{text}",none\n' for n, text in RELEASE),
-        {},
-    ),
-    "release-unlabelled.csv": (
-        "turn_id;text\n" + "".join(f'{n};"{text}"\n' for n, text in RELEASE),
-        {},
-    ),
+    "from-1.csv": (table(head="Turn_ID Speaker Text", first=1), {}),
+    "release-from-1.csv": (release("turn_id,text,labels\n", 1, ",none"), {}),
+    "release-unlabelled.csv": (release("turn_id;text\n", 0, ""), {}),
     "transcript.txt": (transcript(), {}),
-    "transcript-wide.txt": (transcript().replace(": ", "\uff1a"), {}),
+    "transcript-wide.txt": (transcript(colon="\uff1a"), {}),
     "transcript-names.txt": (transcript("Anna M.", "Dr. B"), {"user": ["Anna M."]}),
 }
 
@@ -169,147 +150,99 @@ def test_a_usual_form_is_converted(name: str, tmp_path: Path) -> None:
     content, options = CONVERTED[name]
     out = tmp_path / "out.csv"
     found = convert(write(tmp_path, name, content), out, **options)
-    assert said(found.corpus) == PLAIN
     written = load_corpus(out)
-    assert said(written) == PLAIN
+    assert said(found.corpus) == said(written) == TURNS
     assert written.fingerprint == found.corpus.fingerprint
     assert not written.gold.any()
     assert found.understood["turns of the User"].startswith("3 by ")
-    assert found.understood["labels"] == (
-        "0 (in column labels)" if name == "release-from-1.csv" else "0 (no column of labels)"
-    )
 
 
-@pytest.mark.parametrize("nested", [True, False])
-def test_parquet_files_are_converted(nested: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [chats(), FLAT], ids=["nested", "flat"])
+def test_parquet_files_are_converted(content: list[Any], tmp_path: Path) -> None:
     path = tmp_path / "chat.parquet"
-    pd.DataFrame(chats() if nested else FLAT).to_parquet(path)
-    assert said(convert(path).corpus) == PLAIN
+    pd.DataFrame(content).to_parquet(path)
+    assert said(convert(path).corpus) == TURNS
 
 
-# name of the file: content, part of the message, options that decide.
-HEAD = "dialogue_id,speaker,text\n"
+def test_one_list_of_messages_with_parts_is_one_dialogue(tmp_path: Path) -> None:
+    parts = [{"type": "text", "text": "Hm."}, {"type": "image_url", "url": ""}]
+    messages = [{"role": "user", "content": parts}, {"role": "assistant", "content": "Yes"}]
+    found = convert(write(tmp_path, "x.json", json.dumps(messages)))
+    assert said(found.corpus) == [[("User", "Hm."), ("Listener", "Yes")]]
+    assert found.understood["left out or joined"] == "parts of type 'image_url': 1"
+
+
+ROLES, HEAD = "speaker,text\n", "dialogue_id,speaker,text\n"
+LABELLED = "dialogue_id,speaker,text,labels\n1,user,a,none\n"
+ANNOTATED = "dialogue_id,speaker,text,labels,second\n1,user,a,none,alert_past\n"
+USR = {"messages": [{"role": "usr", "content": "a"}]}
+OTHER = chats("human", "gpt", "from", "value", "conversations")
+NO_LABELS = {"labels": "none"}
+FILE = {"dialogue": "file"}
+# name of the file: content, part of the message, options that decide (if any can).
 REFUSED: dict[str, tuple[str | bytes, str, dict[str, Any] | None]] = {
     "three.csv": (
         HEAD + "1,Anna,a\n1,Ben,b\n1,Cleo,c\n",
-        r"found Anna \(1\), Ben \(1\), Cleo \(1\).*--leave-out NAME",
+        r"row 0: .*Anna \(1\), Ben \(1\), Cleo \(1\).*--leave-out NAME",
         {"user": ["Anna"], "listener": ["Ben"], "leave_out": ["Cleo"]},
     ),
     "once.jsonl": (
-        lines([*chats(), {"messages": [{"role": "usr", "content": "a"}]}]),
-        r"row 2: can't tell.*user \(3\), assistant \(2\), usr \(1\).*--user NAME",
+        lines([*chats(), USR]),
+        r"row 2: .*user \(3\), assistant \(2\), usr \(1\).*--user NAME",
         {"user": ["user", "usr"], "listener": ["assistant"]},
     ),
-    "system.jsonl": (
-        lines([{"messages": [SYSTEM, *chats()[0]["messages"]]}]),
-        "row 0.*Say who is who: --leave-out system",
-        {"leave_out": ["system"]},
+    "system.jsonl": (lines(chats(before=[SYSTEM])), "row 0: ", {"leave_out": ["system"]}),
+    "remark.txt": (
+        "User: a\nPlease note: it is late\nListener: b\n",
+        r"row 1: .*Please note \(1\).*--listener NAME",
+        {"user": ["User"], "listener": ["Listener"]},
     ),
     "two-texts.csv": (
         "dialogue_id,speaker,text,message\n1,user,a,b\n",
-        "text and message could both be the text. Choose one: --text",
+        "found text, message.*--text",
         {"text": "message"},
     ),
-    "no-text.csv": (
-        "dialogue_id,speaker,said\n1,user,a\n",
-        "no column is known as the text; found dialogue_id, speaker, said.*--text",
-        {"text": "said"},
-    ),
-    "no-speaker.csv": (
-        "dialogue_id,text,who\n1,hi,user\n",
-        "'hi', which names no speaker.*--speaker",
-        {"speaker": "who"},
-    ),
-    "no-dialogue.csv": (
-        "speaker,text\nuser,a\n",
-        "to which dialogue.*--dialogue file",
-        {"dialogue": "file"},
-    ),
-    "absent.csv": (
-        HEAD + "1,user,a\n",
-        "no column 'wer'; found dialogue_id, speaker, text",
-        {"speaker": "speaker"},
-    ),
-    "no-such-name.csv": (
-        HEAD + "1,user,a\n",
-        r"no message is by 'Ann'; found user \(1\)",
-        {"user": ["user"]},
-    ),
-    "labels-elsewhere.csv": (
-        "dialogue_id,speaker,text,annotator1\n1,user,a,alert_past\n",
-        "annotator1 looks like labels.*--labels COLUMN",
-        {"labels": "annotator1"},
-    ),
+    "no-text.csv": ("dialogue_id,speaker,a\n1,user,b\n", "found .*, a. .*--text", {"text": "a"}),
+    "no-speaker.csv": ("dialogue_id,text,a\n1,b,user\n", "row 0: .*--speaker", {"speaker": "a"}),
+    "empty-speaker.csv": (HEAD + "1,user,a\n1,,b\n", "row 1: no speaker is named", None),
+    "no-dialogue.csv": (ROLES + "user,a\n", "to which dialogue.*--dialogue file", FILE),
+    "labels-elsewhere.csv": (ANNOTATED, "second looks like labels.*--labels", {"labels": "second"}),
     "labels-of-a-dialogue.jsonl": (
         lines([chats()[0] | {"labels": ["alert_past"]}]),
         "labels looks like labels.*--labels none",
-        {"labels": "none"},
+        NO_LABELS,
     ),
-    "labels-unknown.csv": (
-        "dialogue_id,speaker,text,label\n1,user,a,none\n1,user,b,joy\n",
-        "row 1: unknown label 'joy'.*--labels none",
-        {"labels": "none"},
-    ),
-    "labels-on-nothing.csv": (
-        "dialogue_id,speaker,text,labels\n1,user,a,none\n1,user,,alert_past\n",
-        "row 1: messages without text are left out; this one has labels.*--labels none",
-        {"labels": "none"},
-    ),
+    "labels-unknown.csv": (LABELLED + "1,user,b,joy\n", "row 1: .*'joy'.*--labels none", NO_LABELS),
+    "labels-on-nothing.csv": (LABELLED + "1,user,,alert_past\n", "row 1: .*left out", NO_LABELS),
     "interleaved.csv": (
         HEAD + "1,user,a\n2,user,b\n1,bot,c\n",
-        "dialogue_id '1' is also the id of an earlier dialogue",
+        "row 2: dialogue_id '1' is also the id of an earlier dialogue",
         None,
     ),
-    "missing-row.csv": (
-        "turn,speaker,text\n1,user,a\n3,user,b\n",
-        "row 1: turn 3 comes after turn 1",
-        None,
-    ),
-    "comma-in-text.csv": (
-        HEAD + "1,user,well, then\n",
-        "row 0: line 2 has 4 fields, expected 3",
-        None,
-    ),
-    "mixed.jsonl": (
-        lines([chats()[0], chats("human", "gpt", "from", "value", "conversations")[1]]),
-        "messages and conversations could both be the messages",
-        None,
-    ),
+    "missing-row.csv": ("turn,speaker,text\n1,user,a\n3,user,b\n", "row 1: .*is missing", None),
+    "missing-start.csv": ("turn,speaker,text\n2,user,a\n3,user,b\n", "row 0: .*is missing", None),
+    "backwards.csv": ("turn," + HEAD + "2,1,user,a\n1,1,user,b\n", "row 1: .*out of order", None),
+    "turn-is-text.csv": ("turn,speaker,text\none,user,a\n", "row 0: the number of the turn", None),
+    "one-column.csv": ("text\nhello, you\n", "Expected 1 fields in record 2, saw 2", None),
+    "comma-in-text.csv": (HEAD + "1,user,well, then\n", "Expected 3 fields in record 2", None),
+    "half.csv": (HEAD + '1,user,a\n1,user,"b\n', "end of data.*cut off.*line 3", None),
+    "half.jsonl": (lines(chats())[:-9], "row 1: not JSON.*cut off", None),
+    "mixed.jsonl": (lines([chats()[0], OTHER[1]]), "could both be the messages", None),
     "mixed-flat.jsonl": (
-        lines([chats()[0], {"role": "user", "content": "a"}]),
+        lines([chats()[0], SYSTEM]),
         "row 1: messages is no list of objects here; found role, content",
         None,
     ),
-    "half-a-character.jsonl": (
-        '{"messages": [{"role": "user", "content": "a\\ud800"}]}\n',
-        "row 0: the text has half a character",
-        None,
-    ),
+    "half-a-text.json": ('[{"role": "user", "content": "\\ud800"}]', "row 0: .*valid text", None),
+    "half-a-name.json": ('[{"a\\ud800": 1}]', "a column has half a character", None),
     "russian.csv": (
         (HEAD + "1,user,Привет как дела сегодня\n").encode("cp1251"),
-        "empty or no text in utf-8 or windows-1252.*--encoding",
+        "no text in utf-8 or windows-1252.*--encoding",
         {"encoding": "cp1251"},
     ),
     "book.xlsx": (b"PK\x03\x04\x00\x00\x00", "Save a spreadsheet as CSV", None),
-    "blank-lines.txt": (
-        "User: a\nand\n\nbefore noon\nListener: b\n",
-        r"blank-lines\.txt:4: a dialogue starts with 'before noon'.*--dialogue file",
-        {"dialogue": "file"},
-    ),
-    "spread.txt": (
-        "User: a\n\nListener: b\n\nUser: c\n",
-        "each dialogue has one line.*--dialogue file",
-        {"dialogue": "file"},
-    ),
-    "remark.txt": (
-        "User: a\nPlease note: it is late\nListener: b\n",
-        r"remark\.txt:2: can't tell.*Please note \(1\).*--listener",
-        {"user": ["User"], "listener": ["Listener"]},
-    ),
-}
-WRONG_OPTIONS: dict[str, dict[str, Any]] = {
-    "absent.csv": {"speaker": "wer"},
-    "no-such-name.csv": {"user": ["Ann"]},
+    "blank.txt": ("User: a\nand\n\nb\nListener: c\n", "row 3: no speaker.*--dialogue file", FILE),
+    "spread.txt": ("User: a\n\nListener: b\n", "each dialogue has one line.*--dialogue file", FILE),
 }
 
 
@@ -320,12 +253,33 @@ def test_what_is_ambiguous_or_damaged_is_refused_with_the_option_that_decides(
     content, message, decided = REFUSED[name]
     path, out = write(tmp_path, name, content), tmp_path / "out.csv"
     with pytest.raises(CorpusError, match=message) as caught:
-        convert(path, out, **WRONG_OPTIONS.get(name, {}))
+        convert(path, out)
     assert str(path) in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
     assert not out.exists()
     if decided is not None:
         assert len(convert(path, out, **decided).corpus)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"user": ["Ann"]}, r"'Ann' is no speaker.*found Patient \(3\), Therapist \(2\)"),
+        ({"user": ["Patient"], "listener": ["patient"]}, "'patient' is .*has two roles"),
+        ({"speaker": "wer"}, "found dialogue_id, speaker, text. .*--speaker"),
+        ({"consecutive": "both"}, "expected joined or turns"),
+        ({"out": "x.csv"}, "is the file to convert"),
+        ({"out": "x.txt"}, "unknown ending"),
+    ],
+)
+def test_a_wrong_option_is_refused_and_the_file_is_kept(
+    options: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = write(tmp_path, "x.csv", table())
+    with pytest.raises(CorpusError, match=message):
+        convert("x.csv", **options)
+    assert path.read_text() == table()
 
 
 def test_it_says_what_it_understood(tmp_path: Path) -> None:
@@ -367,34 +321,18 @@ def test_a_text_can_not_become_a_speaker(tmp_path: Path) -> None:
     assert said(load_corpus(out)) == [[("User", "hm\nListener: yes")]]
 
 
-def test_the_file_itself_is_never_overwritten(tmp_path: Path) -> None:
-    path = write(tmp_path, "x.csv", table())
-    with pytest.raises(CorpusError, match="is the file to convert"):
-        convert(path, path)
-    with pytest.raises(CradleError, match="unknown ending"):
-        convert(path, tmp_path / "x.txt")
-    with pytest.raises(CorpusError, match="expected joined or turns"):
-        convert(path, consecutive="both")
-    assert path.read_text() == table()
-
-
-@pytest.mark.parametrize(
-    ("name", "form"),
-    [
-        ("chat.jsonl", "chat messages"),
-        ("semicolon.csv", "a table"),
-        ("release-unlabelled.csv", "a table"),
-        ("transcript.txt", "a transcript"),
-        ("three.csv", "a table"),
-    ],
-)
-def test_load_corpus_says_that_a_file_can_be_converted(
-    name: str, form: str, tmp_path: Path
-) -> None:
-    path = write(tmp_path, name, (CONVERTED.get(name) or REFUSED[name])[0])
-    expected = rf"This looks like {form}: run `cradle data convert {path} --out corpus\.csv`\.$"
-    with pytest.raises(CorpusError, match=expected):
-        load_corpus(path)
+def test_load_corpus_says_that_a_file_can_be_converted(tmp_path: Path) -> None:
+    for name, form in {
+        "chat.jsonl": "chat messages",
+        "semicolon.csv": "a table",
+        "release-unlabelled.csv": "a table",
+        "transcript.txt": "a transcript",
+        "three.csv": "a table",
+    }.items():
+        path = write(tmp_path, name, {**CONVERTED, **REFUSED}[name][0])
+        expected = rf"looks like {form}: run `cradle data convert {path} --out corpus\.csv`\.$"
+        with pytest.raises(CorpusError, match=expected):
+            load_corpus(path)
 
 
 @pytest.mark.parametrize("content", ["turn_id,text,labels\n0,User: a,alert_pas\n", "a,b\n1,2\n"])
@@ -466,7 +404,7 @@ FORMS = {
 }
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(dialogues, st.sampled_from([".csv", ".parquet"]))
 @pytest.mark.parametrize("form", FORMS)
 def test_dialogues_written_in_a_form_are_read_back(
