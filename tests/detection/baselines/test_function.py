@@ -28,13 +28,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def make(text: str) -> Callable[[Prompt], object]:
-    """Defines a function in a file, so that its source can be read."""
-    scope: dict[str, Callable[[Prompt], object]] = {}
-    exec(text, scope)
-    return scope["answer"]
-
-
 def test_a_function_sees_the_prompt_and_its_parts_and_is_run_like_any_model(
     corpus: Corpus, home: Path
 ) -> None:
@@ -103,22 +96,21 @@ def test_an_error_fails_its_turn_and_no_text_is_unparsed(corpus: Corpus) -> None
     assert len(OUTCOMES) == 4
 
 
-def test_a_function_without_a_source_needs_a_version(corpus: Corpus) -> None:
-    blind = make("def answer(prompt):\n    return 'none'\n")
-    with pytest.raises(EngineError, match="answer: Python does not know its source"):
-        run_model(blind, corpus)
-    assert run_model(blind, corpus, version="3").record.code == "version:3"
-
-
-def test_an_object_that_can_be_called_is_known_by_its_class(corpus: Corpus) -> None:
+def test_a_function_is_known_by_its_source_or_its_class_or_its_version(corpus: Corpus) -> None:
     class Lexicon:
         def __call__(self, prompt: Prompt) -> str:
             return "none"
 
     record = run_model(Lexicon(), corpus).record
     assert record.name == "Lexicon"
-    assert record.source
-    assert record.source.startswith("class Lexicon:")
+    assert str(record.source).startswith("class Lexicon:")
+    scope: dict[str, Callable[[Prompt], object]] = {}
+    exec("def answer(prompt):\n    return 'none'\n", scope)
+    with pytest.raises(EngineError, match="answer: Python does not know its source"):
+        run_model(scope["answer"], corpus)
+    assert run_model(scope["answer"], corpus, version="3").record.code == "version:3"
+    with pytest.raises(RegistryError, match="a function takes no temperature"):
+        run_model(lambda prompt: "none", corpus, name="F", temperature=1)
 
 
 @pytest.mark.parametrize(
@@ -181,8 +173,3 @@ def test_a_name_that_a_legend_would_leave_out_is_refused_or_shortened(corpus: Co
     for name, problem in (("_shy", "does not begin with an underscore"), ("..", "match pattern")):
         with pytest.raises(EngineError, match=problem):
             run_model(_shy, corpus, name=name)
-
-
-def test_a_function_takes_no_settings(corpus: Corpus) -> None:
-    with pytest.raises(RegistryError, match="a function takes no temperature"):
-        run_model(lambda prompt: "none", corpus, name="F", temperature=1)

@@ -76,11 +76,17 @@ def test_the_scores_are_those_of_the_same_answers(
     journal: Path, corpus: Corpus, tmp_path: Path
 ) -> None:
     # A question with other words than those of `cradle infer` is a KeyError.
-    log = evaluate_with(prompts_of(journal, corpus).__getitem__, corpus, tmp_path)
+    answers = prompts_of(journal, corpus)
+    log = evaluate_with(answers.__getitem__, corpus, tmp_path)
     (score,) = log.results.scores
     found = {name: metric.value for name, metric in score.metrics.items()}
     assert found == pytest.approx(expected(journal, corpus), nan_ok=True)
     assert 0 < found["turn_micro_f1"] <= 1
+    # An answer that can't be used is never right.
+    log = evaluate_with(lambda _: "This person is well.", corpus, tmp_path)
+    scores = [sample.scores["labels"] for sample in log.samples or ()]
+    assert {score.value for score in scores} == {0.0}
+    assert {part for s in scores for part in s.answer.split(" | ")} == {"unusable answer"}
 
 
 @pytest.mark.parametrize("ending", ["eval", "json"])
@@ -98,33 +104,26 @@ def test_a_run_becomes_a_log(ending: str, journal: Path, corpus: Corpus, tmp_pat
     assert sum("hurting myself again" in text for text in said) == 2
 
 
-def test_a_refusal_and_a_cut_answer_are_told_apart() -> None:
-    from inspect_ai.model import ModelOutput
-
-    from cradle_extras.inspect.task import answer_of
-
-    texts = {"stop": "none", "max_tokens": "alert_ong", "content_filter": "I can't."}
-    told = {
-        reason: answer_of(ModelOutput.from_content("m", text, stop_reason=reason)).outcome
-        for reason, text in texts.items()
-    }
-    assert told == {"stop": None, "max_tokens": "unparsed", "content_filter": "refused"}
-
-
 def test_only_an_answer_that_is_known_to_be_complete_counts() -> None:
     from inspect_ai.model import ModelOutput
 
     from cradle_extras.inspect.task import answer_of
 
-    for reason in ("unknown", "tool_calls"):
-        answer = answer_of(ModelOutput.from_content("m", "none", stop_reason=reason))
-        told = f"the answer ended with stop_reason {reason!r}"
-        assert (answer.text, answer.outcome, answer.reason) == ("", "failed", told)
+    for reason, outcome in (
+        ("stop", None),
+        ("max_tokens", "unparsed"),
+        ("content_filter", "refused"),
+        ("unknown", "failed"),
+        ("tool_calls", "failed"),
+    ):
+        answer = answer_of(ModelOutput.from_content("m", "none", stop_reason=reason))  # type: ignore[arg-type]
+        assert answer.outcome == outcome
+        if outcome == "failed":
+            told = f"the answer ended with stop_reason {reason!r}"
+            assert (answer.text, answer.reason) == ("", told)
     broken = answer_of(ModelOutput.from_content("m", "none", error="over\nloaded"))
-    assert (broken.outcome, broken.reason) == (
-        "failed",
-        "the model's provider reports an error: over loaded",
-    )
+    told = "the model's provider reports an error: over loaded"
+    assert (broken.outcome, broken.reason) == ("failed", told)
     assert answer_of(ModelOutput(model="m")).outcome == "failed"
 
 
@@ -136,10 +135,3 @@ def test_where_no_dialogue_is_answered_completely_there_is_no_score(corpus: Corp
     protocol = {"corpus": str(corpus.path), "split": "test", "history": "self", "prompt": "turn"}
     score = Score(value=0.0, metadata={"cradle_answers": [], **protocol})
     assert benchmark_scores([SampleScore(score=score)]) == {}
-
-
-def test_an_unusable_answer_is_never_right(corpus: Corpus, tmp_path: Path) -> None:
-    log = evaluate_with(lambda _: "This person is well.", corpus, tmp_path)
-    scores = [sample.scores["labels"] for sample in log.samples or ()]
-    assert {score.value for score in scores} == {0.0}
-    assert {part for s in scores for part in s.answer.split(" | ")} == {"unusable answer"}
