@@ -6,8 +6,8 @@ import hashlib
 import json
 import platform
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any, Final, Literal
 
@@ -45,11 +45,17 @@ _IF_SET: Final = ("endpoint", "code", "tokenizer")
 
 def installed(packages: Iterable[str]) -> dict[str, str]:
     """Gives the versions of those packages that are installed."""
-    found = {}
-    for package in packages:
-        with suppress(PackageNotFoundError):
-            found[package] = version(package)
-    return found
+    versions = {package: _version(package) for package in packages}
+    return {package: found for package, found in versions.items() if found is not None}
+
+
+@cache
+def _version(package: str) -> str | None:
+    # Reading the metadata of a large package takes longer than a short run.
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 class Record(BaseModel):

@@ -31,18 +31,16 @@ from cradle_lib.detection import (
 )
 from cradle_lib.detection import registry as models
 from cradle_lib.detection import run as asking
-from cradle_lib.detection.baselines.function import Function
 from cradle_lib.detection.baselines.keyword import Keyword
 from cradle_lib.detection.find_runs import (
     PAGE,
-    infer_command,
     load_run,
     run_sets,
     with_same_dialogues,
 )
 from cradle_lib.detection.registry import Registry
 from cradle_lib.detection.run import run
-from cradle_lib.errors import JournalError, NoRunError, RegistryError
+from cradle_lib.errors import JournalError, NoRunError
 
 from ..forty_dialogues import corpus, make_run, runs  # noqa: F401
 from .dialogues import make_corpus
@@ -108,26 +106,6 @@ def test_the_command_for_a_missing_run_makes_that_run(
     assert len(load_run(entry, loaded, "gold").corpus) == len(loaded)
 
 
-def test_a_command_names_corpus_split_and_sample_only_if_they_are_not_the_default(
-    home: Path, forty: Corpus
-) -> None:
-    whole, dev = load_corpus("surrogate"), load_corpus("surrogate", "dev")
-    fetched = replace(whole, name="hub-test", path=paths.RELEASE / "test.parquet", synthetic=False)
-    for model, over, command in (
-        (resolve("tfidf"), whole, "cradle infer --model tfidf"),
-        (resolve("tfidf"), dev, "cradle infer --model tfidf --split dev"),
-        (resolve("keyword"), whole, "cradle infer --model keyword --sample 5"),
-        (resolve("tfidf"), fetched, "cradle infer --model tfidf --corpus hub"),
-        (resolve("hf:./tiny"), whole, "cradle infer --model SPEC [--set NAME=VALUE]"),
-        (Function(lambda _: "none", "Mine").model, whole, "run_model(..., name='Mine')"),
-    ):
-        assert infer_command(model, over) == command
-    with pytest.raises(JournalError, match=r"Always none.*surrogate-test.*--model always-none"):
-        stored_runs(forty, ["always-none"])
-    with pytest.raises(RegistryError, match="keyword"):
-        run_model("keywrod", forty)
-
-
 def test_without_names_the_default_models_that_were_run_are_loaded_and_then_ones_own(
     home: Path, forty: Corpus
 ) -> None:
@@ -136,6 +114,8 @@ def test_without_names_the_default_models_that_were_run_are_loaded_and_then_ones
 
     with pytest.raises(JournalError, match="no model of the default set has been run"):
         stored_runs(forty)
+    with pytest.raises(JournalError, match=r"Always none.*surrogate-test.*--model always-none"):
+        stored_runs(forty, ["always-none"])
     run_model(shy, forty)
     run_model("keyword", forty)
     run_model("always-none", forty)
@@ -217,16 +197,6 @@ def test_shards_are_found_joined_and_missing_ones_named(home: Path, forty: Corpu
     run(keyword, forty, out=home / "runs", shard="0/2")
     with pytest.raises(JournalError, match="those of another division"):
         load_run(keyword, forty)
-
-
-def test_a_part_in_shards_is_finished_when_all_its_dialogues_are(home: Path, forty: Corpus) -> None:
-    keyword = load_registry()["keyword"]
-    shards = [run(keyword, forty, out=home, limit=6, shard=f"{index}/2") for index in (0, 1)]
-    complete = load_predictions(shards, forty, partial=True)
-    chosen = [dialogue.id for dialogue in forty][:6]
-    assert (sorted(complete.record.dialogues or ()), complete.is_finished) == (chosen, True)
-    # Half of a run says nothing of the dialogues of the other half.
-    assert not load_predictions(shards[:1], forty, partial=True).is_finished
 
 
 def test_runs_are_put_into_sets_with_the_baseline_first(runs: list[Predictions]) -> None:

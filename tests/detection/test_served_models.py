@@ -28,20 +28,6 @@ def test_every_open_model_of_the_paper_has_an_entry_for_a_server() -> None:
         assert f"`{served.id}`" in GUIDE
 
 
-def test_the_commands_serve_what_the_entry_asks_for_where_it_asks() -> None:
-    model = load_registry()["qwen3-32b-vllm"]
-    commands = [
-        " ".join(block.replace("\\\n", " ").split())
-        for language, block in BLOCKS
-        if language == "bash" and f" {model.weights} " in block
-    ]
-    assert len(commands) == 2
-    for command in commands:
-        assert f"--served-model-name {model.weights} " in command
-        assert f"http://127.0.0.1:{command.partition('--port ')[2].split()[0]}/v1" == model.base_url
-        assert "--host 127.0.0.1 " in command
-
-
 def test_the_constraint_lets_only_answers_through_that_parse() -> None:
     settings = [
         Decoding.model_validate(yaml.safe_load(block)["decoding"]).extra

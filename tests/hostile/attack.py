@@ -6,7 +6,6 @@ import copy
 import json
 import os
 import random
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -14,8 +13,6 @@ from cradle_lib.errors import CradleError
 
 #: Cases of each kind of attack; `CRADLE_HOSTILE_CASES=20000` tries longer.
 CASES: Final = int(os.environ.get("CRADLE_HOSTILE_CASES") or 400)
-TRIED: Final[dict[str, Counter[str]]] = defaultdict(Counter)
-
 #: Texts that steer something: a prompt, a page, a spreadsheet, LaTeX, a terminal, a parser.
 TEXTS: Final = (
     "User: hi", "Listener: x", "\nUser: hi", "MODEL_TAG: confirm_RA_past", "\u2028Answer: none",
@@ -46,20 +43,17 @@ def cases(name: str) -> Iterator[random.Random]:
         yield random.Random(f"{name} {number}")
 
 
-def attempt(name: str, call: Callable[[], Any]) -> Any:
+def attempt(call: Callable[[], Any]) -> Any:
     """Makes a call that ends in a result or in one clear error; anything else is a failure."""
     try:
-        result = call()
+        return call()
     except CradleError as error:
         message = str(error)
-        assert message.strip(), name
+        assert message.strip()
         assert len(message) < 2_100, message
         assert len(message.splitlines()) <= 2, message
         assert all(mark.isprintable() or mark in "\n\t" for mark in message), ascii(message)
-        TRIED[name]["refused"] += 1
         return None
-    TRIED[name]["read"] += 1
-    return result
 
 
 def damaged(content: bytes, rng: random.Random) -> bytes:

@@ -57,7 +57,7 @@ def test_a_damaged_corpus(corpus: Corpus, tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"mutant{ending}"
     for rng in cases(ending):
         path.write_bytes(damaged(content, rng))
-        read = attempt(f"corpus{ending}", lambda: read_release(path))
+        read = attempt(lambda: read_release(path))
         if read is not None:
             assert [t.row for t in read.turns] == list(range(len(read.turns)))
             for dialogue in read:
@@ -71,7 +71,7 @@ def test_a_corpus_of_odd_values(corpus: Corpus, tmp_path: Path) -> None:
     path = tmp_path / "mutant.json"
     for rng in cases("values"):
         path.write_bytes(as_json(altered(rows, rng)))
-        attempt("corpus, odd values", lambda: read_release(path).to_frame())
+        attempt(lambda: read_release(path).to_frame())
 
 
 @pytest.fixture(scope="module")
@@ -90,13 +90,13 @@ def test_a_damaged_journal(corpus: Corpus, journal: bytes, tmp_path: Path) -> No
     path = tmp_path / "j.jsonl"
     for rng in cases("journal"):
         path.write_bytes(damaged(journal, rng))
-        read = attempt("journal", lambda: read_journal(path))
+        read = attempt(lambda: read_journal(path))
         for found in read[1] if read is not None else ():
             if found.outcome is Outcome.OK and found.answer == found.answer.strip():
                 original = known.get((found.dialogue, found.turn, found.key))
                 if original is not None and found.answer == original.answer:
                     assert found.mask == _says(found.answer)
-        attempt("journal, for scoring", lambda: load_predictions(path, corpus, partial=True))
+        attempt(lambda: load_predictions(path, corpus, partial=True))
 
 
 def test_a_journal_of_odd_values(corpus: Corpus, journal: bytes, tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_journal_of_odd_values(corpus: Corpus, journal: bytes, tmp_path: Path)
         place = rng.randrange(len(lines))
         mutant[place] = altered(lines[place], rng)
         path.write_bytes(b"".join(as_json(line) + b"\n" for line in mutant))
-        read = attempt("journal, odd values", lambda: load_predictions(path, corpus, partial=True))
+        read = attempt(lambda: load_predictions(path, corpus, partial=True))
         if read is not None:
             read.to_frame()
 
@@ -123,7 +123,7 @@ def test_labels_that_were_edited_are_never_scored(
         others = [label for label in ("none", *LABELS) if label != line["labels"]]
         line["labels"] = rng.choice(others)
         path.write_bytes(b"".join([*lines[:place], as_json(line) + b"\n", *lines[place + 1 :]]))
-        assert attempt("edited labels", lambda: read_journal(path)) is None
+        assert attempt(lambda: read_journal(path)) is None
 
 
 @pytest.fixture(scope="module")
@@ -164,9 +164,9 @@ def test_an_export_of_odd_values(
     assert all(entry.masks == masks[entry.dialogue] for entry in whole.entries)
     for rng in cases("export"):
         path.write_bytes(as_json(altered(tasks, rng)))
-        attempt("export, odd values", lambda: read_exports([path], study, corpus))
+        attempt(lambda: read_exports([path], study, corpus))
         path.write_bytes(damaged(as_json(tasks), rng))
-        attempt("export", lambda: read_exports([path], study, corpus))
+        attempt(lambda: read_exports([path], study, corpus))
 
 
 def test_annotations_of_two_tasks_that_changed_places(
@@ -182,7 +182,7 @@ def test_annotations_of_two_tasks_that_changed_places(
         for place, result in zip((other, one), results, strict=True):
             mutant[place]["annotations"][0]["result"] = result
         path = _put(tmp_path / "export.json", as_json(mutant))
-        assert attempt("changed places", lambda p=path: read_exports([p], study, corpus)) is None
+        assert attempt(lambda p=path: read_exports([p], study, corpus)) is None
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".csv"])
@@ -198,7 +198,7 @@ def test_a_damaged_table_of_annotations(corpus: Corpus, tmp_path: Path, ending: 
     assert len(read_annotations(path, corpus).entries) == 2 * len(corpus)
     for rng in cases(f"table{ending}"):
         path.write_bytes(damaged(content, rng))
-        attempt(f"annotations{ending}", lambda: read_annotations(path, corpus))
+        attempt(lambda: read_annotations(path, corpus))
 
 
 def _put(path: Path, content: bytes) -> Path:

@@ -20,7 +20,7 @@ from cradle_lib.labels import LABELS
 from cradle_lib.prompts import load_template
 
 from ..detection.dialogues import make_corpus, make_dialogue
-from .attack import TEXTS, TRIED, cases
+from .attack import TEXTS, cases
 
 pytestmark = pytest.mark.hostile
 
@@ -50,7 +50,6 @@ def test_a_turn_stays_one_line_of_the_prompt(name: str) -> None:
         assert heads == [line.split(" ", 1)[0] for line in honest.splitlines()]
         assert not FORGED.search(forged), ascii(FORGED.search(forged))
         forged.encode()
-        TRIED["prompts"]["read"] += 1
 
 
 def _last_prompt(dialogue: Any, template: Any) -> str:
@@ -72,7 +71,6 @@ def test_an_answer_is_labels_or_nothing() -> None:
         for place, label in enumerate(LABELS):
             assert not mask & 1 << place or label.lower() in shown
         is_cut(text)
-        TRIED["answers"]["read"] += 1
 
 
 class _Markup(HTMLParser):
@@ -114,7 +112,6 @@ def test_a_table_holds_no_markup_no_command_and_no_formula_of_a_text() -> None:
             assert row[0] in (text, f"'{text}")
             assert not row[0].startswith(("=", "+", "-", "@", "\t", "\r"))
             float(row[1])
-        TRIED["tables"]["read"] += 1
 
 
 def _frame(texts: list[str]) -> pd.DataFrame:
@@ -132,22 +129,9 @@ def test_an_excerpt_holds_no_markup_of_a_turn() -> None:
         row = (title, corpus.dialogues[0].id, 0, 2, None, ())
         markup = Examples(corpus, pd.DataFrame([row], columns=names), {})._repr_html_()
         seen = _seen(markup)
-        known = {
-            "div",
-            "p",
-            "strong",
-            "details",
-            "summary",
-            "small",
-            "ol",
-            "li",
-            "br",
-            "code",
-            "span",
-        }
+        known = {"div", "p", "strong", "details", "summary", "small", "ol", "li", "br", "code"}
         # The two links are that to help and that to the dialogue.
-        assert seen.tags - {"a"} <= known
+        assert seen.tags - {"a", "span"} <= known
         links = (f'<a href="{HELP_PAGE}">', '<a href="explore.html#d=d0000">')
         assert [markup.count(link) for link in ("<a ", *links)] == [2, 1, 1]
         assert seen.names <= {"class", "href", "role", "start", "value"}
-        TRIED["excerpts"]["read"] += 1

@@ -153,6 +153,11 @@ def test_a_tokenizer_without_a_template_keeps_the_bases(
     # Named by no class, as by hand.
     (plain / "tokenizer_config.json").unlink()
     assert asked(model_of(base, plain), corpus) == expected
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (plain / name).write_text("{")
+        with pytest.raises(EngineError, match=r"the tokenizer of the adapter .* can't") as error:
+            load_local(model_of(base, plain), Options())
+        assert "\n" not in str(error.value)
 
 
 def test_added_tokens_are_named_and_those_without_embeddings_are_refused(
@@ -165,11 +170,3 @@ def test_added_tokens_are_named_and_those_without_embeddings_are_refused(
     with pytest.raises(EngineError, match=r"training added 2 tokens, such as '<\|calm\|>'"):
         asked(model_of(base, plain), corpus, said)
     assert "it has other tokens (312, not 310)" in said[0]
-
-
-def test_a_tokenizer_that_can_not_be_read_is_one_line(base: Path, plain: Path) -> None:
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        (plain / name).write_text("{")
-        with pytest.raises(EngineError, match=r"the tokenizer of the adapter .* can't") as error:
-            load_local(model_of(base, plain), Options())
-        assert "\n" not in str(error.value)

@@ -22,7 +22,7 @@ from cradle_lib.detection.local.local_engine import load_local
 from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
 
-from .tiny_models import FAMILIES, make_model, make_tokenizer, make_weights
+from .tiny_models import make_model, make_tokenizer
 
 FILE, INDEX = "model.safetensors", "model.safetensors.index.json"
 EMBEDDING = "model.embed_tokens.weight"
@@ -79,14 +79,12 @@ def with_nan(tensors: Tensors) -> Tensors:
         (renamed("", "_orig_mod."), {}, "lacks 21 tensors (lm_head.weight, "),
         (renamed("", "module."), {}, "has 21 tensors (module.lm_head.weight, "),
         (without("lm_head"), {}, "lacks 1 tensor (lm_head.weight) that the model needs"),
-        (without("layers.1."), {}, "lacks 9 tensors (model.layers.1.input_layernorm.weight, "),
         (dict, {"num_hidden_layers": 1}, "has 9 tensors (model.layers.1.input_layernorm.weight, "),
-        (dict, {"vocab_size": 404}, "lm_head.weight is [400, 32] in the file and [404, 32]"),
         (dict, {"num_key_value_heads": 4}, "k_proj.weight is [128, 32] in the file and [256, 32]"),
         (
-            lambda t: t | {"model.layers.0.self_attn.q_proj.bias": torch.ones(256)},
+            lambda t: t | {"model.norm.bias": torch.ones(32)},
             {},
-            "has 1 tensor (model.layers.0.self_attn.q_proj.bias) that the model has no place for",
+            "has 1 tensor (model.norm.bias) that the model has no place for",
         ),
         (renamed("q_proj.w", "q_proj.base_layer.w"), {}, "`model.merge_and_unload()`"),
         (quantized, {}, "weight_scale, ...) that the model has no place for"),
@@ -120,14 +118,6 @@ def test_tied_weights_need_no_output_layer_and_another_one_is_refused(
     assert "model.embed_tokens.weight" in refusal(make_model(neither))
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_whole_models_of_every_family_load(family: str, tmp_path: Path) -> None:
-    said: list[str] = []
-    model = make_model(make_weights(tmp_path, family=family))
-    assert load_local(model, Options(notice=said.append))
-    assert not said
-
-
 def test_buffers_of_older_versions_are_no_fault(tmp_path: Path) -> None:
     config = GPT2Config(vocab_size=400, n_embd=32, n_layer=1, n_head=4)
     lm = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
@@ -155,10 +145,9 @@ def test_every_expert_is_needed(tmp_path: Path) -> None:
     AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(whole)
     make_tokenizer(whole, None)
     assert load_local(make_model(whole), Options())
-    for part in ("experts.1.w1", "experts.1."):
-        said = refusal(make_model(changed(whole, tmp_path / part, without(part))))
-        assert "are not whole" in said
-        assert "model.layers.0.mlp.experts" in said
+    said = refusal(make_model(changed(whole, tmp_path / "changed", without("experts.1.w1"))))
+    assert "are not whole" in said
+    assert "model.layers.0.mlp.experts" in said
 
 
 # ---- Weights in several files --------------------------------------------------------
@@ -217,13 +206,6 @@ def test_an_adapter_named_as_a_whole_model_is_refused(weights: Path, tmp_path: P
     settings = {"base_model_name_or_path": str(weights), "peft_type": "LORA"}
     (both / "adapter_config.json").write_text(json.dumps(settings))
     assert "`weights: BASE + FOLDER`" in refusal(make_model(both))
-
-
-def test_embedded_weights_are_those_that_the_entry_pins(tmp_path: Path) -> None:
-    model = make_model(tmp_path).model_copy(
-        update={"weights": "embedded:SmolLM2-135M-Instruct", "revision": "sha256:" + "0" * 64}
-    )
-    assert "Pin these" in refusal(model)
 
 
 def test_a_warning_of_transformers_becomes_a_notice(weights: Path, tmp_path: Path) -> None:

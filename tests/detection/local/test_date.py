@@ -44,13 +44,6 @@ PRINTING = {
         "(062/31 00:00)",
     ),
 }
-#: Templates that print no date of today in our prompts.
-FIXED = [
-    "{% if not date_string is defined %}{% set date_string = '26 Jul 2024' %}{% endif %}"
-    "Today Date: {{ date_string }}\n",
-    "{% if messages[0]['role'] == 'system' %}{{ strftime_now('%Y') }}{% endif %}",
-    "{# strftime_now('%Y') #}strftime_now",
-]
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +103,8 @@ def answers(path: Path) -> dict[tuple[str, int], tuple[str, int | None]]:
 
 
 @pytest.mark.parametrize(
-    ("family", "engine"), [*((family, "wave") for family in PRINTING), ("gpt-oss", "reference")]
+    ("family", "engine"),
+    [("gpt-oss", "reference"), ("llama-3.2", "wave"), ("macro and alias", "wave")],
 )
 def test_a_run_that_goes_on_another_day_shows_the_first_day(
     family: str,
@@ -139,13 +133,23 @@ def test_a_run_that_goes_on_another_day_shows_the_first_day(
     assert later.identity != record.identity
 
 
-@pytest.mark.parametrize("head", FIXED)
+@pytest.mark.parametrize(
+    "head",
+    [
+        "{% if not date_string is defined %}{% set date_string = '26 Jul 2024' %}{% endif %}"
+        "Today Date: {{ date_string }}\n",
+        "{# strftime_now('%Y') #}strftime_now",
+    ],
+)
 def test_a_template_that_prints_no_date_has_none_in_its_identity(
     head: str, weights: Path, corpus: Corpus, tmp_path: Path
 ) -> None:
     make_tokenizer(weights, head + MESSAGES)
     path = run(make_model(weights), corpus, out=tmp_path, limit=1)
     assert "date" not in read_record(path).decoding
+    make_tokenizer(weights, "{{ raise_exception('A system message is needed.') }}")
+    with pytest.raises(EngineError, match=r"can't be rendered .*A system message is needed"):
+        run(make_model(weights), corpus, out=tmp_path / "refused")
 
 
 def test_a_date_of_the_entry_is_shown(
@@ -164,9 +168,7 @@ def test_a_date_of_the_entry_is_shown(
         run(make_model(weights, date="2030-01-03"), corpus, out=tmp_path / "set.jsonl")
     with pytest.raises(ValueError, match="expected a day such as 2026-11-25"):
         Decoding(date="soon")
-
-
-def test_a_date_without_quotes_in_yaml_is_the_same() -> None:
+    # As YAML reads a date without quotes.
     assert Decoding(date=datetime(2030, 1, 2, tzinfo=UTC).date()).date == "2030-01-02"  # type: ignore[arg-type]
 
 
@@ -191,11 +193,3 @@ def test_a_date_that_only_some_questions_show_must_be_set(
         run(make_model(weights), corpus, out=tmp_path)
     run(make_model(weights, date="2030-01-02"), corpus, out=tmp_path / "set")
     assert any(prompt.startswith("2030") for prompt in prompts)
-
-
-def test_a_template_that_refuses_a_question_is_named(
-    weights: Path, corpus: Corpus, tmp_path: Path
-) -> None:
-    make_tokenizer(weights, "{{ raise_exception('A system message is needed.') }}")
-    with pytest.raises(EngineError, match=r"can't be rendered .*A system message is needed"):
-        run(make_model(weights), corpus, out=tmp_path)

@@ -13,14 +13,18 @@ from typing import Any
 import pytest
 
 from benchmarks.llama_server import serving
+from cradle_lib.detection import Options
 from cradle_lib.detection.local.embedded import (
     ORIGINS,
     Origin,
     embedded_weights,
     gguf_file,
 )
+from cradle_lib.detection.local.local_engine import load_local
 from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
+
+from .tiny_models import make_model
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +56,7 @@ def test_tokens_and_chat_template_are_those_of_llama_cpp(folder: Path, server: s
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
     texts = [
-        "Hello  world, it's 12345 and 2026!",
-        "don't\n\n\ttabs   and spaces ",
+        "Hello  world, it's 12345 and 2026!\n\n\ttabs   and spaces ",
         "\u00dcn\u00efc\u00f6d\u00e9 \u4f60\u597d \U0001f600 na\u00efve",
         "<|im_start|>user\nhi<|im_end|>\n",
         "User: x\nMODEL_TAG: confirm_SI_active_ongoing; alert_past\n",
@@ -76,7 +79,7 @@ def test_the_next_token_is_that_of_llama_cpp(folder: Path, server: str) -> None:
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
     lm = AutoModelForCausalLM.from_pretrained(folder)
-    prompts = ["The capital of France is", "One, two, three, four,", "Water boils at a temperature"]
+    prompts = ["The capital of France is", "One, two, three, four,"]
     for prompt in prompts:
         body = {"prompt": prompt, "n_predict": 1, "n_probs": 5, "temperature": 0}
         first = post(server, "/completion", body)["completion_probabilities"][0]
@@ -161,6 +164,11 @@ def test_without_a_network_the_message_says_what_to_do(
     assert left_over(tmp_path) == []
 
 
-def test_unknown_weights_are_refused() -> None:
+def test_unknown_weights_and_those_of_another_pin_are_refused(tmp_path: Path) -> None:
+    model = make_model(tmp_path).model_copy(
+        update={"weights": "embedded:SmolLM2-135M-Instruct", "revision": "sha256:" + "0" * 64}
+    )
+    with pytest.raises(EngineError, match="Pin these"):
+        load_local(model, Options())
     with pytest.raises(EngineError, match="There are: SmolLM2-135M-Instruct"):
         embedded_weights("other")

@@ -5,21 +5,27 @@ The oracle is PEFT's own computation with the adapter beside the base, which mer
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
-import peft
 import pytest
 import torch
-from peft import IA3Config, LoraConfig, PeftConfig, PeftModel, PromptTuningConfig, get_peft_model
+from peft import (
+    IA3Config,
+    LoraConfig,
+    OFTConfig,
+    PeftConfig,
+    PeftModel,
+    PromptTuningConfig,
+    get_peft_model,
+)
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig
 
 from cradle_lib.detection.engine import Options
 from cradle_lib.detection.local import adapter
 from cradle_lib.detection.local.local_engine import load_local
-from cradle_lib.detection.local.revision import CONFIG, WEIGHTS, adapter_digest
+from cradle_lib.detection.local.revision import WEIGHTS
 from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
 
@@ -94,51 +100,41 @@ def on(*modules: str, **settings: Any) -> LoraConfig:
     return lora(target_modules=list(modules), **settings)
 
 
-ADAPTERS: dict[str, tuple[tuple[str, ...], PeftConfig]] = {
-    "plain": (("tied",), lora()),
-    "all linear": (("untied",), lora(target_modules="all-linear")),
-    "output layer": (("tied", "untied", "gpt2"), on("lm_head")),
-    "embeddings": (("tied", "untied"), on("embed_tokens", "q_proj")),
-    "both ends": (("tied",), on("embed_tokens", "lm_head")),
-    "both ends tied": (("tied",), on("embed_tokens", "lm_head", ensure_weight_tying=True)),
-    "whole output layer": (("tied",), trained("lm_head")),
-    "whole embeddings": (("tied",), trained("embed_tokens")),
-    "both ends whole": (("tied", "untied"), trained("embed_tokens", "lm_head")),
-    "whole, tied": (("tied",), trained("embed_tokens", ensure_weight_tying=True)),
-    "dora on the output layer": (("tied",), on("lm_head", use_dora=True)),
-    "rslora": (("tied",), lora(use_rslora=True, r=16)),
-    "patterns": (("tied",), lora(rank_pattern={"down_proj": 2}, alpha_pattern={"q_proj": 32})),
-    "some layers": (("tied",), lora(layers_to_transform=[1])),
-    "some tokens": (("tied",), lora(trainable_token_indices=[7, 9, 30])),
-    "norms": (("tied",), trained("norm")),
-    "pissa": (("tied",), lora(init_lora_weights="pissa_niter_2")),
-    "transposed": (("gpt2",), on("c_attn", "c_proj", fan_in_fan_out=True)),
-    "all biases": (("gpt2",), on("c_attn", bias="all")),
-    "a bias of its own": (("gpt2",), on("c_attn", lora_bias=True)),
-    "ia3": (
-        ("tied",),
-        IA3Config(
-            task_type="CAUSAL_LM",
-            target_modules=["k_proj", "down_proj"],
-            feedforward_modules=["down_proj"],
-        ),
-    ),
-    "loha": (("tied",), peft.LoHaConfig(task_type="CAUSAL_LM", target_modules=["q_proj"], r=2)),
-    "oft": (
-        ("tied",),
-        peft.OFTConfig(task_type="CAUSAL_LM", target_modules=["q_proj"], oft_block_size=4, r=0),
-    ),
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"), [(name, kind) for name, (kinds, _) in ADAPTERS.items() for kind in kinds]
+IA3 = IA3Config(
+    task_type="CAUSAL_LM",
+    target_modules=["k_proj", "down_proj"],
+    feedforward_modules=["down_proj"],
 )
+OFT = OFTConfig(task_type="CAUSAL_LM", target_modules=["q_proj"], oft_block_size=4, r=0)
+#: A base and an adapter of it.
+ADAPTERS: list[tuple[str, PeftConfig]] = [
+    ("tied", lora()),
+    ("tied", lora(target_modules="all-linear")),
+    ("tied", on("lm_head")),
+    ("untied", on("lm_head")),
+    ("gpt2", on("lm_head")),
+    ("tied", on("embed_tokens", "q_proj")),
+    ("tied", on("embed_tokens", "lm_head")),
+    ("tied", on("embed_tokens", "lm_head", ensure_weight_tying=True)),
+    ("tied", trained("lm_head")),
+    ("tied", trained("embed_tokens", "lm_head")),
+    ("untied", trained("embed_tokens", "lm_head")),
+    ("tied", on("lm_head", use_dora=True)),
+    ("tied", lora(rank_pattern={"down_proj": 2}, alpha_pattern={"q_proj": 32}, use_rslora=True)),
+    ("tied", lora(trainable_token_indices=[7, 9, 30])),
+    ("tied", lora(init_lora_weights="pissa_niter_2")),
+    ("gpt2", on("c_attn", "c_proj", fan_in_fan_out=True, bias="all")),
+    ("tied", IA3),
+    ("tied", OFT),
+]
+
+
+@pytest.mark.parametrize(("kind", "config"), ADAPTERS)
 def test_every_adapter_computes_what_peft_computes(
-    bases: dict[str, Path], tmp_path: Path, name: str, kind: str
+    bases: dict[str, Path], tmp_path: Path, kind: str, config: PeftConfig
 ) -> None:
     base = bases[kind]
-    folder = make_adapter(base, tmp_path / "adapter", ADAPTERS[name][1])
+    folder = make_adapter(base, tmp_path / "adapter", config)
     lm = AutoModelForCausalLM.from_pretrained(base)
     with torch.no_grad():
         plain = lm(IDS).logits
@@ -146,22 +142,15 @@ def test_every_adapter_computes_what_peft_computes(
         torch.manual_seed(0)
         expected = PeftModel.from_pretrained(lm, str(folder)).eval()(input_ids=IDS).logits
     assert not torch.allclose(plain, expected, atol=0.01)
-    merged, again = (load_local(model_of(base, folder), Options()).lm for _ in range(2))
+    merged = load_local(model_of(base, folder), Options()).lm
     assert not [kind for kind in map(type, merged.modules()) if kind.__module__.startswith("peft")]
     with torch.no_grad():
         found = merged(IDS).logits
         torch.testing.assert_close(found, expected, atol=1e-3, rtol=1e-3)
-        assert torch.equal(found, again(IDS).logits)
+        if getattr(config, "init_lora_weights", True) is not True:
+            assert torch.equal(found, load_local(model_of(base, folder), Options()).lm(IDS).logits)
     shared = merged.get_output_embeddings().weight is merged.get_input_embeddings().weight
     assert merged.config.tie_word_embeddings == shared
-
-
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_short_number_formats_are_within_their_rounding(
-    tied: Path, tmp_path: Path, dtype: str
-) -> None:
-    folder = make_adapter(tied, tmp_path / "adapter", on("embed_tokens", "lm_head", "q_proj"))
-    assert load_local(model_of(tied, folder, dtype=dtype), Options())
 
 
 def refusal(model: Model) -> str:
@@ -187,12 +176,14 @@ def test_kinds_that_can_not_be_merged_are_one_sentence(
     assert words in refusal(model_of(tied, make_adapter(tied, tmp_path / "adapter", config)))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_merge_that_computes_something_else_is_refused(
     tied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str
 ) -> None:
     """The shared weights are not untied."""
     folder = make_adapter(tied, tmp_path / "adapter", on("lm_head"))
+    # The merged model is within the rounding of its number format.
+    assert load_local(model_of(tied, folder, dtype=dtype), Options())
     monkeypatch.setattr(adapter, "_untie", lambda wrapped: None)
     assert f"in {dtype} rounding is" in refusal(model_of(tied, folder, dtype=dtype))
 
@@ -200,13 +191,10 @@ def test_a_merge_that_computes_something_else_is_refused(
 @pytest.mark.parametrize(
     ("kind", "config", "part"),
     [
-        ("tied", lora(), "lora_A"),
         ("tied", lora(), "lora_B"),
         ("tied", lora(use_dora=True), "magnitude"),
         ("tied", trained("lm_head"), "lm_head"),
-        ("tied", trained("norm"), "norm"),
         ("tied", lora(trainable_token_indices=[3, 4]), "trainable_tokens"),
-        ("tied", IA3Config(target_modules=["k_proj"], feedforward_modules=[]), "ia3"),
         ("gpt2", on("c_attn", bias="all"), "ln_f.bias"),
     ],
 )
@@ -237,15 +225,8 @@ def test_damaged_weights_and_another_base_are_refused(
     assert "logits differ by nan%" in refusal(model_of(tied, folder))
     (folder / WEIGHTS).write_bytes(b"short")
     assert "header" in refusal(model_of(tied, folder))
-
-
-def test_the_digest_of_an_adapter_without_a_tokenizer_is_that_of_its_two_files(
-    tied: Path, tmp_path: Path
-) -> None:
-    folder = make_adapter(tied, tmp_path / "adapter", lora())
-    digest = hashlib.sha256()
-    for name in (CONFIG, WEIGHTS):
-        content = (folder / name).read_bytes()
-        digest.update(f"{name}\0{len(content)}\0".encode() + content)
-    (folder / "training.json").write_text("{}")
-    assert adapter_digest(folder) == f"sha256:{digest.hexdigest()}"
+    # Pickled weights can run code.
+    torch.save(tensors, folder / "adapter_model.bin")
+    (folder / WEIGHTS).unlink()
+    with pytest.raises(EngineError, match=r"has no adapter_model\.safetensors"):
+        load_local(model_of(tied, folder), Options())

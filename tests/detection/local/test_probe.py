@@ -19,13 +19,13 @@ from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Model, Outcome, load_predictions, read_journal
 from cradle_lib.detection.engine import Options
 from cradle_lib.detection.local import probe
-from cradle_lib.detection.local.local_engine import load_local
+from cradle_lib.detection.local.local_engine import Local, load_local
 from cradle_lib.detection.local.probe import Probe
 from cradle_lib.detection.run import run
 from cradle_lib.detection.session import Answer, Prompt, Session
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import BITS, format_mask
-from cradle_lib.prompts import load_template
+from cradle_lib.prompts import Template, load_template
 
 from .tiny_models import make_model, make_weights
 
@@ -44,14 +44,15 @@ def write_split(path: Path, dialogues: int, seed: int) -> None:
                 writer.writerow([turn, f"User: {text} {chance.integers(99)}", labels])
 
 
-def states(corpus: Corpus, local: object, template: object) -> tuple[np.ndarray, np.ndarray]:
+def states(corpus: Corpus, local: Local, template: Template) -> tuple[np.ndarray, np.ndarray]:
     found, masks = [], []
     for dialogue in corpus:
-        session = Session(dialogue, template)  # type: ignore[arg-type]
+        session = Session(dialogue, template)
         for turn in dialogue.user_turns:
-            ids = torch.tensor(local.ids([session.prompt]))  # type: ignore[attr-defined]
+            assert session.prompt is not None
+            ids = torch.tensor(local.ids([session.prompt]))
             with torch.no_grad():
-                hidden = local.lm(ids, output_hidden_states=True).hidden_states  # type: ignore[attr-defined]
+                hidden = local.lm(ids, output_hidden_states=True).hidden_states
             found.append(hidden[round(2 / 3 * (len(hidden) - 1))][0, -1].double().numpy())
             masks.append(turn.mask)
             session.answer(Answer(format_mask(turn.mask)))
@@ -61,8 +62,8 @@ def states(corpus: Corpus, local: object, template: object) -> tuple[np.ndarray,
 @pytest.fixture
 def splits(tmp_path: Path) -> tuple[Corpus, Corpus]:
     """The test split, and the train split beside it."""
-    write_split(tmp_path / "train.csv", 12, seed=1)
-    write_split(tmp_path / "test.csv", 4, seed=2)
+    write_split(tmp_path / "train.csv", 6, seed=1)
+    write_split(tmp_path / "test.csv", 2, seed=2)
     return load_corpus(str(tmp_path / "test.csv")), load_corpus(str(tmp_path / "train.csv"))
 
 
@@ -72,7 +73,7 @@ def probe_of(folder: Path) -> Model:
 
 @pytest.fixture(scope="module")
 def deep(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_weights(tmp_path_factory.mktemp("deep"), layers=6)
+    return make_weights(tmp_path_factory.mktemp("deep"), layers=3)
 
 
 def test_the_probe_is_scikit_learn_on_the_states_of_whole_prompts(

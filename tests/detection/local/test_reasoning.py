@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tokenizers import AddedToken
 from transformers import AutoTokenizer
 
 from cradle_extras.training.sequences import token_tree
@@ -28,14 +29,6 @@ pytestmark = pytest.mark.usefixtures("short_prompt")
 
 LABEL = "confirm_DV_past"
 LONG = 80
-# The marker with which the template opens a thought, the one that closes it, and whether that is
-# one token, which may be special.
-FORMS = {
-    "DeepSeek": ("<think>", "</think>", None),
-    "Qwen": ("<think>", "</think>", False),
-    "Magistral": ("[THINK]", "[/THINK]", True),
-    "GRPO recipes": ("<reasoning>", "</reasoning>", None),
-}
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +67,17 @@ def answer_of(
     return answer
 
 
-@pytest.mark.parametrize("opens_itself", [True, False])
-@pytest.mark.parametrize(("opens", "closes", "special"), FORMS.values(), ids=FORMS)
+# The marker that opens a thought, the one that closes it, whether that is one token, which may be
+# special, and whether the model opens the thought itself.
+@pytest.mark.parametrize(
+    ("opens", "closes", "special", "opens_itself"),
+    [
+        ("<think>", "</think>", None, True),
+        ("<think>", "</think>", False, False),
+        ("[THINK]", "[/THINK]", True, False),
+        ("<reasoning>", "</reasoning>", None, False),
+    ],
+)
 def test_a_thought_that_the_template_opens_ends_where_it_is_closed(
     asked: Corpus,
     tmp_path: Path,
@@ -102,10 +104,10 @@ def test_a_thought_that_the_template_opens_ends_where_it_is_closed(
         assert (cut.outcome, cut.reason) == (Outcome.UNPARSED, "cut at 10 tokens")
 
 
-@pytest.mark.parametrize("text", [f"<think>{LABEL}", "none</reasoning>none"])
 def test_an_answer_within_a_thought_that_is_not_closed_is_never_read(
-    asked: Corpus, tmp_path: Path, text: str
+    asked: Corpus, tmp_path: Path
 ) -> None:
+    text = f"none</reasoning>{LABEL}"
     weights = make_thinker(tmp_path / "model", "<think>\n", text)
     for engine in ("reference", "wave"):
         found = answer_of(weights, asked, tmp_path, engine)
@@ -141,12 +143,15 @@ def read(local: Local, text: str, **decoding: Any) -> tuple[str, Outcome | None]
     return answer.text, answer.outcome
 
 
-@pytest.mark.parametrize("called", ["</s>", "[EOS]", "<｜User｜>"])  # noqa: RUF001
+@pytest.mark.parametrize("called", ["</s>", "<｜User｜>"])  # noqa: RUF001
 def test_special_tokens_are_those_of_the_tokenizer_not_those_of_a_spelling(
     weights: Path, called: str
 ) -> None:
     local = load_local(make_model(weights), Options())
     local.tokenizer.add_special_tokens({"additional_special_tokens": [called, "<think>"]})
+    local.tokenizer.add_tokens([AddedToken("<s_end>", special=True), AddedToken("<plain>")])
+    assert read(local, f"{LABEL}<s_end>") == (LABEL, None)
+    assert read(local, f"{LABEL}<plain>") == (f"{LABEL}<plain>", None)
     assert read(local, f"{LABEL}{called}<|end|>") == (LABEL, None)
     assert read(local, f"{called}{LABEL}; none{called}{called}") == (f"{LABEL}; none", None)
     # What looks like one and is none stays.
@@ -156,16 +161,6 @@ def test_special_tokens_are_those_of_the_tokenizer_not_those_of_a_spelling(
     after = {"answer_after": "FINAL"}
     assert read(local, f"none FINAL{LABEL}{called}", **after) == (LABEL, None)
     assert read(local, f"none FINAL{LABEL}<|x|>", **after) == (f"{LABEL}<|x|>", None)
-
-
-def test_added_tokens_are_special_if_flagged_and_no_labels(weights: Path) -> None:
-    from tokenizers import AddedToken
-
-    local = load_local(make_model(weights), Options())
-    local.tokenizer.add_tokens([AddedToken("<s_end>", special=True), AddedToken("<plain>")])
-    local.tokenizer.add_special_tokens({"additional_special_tokens": [LABEL]})
-    assert read(local, f"{LABEL}<s_end>") == (LABEL, None)
-    assert read(local, f"{LABEL}<plain>") == (f"{LABEL}<plain>", None)
 
 
 def test_gpt_oss_channels_are_told_apart_by_special_tokens(weights: Path) -> None:

@@ -48,7 +48,9 @@ def test_answers_are_those_of_a_plain_loop(
     corpus: Corpus, weights: Path, tmp_path: Path, chat: bool
 ) -> None:
     folder = weights if chat else make_weights(tmp_path / "plain", chat=None)
-    path = run(make_model(folder), corpus, out=tmp_path)
+    said: list[str] = []
+    path = run(make_model(folder), corpus, out=tmp_path, options=Options(notice=said.append))
+    assert any("Tiny has no chat template" in sentence for sentence in said) is not chat
     predictions = {(p.dialogue, p.turn): p for p in read_journal(path)[1]}
     lm = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32)
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -137,13 +139,11 @@ def test_the_budget_ends_where_the_positions_of_a_model_end(tmp_path: Path, fami
                 )
 
 
-@pytest.mark.parametrize(
-    ("engine", "family"), [("reference", "gpt2"), ("wave", "gpt2"), ("reference", "mpt")]
-)
+@pytest.mark.parametrize("engine", ["reference", "wave"])
 def test_an_answer_without_room_fails_and_the_run_goes_on(
-    corpus: Corpus, tmp_path: Path, engine: str, family: str
+    corpus: Corpus, tmp_path: Path, engine: str
 ) -> None:
-    folder = make_learned(tmp_path / "learned", family)
+    folder = make_learned(tmp_path / "learned", "gpt2")
     model = make_model(folder, engine, max_new_tokens=30)
     stored = read_journal(run(model, corpus, out=tmp_path))[1]
     failed = [p for p in stored if p.outcome is Outcome.FAILED]
@@ -156,16 +156,11 @@ def test_an_answer_without_room_fails_and_the_run_goes_on(
             f"the prompt has {p.tokens_in} tokens, its answer up to 30 (`max_new_tokens`), "
             "and the model's context 120"
         )
-
-
-def test_a_static_part_longer_than_the_context_fails_every_question(
-    corpus: Corpus, tmp_path: Path
-) -> None:
+    # Here the static part alone is too long.
     (paths.PROMPTS / "short.txt").write_text("Label. " * 80 + "\n{history}\n{current_turn}\n")
-    folder = make_learned(tmp_path / "learned", "gpt2")
-    stored = read_journal(run(make_model(folder, "wave", max_new_tokens=1), corpus, out=tmp_path))
-    assert [p.outcome for p in stored[1]] == [Outcome.FAILED] * 6
-    assert all("the model's context 120" in str(p.reason) for p in stored[1])
+    model = make_model(folder, engine, max_new_tokens=1)
+    stored = read_journal(run(model, corpus, out=tmp_path / "long"))[1]
+    assert [p.outcome for p in stored] == [Outcome.FAILED] * 6
 
 
 @pytest.mark.parametrize(
@@ -189,18 +184,6 @@ def read(weights: Path, text: str, *, ended: bool = True, **decoding: Any) -> tu
     return answer.text, answer.outcome, answer.reason
 
 
-def test_a_final_channel_is_cut_out_of_reasoning(weights: Path) -> None:
-    settings = {"answer_after": "<|final|>"}
-    text = "I think confirm_RA_past <|final|>alert_past<|end|>"
-    assert read(weights, text, **settings) == ("alert_past", None, None)
-    raw = "I think and think<|end|>"
-    assert read(weights, raw, **settings) == (
-        raw,
-        Outcome.UNPARSED,
-        "no <|final|> in the answer",
-    )
-
-
 def test_an_answer_cut_at_the_limit_is_unparsed(weights: Path) -> None:
     cut = f"cut at {LIMIT} tokens"
     assert read(weights, "alert_past", ended=False) == ("alert_past", Outcome.UNPARSED, cut)
@@ -208,16 +191,20 @@ def test_an_answer_cut_at_the_limit_is_unparsed(weights: Path) -> None:
         assert read(weights, text, ended=False) == (text, Outcome.UNPARSED, cut)
     text = "The user is well.\nalert"
     assert read(weights, text, ended=False) == (text, None, None)
+    raw, problem = "I think and think<|end|>", "no <|final|> in the answer"
+    assert read(weights, raw, answer_after="<|final|>") == (raw, Outcome.UNPARSED, problem)
 
 
-def test_missing_weights_and_packages_are_one_clear_line(
-    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_missing_weights_packages_and_devices_are_one_clear_line(
+    corpus: Corpus, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     absent = make_model(tmp_path / "absent-folder")
     with pytest.raises(EngineError, match=r"Tiny: there is no folder .*absent-folder") as error:
         run(absent, corpus, out=tmp_path)
     assert "\n" not in str(error.value)
+    with pytest.raises(EngineError, match=r"no device 'cuda:77' here. PyTorch sees: cpu"):
+        run(make_model(weights), corpus, out=tmp_path, options=Options(device="cuda:77"))
     found = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "torch" else found(name)
@@ -250,19 +237,3 @@ def test_sampling_is_the_same_after_a_restart_and_differs_between_seeds(
     assert answers("other", 2, None) != whole
     greedy = run(make_model(weights), corpus, out=tmp_path / "greedy.jsonl")
     assert [p.answer for p in read_journal(greedy)[1]] != whole
-
-
-def test_a_device_that_is_not_there_is_one_line_with_those_that_are(
-    corpus: Corpus, weights: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(EngineError, match=r"no device 'cuda:77' here. PyTorch sees: cpu"):
-        run(make_model(weights), corpus, out=tmp_path, options=Options(device="cuda:77"))
-
-
-def test_a_model_without_a_chat_template_says_so_once(corpus: Corpus, tmp_path: Path) -> None:
-    plain = make_weights(tmp_path / "plain", chat=None)
-    said: list[str] = []
-    run(make_model(plain), corpus, out=tmp_path, options=Options(notice=said.append))
-    assert [sentence for sentence in said if "no chat template" in sentence] == [
-        "Tiny has no chat template: it is shown the plain prompt and, after it, 'Answer:'."
-    ]

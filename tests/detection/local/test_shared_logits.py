@@ -51,8 +51,9 @@ def assert_same(found: torch.Tensor, expected: torch.Tensor) -> None:
 
 
 # On a GPU, dialogues with up to eight new tokens attend in one call.
-@pytest.mark.parametrize("few", [0, 8])
-@pytest.mark.parametrize("family", EXACT)
+@pytest.mark.parametrize(
+    ("family", "few"), [*((family, 0) for family in EXACT), ("llama", 8), ("gpt-oss", 8)]
+)
 def test_logits_are_those_of_a_plain_forward_pass_over_the_whole_prompt(
     family: str, few: int, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,7 +65,7 @@ def test_logits_are_those_of_a_plain_forward_pass_over_the_whole_prompt(
     )
     # Slots grow several times.
     monkeypatch.setattr(attention, "_STEP", 4)
-    for prefix_length in (0, 3, 45):
+    for prefix_length in (0, 45):
         chance = random.Random(prefix_length)
         prefix = tokens(chance, prefix_length)
         store = KeyValueStore(SLOTS)
@@ -79,7 +80,7 @@ def test_logits_are_those_of_a_plain_forward_pass_over_the_whole_prompt(
                 assert_same(torch.cat(seen), plain(twin, prefix))
             store.freeze_prefix(prefix_length, lm)
             cached: list[list[int]] = [[] for _ in range(SLOTS)]
-            for _ in range(20):
+            for _ in range(12):
                 pieces, new = [], []
                 # Some slots go on, with one token or several, and some go back first.
                 for slot in chance.sample(range(SLOTS), chance.randint(1, SLOTS)):

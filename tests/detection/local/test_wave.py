@@ -27,7 +27,7 @@ from cradle_lib.detection.local.wave import runner
 from cradle_lib.detection.parsing import first_line
 from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
-from cradle_lib.labels import LABELS, NONE
+from cradle_lib.labels import NONE, mask_of
 from cradle_lib.prompts import load_template
 
 from ..dialogues import make_corpus
@@ -49,15 +49,15 @@ def prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def ragged() -> Corpus:
-    """Seven dialogues of very different lengths, some of which start with the Listener."""
+    """Dialogues of very different lengths, some of which start with the Listener."""
     chance = random.Random(5)
     dialogues = []
-    for index in range(7):
+    for index, turns in enumerate((4, 1, 7, 2)):
         speakers = ["Listener", "User"] if index % 3 == 0 else ["User", "Listener"]
         dialogues.append(
             [
                 (speakers[turn % 2], " ".join(chance.choices(WORDS, k=chance.randint(1, 9))), NONE)
-                for turn in range(chance.choice([1, 3, 4, 9]) + 1)
+                for turn in range(turns + 1)
             ]
         )
     return make_corpus(dialogues)
@@ -111,7 +111,7 @@ def test_every_family_gets_the_answers_of_the_reference_engine(
         made[engine] = run(model, ragged, out=tmp_path / engine, options=options)
     assert essence(made["wave"]) == essence(made["reference"])
     assert not said, "the shared attention serves this family"
-    assert len({line for line, *_ in essence(made["wave"]).values()}) > 2
+    assert len({line for line, *_ in essence(made["wave"]).values()}) > 1
     whole = answers(made["wave"]).values()
     assert all(p.tokens_cached for p in whole)
     assert {p.tokens_in for p in whole} == {
@@ -119,42 +119,38 @@ def test_every_family_gets_the_answers_of_the_reference_engine(
     }
 
 
-SH, DV = (1 << LABELS.index(name) for name in ("confirm_SH_ongoing", "confirm_DV_past"))
-
-
-@pytest.mark.parametrize(
-    ("text", "outcome", "mask"),
-    [
-        ("confirm_SH_ongoing\n\n- confirm_DV_past\n", Outcome.OK, SH | DV),
-        ("```\nconfirm_SH_ongoing\n```\n\nReason: it is said.", Outcome.OK, SH),
-        ("none\nconfirm_DV_past", Outcome.UNPARSED, 0),
-        ("confirm_SH_ongoing\nThe other\n\nalert_past", Outcome.UNPARSED, 0),
-    ],
-)
-def test_labels_on_several_lines_are_read_alike_by_both_engines(
-    tmp_path: Path, text: str, outcome: Outcome, mask: int
-) -> None:
-    corpus = make_corpus([[("User", "hello", NONE)]])
+def test_labels_on_several_lines_are_read_alike_by_both_engines(tmp_path: Path) -> None:
+    answers_to = {
+        "hello": "confirm_SH_ongoing\n\n- confirm_DV_past\n",
+        "well": "```\nalert_past\n```\n\nReason: it is said.",
+        "so": "none\nconfirm_DV_past",
+        "thus": "alert_past\nThe other\n\nalert_past",
+    }
+    corpus = make_corpus([[("User", text, NONE)] for text in answers_to])
     local = load_local(make_model(make_weights(tmp_path / "weights")), Options())
-    prompt = Session(corpus.dialogues[0], load_template("short")).prompt
-    assert prompt is not None
-    answer = local.tokenizer(f"{text}<|end|>")["input_ids"]
-    folder = teach(tmp_path / "weights", [local.ids([prompt])[0] + answer])
+    texts = []
+    for dialogue, answer in zip(corpus, answers_to.values(), strict=True):
+        prompt = Session(dialogue, load_template("short")).prompt
+        assert prompt is not None
+        texts.append([*local.ids([prompt])[0], *local.tokenizer(f"{answer}<|end|>")["input_ids"]])
+    folder = teach(tmp_path / "weights", texts)
+    ok = mask_of(["confirm_SH_ongoing", "confirm_DV_past"]), mask_of(["alert_past"])
     for engine in ("reference", "wave"):
-        # The second limit cuts the answer within its last line.
-        for limit in (len(answer), len(answer) - 2):
-            model = make_model(folder, engine, max_new_tokens=limit)
-            [found] = answers(run(model, corpus, out=tmp_path / f"{engine}{limit}")).values()
-            cut = limit < len(answer)
-            expected = (Outcome.UNPARSED, 0) if cut else (outcome, mask)
-            assert (found.outcome, found.mask) == expected
-            assert text.startswith(found.answer)
-            assert found.answer
+        model = make_model(folder, engine, max_new_tokens=60)
+        found = list(answers(run(model, corpus, out=tmp_path / engine)).values())
+        assert [p.mask for p in found] == [*ok, 0, 0]
+        assert [p.outcome for p in found] == [Outcome.OK] * 2 + [Outcome.UNPARSED] * 2
+        texts_found = zip(answers_to.values(), found, strict=True)
+        assert all(p.answer and text.startswith(p.answer) for text, p in texts_found)
+        # This limit cuts the first answer within its last line.
+        model = make_model(folder, engine, max_new_tokens=(found[0].tokens_out or 0) - 2)
+        cut = next(iter(answers(run(model, corpus, out=tmp_path / f"{engine}-cut")).values()))
+        assert (cut.outcome, cut.mask) == (Outcome.UNPARSED, 0)
 
 
 @pytest.mark.parametrize(
     "decoding",
-    [{"temperature": 0.7, "seed": 1}, {"temperature": 0.7, "seed": 2}, {"none_bias": 5.0}],
+    [{"temperature": 0.7, "seed": 1}, {"none_bias": 5.0}],
     ids=str,
 )
 def test_answers_with_settings_are_those_of_the_reference_engine(
@@ -174,9 +170,9 @@ def test_the_size_of_the_wave_changes_no_answer(
     model = make_model(weights["llama"], engine="wave")
     found = [
         essence(run(model, ragged, out=tmp_path / str(batch), options=Options(batch=batch)))
-        for batch in (1, 2, 7)
+        for batch in (1, 3)
     ]
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1]
 
 
 def test_with_the_append_only_layout_nothing_is_computed_twice(
@@ -204,6 +200,9 @@ def test_an_architecture_that_can_not_share_is_served_one_by_one_and_says_so_onc
     assert len(said) == 1
     assert "softcap" in said[0]
     assert essence(waved) == essence(plain)
+    model = make_model(weights["gemma2"], "wave", mode="constrained")
+    with pytest.raises(EngineError, match=r"softcap can't share .*Leave `mode` out"):
+        run(model, ragged, out=tmp_path)
 
 
 def test_when_memory_runs_out_the_wave_is_halved_and_nothing_is_lost(
@@ -239,15 +238,14 @@ def test_a_run_stopped_in_the_middle_of_a_wave_resumes_to_the_same_journal(
     model, options = make_model(weights["llama"], "wave"), Options(batch=3)
     usual = essence(run(model, ragged, out=tmp_path / "usual", options=options))
     out = tmp_path / "stopped.jsonl"
-    for lived in (2, 5):
 
-        def progress(now: Progress, lived: int = lived) -> None:
-            if now.done == lived:
-                raise KeyboardInterrupt
+    def progress(now: Progress) -> None:
+        if now.done == 5:
+            raise KeyboardInterrupt
 
-        with pytest.raises(KeyboardInterrupt):
-            run(model, ragged, out=out, options=options, progress=progress)
-        assert len(answers(out)) == lived
+    with pytest.raises(KeyboardInterrupt):
+        run(model, ragged, out=out, options=options, progress=progress)
+    assert len(answers(out)) == 5
     assert essence(run(model, ragged, out=out, options=options)) == usual
 
 
@@ -265,34 +263,27 @@ def broken_on(monkeypatch: pytest.MonkeyPatch, ids: list[int]) -> None:
     monkeypatch.setattr(LlamaForCausalLM, "forward", forward)
 
 
-def code_words(folder: Path, text: str) -> list[int]:
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
-
-
 @pytest.mark.parametrize(
-    ("engine", "mode", "batch"),
-    [("reference", None, None), ("wave", None, None), ("wave", "constrained", 3)],
+    ("engine", "more"), [("reference", {}), ("wave", {}), ("wave", {"mode": "constrained"})]
 )
 def test_an_exception_on_a_question_fails_it_alone_and_the_others_are_answered_as_usual(
     weights: dict[str, Path],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     engine: str,
-    mode: str | None,
-    batch: int | None,
+    more: dict[str, Any],
 ) -> None:
     folder = weights["llama"]
     # The last turn of a dialogue, so that no other question has it in its history.
-    rows = [[(who, f"{who} {i}", NONE) for who in ("User", "Listener", "User")] for i in range(5)]
+    rows = [[(who, f"{who} {i}", NONE) for who in ("User", "Listener", "User")] for i in range(4)]
     rows[2][-1] = ("User", "zq zq zq", NONE)
     corpus = make_corpus(rows)
-    options = Options(batch=batch)
-    more = {} if mode is None else {"mode": mode}
+    options = Options(batch=3)
     model = make_model(folder, engine, **more)
     usual = essence(run(model, corpus, out=tmp_path / "usual", options=options))
     with monkeypatch.context() as patch:
-        broken_on(patch, code_words(folder, " zq zq"))
+        code_words = AutoTokenizer.from_pretrained(folder)(" zq zq", add_special_tokens=False)
+        broken_on(patch, code_words["input_ids"])
         path = run(model, corpus, out=tmp_path / "broken", options=options)
     found = essence(path)
     place = ("d0002", 2)
@@ -304,27 +295,8 @@ def test_an_exception_on_a_question_fails_it_alone_and_the_others_are_answered_a
     assert found == {key: value for key, value in usual.items() if key != place}
     # Asked again, when the cause is gone.
     assert essence(run(model, corpus, out=tmp_path / "broken", options=options)) == usual
-
-
-@pytest.mark.parametrize(("engine", "mode"), [("reference", None), ("wave", "constrained")])
-def test_a_model_that_always_raises_stops_the_run_with_one_line(
-    ragged: Corpus,
-    weights: dict[str, Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    engine: str,
-    mode: str | None,
-) -> None:
+    # A model that always raises stops the run.
     broken_on(monkeypatch, [])
-    model = make_model(weights["llama"], engine, **({} if mode is None else {"mode": mode}))
     with pytest.raises(EngineError, match=r"^Tiny: 3 questions in a row .*IndexError") as error:
-        run(model, ragged, out=tmp_path)
+        run(model, corpus, out=tmp_path / "always")
     assert "\n" not in str(error.value)
-
-
-def test_constrained_decoding_is_refused_where_a_model_can_not_share(
-    ragged: Corpus, weights: dict[str, Path], tmp_path: Path
-) -> None:
-    model = make_model(weights["gemma2"], "wave", mode="constrained")
-    with pytest.raises(EngineError, match=r"softcap can't share .*Leave `mode` out"):
-        run(model, ragged, out=tmp_path)

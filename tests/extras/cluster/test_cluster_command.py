@@ -25,43 +25,34 @@ from .gated_server import GatedServer
 MEASURED = re.compile(rb'"(?:seconds|started)": (?:"[^"]*"|[0-9.e-]+)')
 OPTIONS = ["--model", "keyword", "--set", "limit=4", "--out"]
 KEYWORD = ["infer", *OPTIONS]
-SHARDS = ["cluster", "local", "--shards", "2", *OPTIONS]
 
 
 def normal(journal: Path) -> bytes:
     return MEASURED.sub(b"-", journal.read_bytes())
 
 
-def test_processes_leave_the_journal_of_one(tmp_path: Path) -> None:
+def test_shards_made_by_hand_are_joined_and_those_of_a_division_are_not_mixed(
+    tmp_path: Path,
+) -> None:
     assert invoke(*KEYWORD, tmp_path / "one").exit_code == 0
-    # A shard that was begun by hand is gone on with, and another number of shards is refused.
     assert invoke(*KEYWORD, tmp_path, "--shard", "1/2").exit_code == 0
     refused = invoke("cluster", "local", "--shards", "3", *OPTIONS, tmp_path)
     assert isinstance(refused.exception, EngineError)
     assert "Finish it with --shards 2" in str(refused.exception)
-    done = invoke(*SHARDS, tmp_path, "--json")
-    assert done.exit_code == 0, done.output
-    content = json.loads(done.stdout)
-    assert content["turns"] == content["outcomes"]["ok"] > 0
+    assert invoke(*KEYWORD, tmp_path, "--shard", "0/2").exit_code == 0
     journals = [path / "surrogate-test" / "keyword.jsonl" for path in (tmp_path / "one", tmp_path)]
+    other = invoke("join", journals[1], "--split", "dev")
+    assert isinstance(other.exception, CradleError)
+    assert "Name its corpus with --corpus" in str(other.exception)
+    done = invoke("join", journals[1], "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout) == {"journal": str(journals[1]), "shards": 2}
     assert normal(journals[0]) == normal(journals[1])
     before = journals[1].read_bytes()
-    refused = invoke(*SHARDS, tmp_path)
+    refused = invoke("cluster", "local", "--shards", "2", *OPTIONS, tmp_path)
     assert isinstance(refused.exception, JournalError)
     assert "is there already" in str(refused.exception)
     assert journals[1].read_bytes() == before
-
-
-def test_shards_made_by_hand_are_joined(tmp_path: Path) -> None:
-    for shard in ("0/2", "1/2"):
-        assert invoke(*KEYWORD, tmp_path, "--shard", shard).exit_code == 0
-    journal = tmp_path / "surrogate-test" / "keyword.jsonl"
-    other = invoke("join", journal, "--split", "dev")
-    assert isinstance(other.exception, CradleError)
-    assert "Name its corpus with --corpus" in str(other.exception)
-    done = invoke("join", journal, "--json")
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout) == {"journal": str(journal), "shards": 2}
 
 
 @pytest.mark.parametrize(
@@ -206,7 +197,19 @@ def start(*words: str | Path) -> subprocess.Popen[str]:
     )
 
 
-def test_ctrl_c_keeps_what_was_answered_and_the_same_command_goes_on(tmp_path: Path) -> None:
+class InProcess(Local):
+    """Runs the commands one by one in this process, because starting Python takes seconds."""
+
+    def submit(self, commands: Commands) -> None:
+        self.ends = {n: (invoke(*words).exit_code, "") for n, words in commands.items()}
+
+    def ended(self, indices: Iterable[int]) -> dict[int, End]:
+        return {n: self.ends[n] for n in indices}
+
+
+def test_ctrl_c_keeps_what_was_answered_and_the_same_command_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with GatedServer(1) as server:
         served = ["--model", "openai:m", "--set", f"base_url={server.url}"]
         served += ["--set", "concurrency=1", "--set", "limit=2", "--out"]
@@ -228,7 +231,9 @@ def test_ctrl_c_keeps_what_was_answered_and_the_same_command_goes_on(tmp_path: P
         shards = sorted((tmp_path / "surrogate-test").glob("openai-m.shard-*"))
         # The answers to the questions that were open came after Ctrl-C, and are kept.
         assert sum(map(count_answers, shards)) == server.asked
-        assert invoke(*many, *served, tmp_path).exit_code == 0
+        monkeypatch.setattr("cradle_extras.cluster.command.Local", InProcess)
+        done = invoke(*many, *served, tmp_path, "--json")
+        assert done.exit_code == 0, done.output
         asked = server.asked
         assert invoke("infer", *served, tmp_path / "one").exit_code == 0
     one, joined = (
@@ -236,4 +241,5 @@ def test_ctrl_c_keeps_what_was_answered_and_the_same_command_goes_on(tmp_path: P
     )
     assert normal(joined) == normal(one)
     # No question was asked twice.
-    assert asked == count_answers(joined)
+    content = json.loads(done.stdout)
+    assert asked == count_answers(joined) == content["turns"] == content["outcomes"]["ok"]

@@ -13,7 +13,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
@@ -21,7 +20,6 @@ from cradle_extras.cluster.command import count_answers
 from cradle_lib import paths
 from cradle_lib.detection import resolve
 
-from ...detection.local.tiny_models import make_weights
 from .gated_server import GatedServer
 from .slurm import Cluster, cluster, missing
 
@@ -97,25 +95,14 @@ def served(server: GatedServer) -> list[str]:
     return ["--model", "openai:m", "--set", f"base_url={server.url}", "--set", "concurrency=1"]
 
 
-@pytest.fixture(scope="module")
-def out_of_time(slurm: Cluster) -> Iterator[tuple[Path, GatedServer, subprocess.Popen[str]]]:
-    """A task that has a minute and needs longer; the others are tested meanwhile."""
-    with tempfile.TemporaryDirectory(prefix="run-") as name, GatedServer(5) as server:
-        # Not on the node that another test takes the power from.
-        options = ["--shards", "2", "--sbatch", "time=1"]
-        options += ["--sbatch", "nodelist=n1", "--set", "limit=6", "--out", name]
-        process = begin(slurm, "cluster", "slurm", *served(server), *options)
-        # Two tasks hold a question each until SLURM ends them, and ask it again.
-        Thread(target=lambda: server.wait_for(4) and server.open(), daemon=True).start()
-        yield Path(name), server, process
-
-
 @pytest.mark.parametrize("small", ["keyword", "tiny"])
 def test_eight_shards_leave_the_journal_of_one_process(
-    slurm: Cluster, room: Path, out_of_time: object, small: str
+    slurm: Cluster, room: Path, small: str
 ) -> None:
     limit, model, expected = ["--model", "keyword", "--set", "limit=24"], "keyword", 0
     if small == "tiny":
+        from ...detection.local.tiny_models import make_weights
+
         # A language model with random weights, none of whose answers can be read.
         weights = f"hf:{make_weights(room / 'tiny', context=8192)}"
         limit = ["--model", weights, "--set", "engine=reference", "--set", "prompt=brief"]
@@ -133,9 +120,7 @@ def test_eight_shards_leave_the_journal_of_one_process(
     assert left == {f"{model}.jsonl"}
 
 
-def test_a_node_without_power_loses_no_answer(
-    slurm: Cluster, room: Path, out_of_time: object
-) -> None:
+def test_a_node_without_power_loses_no_answer(slurm: Cluster, room: Path) -> None:
     with GatedServer(7) as server:
         limit = [*served(server), "--set", "limit=24"]
         options = ["--shards", "8"]
@@ -152,61 +137,6 @@ def test_a_node_without_power_loses_no_answer(
     one, many = (room / name / "surrogate-test" / "openai-m.jsonl" for name in ("one", "many"))
     assert normal(one) == normal(many)
     slurm.start_node("n2")
-
-
-def test_a_task_out_of_time_goes_on_where_it_was(
-    slurm: Cluster,
-    room: Path,
-    out_of_time: tuple[Path, GatedServer, subprocess.Popen[str]],
-) -> None:
-    folder, server, process = out_of_time
-    status, _, err = finish(process)
-    assert status == 0, err
-    assert "died (timeout), and is submitted again." in err
-    assert infer(*served(server), "--set", "limit=6", "--out", room)[0] == 0
-    one, many = (base / "surrogate-test" / "openai-m.jsonl" for base in (room, folder))
-    assert normal(one) == normal(many)
-
-
-def test_a_full_scratch_folder_is_said_and_loses_nothing(slurm: Cluster, room: Path) -> None:
-    scratch = room / "scratch"
-    scratch.mkdir()
-    limit = ["--model", "keyword", "--set", "limit=60"]
-    options = ["--shards", "4", "--out", scratch]
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=160k", "none", scratch], check=True)
-    try:
-        status, _, err = in_shards(slurm, *limit, *options)
-        assert status == 2
-        assert "no room is left" in err or "No space left" in err or "make room" in err
-        assert "Traceback" not in err
-        subprocess.run(["mount", "-o", "remount,size=4m", scratch], check=True)
-        status, _, err = in_shards(slurm, *limit, *options)
-        assert status == 0, err
-        assert infer(*limit, "--out", room / "one")[0] == 0
-        one, many = (base / "surrogate-test" / "keyword.jsonl" for base in (room / "one", scratch))
-        assert normal(one) == normal(many)
-    finally:
-        subprocess.run(["umount", "-l", scratch], check=True)
-
-
-def test_what_slurm_refuses_is_said_in_one_line(slurm: Cluster, room: Path) -> None:
-    options = ["--model", "keyword", "--set", "limit=2", "--shards", "2"]
-    for wrong, reason in (
-        (["--sbatch", "partition=nowhere"], "invalid partition"),
-        (["--sbatch", "gres=gpu:1"], "Invalid generic resource"),
-    ):
-        status, _, err = in_shards(slurm, *options, *wrong, "--out", room)
-        assert status == 2
-        assert "SLURM refuses the tasks" in err
-        assert reason in err
-        assert err.strip().count("\n") == 0
-    # A controller that does not answer: nobody listens at that port.
-    text = (slurm.folder / "slurm.conf").read_text()
-    (room / "gone.conf").write_text(re.sub("SlurmctldPort=.*", "SlurmctldPort=9", text))
-    gone = {**slurm.environment, "SLURM_CONF": str(room / "gone.conf")}
-    status, _, err = in_shards(_Other(gone), *options, "--out", room)
-    assert (status, err.strip().count("\n")) == (2, 0)
-    assert "Unable to contact slurm controller" in err
 
 
 def test_a_start_beside_jobs_of_a_killed_one_is_refused(slurm: Cluster, room: Path) -> None:
@@ -257,10 +187,3 @@ def test_ctrl_c_ends_the_jobs_and_keeps_the_answers(slurm: Cluster, room: Path) 
 
 def answers(folder: Path) -> int:
     return count_answers(folder / "surrogate-test" / "openai-m.jsonl")
-
-
-class _Other(Cluster):
-    """A cluster that is not there."""
-
-    def __init__(self, environment: dict[str, str]) -> None:
-        self.environment = environment

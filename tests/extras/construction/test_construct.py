@@ -20,7 +20,6 @@ from cradle_lib.detection.api.dispatch import Patience
 from cradle_lib.errors import CorpusError, EngineError, RegistryError
 
 from ...detection.api.fault_server import FaultServer, Reply, chat, error, message
-from ...detection.local.tiny_models import make_weights
 from .stub_writer import good, is_repair, mixed
 
 FEW = replace(load_posts(), items=load_posts().items[:6] + load_posts().items[-2:])
@@ -50,24 +49,23 @@ def url(sdk: str, server: FaultServer) -> str:
     return f"{server.url}/ok" + ("/v1" if sdk == "openai" else "")
 
 
-@pytest.mark.parametrize("kind", ["training", "annotated"])
+@pytest.mark.parametrize(("kind", "chosen"), [("training", None), ("annotated", FEW)])
 def test_the_phrase_bank_writes_all_posts_and_the_corpus_is_read_as_it_is(
-    tmp_path: Path, kind: Any
+    tmp_path: Path, kind: Any, chosen: Posts | None
 ) -> None:
-    made = construct(kind=kind, out=tmp_path)
-    assert made.counts == {"accepted": 60, "rejected": 0, "failed": 0}
+    made = construct(chosen, kind=kind, out=tmp_path)
+    posts = chosen or load_posts()
+    assert made.counts == {"accepted": len(posts.items), "rejected": 0, "failed": 0}
     corpus = load_corpus(tmp_path / "corpus.parquet")
     assert corpus.fingerprint == made.corpus.fingerprint
-    posts = load_posts().by_id
     for dialogue in corpus:
         mask = dialogue.mask & labels.CONFIRM_MASK
-        assert mask == (posts[dialogue.id].mask if kind == "training" else 0)
+        assert mask == (posts.by_id[dialogue.id].mask if kind == "training" else 0)
     assert corpus.meta["timing"] == made.to_frame()["timing"].tolist()
-    again = construct(kind=kind)
-    assert again.corpus.fingerprint == corpus.fingerprint
     record = json.loads((tmp_path / "record.json").read_text())
-    assert record["writer"] == "phrase-bank"
-    assert record["accepted"] == 60
+    assert (record["writer"], record["accepted"]) == ("phrase-bank", len(corpus))
+    if chosen:
+        assert construct(chosen, kind=kind).corpus.fingerprint == corpus.fingerprint
 
 
 @pytest.mark.parametrize("sdk", SDKS)
@@ -94,9 +92,7 @@ def test_a_service_that_fails_in_every_way_loses_no_plan(tmp_path: Path, sdk: st
         made = construct(FEW, writer=f"{sdk}:stub", base_url=url(sdk, server), out=tmp_path)
     frame = made.to_frame().set_index("dialogue")
     assert frame["status"].tolist() == ["failed", "failed", "rejected", *["accepted"] * 5]
-    assert frame["reason"].tolist()[:3] == [
-        frame["reason"].iloc[0], frame["reason"].iloc[1], "nothing written",
-    ]  # fmt: skip
+    assert frame["reason"].iloc[2] == "nothing written"
     assert frame["attempts"].tolist() == [0, 0, 3, 2, 1, 1, 1, 1]
     assert sum(made.counts.values()) == len(FEW)
     kept = [json.loads(line) for line in (tmp_path / "rejected.jsonl").read_text().splitlines()]
@@ -132,15 +128,17 @@ def test_weights_on_this_machine_write_what_generate_writes(
 ) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    from ...detection.local.tiny_models import make_weights
+
     folder = make_weights(tmp_path / "tiny", context=8192)
-    model = writer_model(f"hf:{folder}", max_new_tokens=30, dtype="float32")
-    posts = replace(FEW, items=FEW.items[:2])
+    model = writer_model(f"hf:{folder}", max_new_tokens=10, dtype="float32")
+    posts = replace(FEW, items=FEW.items[:1])
     made = construct(posts, writer=model, out=tmp_path / "out", attempts=2)
-    # Random weights write no dialogue; each plan ends somewhere all the same.
-    assert made.to_frame()["status"].tolist() == ["rejected", "rejected"]
-    assert made.to_frame()["attempts"].tolist() == [2, 2]
+    # Random weights write no dialogue; the plan ends somewhere all the same.
+    assert made.to_frame()["status"].tolist() == ["rejected"]
+    assert made.to_frame()["attempts"].tolist() == [2]
     record, [first, *_] = read_journal(tmp_path / "out" / "journal.jsonl")
-    assert record.decoding["max_new_tokens"] == 30
+    assert record.decoding["max_new_tokens"] == 10
     assert record.engine == "reference"
     lm, tokenizer = (kind.from_pretrained(folder) for kind in (AutoModelForCausalLM, AutoTokenizer))
     plan = made.outcomes[0].plan
@@ -150,7 +148,7 @@ def test_weights_on_this_machine_write_what_generate_writes(
         return_tensors="pt",
         return_dict=False,
     )
-    expected = lm.generate(ids, max_new_tokens=30, do_sample=False)[0, ids.shape[1] :]
+    expected = lm.generate(ids, max_new_tokens=10, do_sample=False)[0, ids.shape[1] :]
     assert first.answer == tokenizer.decode(expected, skip_special_tokens=True)
     # What is finished needs no weights.
     monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 
@@ -12,8 +11,6 @@ import pytest
 from cradle_lib import load_corpus
 
 from ...command import cradle
-from ...detection.api.fault_server import FaultServer, chat
-from .stub_writer import good, is_repair
 
 POSTS = [
     {"id": "a", "title": "T", "text": "A long week, and I am tired.", "labels": "no_crisis"},
@@ -55,30 +52,6 @@ def test_a_plan_is_written_changed_by_hand_followed_and_checked(
     copy = construct(*order, "--against", out / "corpus.parquet")
     assert copy.returncode == 1
     assert "near-duplicate" in copy.stdout
-
-
-def test_what_is_not_accepted_is_kept_and_told(tmp_path: Path, posts: Path) -> None:
-    seen: list[dict[str, object]] = []
-
-    def reply(attempt: int) -> tuple[int, dict[str, str], bytes]:
-        prompt = str(seen[attempt]["messages"][0]["content"])  # type: ignore[index]
-        text = good(prompt) if "long week" not in prompt or is_repair(prompt) else ""
-        return chat(message={"content": "no" if "years ago" in prompt else text})
-
-    out = tmp_path / "out"
-    with FaultServer({"ok": reply}, seen) as server:
-        order = ("write", "--posts", posts, "--out", out, "--writer", "openai:stub",
-                 "--set", f"base_url={server.url}/ok/v1")  # fmt: skip
-        first = construct(*order)
-        calls = len(seen)
-        again = construct(*order)
-    assert (first.returncode, again.returncode) == (1, 1)
-    assert "3 plans: 2 accepted, 1 rejected, 0 failed." in first.stdout
-    # All is in the journal: nothing is asked a second time.
-    assert calls == len(seen) == 6
-    [rejected] = (out / "rejected.jsonl").read_text().splitlines()
-    assert json.loads(rejected)["dialogue"] == "c"
-    assert [attempt["text"] for attempt in json.loads(rejected)["attempts"]] == ["no", "no", "no"]
 
 
 def test_errors_are_one_line_and_exit_2(tmp_path: Path, posts: Path) -> None:

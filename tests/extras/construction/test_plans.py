@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cradle_extras.construction.plan import KINDS, TURNS, WINDOWS, Kind, plan_dialogues
@@ -25,6 +25,7 @@ def posts_of(masks: list[int]) -> list[Post]:
     return [Post(f"p{i}", "", "text", mask) for i, mask in enumerate(masks)]
 
 
+@settings(max_examples=30)
 @given(st.lists(MASKS, min_size=1, max_size=40), st.sampled_from(KINDS), st.integers(0, 9))
 def test_a_plan_has_the_post_s_labels_in_the_window_of_its_phase(
     masks: list[int], kind: Kind, seed: int
@@ -48,15 +49,12 @@ def test_a_plan_has_the_post_s_labels_in_the_window_of_its_phase(
     assert plans == plan_dialogues(posts_of(masks), kind, seed=seed)
 
 
-@given(st.lists(MASKS, min_size=1, max_size=20), st.sampled_from(KINDS))
-def test_plans_come_back_from_their_file(masks: list[int], kind: Kind) -> None:
-    import tempfile
-
+@pytest.mark.parametrize("kind", KINDS)
+def test_plans_come_back_from_their_file(kind: Kind, tmp_path: Path) -> None:
+    masks = [labels.mask_of(CONFIRMS[n : n + n % 4]) for n in range(12)]
     plans = plan_dialogues(posts_of(masks), kind)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "plans.csv"
-        write_plans(plans, path)
-        assert read_plans(path) == plans
+    write_plans(plans, tmp_path / "plans.csv")
+    assert read_plans(tmp_path / "plans.csv") == plans
 
 
 def test_scenarios_and_timings_are_uniform_where_everything_fits() -> None:
@@ -95,7 +93,6 @@ def test_labels_that_no_scenario_fits_are_one_clear_error() -> None:
         (",training,", ",other,", "row 0: kind is 'other'"),
         ("ULULULULULULULU", "ULX", "rows is 'ULX'"),
         ("confirm SI_passive.ongoing", "confirm SI_passive.soon", "expected such as"),
-        ("confirm SI_passive.ongoing", "confirms SI_passive.ongoing", "expected such as"),
         ("confirm SI_passive.ongoing", "confirm SH.ongoing", "the tags confirm"),
         ("p01,p01", ",p01", "dialogue is ''"),
         ("\np02,", "\np01,", "row 1: dialogue 'p01' occurs twice"),

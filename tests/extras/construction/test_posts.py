@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cradle_extras.construction.posts import load_posts, post_mask
@@ -30,16 +30,11 @@ def write(path: Path, *rows: dict[str, object]) -> Path:
 
 @pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet"])
 def test_the_same_posts_are_read_from_each_format(tmp_path: Path, ending: str) -> None:
-    path = write(tmp_path / f"p{ending}", GOOD, GOOD | {"id": "007", "labels": "no_crisis"})
-    posts = load_posts(path)
+    rows = GOOD, GOOD | {"id": "007", "labels": "no_crisis"}
+    posts = load_posts(write(tmp_path / f"p{ending}", *rows))
     assert [post.id for post in posts] == ["a", "007"]
     assert [post.mask for post in posts] == [labels.BITS["confirm_SH_past"], 0]
-    assert (
-        posts.fingerprint
-        == load_posts(
-            write(tmp_path / "q.csv", *(GOOD, GOOD | {"id": "007", "labels": "no_crisis"}))
-        ).fingerprint
-    )
+    assert posts.fingerprint == load_posts(write(tmp_path / "q.csv", *rows)).fingerprint
 
 
 @pytest.mark.parametrize(
@@ -61,6 +56,7 @@ def test_what_is_no_post_is_refused_with_its_row(
         load_posts(write(tmp_path / "p.csv", *rows))
 
 
+@settings(max_examples=20)
 @given(st.sets(st.sampled_from(sorted(labels.BENCH_LABELS))), st.sampled_from(["; ", ",", " | "]))
 def test_labels_are_read_under_all_their_names(names: set[str], separator: str) -> None:
     confirms = [labels.BENCH_LABELS[name] for name in sorted(names)]

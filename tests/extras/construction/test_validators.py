@@ -62,22 +62,12 @@ def test_a_dialogue_that_is_right_passes_all() -> None:
         (f"Here is the dialogue:\n\n{text()}", {"text around the dialogue"}),
         (f"```\n{text()}\n```", {"text around the dialogue"}),
         (f"{text()}\nTherapist: Goodbye.", {"other speakers"}),
-        (
-            text().replace("Listener:", "Therapist:"),
-            {
-                "other speakers",
-                "too few turns",
-                "turns do not alternate",
-                "confirm outside its window",
-            },
-        ),
         (text().rsplit("\n", 1)[0], {"too few turns"}),
         (f"{text()}\nListener: Take care.", {"too many turns"}),
         (
             "Listener: Hello.\n" + text(),
             {"too many turns", "turns do not alternate", "confirm outside its window"},
         ),
-        (text(tags={7: "confirm_SH_ongoing "}), set()),
         (text().replace(" TAG: alert", " tag: alert"), {"tag syntax"}),
         (
             text().replace("a lot right now. TAG: alert_ongoing", "TAG: alert_ongoing right now."),
@@ -86,7 +76,6 @@ def test_a_dialogue_that_is_right_passes_all() -> None:
         (text(tags={7: "confirm_SH_ongoing; confirm_sadness"}), {"unknown labels"}),
         (text(tags={7: "confirm_SH_soon"}), {"unknown labels", "other confirms"}),
         (text(tags={6: "alert_ongoing", 7: "confirm_SH_ongoing"}), {"tags of the Listener"}),
-        (text(tags={7: "confirm_DV_ongoing"}), {"other confirms"}),
         (text(tags={}), {"other confirms"}),
         (
             text(tags={5: "confirm_SH_ongoing", 7: "confirm_SH_ongoing"}),
@@ -94,7 +83,6 @@ def test_a_dialogue_that_is_right_passes_all() -> None:
         ),
         (text(tags={9: "confirm_SH_ongoing"}), {"confirm outside its window"}),
         (text(tags={7: "confirm_SH_ongoing", 9: "alert_ongoing"}), {"alert rules"}),
-        (text(tags={1: "alert_past", 3: "alert_past", 7: "confirm_SH_ongoing"}), {"alert rules"}),
         (text().replace("It's the evenings.", "My boyfriend hits me."), {"new crisis content"}),
         (
             text()
@@ -182,17 +170,15 @@ def brute(texts: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def test_near_duplicates_are_those_of_comparing_all_pairs() -> None:
-    texts = [draft_of(d).text for d in load_corpus("surrogate", "dev").dialogues[:30]]
+    texts = [draft_of(d).text for d in load_corpus("surrogate", "dev").dialogues[:12]]
     # Copies with more and more words changed: similar and less similar ones.
-    for base, change in itertools.product(range(10), range(1, 30, 4)):
+    for base, change in itertools.product(range(6), range(1, 30, 4)):
         words = texts[base].split()
-        words[:: max(len(words) // change, 1)] = ["otherwise"] * len(
-            words[:: max(len(words) // change, 1)]
-        )
-        texts.append(" ".join(words))
+        step = max(len(words) // change, 1)
+        texts.append(" ".join("otherwise" if n % step == 0 else w for n, w in enumerate(words)))
     named = [(str(n), said) for n, said in enumerate(texts)]
     expected = brute(named)
-    assert 20 < len(expected) < 80
+    assert 10 < len(expected) < 40
     assert [(name, earlier) for name, earlier, _ in near_duplicates(named)] == expected
 
 
@@ -214,7 +200,8 @@ def test_attempts_without_a_line_are_no_duplicates_of_each_other() -> None:
 
 
 def test_what_two_splits_share_is_counted_by_dialogue_and_by_turn() -> None:
-    test, train = load_corpus("surrogate"), load_corpus("surrogate", "train")
+    train = load_corpus("surrogate", "train")
+    test = load_corpus("surrogate").subset(range(200), "two hundred")
     some = test.subset(range(20), "some")
     rows = contamination(some, some).set_index("what")
     assert (rows["found"] == rows["number"]).all()

@@ -6,22 +6,16 @@ from collections.abc import Callable
 from typing import Any
 from xml.etree import ElementTree as ET
 
-import numpy as np
 import pytest
 
 from cradle_extras.label_studio.interface import (
     CONTROL,
-    DEFINITIONS,
     HOTKEYS,
-    RULES,
     definition,
     labelling_config,
     title,
 )
-from cradle_lib.display.theme import PALETTE
-from cradle_lib.labels import CRISIS_TYPES, LABELS
-
-from ...display.test_theme import VISION, lab, linear
+from cradle_lib.labels import LABELS
 
 sdk = pytest.importorskip("label_studio_sdk.label_interface")
 
@@ -77,24 +71,3 @@ def test_every_label_has_its_own_key_words_and_definition() -> None:
         assert label.get("hotkey") == HOTKEYS[str(label.get("alias"))]
     assert title("confirm_SI_active_past") == "Confirm SI active: past"
     assert title("alert_ongoing") == "Alert: ongoing"
-
-
-def test_rules_and_definitions_are_at_hand() -> None:
-    shown = [element.get("value") or "" for element in ET.fromstring(labelling_config()).iter()]
-    for rule in RULES:
-        assert rule in shown
-    for name, meaning in DEFINITIONS.items():
-        assert f"{CRISIS_TYPES.get(name, name)}: {meaning}" in shown
-    assert set(CRISIS_TYPES) < set(DEFINITIONS)
-
-
-@pytest.mark.parametrize("vision", VISION)
-def test_an_alert_has_a_colour_unlike_that_of_any_confirm(vision: str) -> None:
-    labels = ET.fromstring(labelling_config()).iter("Label")
-    colours = {label.get("alias"): label.get("background") or "" for label in labels}
-    alert, *confirms = dict.fromkeys(colours.values())
-    assert [colours[name] for name in ("alert_ongoing", "alert_past")] == [alert, alert]
-    # Those of the explorer.
-    assert confirms == list(PALETTE[: len(CRISIS_TYPES)])
-    seen = [lab(np.array(VISION[vision]) @ linear(colour)) for colour in (alert, *confirms)]
-    assert min(float(np.linalg.norm(seen[0] - other)) for other in seen[1:]) > 30

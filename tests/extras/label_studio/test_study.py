@@ -75,7 +75,6 @@ def test_a_senior_who_was_planned_is_not_planned_again() -> None:
         ({"1": ("A", ""), "2": ("C", "D")}, 1, "everybody needs a name"),
         # The files of one would overwrite the other's, on some systems for case alone.
         ({"1": ("A.x", "B"), "2": ("C", "A x")}, 1, "A.x, A x: teams"),
-        ({"1": ("A", "s"), "2": ("C", "D")}, 1, "s, S: teams"),
     ],
 )
 def test_an_impossible_study_is_refused(

@@ -22,7 +22,7 @@ def short_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def corpus() -> Corpus:
-    return talks()
+    return talks(8)
 
 
 @pytest.fixture(scope="session")

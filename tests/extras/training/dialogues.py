@@ -14,7 +14,7 @@ TALK = (
 )
 
 
-def talks(number: int = 12) -> Corpus:
+def talks(number: int) -> Corpus:
     """Dialogues of two to four user turns; each is another order of the same few lines."""
     scripts = []
     for index in range(number):

@@ -40,7 +40,7 @@ TEMPLATES = {
 
 @pytest.fixture
 def corpus() -> Corpus:
-    return talks(4)
+    return talks(3)
 
 
 class Told(Reference):
@@ -71,7 +71,7 @@ def paths_of(tree: TokenTree) -> list[list[int]]:
 
 
 # All layouts in one chat, and in every chat a layout that goes on and one that begins anew.
-SHOWN = [("plain", prompt) for prompt in ("split", "brief", "turn")] + [
+SHOWN = [("plain", prompt) for prompt in ("split", "brief")] + [
     (chat, "append") for chat in TEMPLATES
 ]
 

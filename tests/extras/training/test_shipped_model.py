@@ -35,6 +35,7 @@ def test_the_registry_pins_it_and_its_base(name: str) -> None:
     assert model.prompt == read_training(ADAPTER).recipe.prompt
 
 
+@pytest.mark.shipped
 def test_its_card_is_what_the_tool_writes(tmp_path: Path) -> None:
     folder = tmp_path / "card"
     folder.mkdir()

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from peft import PeftModel
-from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM
+from safetensors.torch import load_file
 
 from cradle_extras.training import Recipe, Trained, read_training, train_model
 from cradle_extras.training.checkpoints import complete_checkpoints
@@ -21,8 +18,7 @@ from cradle_lib.detection import run as asking
 from cradle_lib.detection.journal import read_journal
 from cradle_lib.detection.local import chat, local_engine
 from cradle_lib.detection.local.local_engine import Local, load_local
-from cradle_lib.detection.local.quiet import quiet
-from cradle_lib.detection.local.revision import CONFIG, WEIGHTS, adapter_digest
+from cradle_lib.detection.local.revision import WEIGHTS, adapter_digest
 from cradle_lib.detection.parsing import first_line
 from cradle_lib.detection.registry import resolve
 from cradle_lib.detection.run import run
@@ -41,7 +37,7 @@ RECIPE = Recipe(
     learning_rate=5e-3,
     dtype="float32",
     adapter=AdapterSettings(rank=4, alpha=8),
-    save_steps=4,
+    save_steps=3,
 )
 
 
@@ -59,7 +55,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
         (prompts / "short.txt").write_text("Label.\n{history}\n{current_turn}\n")
         patch.setattr("cradle_lib.paths.PROMPTS", prompts)
         weights = make_weights(folder / "weights")
-        return train(weights, folder / "out", talks(), dev=talks(4), shared=True)
+        return train(weights, folder / "out", talks(8), dev=talks(4), shared=True)
 
 
 def test_the_loss_falls_and_the_record_says_all(trained: Trained, corpus: Corpus) -> None:
@@ -67,7 +63,7 @@ def test_the_loss_falls_and_the_record_says_all(trained: Trained, corpus: Corpus
     assert record == trained.record
     losses = [row["loss"] for row in record.losses]
     assert len(losses) == 3 * len(corpus) // 2
-    assert sum(losses[-3:]) < 0.85 * sum(losses[:3])
+    assert sum(losses[-3:]) < 0.9 * sum(losses[:3])
     assert record.dialogues == len(corpus)
     assert record.turns == sum(len(dialogue.user_turns) for dialogue in corpus)
     assert record.tokens < record.plain_tokens
@@ -78,7 +74,7 @@ def test_the_loss_falls_and_the_record_says_all(trained: Trained, corpus: Corpus
 def test_each_epoch_answers_dev_and_the_best_is_kept(trained: Trained) -> None:
     record = trained.record
     steps = [row["step"] for row in record.dev]
-    assert steps == [6, 12, 18]
+    assert steps == [4, 8, 12]
     best = max(record.dev, key=lambda row: (row["micro_f1"], -row["step"]))
     assert record.chosen == best["step"]
     # What is kept gives the score that it was chosen for.
@@ -100,19 +96,6 @@ def test_the_page_shows_a_training_of_ones_own(
     assert f"dialogues. {record.dialogues}: {best['micro_f1']:.3f}." in dev.alt
     assert loss.csv is not None
     assert len(loss.csv.splitlines()) == 1 + len(record.losses)
-
-
-def test_a_merged_adapter_computes_what_peft_computes(trained: Trained) -> None:
-    # In double precision no machine's order of summation is in the way.
-    merged = load_local(trained.model, Options()).lm.double()
-    base = AutoModelForCausalLM.from_pretrained(trained.record.base, dtype=torch.float64)
-    ids = torch.arange(4, 40)[None]
-    with torch.no_grad():
-        plain = base(ids).logits
-        with quiet():
-            wrapped = PeftModel.from_pretrained(base, trained.folder).double().eval()
-        torch.testing.assert_close(merged(ids).logits, wrapped(ids).logits, atol=1e-4, rtol=1e-4)
-        assert not torch.allclose(merged(ids).logits, plain, atol=1e-2)
 
 
 def test_both_engines_and_a_spec_answer_alike(
@@ -149,18 +132,18 @@ def test_a_stopped_training_resumes_with_the_same_losses(
     weights: Path, corpus: Corpus, tmp_path: Path
 ) -> None:
     def stop(step: int, *_: object) -> None:
-        if step == 9:
+        if step == 7:
             raise KeyboardInterrupt
 
     whole = train(weights, tmp_path / "whole", corpus, recipe={"epochs": 2})
     with pytest.raises(KeyboardInterrupt):
         train(weights, tmp_path / "out", corpus, recipe={"epochs": 2}, progress=stop)
     # A checkpoint that was not written to its end is not used.
-    (tmp_path / "out" / "checkpoint-9").mkdir()
+    (tmp_path / "out" / "checkpoint-7").mkdir()
     again = train(weights, tmp_path / "out", corpus, recipe={"epochs": 2}).record
     expected = [row["loss"] for row in whole.record.losses]
     assert [row["loss"] for row in again.losses] == pytest.approx(expected, rel=1e-4)
-    assert [row["step"] for row in again.losses] == list(range(1, 13))
+    assert [row["step"] for row in again.losses] == list(range(1, 9))
 
 
 def test_a_loss_that_is_no_number_stops_and_keeps_the_last_checkpoint(
@@ -173,15 +156,15 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_checkpoint(
         return loaded[-1]
 
     def poison(step: int, *_: object) -> None:
-        if step == 7:
+        if step == 5:
             for parameter in loaded[0].lm.parameters():
                 parameter.data.fill_(float("nan"))
 
     monkeypatch.setattr("cradle_extras.training.train.load_local", loading)
-    with pytest.raises(EngineError, match="loss became nan at step 8"):
+    with pytest.raises(EngineError, match="loss became nan at step 6"):
         train(weights, tmp_path / "out", corpus, progress=poison)
     *_, kept = complete_checkpoints(tmp_path / "out")
-    assert kept.name == "checkpoint-6"
+    assert kept.name == "checkpoint-4"
     assert not any(t.isnan().any() for t in load_file(kept / WEIGHTS).values())
 
 
@@ -254,57 +237,6 @@ def test_a_training_shows_the_date_on_which_it_began(
     recipe = RECIPE.model_copy(update={"epochs": 1})
     with pytest.raises(EngineError, match="another date"):
         train_model(dated, corpus, tmp_path / "out", recipe=recipe, shared=True)
-
-
-def _changed_byte(folder: Path) -> None:
-    content = bytearray((folder / WEIGHTS).read_bytes())
-    content[-1] ^= 1
-    (folder / WEIGHTS).write_bytes(content)
-
-
-def _pickled(folder: Path) -> None:
-    torch.save(load_file(folder / WEIGHTS), folder / "adapter_model.bin")
-    (folder / WEIGHTS).unlink()
-
-
-def _strange(folder: Path) -> None:
-    tensors = load_file(folder / WEIGHTS)
-    tensors["base_model.model.model.layers.9.self_attn.q_proj.lora_A.weight"] = torch.ones(4, 32)
-    save_file(tensors, folder / WEIGHTS)
-
-
-@pytest.mark.parametrize(
-    ("change", "pinned", "message"),
-    [
-        (_changed_byte, True, "was changed"),
-        (_pickled, False, r"has no adapter_model\.safetensors"),
-        (_strange, False, "the base has no place for"),
-    ],
-)
-def test_a_damaged_adapter_is_refused(
-    change: Callable[[Path], None], pinned: bool, message: str, trained: Trained, tmp_path: Path
-) -> None:
-    folder = tmp_path / "adapter"
-    folder.mkdir()
-    for name in (WEIGHTS, CONFIG):
-        (folder / name).write_bytes((trained.folder / name).read_bytes())
-    revision = f"base + {adapter_digest(folder)}" if pinned else None
-    model = trained.model.model_copy(
-        update={"weights": f"{trained.model.base} + {folder}", "revision": revision}
-    )
-    assert load_local(model, Options())
-    change(folder)
-    with pytest.raises(EngineError, match=message):
-        load_local(model, Options())
-
-
-def test_an_adapter_of_another_base_is_refused(trained: Trained, tmp_path: Path) -> None:
-    # The second has the same name, but other shapes.
-    for name, message in (("other", "it was trained on"), ("weights", "size mismatch")):
-        base = make_weights(tmp_path / name, family="qwen3")
-        model = trained.model.model_copy(update={"weights": f"{base} + {trained.folder}"})
-        with pytest.raises(EngineError, match=message):
-            load_local(model, Options())
 
 
 def test_shipped_recipes_are_read_and_the_papers_is_the_papers() -> None:
