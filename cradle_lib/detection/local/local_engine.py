@@ -144,6 +144,10 @@ class Local:
             )
         else:
             found = self.tokenizer([text + CONTINUATION for text in texts])
+            for each in found["input_ids"]:
+                # Some tokenizers were saved to append the end token, as in training.
+                while each[-1] in self.ends:
+                    each.pop()
         ids: list[list[int]] = found["input_ids"]
         return ids
 

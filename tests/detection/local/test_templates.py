@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tokenizers.processors import TemplateProcessing
 from transformers import AutoTokenizer
 
 from cradle_lib.corpus import Corpus
@@ -59,6 +60,23 @@ def test_a_question_is_written_whatever_form_the_template_takes(
     texts = local.tokenizer.batch_decode(found["text"][0])
     assert texts == [f"<|user|>{prompt.text}<|end|><|assistant|>" for prompt in asked]
     assert all(each == found["text"] for each in found.values())
+
+
+def test_an_answer_begins_after_the_prompt_and_not_after_an_end_token(
+    corpus: Corpus, tmp_path: Path
+) -> None:
+    folder = make_weights(tmp_path, chat=None)
+    prompt = Session(corpus.dialogues[0], load_template("short")).prompt
+    plain = load_local(make_model(folder), Options()).ids([prompt])
+    # As a tokenizer with `add_bos_token` and `add_eos_token` does.
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single="<|user|> $A <|end|>", special_tokens=[("<|user|>", 1), ("<|end|>", 0)]
+    )
+    tokenizer.save_pretrained(folder)
+    local = load_local(make_model(folder), Options())
+    assert local.tokenizer("none")["input_ids"][-1] == 0
+    assert local.ids([prompt]) == [[1, *plain[0]]]
 
 
 @pytest.mark.parametrize("content", LOST)
