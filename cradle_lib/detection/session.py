@@ -99,7 +99,7 @@ class Circumstances:
         seconds: Time that the answer took.
         choices: For constrained decoding, the log-probability of each branch at each branching
             point of the answer; ``None`` for an answer that was written freely.
-        served: The model's name and fingerprint, as a service reports them.
+        served: The model's name, provider and fingerprint, as a service reports them.
         dropped: Parameters that the registry asks for and the service does not take, so
             that the answer was given without them.
         ending: ``missing`` if the service did not say how the answer ended; else ``None``.

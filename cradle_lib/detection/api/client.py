@@ -94,7 +94,9 @@ class Remote(Engine):
         wanted = {name: value for name, value in self.settings().items() if value is not None}
         self._parameters = Parameters(wanted | self.decoding.extra)
         self._dispatcher: Dispatcher | None = None
-        self._reported_missing = False
+        self._reported_missing = self._reported_other = False
+        # The model that answered first, as the service calls it.
+        self._served: str | None = None
         # Characters and tokens of the last whole prompt of each dialogue.
         self._sizes: dict[str, tuple[int, int]] = {}
         self.lost: Emit = lambda _: None
@@ -156,6 +158,7 @@ class Remote(Engine):
             for stored in session.taken:
                 # The service refused these parameters in an earlier start.
                 self._parameters.drop(stored.dropped)
+                self._report_other_model(stored.served)
         async with self.connect() as self._client:
             if self.listing and self.model.base_url is not None and not self.model.remote:
                 await self._require_served()
@@ -218,11 +221,13 @@ class Remote(Engine):
         if isinstance(found, Answer):
             found = self._require_whole(prompt, found)
             self._report_missing_ending(found)
+            served = self.clean(found.served) if found.served else None
+            self._report_other_model(served)
             return replace(
                 found,
                 text=self._hide(found.text),
                 reason=None if found.reason is None else self.clean(found.reason),
-                served=self.clean(found.served) if found.served else None,
+                served=served,
                 seconds=seconds,
                 dropped=dropped,
             )
@@ -286,6 +291,18 @@ class Remote(Engine):
         self.options.notice(
             f"{self.model.name}: {self.place} does not say how its answers end. They count as "
             'complete, and each is recorded with "ending": "missing".'
+        )
+
+    def _report_other_model(self, served: str | None) -> None:
+        """Says once that a run's answers come from different models, providers or versions."""
+        self._served = self._served or served
+        if served is None or served == self._served or self._reported_other:
+            return
+        self._reported_other = True
+        self.options.notice(
+            f"{self.model.name}: some answers come from {self._served}, others from {served}. Each "
+            "is recorded with its own. If the service can be asked for one model and one provider, "
+            "do so under `extra`, and begin the run anew."
         )
 
     def _require_whole(self, prompt: Prompt, answer: Answer) -> Answer:

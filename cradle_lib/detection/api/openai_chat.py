@@ -76,8 +76,11 @@ class OpenAIChat(Remote):
 
 
 def _served(reply: object) -> str | None:
-    """The model's name at the service and its fingerprint, as far as there are any."""
-    names = (lookup(reply, "model"), lookup(reply, "system_fingerprint"))
+    """The model's name at the service, its provider and its fingerprint, as far as there are any.
+
+    OpenRouter names the provider to which it passed the question.
+    """
+    names = [lookup(reply, name) for name in ("model", "provider", "system_fingerprint")]
     return " ".join(name for name in names if isinstance(name, str) and name) or None
 
 

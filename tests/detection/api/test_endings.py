@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cradle_lib.detection import Model, Outcome, Prediction
+from cradle_lib.detection import Model, Options, Outcome, Prediction
 from cradle_lib.detection.api.faults import error_in, fault_in_reply
-from cradle_lib.detection.journal import to_line
+from cradle_lib.detection.journal import read_answers, to_line
+from cradle_lib.detection.run import run
 
 from ..dialogues import make_corpus
 from .fault_server import FaultServer, Reply, as_json, chat, message
@@ -105,6 +108,24 @@ def test_a_first_prompt_that_was_cut_is_recognised_by_its_length(
     remote = make_remote(make_model(engine, f"{service.url}/{name}"))
     remote.answer_all(sessions(dialogue), found.append)
     assert [prediction.outcome for prediction in found] == [Outcome.FAILED]
+
+
+def test_answers_of_different_models_are_reported_once(
+    service: FaultServer, tmp_path: Path
+) -> None:
+    names = ["a", "a", "b", "c", "b", "b"]
+
+    def reply(attempt: int) -> Reply:
+        return as_json(json.loads(chat()[2]) | {"provider": names[attempt]})
+
+    notices: list[str] = []
+    options = Options(concurrency=1, notice=notices.append)
+    model = make_model("openai", f"{service.url}/{service.add(reply)}")
+    path = run(model, long_corpus(2, 3), out=tmp_path, options=options)
+    served = [line.served for line in read_answers(path)[1]]
+    assert served == [f"m-2026-01-01 {name} fp_1" for name in names]
+    [notice] = notices
+    assert "come from m-2026-01-01 a fp_1, others from m-2026-01-01 b fp_1" in notice
 
 
 # ---- Errors in a reply of status 200 -------------------------------------------------

@@ -175,7 +175,8 @@ def test_a_planted_key_is_in_nothing_that_a_run_writes_or_says(
         # It was the key that was used, and everything above was met before the 401.
         assert server.headers[0]["authorization"] == f"Bearer {KEY}"
     assert "the key was not accepted" in str(stopped.value)
-    assert len(told) == 1
+    # Another model, and a parameter that is not taken.
+    assert len(told) == 2
     journal = (tmp_path / "tiny" / f"m-{engine}.jsonl").read_text()
     assert journal.count("\n") > 8
     assert "[key] and Bearer [key]" in journal
