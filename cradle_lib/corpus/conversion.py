@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -105,6 +105,8 @@ def convert(
     if target is not None and target.resolve() == path.resolve():
         raise CorpusError("is the file to convert", path=target, hint="Name another file.")
     source = read_source(path, encoding)
+    if source.messages.empty:
+        raise CorpusError("there are no messages", path=path, hint="Export it again.")
     turn = dialogue if dialogue == "file" else None if source.form == TABLE else TURN
     options = {"text": text, "speaker": speaker, "dialogue": dialogue, "labels": labels}
     given = {"User": user, "Listener": listener, None: leave_out}
@@ -319,10 +321,11 @@ def _merge(rows: pd.DataFrame, notes: Counter[str], *, join: bool) -> pd.DataFra
     if same.any():
         what = "joined to the one before" if join else "kept as turns"
         notes[f"consecutive messages of one speaker, {what}"] = same.sum()
-    if join:
-        how: dict[Hashable, Any] = dict.fromkeys(rows, "first")
-        how |= {"text": "\n".join, "mask": np.bitwise_or.reduce}
-        rows = rows.groupby((~same).cumsum()).agg(how)
+    if join and same.any():
+        starts = np.flatnonzero(~same)
+        texts, masks = rows["text"].to_numpy(), rows["mask"].to_numpy()
+        joined = ["\n".join(parts) for parts in np.split(texts, starts[1:])]
+        rows = rows.iloc[starts].assign(text=joined, mask=np.bitwise_or.reduceat(masks, starts))
     return rows
 
 

@@ -91,9 +91,9 @@ def _decode(content: bytes, encoding: str | None) -> tuple[str, str]:
         with suppress(UnicodeDecodeError, LookupError):
             text = content.decode(name).removeprefix("\ufeff")
             # Text in another script has more letters beyond ASCII if read as Windows-1252.
-            letters = [letter.isascii() for letter in text if letter.isalpha()]
-            likely = encoding or name != "windows-1252" or sum(letters) >= 0.7 * len(letters)
-            if likely and text.strip() and "\0" not in text:
+            guessed = name == "windows-1252" and not encoding
+            letters = [mark.isascii() for mark in text if guessed and mark.isalpha()]
+            if text.strip() and "\0" not in text and sum(letters) >= 0.7 * len(letters):
                 return text, name
     raise CorpusError(
         f"the file is empty or no text in {' or '.join(tried)}",
