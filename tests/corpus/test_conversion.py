@@ -186,6 +186,11 @@ REFUSED: dict[str, tuple[str | bytes, str, dict[str, Any] | None]] = {
         r"row 0: .*Anna \(1\), Ben \(1\), Cleo \(1\).*--leave-out NAME",
         {"user": ["Anna"], "listener": ["Ben"], "leave_out": ["Cleo"]},
     ),
+    "two-users.csv": (
+        HEAD + "1,user,a\n1,patient,b\n1,bot,c\n",
+        "row 0: .*--user NAME",
+        {"user": ["user", "patient"]},
+    ),
     "once.jsonl": (
         lines([*chats(), USR]),
         r"row 2: .*user \(3\), assistant \(2\), usr \(1\).*--user NAME",
@@ -222,7 +227,7 @@ REFUSED: dict[str, tuple[str | bytes, str, dict[str, Any] | None]] = {
     "missing-row.csv": ("turn,speaker,text\n1,user,a\n3,user,b\n", "row 1: .*is missing", None),
     "missing-start.csv": ("turn,speaker,text\n2,user,a\n3,user,b\n", "row 0: .*is missing", None),
     "backwards.csv": ("turn," + HEAD + "2,1,user,a\n1,1,user,b\n", "row 1: .*out of order", None),
-    "turn-is-text.csv": ("turn,speaker,text\na,user,a\nb,user,b\n", "row 0: the number of", None),
+    "turn-is-text.csv": ("turn," + HEAD + "a,1,user,a\nb,2,user,b\n", "row 0: the number of", None),
     "one-column.csv": ("text\nhello, you\n", "Expected 1 fields in record 2, saw 2", None),
     "comma-in-text.csv": (HEAD + "1,user,well, then\n", "Expected 3 fields in record 2", None),
     "half.csv": (HEAD + '1,user,a\n1,user,"b\n', "end of data.*cut off.*line 3", None),
