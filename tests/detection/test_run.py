@@ -277,23 +277,6 @@ def test_the_limit_of_a_run_binds_every_later_start(
     assert read_journal(path)[0].max_cost == 5.0
 
 
-def test_a_start_that_failed_does_not_bind_the_corrected_entry(
-    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wrong = PRICED.model_copy(update={"base_url": "https://mistyped.example/v1"})
-    use(monkeypatch, *[Answer("", Outcome.FAILED, "no such model")] * 6)
-    path = run(wrong, corpus, out=tmp_path, consent=YES, max_cost=0.5)
-    use(monkeypatch, Answer("alert_past"))
-    run(PRICED, corpus, out=tmp_path, consent=YES)
-    record, stored = read_journal(path)
-    assert (record.endpoint, record.max_cost) == ("https://far.example/v1", None)
-    assert [p.outcome for p in stored] == [Outcome.OK] * 6
-    before = path.read_bytes()
-    with pytest.raises(JournalError, match=r"endpoint is 'https://far\.example/v1' there"):
-        run(wrong, corpus, out=tmp_path, consent=YES)
-    assert path.read_bytes() == before
-
-
 def test_the_code_of_an_engine_of_ones_own_is_part_of_its_runs_identity(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,10 +9,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from datasets import Dataset
 from peft import LoraConfig
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
-from trl import SFTConfig, SFTTrainer
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import read_journal
@@ -47,6 +45,9 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that ``SFTTrainer`` saves of a base with another template and end token."""
+    from datasets import Dataset
+    from trl import SFTConfig, SFTTrainer
+
     tokenizer = AutoTokenizer.from_pretrained(base)
     tokenizer.chat_template = OWN
     said = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "none"}]

@@ -115,8 +115,11 @@ def teach(folder: Path, texts: list[list[int]]) -> Path:
     optimizer = torch.optim.Adam(lm.parameters(), 1e-2)
     for _ in range(60):
         optimizer.zero_grad()
-        sum(lm(input_ids=row, labels=row).loss for row in rows).backward()
+        loss: Any = sum(lm(input_ids=row, labels=row).loss for row in rows)
+        loss.backward()
         optimizer.step()
+        if loss < 0.02:
+            break
     lm.save_pretrained(folder)
     return folder
 

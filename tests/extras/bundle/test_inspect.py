@@ -17,12 +17,13 @@ from cradle_lib.scoring.conventions import LEVELS
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.scores import OVERALL
 
-pytest.importorskip("inspect_ai")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture(autouse=True)
 def _quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    # Not where tests are collected: the import takes seconds in each worker.
+    pytest.importorskip("inspect_ai")
     monkeypatch.setenv("INSPECT_DISPLAY", "none")
     monkeypatch.setenv("INSPECT_LOG_DIR", str(tmp_path / "logs"))
 

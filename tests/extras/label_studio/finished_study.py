@@ -45,21 +45,9 @@ def corpus() -> Corpus:
 
 
 @pytest.fixture(scope="session")
-def annotations(corpus: Corpus) -> Annotations:
+def finished(corpus: Corpus) -> tuple[Study, Annotations]:
     """A finished study: the second of each team errs now and then, the senior has the gold."""
     study = plan_study(corpus, {"1": ("A", "B"), "2": ("C", "D")}, senior="S", seed=1)
-    return finish(study, corpus)[1]
-
-
-@pytest.fixture(scope="session")
-def study(corpus: Corpus) -> Study:
-    """The plan of the finished study."""
-    return finish(
-        plan_study(corpus, {"1": ("A", "B"), "2": ("C", "D")}, senior="S", seed=1), corpus
-    )[0]
-
-
-def finish(study: Study, corpus: Corpus) -> tuple[Study, Annotations]:
     chance = random.Random(9)
     entries: list[Annotation] = []
     more = study.assignments
@@ -76,6 +64,16 @@ def finish(study: Study, corpus: Corpus) -> tuple[Study, Annotations]:
         more = next_assignments(study, Annotations.of(corpus, entries))
         study = study.with_more(more)
     return study, Annotations.of(corpus, entries)
+
+
+@pytest.fixture(scope="session")
+def study(finished: tuple[Study, Annotations]) -> Study:
+    return finished[0]
+
+
+@pytest.fixture(scope="session")
+def annotations(finished: tuple[Study, Annotations]) -> Annotations:
+    return finished[1]
 
 
 @pytest.fixture

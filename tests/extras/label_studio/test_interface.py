@@ -17,11 +17,10 @@ from cradle_extras.label_studio.interface import (
 )
 from cradle_lib.labels import LABELS
 
-sdk = pytest.importorskip("label_studio_sdk.label_interface")
-
 
 @pytest.fixture(scope="module")
 def interface() -> Any:
+    sdk = pytest.importorskip("label_studio_sdk.label_interface")
     return sdk.LabelInterface(labelling_config())
 
 

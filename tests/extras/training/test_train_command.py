@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from cradle_lib import paths
 from cradle_lib.corpus.release import write_release
 from cradle_lib.errors import EngineError
 
@@ -24,23 +21,17 @@ adapter: {rank: 2}
 """
 
 
-def test_the_command_that_it_names_asks_the_trained_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    prompts = tmp_path / "prompts"
-    prompts.mkdir(exist_ok=True)
-    (prompts / "short.txt").write_text("Label.\n{history}\n{current_turn}\n")
-    monkeypatch.setattr(paths, "PROMPTS", prompts)
+def test_the_command_that_it_names_asks_the_trained_model(tmp_path: Path) -> None:
     weights = make_weights(tmp_path / "weights")
     (tmp_path / "mine.yml").write_text(RECIPE)
     train, dev = tmp_path / "talks-train.parquet", tmp_path / "talks-dev.parquet"
-    write_release(talks(8), train)
-    write_release(talks(3), dev)
+    write_release(talks(4), train)
+    write_release(talks(2), dev)
     command = ["train", "--base", f"hf:{weights}", "--corpus", str(train), "--dev", str(dev)]
     command += ["--recipe", str(tmp_path / "mine.yml"), "--out", str(tmp_path / "out")]
     refused = invoke(*command)
     assert isinstance(refused.exception, EngineError)
-    assert "shares 3 dialogues" in str(refused.exception)
+    assert "shares 2 dialogues" in str(refused.exception)
     done = invoke(*command, "--shared")
     assert done.exit_code == 0, done.output
     (infer,) = (line for line in done.output.splitlines() if line.startswith("cradle infer"))
