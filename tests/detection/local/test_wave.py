@@ -122,9 +122,7 @@ def test_every_family_gets_the_answers_of_the_reference_engine(
 def test_labels_on_several_lines_are_read_alike_by_both_engines(tmp_path: Path) -> None:
     answers_to = {
         "hello": "confirm_SH_ongoing\n\n- confirm_DV_past\n",
-        "well": "```\nalert_past\n```\n\nReason: it is said.",
         "so": "none\nconfirm_DV_past",
-        "thus": "alert_past\nThe other\n\nalert_past",
     }
     corpus = make_corpus([[("User", text, NONE)] for text in answers_to])
     local = load_local(make_model(make_weights(tmp_path / "weights")), Options())
@@ -134,12 +132,12 @@ def test_labels_on_several_lines_are_read_alike_by_both_engines(tmp_path: Path) 
         assert prompt is not None
         texts.append([*local.ids([prompt])[0], *local.tokenizer(f"{answer}<|end|>")["input_ids"]])
     folder = teach(tmp_path / "weights", texts)
-    ok = mask_of(["confirm_SH_ongoing", "confirm_DV_past"]), mask_of(["alert_past"])
+    both = mask_of(["confirm_SH_ongoing", "confirm_DV_past"])
     for engine in ("reference", "wave"):
-        model = make_model(folder, engine, max_new_tokens=60)
+        model = make_model(folder, engine, max_new_tokens=40)
         found = list(answers(run(model, corpus, out=tmp_path / engine)).values())
-        assert [p.mask for p in found] == [*ok, 0, 0]
-        assert [p.outcome for p in found] == [Outcome.OK] * 2 + [Outcome.UNPARSED] * 2
+        assert [p.mask for p in found] == [both, 0]
+        assert [p.outcome for p in found] == [Outcome.OK, Outcome.UNPARSED]
         texts_found = zip(answers_to.values(), found, strict=True)
         assert all(p.answer and text.startswith(p.answer) for text, p in texts_found)
         # This limit cuts the first answer within its last line.
