@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Answer, Model, Outcome, Progress, Prompt, read_journal, run_model
+from cradle_lib.detection import Answer, Model, Outcome, Progress, Prompt, read_journal
 from cradle_lib.detection import run as asking
 from cradle_lib.detection.engine import Sequential, _installed, find_engine
 from cradle_lib.detection.run import run
-from cradle_lib.errors import CorpusError, EngineError
+from cradle_lib.errors import EngineError
 
 from .dialogues import make_corpus
 
@@ -181,22 +180,6 @@ def test_questions_asked_together_are_asked_alone_if_answers_are_missing(
 
     start(Short, lambda _: Answer("none"))
     assert failed(tmp_path) == {"1.0": "TypeError: the engine gave 0 answers to 1 questions"}
-
-
-def test_a_function_may_raise_errors_of_the_project(
-    many: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(paths, "RUNS", tmp_path)
-
-    def strict(prompt: Prompt) -> str:
-        if prompt.current == "turn 1.1":
-            raise CorpusError("no such label")
-        return "none"
-
-    run_model(strict, many)
-    stored = read_journal(tmp_path / "tiny" / "strict.jsonl")[1]
-    reasons = [p.reason for p in stored if p.outcome is Outcome.FAILED]
-    assert reasons == ["CorpusError: no such label"]
 
 
 MOODY = """

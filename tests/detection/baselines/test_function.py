@@ -17,7 +17,7 @@ from cradle_lib.detection import (
     run_model,
 )
 from cradle_lib.detection.baselines.function import id_of
-from cradle_lib.errors import EngineError, RegistryError
+from cradle_lib.errors import CorpusError, EngineError, RegistryError
 from cradle_lib.labels import BITS
 
 
@@ -77,7 +77,7 @@ def test_a_changed_function_or_version_is_asked_again(
 
 
 def test_an_error_fails_its_turn_and_no_text_is_unparsed(corpus: Corpus) -> None:
-    answers = iter(["none", ValueError("odd\nturn"), 7, None, "alert_past", KeyError("k")])
+    answers = iter(["none", ValueError("odd\nturn"), 7, None, "alert_past", CorpusError("k")])
 
     def moody(prompt: Prompt) -> object:
         answer = next(answers)
@@ -92,6 +92,8 @@ def test_an_error_fails_its_turn_and_no_text_is_unparsed(corpus: Corpus) -> None
         "ok", "failed", "unparsed", "unparsed", "ok", "failed",
     ]  # fmt: skip
     assert stored[1].reason == "ValueError: odd turn"
+    # An error of the project ends the run of an engine, but not that of a function.
+    assert stored[5].reason == "CorpusError: k"
     assert stored[2].reason == "the function returned int, expected text"
     assert len(OUTCOMES) == 4
 

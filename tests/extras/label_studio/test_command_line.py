@@ -141,12 +141,10 @@ def test_the_surrogates_study_ends_in_its_own_gold(tmp_path: Path, run: Run) -> 
     ("command", "message"),
     [
         ("import e.json --corpus c.csv", "no such file. `cradle annotate export` writes the plan"),
-        ("agreement --corpus c.csv", "no such file"),
         ("agreement t.csv --corpus c.csv --units turns", "no unit set 'turns'"),
         # The endings come first: a table that is missing too is not what is told.
         ("adjudicate none.csv --corpus c.csv --out gold.txt", "gold.txt: unknown ending"),
         ("import e.json --corpus c.csv --study odd", "odd/study.json: can't be read"),
-        ("export --corpus c.csv --team A,B --team 'A ,C'", "teams and senior are disjoint"),
     ],
 )
 def test_mistakes_are_told_in_a_line_and_exit_2(

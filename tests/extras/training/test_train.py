@@ -18,9 +18,7 @@ from cradle_lib.detection import run as asking
 from cradle_lib.detection.journal import read_journal
 from cradle_lib.detection.local import chat, local_engine
 from cradle_lib.detection.local.local_engine import Local, load_local
-from cradle_lib.detection.local.revision import WEIGHTS, adapter_digest
-from cradle_lib.detection.parsing import first_line
-from cradle_lib.detection.registry import resolve
+from cradle_lib.detection.local.revision import WEIGHTS
 from cradle_lib.detection.run import run
 from cradle_lib.display.theme import Picture
 from cradle_lib.errors import EngineError
@@ -96,26 +94,6 @@ def test_the_page_shows_a_training_of_ones_own(
     assert f"dialogues. {record.dialogues}: {best['micro_f1']:.3f}." in dev.alt
     assert loss.csv is not None
     assert len(loss.csv.splitlines()) == 1 + len(record.losses)
-
-
-def test_both_engines_and_a_spec_answer_alike(
-    trained: Trained, corpus: Corpus, tmp_path: Path
-) -> None:
-    spec = resolve(
-        f"hf:{trained.record.base}",
-        adapter=str(trained.folder),
-        prompt="short",
-        dtype="float32",
-        max_new_tokens=12,
-    )
-    answers = []
-    for engine in ("wave", "reference"):
-        model = spec.model_copy(update={"engine": engine})
-        path = run(model, corpus, out=tmp_path / f"{engine}.jsonl")
-        predictions = load_predictions(path, corpus)
-        answers.append([first_line(answer) for answer in predictions.answers])
-        assert str(predictions.record.revision).endswith(adapter_digest(trained.folder))
-    assert answers[0] == answers[1]
 
 
 def test_all_weights_can_be_trained(weights: Path, corpus: Corpus, tmp_path: Path) -> None:
