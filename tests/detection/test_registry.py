@@ -52,41 +52,31 @@ def test_every_model_has_a_prompt_and_those_of_providers_have_prices() -> None:
             assert model.prices.cached < model.prices.input < model.prices.output
 
 
+ENTRY = "a: {name: A, group: open, weights: w, engine: "
+PRICES = "output: 1, date: 2026-01-01, source: s}}"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("a: {name: A, group: open, engine: reference}", "model a: engine reference needs"),
         ("a: {name: A, group: baseline, engine: keyword, colour: red}", "field colour: Extra"),
         ("A b: {name: A, group: baseline, engine: keyword}", "model A b: field id"),
+        (ENTRY + "reference, decoding: {temprature: 0}}", "field decoding.temprature"),
+        (ENTRY + "openai}", "a provider's own endpoint is not on this machine"),
+        (ENTRY + "openai, remote: true}", "needs 'key'"),
+        (ENTRY + "wave, prices: {input: 1, " + PRICES, "engine wave asks no service"),
         (
-            "a: {name: A, group: open, engine: reference, weights: w, decoding: {temprature: 0}}",
-            "field decoding.temprature",
-        ),
-        (
-            "a: {name: A, group: open, engine: openai, weights: w}",
-            "a provider's own endpoint is not on this machine",
-        ),
-        (
-            "a: {name: A, group: open, engine: openai, weights: w, remote: true}",
-            "needs 'key'",
-        ),
-        (
-            "a: {name: A, group: open, engine: wave, weights: w, prices: {input: 1, output: 1, "
-            "date: 2026-01-01, source: s}}",
-            "engine wave asks no service",
-        ),
-        (
-            "a: {name: A, group: open, engine: openai, weights: w, base_url: 'http://[::1]/v1', "
-            "prices: {input: -1, output: 1, date: 2026-01-01, source: s}}",
+            ENTRY + "openai, base_url: 'http://[::1]/v1', prices: {input: -1, " + PRICES,
             "field prices.input",
+        ),
+        (
+            ENTRY + "wave, decoding: {extra: {top_p: 1}}}",
+            "engine wave does not use 'decoding.extra', which would do nothing. It uses: answer_",
         ),
         ("a: {name: _hidden, group: baseline, engine: keyword}", "field name: a name is one line"),
         ("a: 3", "expected fields, found 3"),
         ('a: {name: "<b>A</b>", group: open, engine: wave, weights: w}', "without '<' and '>'"),
-        (
-            "a: {name: A, group: open, engine: wave, weights: w, decoding: {extra: {top_p: 1}}}",
-            "engine wave does not use 'decoding.extra', which would do nothing. It uses: answer_",
-        ),
         ("- a", "expected a mapping"),
         ("a: [", "is not YAML"),
         ("a: {name: A}\nb: {name: B}\na: {name: C}\n", r"'a' appears twice .line 3"),

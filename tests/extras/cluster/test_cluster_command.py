@@ -51,7 +51,8 @@ def test_shards_made_by_hand_are_joined_and_those_of_a_division_are_not_mixed(
     before = journals[1].read_bytes()
     refused = invoke("cluster", "local", "--shards", "2", *OPTIONS, tmp_path)
     assert isinstance(refused.exception, JournalError)
-    assert "is there already" in str(refused.exception)
+    # Before any job starts: joining would refuse it only after all questions.
+    assert "is there already. If it is not finished, finish it" in str(refused.exception)
     assert journals[1].read_bytes() == before
 
 

@@ -78,6 +78,12 @@ def _labelled(files: Files) -> dict[str, Any]:
     return next(t for tasks in files.values() for t in tasks if t["annotations"][0]["result"])
 
 
+def value(task: dict[str, Any]) -> dict[str, Any]:
+    """The value of the first region of a task."""
+    found: dict[str, Any] = task["annotations"][0]["result"][0]["value"]
+    return found
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -86,43 +92,18 @@ def _labelled(files: Files) -> dict[str, Any]:
             lambda t: t["annotations"].append(t["annotations"][0]),
             r"task \d+ \(dialogue d\d+\), annotator (\w): \1 has annotated dialogue d\d+ already",
         ),
-        (
-            lambda t: t["annotations"][0].update(was_cancelled=True),
-            r"not annotated by \w; 1 of \d+ annotations are missing, and 1 tasks were skipped",
-        ),
-        (
-            lambda t: t["data"].update(texts="0" * 12),
-            r"task \d+, annotator \w: made for corpus 'small' with",
-        ),
-        (
-            lambda t: t["data"]["turns"][3].update(text="milder"),
-            r"task \d+ \(dialogue d\d+\), annotator \w, turn 3: the text was edited",
-        ),
-        (
-            lambda t: t["data"].update(dialogue_id="d0999"),
-            r"task \d+, annotator \w: dialogue 'd0999' is not in small",
-        ),
+        (lambda t: t["annotations"][0].update(was_cancelled=True), "and 1 tasks were skipped"),
+        (lambda t: t["data"].update(texts="0" * 12), "annotator .: made for corpus 'small' with"),
+        (lambda t: t["data"]["turns"][3].update(text="milder"), "turn 3: the text was edited"),
+        (lambda t: t["data"].update(dialogue_id="d0999"), "dialogue 'd0999' is not in small"),
         (lambda t: t["data"].update(annotators=["Z"]), "annotator Z: not assigned to Z"),
         (lambda t: t["data"].pop("annotators"), r"task \d+: data\.annotators: Field required"),
-        *(
-            (
-                lambda t, labels=labels: t["annotations"][0]["result"][0]["value"].update(
-                    paragraphlabels=labels
-                ),
-                r"annotator \w, turn \d: .* are not labels of the interface",
-            )
-            for labels in (["angry"], [])
-        ),
+        (lambda t: value(t).update(paragraphlabels=["angry"]), "are not labels of the interface"),
+        (lambda t: value(t).update(paragraphlabels=[]), "are not labels of the interface"),
+        (lambda t: value(t).update(end="8"), r"turn \d: a region runs over several turns"),
+        (lambda t: value(t).update(start="9", end="9"), "turn 9: the dialogue has 9 turns"),
         (
-            lambda t: t["annotations"][0]["result"][0]["value"].update(end="8"),
-            r"annotator \w, turn \d: a region runs over several turns",
-        ),
-        (
-            lambda t: t["annotations"][0]["result"][0]["value"].update(start="9", end="9"),
-            "turn 9: the dialogue has 9 turns",
-        ),
-        (
-            lambda t: t["annotations"][0]["result"][0]["value"].update(text="Somebody else."),
+            lambda t: value(t).update(text="Somebody else."),
             r"turn \d: a region with a text that the turn does not have.*another task",
         ),
         # A result that may carry a label is never ignored.
