@@ -37,14 +37,14 @@ def test_a_refused_parameter_is_recognized_by_what_services_say(
 
 
 def test_the_token_limit_is_never_given_up_but_tried_under_its_other_name_once() -> None:
-    parameters = Parameters({"max_tokens": 8})
+    parameters = Parameters({"max_tokens": 8, "top_p": 0.9})
     # What was not sent, or can't be missed, is not dropped.
-    parameters.drop(["unheard-of", "model"])
+    parameters.drop(["unheard-of", "top_p"])
     said = "Unsupported parameter: '{}'"
     first = parameters.sent
     assert parameters.refused(first, said.format("max_tokens"), None) == "max_tokens"
     parameters.drop(["max_tokens"])
-    assert parameters.sent == {"max_completion_tokens": 8}
+    assert parameters.sent == {"max_completion_tokens": 8, "top_p": 0.9}
     assert parameters.dropped == ("max_tokens",)
     again = parameters.refused(parameters.sent, said.format("max_completion_tokens"), None)
     assert again is None
