@@ -138,7 +138,6 @@ def _from_pretrained(model: Model, source: str, where: dict[str, str], options: 
         IncompleteError: If they are not.
     """
     import torch
-    from transformers import AutoModelForCausalLM
     from transformers.utils.hub import cached_file
 
     spread = {"device_map": options.device_map} if options.device_map else {}
@@ -146,7 +145,7 @@ def _from_pretrained(model: Model, source: str, where: dict[str, str], options: 
     with overheard("transformers") as warned, torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         try:
-            loaded: Any = AutoModelForCausalLM.from_pretrained(
+            loaded: Any = _auto_class(source, where).from_pretrained(
                 source,
                 dtype=(model.decoding and model.decoding.dtype) or "auto",
                 trust_remote_code=False,
@@ -171,6 +170,18 @@ def _from_pretrained(model: Model, source: str, where: dict[str, str], options: 
     config = cached_file(source, "config.json", **where)
     require_whole(lm, info, Path(str(config)).parent)
     return lm
+
+
+def _auto_class(source: str, where: dict[str, str]) -> Any:
+    """Finds the class of a checkpoint; a multimodal one is loaded whole, and asked with text."""
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+    from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+
+    config = AutoConfig.from_pretrained(source, trust_remote_code=False, **where)
+    multimodal = MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.get(config.model_type)
+    if multimodal in (config.architectures or ()):
+        return AutoModelForImageTextToText
+    return AutoModelForCausalLM
 
 
 def _device(asked: str | None) -> str:

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from tokenizers.processors import TemplateProcessing
-from transformers import AutoTokenizer
+from transformers import (
+    AutoTokenizer,
+    Llama4Config,
+    Llama4ForConditionalGeneration,
+    Mistral3Config,
+    Mistral3ForConditionalGeneration,
+)
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Options, Session
+from cradle_lib.detection import Options, Session, read_journal
 from cradle_lib.detection.local.local_engine import load_local
 from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
 
-from .tiny_models import CHAT, make_model, make_weights
+from .tiny_models import CHAT, LIMIT, make_model, make_tokenizer, make_weights
 
 pytestmark = pytest.mark.usefixtures("short_prompt")
 
@@ -87,3 +96,50 @@ def test_a_template_without_the_question_is_refused(
     with pytest.raises(EngineError, match="leaves out the text of a question"):
         run(make_model(weights), corpus, out=tmp_path)
     assert not list(tmp_path.rglob("*.jsonl"))
+
+
+SIZES: dict[str, Any] = {
+    **{"vocab_size": 400, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2},
+    **{"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8},
+    **{"eos_token_id": 0, "pad_token_id": 0, "bos_token_id": None, "initializer_range": 0.6},
+}
+VISION = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "image_size": 28}
+
+
+def llama4() -> Any:
+    sides = ("vision_output_dim", "projector_input_dim", "projector_output_dim")
+    vision = VISION | {"num_attention_heads": 2, "patch_size": 14, "pixel_shuffle_ratio": 0.5}
+    text = SIZES | {"intermediate_size_mlp": 48, "num_local_experts": 2}
+    config = Llama4Config(text_config=text, vision_config=vision | dict.fromkeys(sides, 32))
+    return Llama4ForConditionalGeneration(config)
+
+
+def mistral3() -> Any:
+    text = SIZES | {"model_type": "mistral"}
+    vision = VISION | {"model_type": "pixtral", "num_attention_heads": 2, "patch_size": 14}
+    return Mistral3ForConditionalGeneration(Mistral3Config(text_config=text, vision_config=vision))
+
+
+@pytest.mark.parametrize("make", [llama4, mistral3])
+def test_a_multimodal_checkpoint_is_loaded_whole_and_answers_text(
+    make: Callable[[], Any], corpus: Corpus, tmp_path: Path
+) -> None:
+    folder = tmp_path / "weights"
+    torch.manual_seed(7)
+    lm = make().float().eval()
+    lm.save_pretrained(folder)
+    make_tokenizer(folder, CHAT.replace(PLAIN, CONTENTS["parts"]))
+    made = {}
+    for engine in ("reference", "wave"):
+        path = run(make_model(folder, engine), corpus, out=tmp_path / engine)
+        made[engine] = {(p.dialogue, p.turn): p.answer for p in read_journal(path)[1]}
+    assert made["wave"] == made["reference"]
+    assert len(set(made["wave"].values())) > 1
+    prompt = Session(corpus.dialogues[0], load_template("short")).prompt
+    assert prompt is not None
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    asked = tokenizer(f"<|user|>{prompt.text}<|end|><|assistant|>", return_tensors="pt").input_ids
+    options = {"max_new_tokens": LIMIT, "do_sample": False, "eos_token_id": 0}
+    written = lm.generate(asked, **options)[0, asked.shape[1] :]
+    expected = tokenizer.decode(written, skip_special_tokens=True)
+    assert made["reference"][prompt.dialogue, prompt.turn] == expected

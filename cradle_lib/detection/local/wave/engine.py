@@ -106,8 +106,12 @@ def _affordable(local: Local, waiting: Iterable[Questions]) -> int:
     import torch
 
     config = local.lm.config.get_text_config()
-    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    queries = getattr(config, "num_attention_heads", None)
+    if queries is None:
+        # Without attention, as in Mamba, nothing is shared: the runner says so.
+        return 1
+    heads = getattr(config, "num_key_value_heads", None) or queries
+    size = getattr(config, "head_dim", None) or config.hidden_size // queries
     # The text so far, and for each remaining question two turns of some sixty tokens.
     tokens = 256 + max(
         len(session.prompt.history) // 4 + session.remaining * 2 * 60
