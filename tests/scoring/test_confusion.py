@@ -4,41 +4,21 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
-from sklearn.metrics import confusion_matrix, multilabel_confusion_matrix, recall_score
+from sklearn.metrics import confusion_matrix, recall_score
 
 from cradle_lib.annotation import Annotation, Annotations
-from cradle_lib.corpus import Corpus, Dialogue, Turn
-from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import BITS, LABELS
 from cradle_lib.scoring.confusion import Pairing, annotator_confusion, confusion_frame
 from cradle_lib.scoring.label_pairs import CELLS, pair
 
-from ..annotation.hand_study import hand_study
-from .made_runs import AO, AP, Turns, bits, dialogues, make_corpus, make_predictions, run_of
-
-
-@pytest.fixture
-def run() -> Predictions:
-    """Sixty dialogues of five turns; half of the labels found, some invented, some unreadable."""
-    chance = np.random.default_rng(11)
-    size = 300
-    one, two, spare = (
-        np.where(chance.random(size) < share, 1 << chance.integers(0, 16, size), 0)
-        for share in (0.4, 0.1, 0.2)
-    )
-    gold = one | two
-    predicted = np.where(chance.random(size) < 0.5, gold, 0) | spare
-    lost = chance.random(size) < 0.1
-    corpus = make_corpus([[("U", int(m)) for m in part] for part in gold.reshape(60, 5)])
-    outcomes = "".join("u" if each else "o" for each in lost)
-    return make_predictions(corpus, np.where(lost, 0, predicted).tolist(), outcomes)
+from ..annotation.hand_study import corpus_of, hand_study
+from .made_runs import AO, AP, Turns, bits, dialogues, noisy_run, run_of
 
 
 @pytest.mark.parametrize("pairing", ["one-to-one", "all"])
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=15)
 @given(turns=dialogues)
 def test_cells_are_those_of_loops_over_the_turns(turns: Turns, pairing: Pairing) -> None:
     expected = dict.fromkeys(((one, other) for one in CELLS for other in CELLS), 0)
@@ -54,14 +34,12 @@ def test_cells_are_those_of_loops_over_the_turns(turns: Turns, pairing: Pairing)
     assert frame.set_index(["gold", "tagged"])["count"].to_dict() == expected
 
 
-def test_the_confusion_frame_has_recall_on_its_diagonal(run: Predictions) -> None:
-    gold, predicted = bits(run.corpus.gold), bits(run.masks)
+def test_the_diagonal_is_the_recall_of_scikit_learn() -> None:
+    run = noisy_run()
+    gold = bits(run.corpus.gold)
     frame = confusion_frame(run)
-    assert len(frame) == len(CELLS) * (len(CELLS) + 1)
     diagonal = frame[(frame["gold"] == frame["tagged"]) & (frame["gold"] != "none")]
-    assert [*diagonal["value"]] == pytest.approx(recall_score(gold, predicted, average=None))
-    found = multilabel_confusion_matrix(gold, predicted)[:, 1, 1]
-    assert [*diagonal["count"]] == found.tolist()
+    assert [*diagonal["value"]] == pytest.approx(recall_score(gold, bits(run.masks), average=None))
     rows = frame[frame["gold"] != "none"].groupby("gold", observed=True)["count"].sum()
     assert rows.tolist() == gold.sum(axis=0).tolist()
     # A label that is never gold has no share.
@@ -71,7 +49,8 @@ def test_the_confusion_frame_has_recall_on_its_diagonal(run: Predictions) -> Non
 
 
 @pytest.mark.parametrize("pairing", ["one-to-one", "all"])
-def test_unusable_answers_are_a_column_of_their_own(run: Predictions, pairing: Pairing) -> None:
+def test_unusable_answers_are_a_column_of_their_own(pairing: Pairing) -> None:
+    run = noisy_run()
     frame = confusion_frame(run, pairing=pairing)
     unusable = frame[frame["tagged"] == "unusable answer"].set_index("gold")["count"]
     gold = run.corpus.gold[~run.ok]
@@ -84,20 +63,13 @@ def test_unusable_answers_are_a_column_of_their_own(run: Predictions, pairing: P
 def test_labels_of_two_annotators_are_scikit_learns() -> None:
     chance = random.Random(3)
     given_ = {who: [chance.choice([*CELLS[:4], "none"]) for _ in range(60)] for who in "AB"}
-    corpus = Corpus(
-        "c",
-        tuple(
-            Dialogue(i, tuple(Turn(20 * i + t, t, "User", "Hm.", 0) for t in range(20)))
-            for i in range(3)
-        ),
-    )
     entries = [
         Annotation(f"d{i:04d}", who, "1", 1, "annotator", tuple(BITS.get(n, 0) for n in names))
         for who, every in given_.items()
         for i in range(3)
         for names in [every[20 * i : 20 * i + 20]]
     ]
-    frame = annotator_confusion(Annotations.of(corpus, entries))
+    frame = annotator_confusion(Annotations.of(corpus_of(20, count=3), entries))
     matrix = confusion_matrix(given_["A"], given_["B"], labels=list(CELLS))
     matrix[-1, -1] = 0
     assert frame["count"].to_numpy().reshape(17, 17).tolist() == matrix.tolist()

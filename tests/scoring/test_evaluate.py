@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,83 +12,63 @@ from sklearn.metrics import (
     recall_score,
 )
 
-from cradle_lib.corpus import Corpus
-from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
-from cradle_lib.labels import BITS, LABELS
+from cradle_lib.labels import LABELS
 from cradle_lib.scoring.conventions import LEVELS, Conventions, Level, Orphans
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.signature import Signature
 from cradle_lib.version import library_version
 
-from .made_runs import bits
-from .made_runs import make_corpus as made_corpus
-from .made_runs import make_predictions as made_predictions
-
-MakeCorpus = Callable[[Sequence[Sequence[tuple[str, int]]]], Corpus]
-MakePredictions = Callable[..., Predictions]
-
-A, SH, DV = BITS["alert_ongoing"], BITS["confirm_SH_ongoing"], BITS["confirm_DV_past"]
+from .made_runs import AO, DVP, SHO, bits, make_corpus, make_predictions, noisy_run, run_of
 
 # d0000: a hit and a miss; d0001: a label on a Listener row and a false alarm; d0002: nothing.
 DIALOGUES = [
-    [("U", A), ("L", 0), ("U", SH)],
-    [("U", 0), ("L", DV), ("U", 0)],
+    [("U", AO), ("L", 0), ("U", SHO)],
+    [("U", 0), ("L", DVP), ("U", 0)],
     [("L", 0), ("U", 0)],
 ]
-TAGS = [A, 0, 0, SH, 0]
+RUN = make_predictions(make_corpus(DIALOGUES), [AO, 0, 0, SHO, 0])
+NOISY = noisy_run()
 
 
-@pytest.fixture
-def run(make_corpus: MakeCorpus, make_predictions: MakePredictions) -> Predictions:
-    return make_predictions(make_corpus(DIALOGUES), TAGS)
-
-
-def test_a_frame_has_no_f1_of_what_is_never_gold(run: Predictions) -> None:
-    frame = evaluate(run, level="turn", draws=20).to_frame()
+def test_a_frame_has_no_f1_of_what_is_never_gold() -> None:
+    frame = evaluate(RUN, level="turn", draws=20).to_frame()
     of_labels = frame[frame["label"].notna()]
     never = of_labels[~of_labels["label"].isin(["alert_ongoing", "confirm_SH_ongoing"])]
     assert never[["value", "low", "high"]].isna().all(axis=None)
     assert frame.drop(index=never.index)["value"].notna().all()
-    assert "14 of the 16 labels are never gold here" in evaluate(run, draws=0).notes[-1]
+    assert "14 of the 16 labels are never gold here" in evaluate(RUN, draws=0).notes[-1]
 
 
-def test_without_gold_only_scores_of_whole_units_mean_something(
-    make_corpus: MakeCorpus, make_predictions: MakePredictions
-) -> None:
-    corpus = make_corpus([[("U", 0), ("U", A)], [("U", 0)]])
-    result = evaluate(make_predictions(corpus, [0, A, SH]), level="confirm", draws=0)
+def test_without_gold_only_scores_of_whole_units_mean_something() -> None:
+    result = evaluate(run_of([[(0, 0), (AO, AO)], [(0, SHO)]]), level="confirm", draws=0)
     frame = result.to_frame().set_index("score")
-    # Confirms: both dialogues have none in gold, and one of them has one tagged.
+    # Confirms: both dialogues have none in gold, and one of them has one predicted.
     assert frame["value"].dropna().to_dict() == {"exact_match": 0.5, "jaccard": 0.5}
     assert "No user turn of tiny has a gold confirm: precision" in result.notes[-1]
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_the_signature_names_the_settings(run: Predictions, level: Level) -> None:
-    chosen = Conventions(
-        empty_jaccard=0.5,
-        zero_division=1.0,
-        orphans="count",
-        unparsed="exclude",
-        macro_f1="harmonic",
-    )
-    result = evaluate(run, level=level, conventions=chosen, draws=20, seed=9)
-    assert result.signature == Signature(
+def test_the_signature_names_the_settings(level: Level) -> None:
+    choices = {
+        "empty_jaccard": 0.5,
+        "zero_division": 1.0,
+        "orphans": "count",
+        "unparsed": "exclude",
+        "macro_f1": "harmonic",
+    }
+    chosen = Conventions(**choices)  # type: ignore[arg-type]
+    assert evaluate(RUN, level=level, conventions=chosen, draws=20, seed=9).signature == Signature(
         level=level,
         labels=14 if level == "confirm" else 16,
         history="self",
         decoding="free",
-        empty_jaccard=0.5,
-        zero_division=1.0,
-        orphans="count",
-        unparsed="exclude",
-        macro_f1="harmonic",
-        corpus=run.corpus.fingerprint,
+        corpus=RUN.corpus.fingerprint,
         dialogues=3,
         draws=20,
         seed=9,
         version=library_version(),
+        **choices,  # type: ignore[arg-type]
     )
 
 
@@ -98,64 +77,37 @@ def test_the_signature_names_the_settings(run: Predictions, level: Level) -> Non
     # The two scored labels are a hit and a miss; the Listener's label is one more miss.
     [("ignore", 5, 1), ("attach", 5, 2), ("count", 6, 2)],
 )
-def test_orphans_reach_the_scores(
-    run: Predictions, orphans: Orphans, units: int, missed: int
-) -> None:
-    result = evaluate(run, conventions=Conventions(orphans=orphans), draws=0)
+def test_orphans_reach_the_scores(orphans: Orphans, units: int, missed: int) -> None:
+    result = evaluate(RUN, conventions=Conventions(orphans=orphans), draws=0)
     assert result.counts.sets[:, 0].sum() == units
     assert sum(fn for _, _, fn in result.tallies.values()) == missed
 
 
-def test_outcomes_are_counted_beside_the_scores(
-    make_corpus: MakeCorpus, make_predictions: MakePredictions
-) -> None:
-    corpus = make_corpus([[("U", 0), ("U", 0), ("U", 0), ("U", SH)]])
-    run = make_predictions(corpus, [0, 0, 0, SH], "ouro")
+def test_outcomes_are_counted_beside_the_scores() -> None:
+    run = run_of([[(0, 0), (0, 0), (0, 0), (SHO, SHO)]], "ouro")
     result = evaluate(run, draws=0)
     assert result.outcomes == {"ok": 2, "unparsed": 1, "refused": 1, "failed": 0}
     assert result.cleaned == 0
     assert result.estimate("exact_match").value == 2 / 4
+    assert np.isnan(result.estimate("exact_match")[1:]).all()
     wrote = ("none.", "none.\n", "none", "**confirm_SH_ongoing**")
     assert evaluate(replace(run, answers=wrote), draws=0).cleaned == 2
-    assert np.isnan(result.estimate("exact_match")[1:]).all()
 
 
-def test_nothing_left_to_score_is_refused(
-    make_corpus: MakeCorpus, make_predictions: MakePredictions
-) -> None:
-    run = make_predictions(make_corpus([[("U", SH)]]), [0], "f")
+def test_what_can_not_be_scored_is_refused() -> None:
     with pytest.raises(ScoringError, match="nothing to score in tiny: 1 user turns"):
-        evaluate(run, conventions=Conventions(unparsed="exclude"))
-
-
-def test_wrong_requests_name_the_choices(run: Predictions) -> None:
-    result = evaluate(run, level="confirm", draws=0)
+        evaluate(run_of([[(SHO, 0)]], "f"), conventions=Conventions(unparsed="exclude"))
+    result = evaluate(RUN, level="confirm", draws=0)
     with pytest.raises(ScoringError, match=r"no score 'f2'\. Choose one of exact_match"):
         result.estimate("f2")
     with pytest.raises(ScoringError, match="not scored at level confirm"):
         result.estimate("f1", "alert_past")
     with pytest.raises(ScoringError, match="-1 draws"):
-        evaluate(run, draws=-1)
+        evaluate(RUN, draws=-1)
 
 
-@pytest.fixture
-def noisy() -> Predictions:
-    """Sixty dialogues of five turns; half of the labels found, some invented, some unreadable."""
-    chance = np.random.default_rng(11)
-    size = 300
-    gold, spare = (
-        np.where(chance.random(size) < share, 1 << chance.integers(0, 16, size), 0)
-        for share in (0.4, 0.2)
-    )
-    predicted = np.where(chance.random(size) < 0.5, gold, 0) | spare
-    lost = chance.random(size) < 0.1
-    corpus = made_corpus([[("U", int(m)) for m in part] for part in gold.reshape(60, 5)])
-    outcomes = "".join("u" if each else "o" for each in lost)
-    return made_predictions(corpus, np.where(lost, 0, predicted).tolist(), outcomes)
-
-
-def test_overall_scores_are_those_of_scikit_learn(noisy: Predictions) -> None:
-    gold, tagged, readable = bits(noisy.corpus.gold), bits(noisy.masks), noisy.ok
+def test_scores_are_those_of_scikit_learn() -> None:
+    gold, tagged, readable = bits(NOISY.corpus.gold), bits(NOISY.masks), NOISY.ok
     # Two empty sets have Jaccard 1, but an answer that can't be read earns nothing for it.
     earned = readable | gold.any(axis=1)
     pairs = list(zip(gold, tagged, strict=True))
@@ -170,17 +122,12 @@ def test_overall_scores_are_those_of_scikit_learn(noisy: Predictions) -> None:
         for score in (precision_score, recall_score, f1_score):
             name = f"{average}_{score.__name__.removesuffix('_score')}"
             expected[name] = score(gold, tagged, average=average, zero_division=0)
-    frame = evaluate(noisy, draws=50).to_frame()
+    frame = evaluate(NOISY, draws=50).to_frame()
     overall = frame[frame["label"].isna()].set_index("score")
     assert overall["value"].to_dict() == pytest.approx(expected)
     assert (overall["low"] <= overall["value"]).all()
     assert (overall["value"] <= overall["high"]).all()
     assert set(overall["unusable"]) == {int((~readable).sum())}
-
-
-def test_scores_of_labels_are_those_of_scikit_learn(noisy: Predictions) -> None:
-    gold, tagged = bits(noisy.corpus.gold), bits(noisy.masks)
-    frame = evaluate(noisy, draws=0).to_frame()
     f1 = frame[frame["label"].notna() & (frame["score"] == "f1")]
     assert [*f1["label"]] == [*LABELS]
     assert [*f1["value"]] == pytest.approx(f1_score(gold, tagged, average=None, zero_division=0))

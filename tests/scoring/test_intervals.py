@@ -6,7 +6,6 @@ from numpy.typing import NDArray
 from scipy.stats import bootstrap
 from sklearn.metrics import accuracy_score, f1_score, jaccard_score
 
-from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.counts import Counts
 from cradle_lib.scoring.scores import scores
 from cradle_lib.statistics.bootstrap import Estimate, bounds
@@ -35,9 +34,9 @@ def scored(counts: Counts, draws: int, seed: int = 0) -> dict[str, Estimate]:
 def test_a_draw_scores_like_scikit_learn_on_the_dialogues_that_were_drawn() -> None:
     gold, predicted, dialogue_of = sample()
     rows = counted(gold, predicted, dialogue_of, 40).rows
-    totals = np.concatenate(list(draw_blocks(rows, 25, 7)))
+    totals = np.concatenate(list(draw_blocks(rows, 9, 7)))
     drawn = scores(totals)
-    block = draw_weights(np.random.default_rng(7), 25, 40)
+    block = draw_weights(np.random.default_rng(7), 9, 40)
     for draw, taken in enumerate(block.astype(int)):
         rows = np.concatenate(
             [np.flatnonzero(dialogue_of == d) for d in np.repeat(np.arange(40), taken)]
@@ -62,13 +61,13 @@ def test_bounds_agree_with_scipys_percentile_bootstrap() -> None:
     theirs = bootstrap(
         (np.arange(80),),
         micro_f1,
-        n_resamples=9999,
+        n_resamples=2999,
         method="percentile",
         vectorized=True,
         rng=np.random.default_rng(5),
     ).confidence_interval
-    ours = scored(counts, 10_000)["micro_f1"]
-    # Ends of two independent bootstraps: their own noise is about 0.001 here.
+    ours = scored(counts, 3000)["micro_f1"]
+    # Ends of two independent bootstraps: their own noise is about 0.002 here.
     assert float(ours.low) == pytest.approx(theirs.low, abs=0.005)
     assert float(ours.high) == pytest.approx(theirs.high, abs=0.005)
 
@@ -85,9 +84,3 @@ def test_bounds_survive_infinity_and_a_few_undefined_draws() -> None:
     assert low[2] == pytest.approx(24, abs=1)
     assert high[2] == np.inf
     assert (low[3], high[3]) == pytest.approx((34, 975), abs=1)
-
-
-def test_without_a_dialogue_there_is_nothing_to_draw() -> None:
-    empty = np.zeros(0, dtype=np.uint16)
-    with pytest.raises(ScoringError, match="Both must be at least 1"):
-        scored(counted(empty, empty, np.zeros(0, dtype=np.int64), 0), 10)

@@ -3,39 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cradle_lib.corpus import Corpus
-from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, stage
 from cradle_lib.scoring.label_changes import RESULTS, label_changes
 from cradle_lib.scoring.label_pairs import label_pairs
 
-MakeCorpus = Callable[[Sequence[Sequence[tuple[str, int]]]], Corpus]
-MakePredictions = Callable[..., Predictions]
+from .made_runs import make_corpus, make_predictions, run_of
+
 SOME = ["alert_ongoing", "alert_past", "confirm_SH_ongoing", "confirm_SH_past", "confirm_DV_past"]
 masks = st.sets(st.sampled_from(SOME), max_size=2).map(lambda names: sum(BITS[n] for n in names))
 FATE_OF = {"temporal_swap": "swapped", "missed_alert": "missed", "missed_confirm": "missed"}
 
 
-@settings(
-    deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, max_examples=15)
 @given(turns=st.lists(st.tuples(masks, masks, masks), min_size=2, max_size=8))
-def test_fates_are_those_of_the_pairs_one_by_one(
-    turns: list[tuple[int, int, int]], make_corpus: MakeCorpus, make_predictions: MakePredictions
-) -> None:
+def test_fates_are_those_of_the_pairs_one_by_one(turns: list[tuple[int, int, int]]) -> None:
     golds, *tagged = (list(column) for column in zip(*turns, strict=True))
     half = len(golds) // 2
     corpus = make_corpus([[("U", g) for g in part] for part in (golds[:half], golds[half:])])
     runs = [make_predictions(corpus, tags) for tags in tagged]
     frame = label_changes(*runs, draws=0).set_index(["gold", "result"])
-    assert set(frame.index) == {(name, result) for name, _ in frame.index for result in RESULTS}
+    rows = frame.to_dict("index")
+    assert rows.keys() == {(name, result) for name, _ in rows for result in RESULTS}
     for when, run in zip(("before", "after"), runs, strict=True):
         pairs = label_pairs(run).query("gold != 'none'")
         results = [
@@ -52,17 +46,13 @@ def test_fates_are_those_of_the_pairs_one_by_one(
             ]
             for result in RESULTS:
                 share = own.count(result) / len(own) if own else math.nan
-                assert frame.loc[(name, result), when] == pytest.approx(share, nan_ok=True)
-                assert frame.loc[(name, result), "support"] == len(own)
+                assert rows[name, result][when] == pytest.approx(share, nan_ok=True)
+                assert rows[name, result]["support"] == len(own)
     gained = frame["after"] - frame["before"]
     assert frame["value"].to_list() == pytest.approx(gained.to_list(), nan_ok=True)
 
 
-def test_runs_over_other_dialogues_are_refused(
-    make_corpus: MakeCorpus, make_predictions: MakePredictions
-) -> None:
-    runs = [
-        make_predictions(make_corpus([[("U", 0)] * size] * 2), [0] * size * 2) for size in (1, 2)
-    ]
+def test_runs_over_other_dialogues_are_refused() -> None:
+    runs = [run_of([[(0, 0)] * size] * 2) for size in (1, 2)]
     with pytest.raises(ScoringError, match="corpus"):
         label_changes(*runs, draws=0)

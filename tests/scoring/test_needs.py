@@ -1,15 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, get_args
 
 import numpy as np
 import pytest
 
-from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.needs import Need, unmet
-from cradle_lib.detection.predictions import Predictions
-from cradle_lib.labels import BITS
 from cradle_lib.scoring.alarm_burden import alarm_burden
 from cradle_lib.scoring.compare import compare
 from cradle_lib.scoring.conventions import LEVELS
@@ -18,9 +14,8 @@ from cradle_lib.scoring.sensitivity import sensitivity
 from cradle_lib.scoring.subgroups import subgroups
 from cradle_lib.scoring.timing import timing
 
-AO, SHO = BITS["alert_ongoing"], BITS["confirm_SH_ongoing"]
-MakeCorpus = Callable[..., Corpus]
-MakePredictions = Callable[..., Predictions]
+from .made_runs import AO, SHO, make_corpus, make_predictions, run_of
+
 META = {"timing", "scenario"}
 ALL = set(get_args(Need)) - META
 
@@ -39,9 +34,7 @@ ALL = set(get_args(Need)) - META
         ([], ALL),
     ],
 )
-def test_what_a_corpus_lacks(
-    make_corpus: MakeCorpus, dialogues: list[Any], lacking: set[Need]
-) -> None:
+def test_what_a_corpus_lacks(dialogues: list[Any], lacking: set[Need]) -> None:
     corpus = make_corpus(dialogues)
     told = {need: unmet(corpus, need) for need in get_args(Need)}
     # Corpora here say nothing of timing and scenario.
@@ -49,9 +42,7 @@ def test_what_a_corpus_lacks(
     assert all("tiny" in why and not why.endswith(".") for why in told.values() if why)
 
 
-def test_without_user_turns_nothing_is_defined_and_nothing_fails(
-    make_corpus: MakeCorpus, make_predictions: MakePredictions
-) -> None:
+def test_without_user_turns_nothing_is_defined_and_nothing_fails() -> None:
     run = make_predictions(make_corpus([[("L", 0), ("L", AO)], [("L", 0)]]), [])
     for level in LEVELS:
         found = evaluate(run, level=level, draws=20)
@@ -73,11 +64,8 @@ def test_without_user_turns_nothing_is_defined_and_nothing_fails(
     assert set(compared["verdict"]) == {"insufficient"}
 
 
-def test_a_single_dialogue_has_no_interval_because_it_has_no_spread(
-    make_corpus: MakeCorpus, make_predictions: MakePredictions
-) -> None:
-    corpus = make_corpus([[("U", AO), ("U", 0), ("U", SHO)]])
-    runs = [make_predictions(corpus, masks) for masks in ([AO, AO, 0], [0, 0, 0])]
+def test_a_single_dialogue_has_no_interval_because_it_has_no_spread() -> None:
+    runs = [run_of([[(AO, AO), (0, tag), (SHO, 0)]]) for tag in (AO, 0)]
     scored = evaluate(runs[0], draws=20)
     # One of three turns is right: the first.
     assert scored.estimate("exact_match").value == pytest.approx(1 / 3)
@@ -90,7 +78,6 @@ def test_a_single_dialogue_has_no_interval_because_it_has_no_spread(
     compared = compare(runs, names=("a", "b"), permutations=10)
     assert compared.to_frame()[["low", "high"]].isna().all(axis=None)
     assert compared.power_note == "A single dialogue can show no difference."
-    pair = evaluate(make_predictions(make_corpus([[("U", AO)], [("U", 0)]]), [AO, 0]), draws=20)
     # Both dialogues match exactly, whichever are drawn: nothing moves.
-    found = pair.estimate("exact_match")
+    found = evaluate(run_of([[(AO, AO)], [(0, 0)]]), draws=20).estimate("exact_match")
     assert tuple(found) == pytest.approx((1, np.nan, np.nan), nan_ok=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -90,9 +89,9 @@ answers = st.one_of(
     st.builds(alert, *[st.floats(0.05, 0.95)] * 3),
 )
 dialogues = st.lists(
-    st.lists(st.tuples(st.sampled_from(GOLD), answers), min_size=1, max_size=6),
+    st.lists(st.tuples(st.sampled_from(GOLD), answers), min_size=1, max_size=5),
     min_size=1,
-    max_size=5,
+    max_size=3,
 )
 Rows = list[list[tuple[int, Stored | None]]]
 
@@ -109,7 +108,7 @@ def arrays(rows: Rows, wanted: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return np.array(positive), np.array(tagged), np.array(chances)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=10)
 @given(dialogues)
 def test_every_point_of_a_curve_is_scikit_learns(rows: Rows) -> None:
     run = made(rows)
@@ -135,7 +134,7 @@ def test_every_point_of_a_curve_is_scikit_learns(rows: Rows) -> None:
                 assert found[name] == pytest.approx(expected, nan_ok=True)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=10)
 @given(dialogues, st.sampled_from([*STAGES, "alert_ongoing", "confirm_SH_past"]))
 def test_areas_and_brier_scores_are_scikit_learns(rows: Rows, wanted: str) -> None:
     # A label that occurs has at least 20 positive turns.
@@ -168,32 +167,7 @@ def test_a_label_needs_20_positive_turns_for_scores(times: int, shown: bool) -> 
     assert found == {*STAGES, *(["alert_past"] if shown else [])}
 
 
-def stage_probability(choices: list[dict[str, float]], answer: str, stage: str) -> float:
-    """The probability of a stage in an answer of the shipped model, whose tokens are known."""
-    if stage == "any":
-        odds = {branch: math.exp(p) for branch, p in choices[0].items()}
-        return 1 - odds["none"] / sum(odds.values())
-    labels = [] if answer == "none" else answer.split("; ")
-    missed, mass, used = 1.0, 1.0, 0
-    while used < len(choices):
-        odds = {branch.strip(): math.exp(p) for branch, p in choices[used].items()}
-        missed *= 1 - mass * odds[stage] / sum(odds.values())
-        # The other choices of this label, up to the one that may end the answer.
-        used += 1
-        while used < len(choices) and "<end>" not in choices[used]:
-            used += 1
-        if used == len(choices):
-            return 1 - missed
-        odds = {branch: math.exp(p) for branch, p in choices[used].items()}
-        mass = odds[";"] / sum(odds.values())
-        used += 1
-    # The answer ended: what would have followed is not stored, each label is as likely.
-    left = [label for label in BITS if label not in labels]
-    share = sum(label.startswith(stage) for label in left) / len(left)
-    return 1 - missed * (1 - mass * share)
-
-
-def sample(seed: int, size: int = 60, name: str = "tiny") -> tuple[Rows, Predictions]:
+def sample(seed: int, size: int = 25, name: str = "tiny") -> tuple[Rows, Predictions]:
     generator = np.random.default_rng(seed)
     rows: Rows = []
     for _ in range(size):
@@ -220,47 +194,37 @@ def test_tenths_are_those_of_scikit_learn() -> None:
         assert ((part["low"] <= part["value"]) | (part["value"] == 0)).all()
 
 
-@pytest.mark.parametrize(
-    ("model", "stages"),
-    [("smollm2-135m-tuned-constrained", STAGES), ("smollm2-135m-constrained", ["any"])],
-)
-def test_the_highest_threshold_that_finds_enough_is_that_of_a_search_through_the_journal(
-    model: str, stages: Sequence[str]
-) -> None:
+def test_the_highest_threshold_that_finds_enough_is_that_of_a_search_through_the_journal() -> None:
     corpus = load_corpus("surrogate", "test")
-    path = SHIPPED_RUNS / corpus.name / f"{model}.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    # A run that was resumed has a second header.
-    lines = [line for line in lines if "record" not in line]
+    path = SHIPPED_RUNS / corpus.name / "smollm2-135m-constrained.jsonl"
     gold = {(d.id, turn.turn_id): turn.mask for d in corpus for turn in d.user_turns}
-    shares = (0.5, 0.8, 0.9, 1.0)
-    found = chosen_thresholds([load_predictions(path, corpus)], recalls=shares, draws=2)
-    for stage in stages:
-        turns = [
-            (
-                stage_probability(line["choices"], line["answer"], stage),
-                bool(gold[line["dialogue"], line["turn"]] & STAGES[stage]),
-            )
-            for line in lines
-        ]
-        positives = sum(positive for _, positive in turns)
-        for share in shares:
-            hits = flagged = 0
-            lowest = None
-            for probability_, positive in sorted(turns, reverse=True):
-                # Turns of equal probability are flagged together.
-                if hits >= share * positives and probability_ != lowest:
-                    break
-                hits, flagged, lowest = hits + positive, flagged + 1, probability_
-            point = found[(found["wanted"] == stage) & (found["point"] == f"recall of {share:.0%}")]
-            assert point["threshold"].tolist() == pytest.approx([lowest] * 4, rel=1e-9)
-            assert point.set_index("measure")["value"].drop("f1").to_dict() == pytest.approx(
-                {
-                    "recall": hits / positives,
-                    "precision": hits / flagged,
-                    "flagged": (flagged - hits) / (len(turns) - positives),
-                }
-            )
+    turns = []
+    for line in map(json.loads, path.read_text().splitlines()):
+        # A run that was resumed has a second header.
+        if "record" not in line:
+            odds = {branch: math.exp(p) for branch, p in line["choices"][0].items()}
+            positive = bool(gold[line["dialogue"], line["turn"]])
+            turns.append((1 - odds["none"] / sum(odds.values()), positive))
+    positives = sum(positive for _, positive in turns)
+    shares = (0.5, 0.9, 1.0)
+    found = chosen_thresholds([load_predictions(path, corpus)], recalls=shares, draws=0)
+    for share in shares:
+        hits = flagged = 0
+        lowest = None
+        for chance, positive in sorted(turns, reverse=True):
+            # Turns of equal probability are flagged together.
+            if hits >= share * positives and chance != lowest:
+                break
+            hits, flagged, lowest = hits + positive, flagged + 1, chance
+        point = found[(found["wanted"] == "any") & (found["point"] == f"recall of {share:.0%}")]
+        assert point["threshold"].tolist() == pytest.approx([lowest] * 4, rel=1e-9)
+        assert point.set_index("measure")["value"].drop("f1").to_dict() == pytest.approx(
+            {
+                "recall": hits / positives,
+                "precision": hits / flagged,
+                "flagged": (flagged - hits) / (len(turns) - positives),
+            }
+        )
 
 
 def test_a_threshold_is_chosen_on_dev_and_scored_elsewhere() -> None:
