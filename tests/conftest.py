@@ -15,7 +15,11 @@ from cradle_lib.display.notice import PAGE
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Nothing here depends on how busy the machine is.
 settings.register_profile(
-    "cradle", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    "cradle",
+    deadline=None,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
 )
 settings.load_profile("cradle")
 

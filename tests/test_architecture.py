@@ -173,11 +173,6 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         pytest.fail(" -> ".join(error.args[1]))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name)
-def test_a_module_is_named_after_its_idea(path: Path) -> None:
-    assert path.stem not in {"utils", "util", "helpers", "misc", "common"}
-
-
 def test_the_size_of_each_folder_is_printed_beside_its_budget(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

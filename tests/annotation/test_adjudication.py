@@ -131,7 +131,7 @@ def study_of(*votes: Sequence[int]) -> Annotations:
     return Annotations.of(corpus_of(len(votes[0])), entries)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=30)
 @given(votes=four)
 def test_the_trail_names_the_voters_of_every_label(votes: tuple[list[int], ...]) -> None:
     result = adjudicate(study_of(*votes))
@@ -160,14 +160,6 @@ def test_the_trail_names_the_voters_of_every_label(votes: tuple[list[int], ...])
     again = adjudicate(study_of(*[gold] * 4))
     assert again.gold == result.gold
     assert again.counts[Outcome.EXACT] == 1
-
-
-def test_what_all_three_gave_is_agreement_also_where_their_sets_differ() -> None:
-    # The senior would have given nothing, and decides about B and C only.
-    trail = adjudicate(study_of([A], [A | B], [A | C], [0])).audit()
-    assert [*zip(trail["by"], trail["result"], strict=True)] == [
-        ("agreement", "gold"), ("senior", "rejected"), ("senior", "rejected"),
-    ]  # fmt: skip
 
 
 def test_a_missing_vote_is_named() -> None:

@@ -102,7 +102,7 @@ def test_masi_is_nltks_wherever_nltk_has_an_answer(one: int, other: int) -> None
         assert masi(one, other) == pytest.approx(theirs, abs=0.02)  # NLTK rounds 2/3 to 0.67
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=10)
 @given(dialogues=many)
 def test_every_measure_equals_another_librarys(dialogues: Dialogues) -> None:
     chosen = pair(dialogues)
@@ -152,7 +152,7 @@ def test_every_measure_equals_another_librarys(dialogues: Dialogues) -> None:
         assert overall["alpha_masi"].value == pytest.approx(theirs, abs=0.02)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=15)
 @given(cells=st.tuples(*[st.integers(0, 40)] * 4).filter(lambda cells: sum(cells[:3])))
 def test_chance_corrected_measures_are_exact_fractions(cells: tuple[int, int, int, int]) -> None:
     a, b, c, d = cells
@@ -225,8 +225,8 @@ def test_intervals_are_those_of_dialogues_drawn_one_by_one() -> None:
     dialogues = [
         tuple([chance.choice([0, 0, 1, 2]) for _ in range(6)] for _ in range(2)) for _ in range(30)
     ]
-    found = by_label(agreement([pair(dialogues)], units="user", draws=100, seed=4))
-    block = draw_weights(np.random.default_rng(4), 100, 30)
+    found = by_label(agreement([pair(dialogues)], units="user", draws=25, seed=4))
+    block = draw_weights(np.random.default_rng(4), 25, 30)
     one_by_one = [
         measured(pair([dialogues[i] for i in np.repeat(np.arange(30), row)])) for row in block
     ]

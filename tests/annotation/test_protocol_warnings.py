@@ -52,11 +52,3 @@ def test_a_warning_is_found_with_its_turn(
     masks: tuple[int, ...], found: list[tuple[str, int]]
 ) -> None:
     assert warned(*masks) == found
-
-
-def test_a_warning_names_dialogue_annotator_and_turn() -> None:
-    entry = Annotation("d0000", "A", "1", 1, "annotator", (0, SH, 0, 0, 0))
-    (found,) = find_warnings(Annotations.of(Corpus("c", (DIALOGUE,)), [entry]))
-    assert str(found) == (
-        "dialogue d0000, annotator A, turn 1: confirm_SH_ongoing is on a Listener turn"
-    )

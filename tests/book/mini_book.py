@@ -22,38 +22,16 @@ MODELS = ["a", "b"]
 
 LIBRARY = {
     "__init__.py": """
-        import lazy_loader
-
-        __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-    """,
-    "__init__.pyi": """
-        from .corpus import load as load
-        from .scores import score as score
-        from .unused import nothing as nothing
-    """,
-    "corpus/__init__.py": """
-        from mini_lib.corpus.reader import load
-        from mini_lib.corpus.writer import save
-    """,
-    "corpus/reader.py": """
         from pathlib import Path
 
         def load(name):
             stop = Path(__file__).with_name("stop.txt").read_text().split()
             return [w for w in Path("..", "data", name).read_text().split() if w not in stop]
-    """,
-    "corpus/writer.py": "def save(): ...",
-    "corpus/stop.txt": "the",
-    "scores.py": """
+
         def score(words):
-            from mini_lib.deep import weight
-            return weight(len(words))
+            return 10 * len(words)
     """,
-    "deep.py": """
-        def weight(number):
-            return 10 * number
-    """,
-    "unused.py": "def nothing(): ...",
+    "stop.txt": "the",
 }
 
 PLAN = """
@@ -156,6 +134,7 @@ def make_site(root: Path) -> Path:
     write(root / "book/references.bib", "")
     write(root / "book/intro.md", "# Title\n\n```{helplines}\n```\n\nIt costs $1 or $2.\n")
     write(root / "book/_toc.yml", "format: jb-book\nroot: intro\nchapters:\n- glob: sections/*\n")
+    write(root / "models.yml", "always-none: {name: None, group: baseline, engine: always-none}")
     return root
 
 

@@ -38,11 +38,3 @@ def test_every_public_name_is_on_the_page_once() -> None:
         assert (kind == "class") == inspect.isclass(public()[name]), name
         # A constant's own words stand only where it is made.
         assert (kind == "data") == (path.count(".") > 2 or name.isupper()), name
-
-
-def test_every_public_function_says_what_it_takes_and_gives() -> None:
-    functions = {name: one for name, one in public().items() if inspect.isfunction(one)}
-    for name, one in functions.items():
-        said, signature = inspect.getdoc(one) or "", inspect.signature(one)
-        assert all(f"{parameter}:" in said for parameter in signature.parameters), name
-        assert "Returns:" in said or signature.return_annotation in ("None", "Iterator[None]")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from pathlib import Path
 
-import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser
 
 from . import site as book
 from .mini_book import build, make_site, notebook, write
@@ -51,9 +50,8 @@ CELLS = [
 PICTURES = "[...document.images].filter(i => i.getAttribute('src').length < 5).length"
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[book.Site]:
-    root = make_site(tmp_path_factory.mktemp("names"))
+def test_a_page_shows_the_names_as_they_are(tmp_path: Path, browser: Browser) -> None:
+    root = make_site(tmp_path)
     entry = {"name": NAME, "group": "baseline", "engine": "always-none", "default": True}
     write(root / "models.yml", json.dumps({"hostile": entry}))
     write(root / f"{FILE}.csv", "turn_id,text,labels\n0,User: Hello.,alert_ongoing\n")
@@ -61,31 +59,21 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[book.Site]:
     write(root / "notebooks/runs.ipynb", notebook(CELLS, title="Runs"))
     done = build(root, f"{FILE}.csv")
     assert done.returncode == 0, done.stdout + done.stderr
-    with book.serve(root / "book/_build/html") as served:
-        yield served
 
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A page on which no script of a name may run, and no picture of a name be asked for."""
     page = browser.new_page()
     alarms: list[str] = []
     requests: list[str] = []
     page.on("dialog", lambda dialog: (alarms.append(dialog.message), dialog.dismiss()))
     page.on("pageerror", lambda error: alarms.append(str(error)))
     page.on("request", lambda request: requests.append(request.url))
-    yield page
-    assert alarms == []
-    assert not [url for url in requests if url.endswith("/x")]
-    assert page.evaluate(PICTURES) == 0
+    with book.serve(root / "book/_build/html") as site:
+        page.goto(site.url("sections/runs.html"), wait_until="load")
+        assert page.locator("article").inner_text().count(NAME) >= 5
+        assert FILE in page.locator(".cradle-banner").inner_text()
+        alt = page.locator("article figure img").first.get_attribute("alt")
+        assert NAME in str(alt)
+        # No script of a name runs, and no picture of a name is asked for.
+        assert alarms == []
+        assert not [url for url in requests if url.endswith("/x")]
+        assert page.evaluate(PICTURES) == 0
     page.close()
-
-
-def test_a_page_shows_the_names_as_they_are(site: book.Site, page: Page) -> None:
-    page.goto(site.url("sections/runs.html"), wait_until="load")
-    shown = page.locator("article").inner_text()
-    assert shown.count(NAME) >= 5
-    assert FILE in page.locator(".cradle-banner").inner_text()
-    alt = page.locator("article figure img").first.get_attribute("alt")
-    assert alt is not None
-    assert NAME in alt

@@ -1,4 +1,4 @@
-"""The files that the built pages hold."""
+"""The files that the built pages hold, and their numbers recomputed from journals and records."""
 
 from __future__ import annotations
 
@@ -6,9 +6,20 @@ import base64
 import csv
 import html
 import io
+import json
+import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from cradle_lib import paths
+from cradle_lib.corpus import load_corpus
+from cradle_lib.detection.registry import load_registry
 
 from .site import Site
 
@@ -16,23 +27,44 @@ FILE = re.compile(r'download="([^"]+\.csv)"[^>]*href="([^"]+)"')
 HELD = "data:text/csv;base64,"
 NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|inf)")
 WORDLESS = re.compile(r"[\W_]*")
+CONSTRAINED = "smollm2-135m-tuned-constrained"
+SYSTEMS = {
+    "smollm2-135m": "SmolLM2-135M-Instruct",
+    "smollm2-135m-tuned": "SmolLM2-135M, tuned (= constrained)",
+}
+QUIET = "Flagged in dialogues without labels"
 
 
-def files(page: Path) -> Iterator[tuple[str, list[dict[str, str]]]]:
+def files(page: Path) -> Iterator[tuple[str, str]]:
     for name, address in FILE.findall(page.read_text("utf-8")):
         there = html.unescape(address)
         held = address.startswith(HELD)
         data = (
             base64.b64decode(address[len(HELD) :]) if held else (page.parent / there).read_bytes()
         )
-        content = data.decode("utf-8")
-        yield name, list(csv.DictReader(io.StringIO(content, newline="")))
+        yield name, data.decode("utf-8")
+
+
+def frame(site: Site, page: str, *columns: str) -> pd.DataFrame:
+    """The first file of a page with these columns."""
+    every = (
+        pd.read_csv(io.StringIO(text)) for _, text in files(site.folder / f"sections/{page}.html")
+    )
+    return next(found for found in every if {*columns} <= {*found.columns})
+
+
+def journal(corpus: str, model: str) -> list[dict[str, Any]]:
+    """The answers of a run that ships, one for each user turn, read without the library."""
+    text = (paths.SHIPPED_RUNS / corpus / f"{model}.jsonl").read_text("utf-8")
+    lines = [line for line in map(json.loads, text.splitlines()) if "record" not in line]
+    return list({(line["dialogue"], line["turn"]): line for line in lines}.values())
 
 
 def test_what_is_missing_in_a_file_is_empty(site: Site) -> None:
     wrong, columns = [], 0
     for page in site.pages:
-        for name, rows in files(site.folder / page):
+        for name, text in files(site.folder / page):
+            rows = list(csv.DictReader(io.StringIO(text, newline="")))
             for column in rows[0] if rows else ():
                 known = [row[column] for row in rows if row[column]]
                 columns += any(map(NUMBER.fullmatch, known))
@@ -51,3 +83,86 @@ def test_every_table_and_heat_map_comes_with_its_numbers(site: Site) -> None:
         seen += shown
         assert len(FILE.findall(text)) >= shown, page
     assert seen > 50
+
+
+def test_answers_tokens_and_time_are_those_of_the_journals(site: Site) -> None:
+    told = frame(site, "runs", "system", "unparsed").set_index("system")
+    used = frame(site, "runs", "system", "prompt_tokens").set_index("system")
+    page = html.unescape((site.folder / "sections/runs.html").read_text("utf-8"))
+    for model, name in SYSTEMS.items():
+        lines = journal("surrogate-test", model)
+        outcomes = Counter(line["outcome"] for line in lines)
+        none = sum(line["labels"] == "none" for line in lines if line["outcome"] == "ok")
+        others = ("unparsed", "refused", "failed")
+        counts = [len(lines), outcomes["ok"] - none, none, *(outcomes[each] for each in others)]
+        assert told.loc[name, ["turns", "labels", "none", *others]].tolist() == counts
+        unusable = len(lines) - outcomes["ok"]
+        assert (f"{name} ({unusable:,} of {len(lines):,})" in page) == (unusable > 0)
+        tokens = [sum(line[f"tokens_{end}"] for line in lines) for end in ("in", "out")]
+        row = used.loc[name]
+        assert row[["answers", "prompt_tokens", "output_tokens"]].tolist() == [len(lines), *tokens]
+        assert row["seconds"] == pytest.approx(sum(each["seconds"] for each in lines) / len(lines))
+    # A token that nobody counted is no zero.
+    assert used.loc["Keyword lexicon", ["prompt_tokens", "output_tokens"]].isna().all()
+    # Identical systems are one row, and each has its record.
+    for name in ("tuned", "tuned, constrained"):
+        assert f"Record of the run of SmolLM2-135M, {name}." in page
+
+
+def test_two_engines_are_compared_in_what_they_said_and_computed(site: Site) -> None:
+    flips = frame(site, "speed", "measure", "of").set_index("measure").loc["flipped dialogues"]
+    assert flips[["count", "of", "value", "low"]].tolist() == [0, 600, 0, 0]
+    assert flips["high"] == pytest.approx(1 - 0.05 ** (1 / 600))
+    wave, reference = frame(site, "speed", "computed").to_dict("records")
+    # The reference engine computes every prompt whole.
+    assert wave["computed"] < reference["computed"] == reference["tokens_in"] == wave["tokens_in"]
+    fields = {*frame(site, "speed", "field")["field"]}
+    assert "engine" in fields
+    assert not {"prompt", "weights"} & fields
+
+
+def test_what_a_surer_model_flags_is_counted_from_the_journal(site: Site) -> None:
+    by_odds = frame(site, "training", "odds")
+    dev = load_corpus("surrogate", "dev")
+    gold = {(d.id, t.turn_id): t.mask for d in dev for t in d.turns if t.asked}
+    quiet = {d.id for d in dev if not any(t.mask for t in d.turns)}
+    lines = journal(dev.name, CONSTRAINED)
+    for odds, rows in by_odds.groupby("odds"):
+        seen = Counter[str]()
+        for line in lines:
+            chances = {branch: math.exp(value) for branch, value in line["choices"][0].items()}
+            flagged = max(chances["alert"], chances["confirm"]) > odds * chances["none"]
+            labelled = gold[line["dialogue"], line["turn"]] > 0
+            seen["gold"] += labelled
+            seen["flagged"] += flagged
+            seen["hits"] += flagged and labelled
+            seen["quiet"] += line["dialogue"] in quiet
+            seen["alarms"] += flagged and line["dialogue"] in quiet
+        values = rows.set_index("measure")["value"]
+        assert values[QUIET] == pytest.approx(seen["alarms"] / seen["quiet"])
+        assert values["Recall of turns with a label"] == pytest.approx(seen["hits"] / seen["gold"])
+        assert values["Precision of flagged turns"] == pytest.approx(seen["hits"] / seen["flagged"])
+    # The entries of the registry take the least odds that dev allows.
+    few = by_odds[(by_odds["measure"] == QUIET) & (by_odds["value"] < 1 / 100)]
+    for model in ("smollm2-135m-tuned", CONSTRAINED, "smollm2-135m-tuned-reference"):
+        decoding = load_registry()[model].decoding
+        assert decoding is not None
+        assert decoding.none_bias == round(math.log(few["odds"].min()), 1)
+
+
+def test_the_papers_recipe_is_costed_with_the_papers_dialogues(site: Site) -> None:
+    path = paths.DATA / "adapters/smollm2-135m-tuned/training.json"
+    record = json.loads(path.read_text("utf-8"))
+    tokens = 3 * 3058 * record["tokens"] / 2000  # three epochs, Sec 4.2 and Appendix D.2
+    assert record["dialogues"] == 2000
+    row = frame(site, "training", "way").set_index("way").loc["one sequence per dialogue"]
+    assert row["tokens"] == pytest.approx(tokens)
+    assert row["hours"] == pytest.approx(6 * 32.761446400e9 * tokens / (2 * 989e12 / 2) / 3600)
+
+
+def test_a_table_of_repeated_runs_counts_the_dialogues_of_the_sample(site: Site) -> None:
+    folder = paths.SHIPPED_RUNS / "repeats"
+    header = next(folder.glob("tuned-on-1000/*/*/*.jsonl")).read_text("utf-8").splitlines()[0]
+    chosen = json.loads(header)["record"]["dialogues"]
+    spread = frame(site, "who-is-better", "sd")
+    assert set(spread["dialogues"]) == {len(chosen)} == {100}

@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
+import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page
 
@@ -95,52 +96,42 @@ def hash_of(link: str) -> str:
     return link.removeprefix("explore.html")
 
 
-def test_every_cell_of_every_confusion_matrix_is_behind_its_address(
+def test_every_count_of_a_frame_is_behind_its_address(
     open_page: Callable[..., Page], systems: list[Predictions]
 ) -> None:
     page = open_page()
+
+    def behind(frame: pd.DataFrame) -> pd.DataFrame:
+        """What the explorer counts at the address of each row."""
+        return pd.DataFrame(counts(page, with_links(frame)["link"].map(hash_of).tolist()))
+
     for run in systems:
         for pairing in ("one-to-one", "all"):
-            frame = with_links(confusion_frame(run, pairing=pairing))
-            found = counts(page, frame["link"].map(hash_of).tolist())
-            assert [each["turns"] for each in found] == frame["count"].tolist()
-            assert [each["pairs"] for each in found] == frame["count"].tolist()
+            cells = confusion_frame(run, pairing=pairing)
+            assert behind(cells)["turns"].tolist() == cells["count"].tolist()
+            assert behind(cells)["pairs"].tolist() == cells["count"].tolist()
 
-
-def test_every_kind_of_error_is_behind_its_address(
-    open_page: Callable[..., Page], systems: list[Predictions]
-) -> None:
-    page = open_page()
-    for run in systems:
         pairs = label_pairs(run)
         groups = pairs.dropna(subset="category").groupby(["system", "category"], observed=False)
-        frame = with_links(groups.size().rename("count").reset_index())
-        found = counts(page, frame["link"].map(hash_of).tolist())
-        assert [each["pairs"] for each in found] == frame["count"].tolist()
+        kinds = groups.size().rename("count").reset_index()
+        assert behind(kinds)["pairs"].tolist() == kinds["count"].tolist()
         turns = groups.apply(lambda own: len(own.drop_duplicates(["dialogue", "turn"])))
-        assert [each["turns"] for each in found] == turns.tolist()
+        assert behind(kinds)["turns"].tolist() == turns.tolist()
         for kind in set(KINDS.values()):
             own = pairs["category"].isin([c for c, k in KINDS.items() if k == kind])
-            [found_] = counts(page, [f"#m={quote(run.record.name)}&f=category:{kind}"])
-            assert found_["pairs"] == own.sum()
-        table = with_links(error_counts(run))
-        asked = counts(page, table["link"].map(hash_of).tolist())
+            [found] = counts(page, [f"#m={quote(run.record.name)}&f=category:{kind}"])
+            assert found["pairs"] == own.sum()
+
+        table = error_counts(run)
         quiet = (run.corpus.gold == 0).sum()
-        for row, each in zip(table.itertuples(), asked, strict=True):
+        for row, each in zip(table.itertuples(), behind(table).itertuples(), strict=True):
             share = row.unit == "share"
-            assert (each["turns"] / quiet if share else each["pairs"]) == row.value, row.quantity
+            assert (each.turns / quiet if share else each.pairs) == row.value, row.quantity
 
-
-def test_every_order_of_stages_is_behind_its_address(
-    open_page: Callable[..., Page], systems: list[Predictions]
-) -> None:
-    page = open_page()
-    for run in systems:
-        frame = stage_orders(run)
-        shown = frame.rename(columns={"gold": "gold_order", "tagged": "tagged_order"})
-        found = counts(page, with_links(shown)["link"].map(hash_of).tolist())
-        assert [each["dialogues"] for each in found] == frame["value"].tolist()
-        assert frame["value"].astype(bool).sum() > 1
+        orders = stage_orders(run)
+        shown = orders.rename(columns={"gold": "gold_order", "tagged": "tagged_order"})
+        assert behind(shown)["dialogues"].tolist() == orders["value"].tolist()
+        assert orders["value"].astype(bool).sum() > 1
 
 
 def test_the_numbers_beside_the_choices_are_those_after_choosing_them(
@@ -205,10 +196,7 @@ def test_it_opens_on_the_best_system_below_a_legend(
     assert legend.inner_text().startswith("First line gold, then each system")
     assert legend.bounding_box()["height"] < 32  # type: ignore[index]
     assert page.locator(".who").is_hidden()
-
-
-def test_the_first_control_is_a_few_keys_away(open_page: Callable[..., Page]) -> None:
-    page = open_page()
+    # The first control is a few keys away.
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the explorer"
     page.keyboard.press("Enter")
@@ -250,7 +238,7 @@ def test_on_a_phone_help_is_one_line_until_it_is_opened(open_page: Callable[...,
     assert page.locator(".gate a[href='tel:988']").is_visible()
 
 
-def test_text_is_hidden_at_every_visit_and_loaded_only_after_a_yes(
+def test_text_is_hidden_at_every_visit_loaded_after_a_yes_and_never_markup(
     open_page: Callable[..., Page],
 ) -> None:
     page = open_page("#d=d0003&t=4&m=keyword")
@@ -262,6 +250,13 @@ def test_text_is_hidden_at_every_visit_and_loaded_only_after_a_yes(
     assert "3.3" in page.locator(".transcript").inner_text()
     assert HOSTILE in page.locator(".transcript").inner_text()
     assert HOSTILE in page.locator(".of-system pre").first.inner_text()
+    assert page.locator("#cradle-explorer script:not([src])").count() == 0
+    page.keyboard.press("f")
+    page.fill("[name=text]", "<script>")
+    page.keyboard.press("Enter")
+    page.locator("mark").first.wait_for()
+    assert page.locator("mark").first.inner_text() == "<script>"
+    page.keyboard.press("Escape")
     page.keyboard.press("h")
     page.locator(".gate").wait_for()
     assert SAID not in page.locator("main").inner_html()
@@ -270,18 +265,6 @@ def test_text_is_hidden_at_every_visit_and_loaded_only_after_a_yes(
     page.reload()
     page.locator(".gate").wait_for()
     assert SAID not in page.locator("main").inner_html()
-
-
-def test_what_a_dialogue_says_is_never_markup(open_page: Callable[..., Page]) -> None:
-    page = open_page("#d=d0003&t=4&m=keyword")
-    page.click(".open-text")
-    page.locator(".transcript p").first.wait_for()
-    assert page.locator("#cradle-explorer script:not([src])").count() == 0
-    page.keyboard.press("f")
-    page.fill("[name=text]", "<script>")
-    page.keyboard.press("Enter")
-    page.locator("mark").first.wait_for()
-    assert page.locator("mark").first.inner_text() == "<script>"
 
 
 def test_every_function_is_reached_by_keys_alone(open_page: Callable[..., Page]) -> None:

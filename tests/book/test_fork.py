@@ -1,8 +1,9 @@
-"""A page of one's own, in each of the three ways: a function, a folder of weights, a server."""
+"""A page of one's own: a function, and runs of a server beside it."""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -15,18 +16,15 @@ from cradle_lib.book.fork import fork
 from cradle_lib.book.plan import Project, load_plan
 from cradle_lib.errors import BookError
 
-from ..detection.local.tiny_models import make_weights
-from .test_no_calls import INFER, UPDATE, Counting, place, python, server
+from .test_no_calls import COMMANDS, UPDATE, Counting, place, python, server
 
 __all__ = ["place", "server"]  # fixtures
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    for folder in ("notebooks", "book"):
-        (tmp_path / folder).mkdir()
-    for name in ("runs.ipynb", "add-a-model.ipynb", "results.ipynb", "pages.yml"):
-        shutil.copy(paths.NOTEBOOKS / name, tmp_path / "notebooks")
+    (tmp_path / "book").mkdir()
+    shutil.copytree(paths.NOTEBOOKS, tmp_path / "notebooks")
     shutil.copy(paths.BOOK / "_toc.yml", tmp_path / "book")
     return Project(tmp_path)
 
@@ -53,6 +51,11 @@ def test_a_fork_is_a_notebook_a_page_of_the_plan_and_a_line_of_the_contents(
     listed = project.toc.read_text().splitlines()
     place = listed.index("      - file: sections/add-a-model")
     assert listed[place + 1] == "      - file: sections/my-model"
+    pages = load_plan(project, ["keyword"])
+    check_toc(project, pages)
+    mine = next(page for page in pages if page.name == "my-model")
+    assert mine.parameters["corpus"] == "surrogate"
+    assert "my-model" in next(page for page in pages if page.name == "results").after
 
 
 @pytest.mark.parametrize(
@@ -74,53 +77,39 @@ def test_a_fork_that_can_not_be_is_one_line_and_changes_nothing(
     assert {p: p.read_bytes() for p in project.root.rglob("*") if p.is_file()} == before
 
 
-def test_the_shipped_plan_and_contents_take_a_fork(tmp_path: Path) -> None:
-    shutil.copytree(paths.NOTEBOOKS, tmp_path / "notebooks")
-    (tmp_path / "book").mkdir()
-    shutil.copy(paths.BOOK / "_toc.yml", tmp_path / "book")
-    project = Project(tmp_path)
-    fork(project, "my-model")
-    pages = load_plan(project, ["keyword"])
-    check_toc(project, pages)
-    mine = next(page for page in pages if page.name == "my-model")
-    results = next(page for page in pages if page.name == "results")
-    assert "my-model" in results.after
-    assert mine.parameters["corpus"] == "surrogate"
-
-
-def test_each_of_the_three_ways_leads_to_a_page_and_a_row(place: Path) -> None:
+def test_a_function_and_a_server_lead_to_rows_of_the_results(place: Path) -> None:
     for name in ("add-a-model.ipynb", "results.ipynb"):
         shutil.copy(paths.NOTEBOOKS / name, place / "notebooks")
-    plan = (
+    (place / "notebooks" / "pages.yml").write_text(
+        "pages:\n"
         "  - {page: add-a-model, notebook: add-a-model.ipynb, parameters: {corpus: '{corpus}'},\n"
-        "     provides: ['runs/{corpus_name}/your-model.jsonl'], after: [runs]}\n"
+        "     provides: ['runs/{corpus_name}/your-model.jsonl']}\n"
         "  - {page: results, notebook: results.ipynb, runs: true,\n"
         "     parameters: {corpus: '{corpus}', draws: 50}}\n"
     )
-    with (place / "notebooks" / "pages.yml").open("a") as file:
-        file.write(plan)
-    with (place / "book" / "_toc.yml").open("a") as file:
-        file.write("  - file: sections/add-a-model\n  - file: sections/results\n")
+    (place / "book" / "_toc.yml").write_text(
+        "format: jb-book\nroot: intro\nchapters:\n"
+        "  - file: sections/add-a-model\n  - file: sections/results\n"
+    )
     models = (place / "models.yml").read_text()
     url = yaml.safe_load(models)["near"]["base_url"]
     (place / "models.yml").write_text(models.partition("near:")[0])
-    make_weights(place / "tiny")
-    commands = [
-        "fork a-function",
-        "infer --model hf:./tiny --set engine=reference --set max_new_tokens=2 --corpus mine.csv",
-        f"infer --model openai:mine --set base_url={url} --corpus mine.csv",
-        "fork others --from runs --parameter models=[hf:./tiny,openai:mine]",
-    ]
-    for command in commands:
-        done = python(place, INFER, *command.split())
-        # What a model with random weights writes can't be read, and the exit status says so.
-        assert done.returncode == int("hf:./tiny --set" in command), done.stderr
+    done = python(
+        place,
+        COMMANDS,
+        "infer --model keyword --corpus mine.csv",
+        "fork a-function --parameter baseline=keyword",
+        f"infer --model openai:theirs --set base_url={url} --corpus mine.csv",
+    )
+    assert done.stdout.endswith("codes 0 0 0\n"), done.stderr
+    # The page that was copied need not be made.
+    plan = place / "notebooks" / "pages.yml"
+    plan.write_text(re.sub(r"  - {page: add-a-model.*\n.*\n", "", plan.read_text()))
     asked = Counting.calls
     built = python(place, UPDATE)
     assert built.returncode == 0, built.stderr
-    assert {"a-function", "others", "runs", "results"} <= set(built.stdout.split())
+    assert built.stdout.split() == ["a-function", "results"]
     assert Counting.calls == asked
-    sections = place / "book" / "sections"
-    for system in ("a-function", "./tiny", "mine"):
-        assert system in (sections / "results.ipynb").read_text()
-        assert (system in (sections / "others.ipynb").read_text()) == (system != "a-function")
+    results = (place / "book" / "sections" / "results.ipynb").read_text()
+    for system in ("a-function", "theirs"):
+        assert system in results

@@ -28,36 +28,6 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
 
 
-def corpora(project: Project) -> list[BookCorpus]:
-    write(project.root / "other.csv", "two")
-    return [BookCorpus(str(project.root / name)) for name in ("mine.csv", "other.csv")]
-
-
-def test_the_site_of_another_corpus_or_another_content_is_removed(project: Project) -> None:
-    mine, other = corpora(project)
-    html = project.root / "book/_build/html"
-    notebook = project.sections / "results.ipynb"
-
-    def make(corpus: BookCorpus) -> None:
-        text = digest(Path(corpus.choice).read_bytes())
-        executed(project, "results", **{"parameter corpus": json.dumps(corpus.choice)})
-        executed(project, "labels", **{f"input {corpus.choice}": text})
-        write(html / "results.html", corpus.choice)
-
-    assert not remove_other_corpus(project, mine, html)
-    make(mine)
-    assert not remove_other_corpus(project, mine, html)
-    assert (html / "results.html").exists()
-    assert remove_other_corpus(project, other, html)
-    assert not (html / "results.html").exists()
-    assert html.is_dir()
-    assert not notebook.exists()
-    make(mine)
-    write(project.root / "mine.csv", "one, and one that was added")
-    assert remove_other_corpus(project, mine, html)
-    assert not (html / "results.html").exists()
-
-
 def test_executed_notebooks_stay_if_no_other_corpus_went_into_them(project: Project) -> None:
     mine = str(project.root / "mine.csv")
     kept = [

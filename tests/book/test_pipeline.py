@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from cradle_lib.book.build import Update, update
+from cradle_lib.book.cache_key import Ingredients
 from cradle_lib.book.corpus import BookCorpus
-from cradle_lib.book.plan import Project
+from cradle_lib.book.plan import Project, load_plan
 from cradle_lib.errors import BookError
 
 from .mini_book import MODELS, PACKAGE, RUN, TABLE, WORDS, make, notebook, text_of, write
@@ -41,13 +42,26 @@ def bring(project: Project) -> Update:
     return update(project, models=MODELS, corpus=BookCorpus())
 
 
+def stale(project: Project) -> set[str]:
+    """The pages that the next build would execute first."""
+    pages = load_plan(project, MODELS, BookCorpus())
+    ingredients = Ingredients(project, pages)
+    return {page.name for page in pages if ingredients.stale(page, ingredients.of(page))}
+
+
 def edit(path: Path, old: str, new: str) -> None:
     text = path.read_text(encoding="utf-8")
     assert old in text
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def test_a_copy_whose_files_were_touched_executes_nothing(project: Project) -> None:
+def test_what_can_not_change_a_page_executes_nothing(project: Project) -> None:
+    write(project.root / PACKAGE / "__pycache__/scores.cpython-311.pyc", "anything")
+    write(project.root / PACKAGE / "cli" / "new.py", "print('no page can use it')")
+    source = json.loads((project.notebooks / "words.ipynb").read_text(encoding="utf-8"))
+    source["cells"][1]["execution_count"] = 7
+    source["metadata"]["editor"] = "any"
+    write(project.notebooks / "words.ipynb", json.dumps(source, indent=4))
     for file in project.root.rglob("*"):
         os.utime(file)
 
@@ -57,101 +71,79 @@ def test_a_copy_whose_files_were_touched_executes_nothing(project: Project) -> N
     assert set(done.fresh) == ALL
 
 
-def test_a_page_reads_what_the_pages_before_it_wrote(built: Project) -> None:
-    # "the first words" without the stop word "the" is two words, times ten.
-    assert text_of(built.sections / "table.ipynb") == '["a", 20]\n["b", 20]\n'
-
-
-def test_a_page_names_no_folder_of_this_machine(project: Project) -> None:
-    where = "import os\nprint(os.path.abspath('words.ipynb'))"
-    write(project.notebooks / "words.ipynb", notebook([*WORDS, where]))
-    bring(project)
-
-    assert text_of(project.sections / "words.ipynb") == "2\nnotebooks/words.ipynb\n"
-
-
-def test_a_page_shows_its_values_and_results_first_and_the_code_below(project: Project) -> None:
-    path = project.notebooks / "words.ipynb"
-    cells = [*WORDS, "more = 'two words'", "print(more)", "print('last')"]
-    content = json.loads(notebook(cells))
-    content["cells"][3]["metadata"]["tags"] = ["finding"]
-    title = {"cell_type": "markdown", "id": "t", "metadata": {}, "source": "# Words\n\nWhy."}
-    path.write_text(json.dumps({**content, "cells": [title, *content["cells"]]}), encoding="utf-8")
-
-    bring(project)
-
-    page = json.loads((project.sections / "words.ipynb").read_text(encoding="utf-8"))
-    heading, headline, why, two, code, last, rest = page["cells"]
-    assert (heading["source"], why["source"]) == ("# Words", "Why.")
-    assert headline["metadata"]["tags"] == ["finding", "remove-input"]
-    shown = [text for cell in (headline, two, last) for text in cell["outputs"][0]["text"]]
-    assert shown == ["two words\n", "2\n", "last\n"]
-    values = f'{WORDS[0]}\n\n# Parameters\nname = "one.txt"'
-    assert code["source"] == f"{values}\n\n{WORDS[1]}"
-    assert rest["source"] == "\n\n".join(cells[2:])
-    assert page["metadata"]["cradle"]["source"] == "notebooks/words.ipynb"
-
-
-def test_a_changed_parameter_executes_its_own_page(project: Project) -> None:
-    write(project.root / "data/three.txt", "three other words")
-    edit(project.plan, "{name: one.txt}", "{name: three.txt}")
-
-    assert bring(project).executed == ("words",)
-    assert text_of(project.sections / "words.ipynb") == "3\n"
-
-
-def test_a_changed_library_executes_every_page_and_a_changed_command_none(
-    project: Project,
+@pytest.mark.parametrize(
+    ("file", "old", "new", "expected"),
+    [
+        ("data/one.txt", "first", "first few", {"words"}),
+        ("notebooks/pages.yml", "{name: one.txt}", "{name: two.txt}", {"words"}),
+        ("notebooks/words.ipynb", "print", "print(1); print", {"words"}),
+        (f"{PACKAGE}/__init__.py", "10 *", "100 *", ALL),
+        (f"{PACKAGE}/stop.txt", "the", "first", ALL),
+        # An artefact: the page that made it, and the page that reads it.
+        ("runs/a.json", "20", "30", {"run", "table"}),
+    ],
+)
+def test_a_change_executes_the_pages_that_rest_on_it(
+    project: Project, file: str, old: str, new: str, expected: set[str]
 ) -> None:
-    write(project.root / PACKAGE / "cli" / "new.py", "print('no page can use it')")
-    assert bring(project).executed == ()
-    edit(project.root / PACKAGE / "deep.py", "10 *", "100 *")
-
-    assert set(bring(project).executed) == ALL
-    assert text_of(project.sections / "table.ipynb") == '["a", 200]\n["b", 200]\n'
+    assert stale(project) == set()
+    edit(project.root / file, old, new)
+    assert stale(project) == expected
 
 
 def test_a_page_that_reads_all_runs_is_executed_again_when_one_is_added_or_changed(
     project: Project,
 ) -> None:
     edit(project.plan, "    after: [run]", "    runs: true")
-    bring(project)
-    folder = project.root / "runs" / "surrogate-test"
-    for text in ("one", "another"):
-        write(folder / "own.jsonl", text)
-        assert bring(project).executed == ("table",)
+    runs = project.root / "runs" / "surrogate-test"
+    write(runs / "own.jsonl", "one")
+    assert bring(project).executed == ("table",)
+    for name in ("own.jsonl", "more.jsonl"):
+        assert stale(project) == set()
+        write(runs / name, "another")
+        assert stale(project) == {"table"}
+        write(runs / "own.jsonl", "one")
 
 
-def test_a_changed_data_file_executes_the_pages_that_declare_it(project: Project) -> None:
-    write(project.root / "data/one.txt", "the first few words")
-
-    assert bring(project).executed == ("words",)
-    assert text_of(project.sections / "words.ipynb") == "3\n"
-
-
-def test_saved_outputs_and_compiled_modules_change_nothing(project: Project) -> None:
-    write(project.root / PACKAGE / "__pycache__/scores.cpython-311.pyc", "anything")
-    source = json.loads((project.notebooks / "words.ipynb").read_text(encoding="utf-8"))
-    source["cells"][1]["execution_count"] = 7
-    source["metadata"]["editor"] = "any"
-    write(project.notebooks / "words.ipynb", json.dumps(source, indent=4))
-
-    assert bring(project).executed == ()
+def test_a_page_reads_what_others_wrote_and_holds_no_time_and_no_machine(built: Project) -> None:
+    # "the first words" without the stop word "the" is two words, times ten.
+    assert text_of(built.sections / "table.ipynb") == '["a", 20]\n["b", 20]\n'
+    text = (built.sections / "run.ipynb").read_text(encoding="utf-8")
+    content = json.loads(text)
+    assert str(built.root) not in text
+    assert "papermill" not in content["metadata"]
+    assert all("papermill" not in cell["metadata"] for cell in content["cells"])
+    assert [cell["metadata"]["tags"] for cell in content["cells"]] == [["hide-input"]]
+    assert content["metadata"]["cradle"]["ingredients"]["parameter models"] == '["a", "b"]'
 
 
-def test_a_page_that_is_dropped_from_the_plan_is_removed(project: Project) -> None:
-    edit(
-        project.plan,
-        "  - page: words\n    notebook: words.ipynb\n",
-        "  - page: few\n    notebook: words.ipynb\n",
-    )
+def test_a_page_shows_its_values_and_results_first_and_the_code_below(project: Project) -> None:
+    edit(project.plan, "page: words", "page: few")
     edit(project.toc, "sections/words", "sections/few")
+    where = "import os\nprint(os.path.abspath('words.ipynb'))"
+    cells = [*WORDS, "more = 'two words'", "print(more)", where]
+    content = json.loads(notebook(cells))
+    content["cells"][3]["metadata"]["tags"] = ["finding"]
+    title = {"cell_type": "markdown", "id": "t", "metadata": {}, "source": "# Words\n\nWhy."}
+    content["cells"].insert(0, title)
+    write(project.notebooks / "words.ipynb", json.dumps(content))
 
     done = bring(project)
 
-    assert done.executed == ("few",)
-    assert done.removed == ("book/sections/words.ipynb",)
+    # A page that is no longer in the plan is removed.
+    assert (done.executed, done.removed) == (("few",), ("book/sections/words.ipynb",))
     assert not (project.sections / "words.ipynb").exists()
+    page = json.loads((project.sections / "few.ipynb").read_text(encoding="utf-8"))
+    heading, headline, why, two, code, last, rest = page["cells"]
+    assert (heading["source"], why["source"]) == ("# Words", "Why.")
+    assert headline["metadata"]["tags"] == ["finding", "remove-input"]
+    shown = [text for cell in (headline, two, last) for text in cell["outputs"][0]["text"]]
+    # No folder of this machine is named.
+    assert shown == ["two words\n", "2\n", "notebooks/words.ipynb\n"]
+    values = f'{WORDS[0]}\n\n# Parameters\nname = "one.txt"'
+    assert code["source"] == f"{values}\n\n{WORDS[1]}"
+    assert rest["source"] == "\n\n".join(cells[2:])
+    assert page["metadata"]["cradle"]["source"] == "notebooks/words.ipynb"
 
 
 def test_a_foreign_file_among_the_outputs_is_refused_and_kept(project: Project) -> None:
@@ -204,16 +196,3 @@ def test_a_dying_kernel_and_a_missing_artefact_are_failures_like_any_other(
     assert "  DeadKernelError: Kernel died" in lines
     there = "runs/a.json or runs/b.json or data/runs/a.json or data/runs/b.json"
     assert f"  BookError: it should provide {there}, and did not" in lines
-
-
-def test_an_executed_notebook_holds_no_time_no_machine_and_folds_its_code(
-    built: Project,
-) -> None:
-    text = (built.sections / "run.ipynb").read_text(encoding="utf-8")
-    content = json.loads(text)
-
-    assert str(built.root) not in text
-    assert "papermill" not in content["metadata"]
-    assert all("papermill" not in cell["metadata"] for cell in content["cells"])
-    assert [cell["metadata"]["tags"] for cell in content["cells"]] == [["hide-input"]]
-    assert content["metadata"]["cradle"]["ingredients"]["parameter models"] == '["a", "b"]'

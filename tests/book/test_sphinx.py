@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
 from pathlib import Path
 
 import pytest
@@ -13,36 +13,60 @@ TABLE = (
     "from IPython.display import HTML\n"
     "HTML('<table><tr><th></th><th>a</th></tr><tr><th>1</th><td>2</td></tr></table>')"
 )
+ASIDE = "import sys, warnings\nwarnings.warn('old options')\nprint('half', file=sys.stderr)"
+BAR = "for done in (10, 90, 100):\n    print(end=f'\\rbar {done} %', file=sys.stderr, flush=True)"
+ONE = "{page: one, notebook: one.ipynb}"
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A book of two pages with the real configuration, templates and styles."""
     root = make_site(tmp_path_factory.mktemp("book"))
-    write(root / "models.yml", "always-none: {name: None, group: baseline, engine: always-none}")
-    write(root / "notebooks/pages.yml", "pages: [{page: one, notebook: one.ipynb}]")
-    write(root / "notebooks/one.ipynb", notebook([TABLE], parameters=False, title="One"))
+    write(root / "book/search.yml", 'sections/one: ["988", help line]\n')
+    write(root / "notebooks/pages.yml", f"pages: [{ONE}]")
+    write_one(root, ASIDE, BAR, TABLE)
     return root
 
 
+def write_one(root: Path, *cells: str) -> None:
+    write(root / "notebooks/one.ipynb", notebook(cells, parameters=False, title="One"))
+
+
+def redirect(root: Path, old: str, new: str) -> None:
+    settings = root / "_config.yml"
+    text = settings.read_text(encoding="utf-8")
+    assert old in text
+    settings.write_text(text.replace(old, new))
+
+
+def holding(folder: Path, *words: str) -> list[str]:
+    """The files with one of these words in them, or in their name."""
+    return [
+        str(file)
+        for file in folder.rglob("*")
+        if any(word in file.name for word in words)
+        or (file.is_file() and any(word.encode() in file.read_bytes() for word in words))
+    ]
+
+
 def test_a_failing_notebook_ends_the_build_with_four_lines_and_no_traceback(root: Path) -> None:
-    good = (root / "notebooks/one.ipynb").read_text(encoding="utf-8")
-    write(root / "notebooks/one.ipynb", notebook(["1 / 0"], parameters=False, title="One"))
+    write_one(root, ASIDE, "1 / 0")
 
     done = build(root)
 
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
         "notebooks/one.ipynb (page one) failed",
-        "  cell 2: 1 / 0",
+        "  cell 3: 1 / 0",
         "  ZeroDivisionError: division by zero",
         "  full traceback: book/_build/notebook-runs/one.traceback.txt",
     ]
+    assert "notebooks/one.ipynb (one): half" in done.stdout
     assert "Traceback" not in done.stdout
-    write(root / "notebooks/one.ipynb", good)
+    write_one(root, ASIDE, BAR, TABLE)
 
 
-def test_one_command_executes_renders_and_tidies(root: Path) -> None:
+def test_one_command_executes_renders_and_tidies_and_the_next_one_does_nothing(root: Path) -> None:
     done = build(root)
 
     assert done.returncode == 0, done.stderr
@@ -60,56 +84,49 @@ def test_one_command_executes_renders_and_tidies(root: Path) -> None:
     intro = (root / "book/_build/html/intro.html").read_text(encoding="utf-8")
     assert "It costs $1 or $2." in intro
     assert "cradle-help-list" in intro
-
-
-def test_without_changes_nothing_is_executed_or_written_again(root: Path) -> None:
-    build(root)
-    page = root / "book/_build/html/sections/one.html"
-    before = page.stat().st_mtime_ns
-
-    done = build(root)
-
-    assert "[book] 0 pages executed, 1 up to date" in done.stdout
-    assert page.stat().st_mtime_ns == before
-
-
-def test_what_a_library_says_on_stderr_is_shown_and_is_no_fault_of_the_page(root: Path) -> None:
-    good = (root / "notebooks/one.ipynb").read_text(encoding="utf-8")
-    aside = "import sys, warnings\nwarnings.warn('old options')\nprint('half', file=sys.stderr)"
-    bar = (
-        "for done in (10, 90, 100):\n    print(end=f'\\rbar {done} %', file=sys.stderr, flush=True)"
-    )
-    write(
-        root / "notebooks/one.ipynb",
-        notebook([aside, bar, "'shown'"], parameters=False, title="One"),
-    )
-
-    done = build(root)
-
-    assert done.returncode == 0, done.stderr
+    # What a library writes to standard error is shown, and is no fault of the page.
     said = [line for line in done.stdout.splitlines() if "notebooks/one.ipynb (one): " in line]
     assert any(line.endswith("UserWarning: old options") for line in said)
     assert [line.partition("(one): ")[2] for line in said[-2:]] == ["half", "bar 100 %"]
     for place in ("book/_build/html", "book/sections"):
         assert not holding(root / place, "bar 100", "UserWarning")
-    assert "shown" in (root / "book/_build/html/sections/one.html").read_text(encoding="utf-8")
 
-    write(root / "notebooks/one.ipynb", notebook([aside, "1 / 0"], parameters=False, title="One"))
+    built = root / "book/_build/html/sections/one.html"
+    before = built.stat().st_mtime_ns
+    done = build(root)
+    assert "[book] 0 pages executed, 1 up to date" in done.stdout
+    assert built.stat().st_mtime_ns == before
+
+
+def test_old_addresses_lead_to_new_pages_and_keywords_to_theirs(root: Path) -> None:
+    build(root)
+    # One page changes, and the keywords of the other one stay.
+    write(root / "book/intro.md", "# Title\n\n```{helplines}\n```\n\nAnother text.\n")
+    old = "{sections/gone: sections/one.html#one, older/gone: intro.html}"
+    redirect(root, "cradle_redirects: {}", f"cradle_redirects: {old}")
+    done = build(root)
+    assert done.returncode == 0, done.stderr
+    html = root / "book/_build/html"
+    for page, target in {"sections/gone": "one.html#one", "older/gone": "../intro.html"}.items():
+        text = (html / f"{page}.html").read_text(encoding="utf-8")
+        assert f'content="0; url={target}"' in text
+        assert f'rel="canonical" href="{target}"' in text
+        assert f'<a href="{target}">' in text
+        assert "noindex" in text
+    index = (html / "searchindex.js").read_text(encoding="utf-8")
+    found = json.loads(index.removeprefix("Search.setIndex(").removesuffix(")"))
+    one = found["docnames"].index("sections/one")
+    places = {word: place[0][0] for word, place in found["indexentries"].items()}
+    assert places == {"988": one, "help line": one}
+    text = (html / "sections/one.html").read_text(encoding="utf-8")
+    assert '<meta content="988, help line" name="keywords"' in text
+
+    faulty = "{gone: none.html, lost: intro.html#none, intro: sections/one.html}"
+    redirect(root, old, faulty)
     done = build(root)
     assert done.returncode == 1
-    assert "notebooks/one.ipynb (one): half" in done.stdout
-    assert len(done.stderr.splitlines()) == 4
-    write(root / "notebooks/one.ipynb", good)
-
-
-def holding(folder: Path, *words: str) -> list[str]:
-    """The files with one of these words in them, or in their name."""
-    return [
-        str(file)
-        for file in folder.rglob("*")
-        if any(word in file.name for word in words)
-        or (file.is_file() and any(word.encode() in file.read_bytes() for word in words))
-    ]
+    assert done.stderr.count("WARNING: cradle_redirects: ") == 3
+    redirect(root, faulty, "{}")
 
 
 READ = [
@@ -121,84 +138,43 @@ READ = [
 ]
 
 
-@pytest.fixture
-def read(root: Path) -> Iterator[Path]:
-    """The book with a page that shows its corpus, and one that belongs to one corpus alone."""
-    before = {file: file.read_text() for file in (root / "notebooks").iterdir()}
+def plan(root: Path, *pages: str) -> None:
+    """Writes a plan of the first page and some that show the text of the corpus."""
+    read = 'notebook: read.ipynb, parameters: {corpus: "{corpus}"}, inputs: ["corpus:test"]'
+    entries = [ONE, *(f"{{page: {page}, {read}}}" for page in pages)]
+    write(root / "notebooks/pages.yml", f"pages: [{', '.join(entries)}]")
+
+
+def test_pages_of_another_corpus_and_dropped_pages_leave_nothing(root: Path) -> None:
+    html, sections = root / "book/_build/html", root / "book/sections"
     write(root / "notebooks/read.ipynb", notebook(READ, title="Read"))
-    entry = (
-        '{page: read, notebook: read.ipynb, parameters: {corpus: "{corpus}"}, '
-        'inputs: ["corpus:test"]}'
-    )
-    pages = f"pages: [{{page: one, notebook: one.ipynb}}, {entry}]"
-    write(root / "notebooks/pages.yml", pages)
     for name in "ab":
         write(root / f"{name}.csv", f"utterance of {name}")
-    yield root
-    for file in (root / "notebooks").iterdir():
-        file.unlink()
-    for file, text in before.items():
-        file.write_text(text)
-    build(root)
-
-
-def test_a_book_about_another_corpus_leaves_nothing_of_the_one_before(read: Path) -> None:
-    html, sections = read / "book/_build/html", read / "book/sections"
-    extra = read / "notebooks/pages.yml"
-    plan = extra.read_text(encoding="utf-8")
-    only_a = '{page: only-a, notebook: read.ipynb, parameters: {corpus: "{corpus}"}}, '
-    write(extra, plan.replace("{page: one,", only_a + "{page: one,"))
-    assert build(read, "a.csv").returncode == 0
+    plan(root, "only-a", "read")
+    assert build(root, "a.csv").returncode == 0
     assert len(holding(html, "utterance of a")) >= 3
     assert holding(sections, "utterance of a")
     kept = (sections / "one.ipynb").stat().st_mtime_ns
-    write(extra, plan)
+    plan(root, "read")
 
-    done = build(read, "b.csv")
+    done = build(root, "b.csv")
 
     assert done.returncode == 0, done.stderr
     assert "removed the pages of another corpus" in done.stdout
     assert "[book] 1 pages executed, 1 up to date" in done.stdout
     assert holding(html, "utterance of b")
-    for folder in (html, sections, read / "book/_build"):
+    assert list((html / "_images").iterdir())
+    for folder in (html, sections, root / "book/_build"):
         assert not holding(folder, "utterance of a", "only-a")
     assert (sections / "one.ipynb").stat().st_mtime_ns == kept
-    assert "another corpus" not in build(read, "b.csv").stdout
 
-
-def test_a_page_that_is_dropped_leaves_no_page_source_picture_or_title(read: Path) -> None:
-    assert build(read, "a.csv").returncode == 0
-    html = read / "book/_build/html"
-    assert list((html / "_images").iterdir())
-    write(read / "notebooks/pages.yml", "pages: [{page: one, notebook: one.ipynb}]")
-
-    done = build(read, "a.csv")
+    plan(root)
+    done = build(root, "b.csv")
 
     assert done.returncode == 0, done.stderr
+    assert "another corpus" not in done.stdout
     assert "removed sections/read.html: the book has no such page" in done.stdout
-    assert not holding(html, "utterance of a", "sections/read", "read.html", "read.ipynb")
+    assert not holding(html, "utterance of b", "sections/read", "read.html", "read.ipynb")
     assert (html / "index.html").exists()
     assert (html / "search.html").exists()
     assert (html / "_sources/intro.md").exists()
-
-
-def test_an_old_address_leads_to_its_new_page(root: Path) -> None:
-    settings = root / "_config.yml"
-    before = settings.read_text(encoding="utf-8")
-    old = "{sections/gone: sections/one.html#one, older/gone: intro.html}"
-    settings.write_text(before.replace("cradle_redirects: {}", f"cradle_redirects: {old}"))
-    done = build(root)
-    assert done.returncode == 0, done.stderr
-    html = root / "book/_build/html"
-    for page, target in {"sections/gone": "one.html#one", "older/gone": "../intro.html"}.items():
-        text = (html / f"{page}.html").read_text(encoding="utf-8")
-        assert f'content="0; url={target}"' in text
-        assert f'rel="canonical" href="{target}"' in text
-        assert f'<a href="{target}">' in text
-        assert "noindex" in text
-    for faulty in ("{gone: none.html}", "{gone: intro.html#none}", "{intro: sections/one.html}"):
-        settings.write_text(before.replace("cradle_redirects: {}", f"cradle_redirects: {faulty}"))
-        done = build(root)
-        assert done.returncode == 1
-        assert "WARNING: cradle_redirects: " in done.stderr
-    settings.write_text(before)

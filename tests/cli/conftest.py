@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from cradle_lib.cli import main
+
+Cradle = Callable[..., "subprocess.CompletedProcess[str]"]
 DIALOGUE = "0,User: I have been hurting myself again.,confirm_SH_ongoing\n1,User: Hi.,none\n"
 
 
@@ -13,3 +19,19 @@ def tiny(tmp_path: Path) -> Path:
     path = tmp_path / "tiny.csv"
     path.write_text("turn_id,text,labels\n" + 3 * DIALOGUE, encoding="utf-8")
     return path
+
+
+@pytest.fixture
+def cradle(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cradle:
+    """Runs the whole program in this process, where every warning is an error."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
+        monkeypatch.setattr(sys, "argv", ["cradle", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        code = int(ended.value.code or 0)
+        return subprocess.CompletedProcess(words, code, said.out, said.err)
+
+    return run

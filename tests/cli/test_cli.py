@@ -223,11 +223,3 @@ def test_a_question_is_shown_word_for_word_with_its_answer(own: Path, tmp_path: 
         ((dialogue.id, "2", "--corpus", changed), "asked with other words"),
     ):
         assert expected in str(invoke("show", journal, *arguments).exception)
-
-
-def test_models_and_prompts_are_listed() -> None:
-    models = invoke("models", "list").stdout
-    assert all(name in models for name in ("always-none", "smollm2-135m", "cradle-qwen3-32b"))
-    prompts = invoke("prompts", "list").stdout
-    assert "turn " in prompts
-    assert "append " in prompts

@@ -49,7 +49,8 @@ def journals(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 
 
 def test_runs_are_compared(corpus: Path, journals: dict[str, Path]) -> None:
-    done = cradle(journals["always-none"], journals["keyword"], "--corpus", corpus, *QUICK)
+    pair = (journals["always-none"], journals["keyword"], "--corpus", corpus, *QUICK)
+    done = cradle(*pair)
     assert done.exit_code == 0, done.output
     assert "+100.0" in done.stdout
     assert "different" in done.stdout
@@ -58,13 +59,7 @@ def test_runs_are_compared(corpus: Path, journals: dict[str, Path]) -> None:
     # A small p-value is never shown as 0.
     assert " 0.0000" not in done.stdout
     assert [_chance(p) for p in (0.00009, 0.0001, 0.5)] == ["< 0.0001", "0.0001", "0.5000"]
-
-
-def test_json_is_the_whole_comparison(corpus: Path, journals: dict[str, Path]) -> None:
-    done = cradle(
-        journals["always-none"], journals["keyword"], "--corpus", corpus, "--json", *QUICK
-    )
-    read = json.loads(done.stdout)
+    read = json.loads(cradle(*pair, "--json").stdout)
     rows = read["differences"]
     turn = next(d for d in rows if (d["level"], d["score"]) == ("turn", "micro_f1"))
     assert (turn["baseline_score"], turn["own_score"]) == (0.0, 1.0)

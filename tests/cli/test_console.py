@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -12,10 +11,9 @@ from cradle_lib.cli.console import err, out, print_table
 from cradle_lib.detection import load_registry, registry
 from cradle_lib.detection.registry import Registry
 
+from .conftest import Cradle
 from .in_process import invoke
 
-# The package has a function of this name.
-main = import_module("cradle_lib.cli.main").main
 NAME = r"onerror=alert(1) $x_1$ [/x] [red]x[/red] :bomb: {{evil}} `*_|\#\`"
 
 
@@ -29,15 +27,10 @@ def test_control_characters_are_escaped_and_long_texts_are_truncated(
     assert len(shown.err) < 3_000
 
 
-def test_an_argument_with_escapes_is_quoted_without_them(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["cradle", "data", "check", "\x1b]0;t\x07 [red].csv"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert said == "error: \\x1b]0;t\\x07 [red].csv: no such file. Check the path.\n"
+def test_an_argument_with_escapes_is_quoted_without_them(cradle: Cradle) -> None:
+    done = cradle("data", "check", "\x1b]0;t\x07 [red].csv")
+    assert done.returncode == 2
+    assert done.stderr == "error: \\x1b]0;t\\x07 [red].csv: no such file. Check the path.\n"
 
 
 def test_no_cell_of_a_table_is_wrapped_or_cut(

@@ -13,19 +13,12 @@ import pytest
 
 from cradle_lib import paths
 
-from .. import command
+from .conftest import Cradle
 
 
-def environment(**more: str) -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if k in ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH")}
-    return {**command.ENVIRONMENT, **kept, **more}
-
-
-def cradle(*arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
-    return command.cradle(*arguments, environment=environment(**more))
-
-
-def test_an_estimate_needs_no_key_and_names_price_date_and_source(tiny: Path) -> None:
+def test_an_estimate_needs_no_key_and_names_price_date_and_source(
+    tiny: Path, cradle: Cradle
+) -> None:
     done = cradle("estimate", "--model", "gpt-5.1", "--corpus", tiny)
     assert done.returncode == 0, done.stderr
     assert "GPT-5.1 on tiny: 6 calls" in done.stdout
@@ -34,7 +27,7 @@ def test_an_estimate_needs_no_key_and_names_price_date_and_source(tiny: Path) ->
     assert "Prices of 2026-11-22: https://developers.openai.com/" in done.stdout
 
 
-def test_an_estimate_without_prices_has_no_cost(tiny: Path) -> None:
+def test_an_estimate_without_prices_has_no_cost(tiny: Path, cradle: Cradle) -> None:
     done = cradle("estimate", "--model", "qwen3-32b-vllm", "--corpus", tiny, "--set", "limit=1")
     assert done.returncode == 0, done.stderr
     assert "in models.yml has no prices" in done.stdout
@@ -56,11 +49,18 @@ def test_an_estimate_without_prices_has_no_cost(tiny: Path) -> None:
     ],
 )
 def test_what_can_not_be_done_is_one_line_and_exit_code_2(
-    tiny: Path, tmp_path: Path, arguments: tuple[str, ...], expected: str
+    tiny: Path,
+    tmp_path: Path,
+    cradle: Cradle,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    expected: str,
 ) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-1")
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     place = ("--corpus", tiny, *(("--out", tmp_path / "runs") if "infer" in arguments else ()))
     agreed = ("--yes",) if "--max-cost" in arguments else ()
-    done = cradle(*arguments, *place, *agreed, OPENAI_API_KEY="sk-planted-1")
+    done = cradle(*arguments, *place, *agreed)
     assert done.returncode == 2, done.stdout + done.stderr
     assert expected in done.stderr
     assert "Traceback" not in done.stderr
@@ -84,7 +84,7 @@ def test_on_a_terminal_the_question_names_text_and_host_and_no_is_kept(
         text=True,
         check=False,
         cwd=paths.ROOT,
-        env=environment(OPENAI_API_KEY="sk-planted-1"),
+        env=os.environ | {"OPENAI_API_KEY": "sk-planted-1", "COLUMNS": "200"},
     )
     os.close(theirs)
     os.close(ours)

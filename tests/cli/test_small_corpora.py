@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
-from cradle_lib.cli import main
-
 from ..notebooks.tiny_corpora import write
-
-
-def cradle(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str | Path
-) -> tuple[str, str, int]:
-    """Runs a command in this process, where every warning is an error."""
-    monkeypatch.setattr(sys, "argv", ["cradle", *map(str, arguments)])
-    with pytest.raises(SystemExit) as left:
-        main()
-    written = capsys.readouterr()
-    return written.out, written.err, int(left.value.code or 0)
+from .conftest import Cradle
 
 
 @pytest.mark.parametrize("name", ["one dialogue", "alerts only"])
 def test_every_command_ends_with_a_result_or_one_line(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, cradle: Cradle
 ) -> None:
     corpus = write(name, tmp_path)
     journals = [tmp_path / corpus.stem / f"{model}.jsonl" for model in ("keyword", "always-none")]
@@ -42,8 +29,8 @@ def test_every_command_ends_with_a_result_or_one_line(
         ("compare", *journals, *over, "--permutations", "50", "--json"),
     ]
     for command in commands:
-        out, err, code = cradle(monkeypatch, capsys, *command)
-        assert (code, err.strip()) == (0, ""), command
-        assert not re.search(r"\bnan\b|\binf\b|NaN|Infinity", out), command
+        done = cradle(*command)
+        assert (done.returncode, done.stderr.strip()) == (0, ""), command
+        assert not re.search(r"\bnan\b|\binf\b|NaN|Infinity", done.stdout), command
         if "--json" in command:
-            json.loads(out)
+            json.loads(done.stdout)

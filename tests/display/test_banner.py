@@ -39,24 +39,20 @@ def corpus() -> Corpus:
 
 
 def test_a_banner_names_corpus_commit_and_signature(corpus: Corpus) -> None:
-    text = " ".join(Text(banner(corpus=corpus, signature="a|b")._repr_html_()).parts)
-    assert f"<b>mine</b> ({corpus.fingerprint}), 1 dialogue" in text
-    assert f"<b>mine</b> ({corpus.fingerprint}) · commit {commit()[0]}" in text
-    assert "a|b" in text
-
-
-def test_a_banner_never_lets_a_name_become_markup(corpus: Corpus) -> None:
-    assert "b" not in Text(banner(corpus=corpus)._repr_html_()).tags
-
-
-def test_a_banner_counts_its_systems_on_its_line_and_names_them_in_its_fold(corpus: Corpus) -> None:
     runs = [Mock(record=Mock(), corpus=corpus, is_finished=True) for _ in range(2)]
     for run, name in zip(runs, ("One", "Two"), strict=True):
         run.record.name = name
-    shown = banner(corpus=corpus, runs=runs)._repr_html_()
+    shown = banner(corpus=corpus, runs=runs, signature="a|b", simulated=True)._repr_html_()
     line, _, fold = shown.partition("</summary>")
     assert "2 systems" in line
     assert "One, Two" in fold
+    assert "annotators of the surrogate are simulated" in fold
+    # A name is no markup.
+    assert "b" not in Text(shown).tags
+    text = " ".join(Text(shown).parts)
+    assert f"<b>mine</b> ({corpus.fingerprint}), 1 dialogue" in text
+    assert f"<b>mine</b> ({corpus.fingerprint}) · commit {commit()[0]}" in text
+    assert "a|b" in text
 
 
 def test_only_a_surrogate_gets_the_notice(corpus: Corpus) -> None:
@@ -68,19 +64,7 @@ def test_only_a_surrogate_gets_the_notice(corpus: Corpus) -> None:
     # A file of somebody else's that is only called so is not ours.
     named = replace(corpus, name="surrogate-test")
     assert SURROGATE_NOTICE not in repr(banner(corpus=named))
-
-
-def test_simulated_annotators_are_named_where_they_are(corpus: Corpus) -> None:
-    for shown in (str, lambda made: made._repr_html_()):
-        assert "annotators of the surrogate are simulated" in shown(
-            banner(corpus=corpus, simulated=True)
-        )
-        assert "simulated" not in shown(banner(corpus=replace(corpus, synthetic=True)))
-
-
-def test_the_way_to_the_real_data_is_shown_as_code(corpus: Corpus) -> None:
-    shown = banner(corpus=replace(corpus, synthetic=True))._repr_html_()
-    assert "<code>CRADLE_CORPUS=hub make book</code>" in shown
+    assert "simulated" not in repr(banner(corpus=surrogate))
 
 
 def test_the_book_is_about_the_corpus_that_the_environment_names(

@@ -94,16 +94,11 @@ def test_each_cell_that_is_not_0_leads_to_its_address_wherever_it_is_drawn() -> 
 
 
 def test_labels_come_in_the_order_of_their_categories() -> None:
-    kind = pd.CategoricalDtype(["none", "b", "a", "$c$", "unseen"])
+    names = ["none", "b", "a", "$c$", "unseen"]
+    kind = pd.CategoricalDtype(names)
     frame = LONG.astype({"gold": kind, "tagged": kind})
     axes = heat_map(frame, rows="gold", columns="tagged")
-    assert [tick.get_text() for tick in axes.get_xticklabels()] == [
-        "none",
-        "b",
-        "a",
-        "$c$",
-        "unseen",
-    ]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == names
     assert axes.get_yticklabels()[4].get_text() == "unseen (0)"
 
 

@@ -31,10 +31,3 @@ def test_names_of_points_that_are_close_do_not_overlap(log: bool) -> None:
     marks = axes.transData.transform(points.to_numpy())
     assert not any(box.contains(*mark) for box in boxes for mark in marks)
     pyplot.close(figure)
-
-
-def test_nothing_is_written_without_points() -> None:
-    figure, axes = pyplot.subplots()
-    label_points(axes, pd.DataFrame(columns=["cost", "value"]), "cost")
-    assert not axes.texts
-    pyplot.close(figure)

@@ -17,11 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cradle_lib.display.cells import SCORES, with_code
+from cradle_lib.display.cells import with_code
 from cradle_lib.display.notice import Notice
 from cradle_lib.display.table import Table, show
 from cradle_lib.errors import BookError
-from cradle_lib.scoring.scores import Scores
 
 DASH = "\N{EN DASH}"
 NAN = math.nan
@@ -273,28 +272,21 @@ frames = st.lists(
 )
 
 
-@settings(max_examples=60)
-@given(frames)
-def test_any_frame_comes_back_from_its_csv(frame: pd.DataFrame) -> None:
-    numeric = ["value", "low", "high"]
-    text = show(frame, "c").to_csv()
-    back = pd.read_csv(
-        io.BytesIO(text.encode()),
-        keep_default_na=False,
-        na_values={name: [""] for name in numeric},
-        dtype={"system": str, "over": str, "n": int, **dict.fromkeys(numeric, float)},
-        encoding="utf-8",
-    )
-    for name in ("system", "over"):
-        # A quote is put before what a spreadsheet would compute.
-        computed = frame[name].map(lambda text: text[:1] in ("=", "+", "-", "@", "\t", "\r"))
-        number = frame[name].str.fullmatch(r"(?i)[+-]?[0-9]+\.?[0-9]*(e[+-]?[0-9]+)?")
-        frame = frame.assign(**{name: frame[name].where(~computed | number, "'" + frame[name])})
-    pd.testing.assert_frame_equal(back, frame, check_dtype=False, check_exact=True)
-
-
 def test_a_spreadsheet_computes_no_text_of_a_csv_and_numbers_stay_numbers() -> None:
-    texts = ["=1+1", "+A1", "-A1", "@SUM(A1)", "\t=1", "\r=1", "-0.5", "+3", "-1e-05", "a=b", ""]
+    texts = [
+        "=1+1",
+        "+A1",
+        "-A1",
+        "@SUM(A1)",
+        "\t=1",
+        "\r=1",
+        "-0.5",
+        "+3",
+        "-1e-05",
+        "a=b",
+        "",
+        'é,"b"\n<c>',
+    ]
     frame = pd.DataFrame({"=x": texts, "value": [-float(i) for i in range(len(texts))]})
     rows = list(csv.reader(io.StringIO(show(frame, "c").to_csv(), newline="")))
     assert rows[0] == ["'=x", "value"]
@@ -302,7 +294,7 @@ def test_a_spreadsheet_computes_no_text_of_a_csv_and_numbers_stay_numbers() -> N
     assert [float(row[1]) for row in rows[1:]] == [-float(i) for i in range(len(texts))]
 
 
-@settings(max_examples=40)
+@settings(max_examples=10)
 @given(frames, HOSTILE, HOSTILE)
 def test_no_text_becomes_markup(frame: pd.DataFrame, key: str, note: str) -> None:
     caption, key, note = (f"<script>{text}" for text in (note, key, note))
@@ -318,7 +310,7 @@ def test_no_text_becomes_markup(frame: pd.DataFrame, key: str, note: str) -> Non
             assert mark not in repr(shown) + shown._repr_html_()
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(frames)
 def test_every_number_is_on_the_page_as_it_would_be_rounded_by_hand(frame: pd.DataFrame) -> None:
     shown = show(frame.assign(system=range(len(frame))), "c", rows="system", formats="number")
@@ -429,12 +421,9 @@ def test_only_a_ranking_can_be_sorted_and_has_bars_for_shares() -> None:
     assert page.count("cradle-sortable") == 1
 
 
+@settings(max_examples=30)
 @given(st.text())
 def test_a_sentence_keeps_its_code_and_no_other_markup(text: str) -> None:
     shown = with_code(f"`x|y` {text}")
     assert shown.startswith("<code>x|y</code> ")
     assert not set(re.findall(r"<[^>]*>", shown)) - {"<code>", "</code>"}
-
-
-def test_every_score_has_its_name_in_words() -> None:
-    assert Scores._fields == SCORES

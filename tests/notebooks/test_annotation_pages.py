@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,30 +22,27 @@ from .test_notebooks import show
 Page = Callable[[str], list[Any]]
 
 
-@pytest.fixture(scope="module")
-def study() -> Annotations:
-    return hand_study()
-
-
-def written(study: Annotations, folder: Path) -> dict[str, Any]:
-    """Writes a study to files, and gives the parameters that name them."""
+def run(name: str, study: Annotations, folder: Path) -> list[Any]:
+    """Runs the notebook of a page over a study in files, and gives what is on the page."""
     corpus, annotations = folder / "hand.csv", folder / "annotations.csv"
     rows = [(t.turn_id, f"{t.speaker}: {t.text}", "none") for t in study.corpus.turns]
     pd.DataFrame(rows, columns=["turn_id", "text", "labels"]).to_csv(corpus, index=False)
     write_annotations(study, annotations)
-    return {"corpus": str(corpus), "annotations": str(annotations), "draws": 0}
+    values = {"corpus": str(corpus), "annotations": str(annotations), "draws": 0}
+    with pytest.MonkeyPatch.context() as patch:
+        return show(name, values, patch)
 
 
-@pytest.fixture
-def page(study: Annotations, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Page:
-    """Runs the notebook of a page over the study, and gives the tables and pictures on it."""
-    values = written(study, tmp_path)
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """Gives the tables and pictures of a page about the study by hand."""
 
-    def run(name: str) -> list[Any]:
-        found = show(name, values, monkeypatch)
+    @cache
+    def make(name: str) -> list[Any]:
+        found = run(name, hand_study(), tmp_path_factory.mktemp("study"))
         return [item for item in found if isinstance(item, Table | Picture)]
 
-    return run
+    return make
 
 
 def lines(table: Table) -> dict[tuple[str, str], dict[str, str]]:
@@ -134,13 +132,10 @@ def test_outcomes_and_deciders_are_counted(page: Page) -> None:
     )
 
 
-def test_two_who_never_differ_need_nobody_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_who_never_differ_need_nobody_else(tmp_path: Path) -> None:
     full = hand_study()
     calm = Annotations.of(full.corpus, (e for e in full.entries if e.dialogue == "d0000"))
-    found = show("adjudication", written(calm, tmp_path), monkeypatch)
-    *_, notice, _ = found
+    *_, notice, _ = run("adjudication", calm, tmp_path)
     assert isinstance(notice, Notice)
     assert "there is no trail to show" in notice.message
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import csv
 import io
-import json
 import math
 import re
 from collections.abc import Callable
@@ -28,8 +27,6 @@ from cradle_lib.display.theme import Picture
 from cradle_lib.published import published_label_counts, published_table
 
 from .test_notebooks import show as show_page
-
-PAGES = ["results", "timing", "errors"]
 
 
 def called(run: Predictions, name: str) -> Predictions:
@@ -61,7 +58,7 @@ def test_runs_with_the_same_labels_are_one_system(twins: list[Predictions]) -> N
     assert len(distinct_runs([twins[0], part])) == 2
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", ["results", "timing"])
 def test_no_page_has_two_rows_or_lines_for_one_system(
     page: str, twins: list[Predictions], corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,9 +79,7 @@ def test_no_page_has_two_rows_or_lines_for_one_system(
     assert "None" not in headline.message
 
 
-def test_the_template_is_on_no_page_but_its_own(
-    corpus: Corpus, make_run: Callable[..., Predictions], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_template_is_on_no_page_but_its_own() -> None:
     found = stored_runs(cradle_lib.load_corpus("surrogate", "test"))
     assert paths.TEMPLATE_RUN not in {run.record.model for run in found}
 
@@ -149,13 +144,13 @@ def test_scenarios_are_uneven_by_the_exact_chi_square_test() -> None:
     assert f"(chi-square {2 * half:.1f}, p = {exact:.3f})".replace("0.0", ".0") in page
 
 
-def test_the_four_facts_about_the_paper_are_those_of_its_numbers(
+def test_the_first_page_tells_four_facts_of_the_papers_numbers(
     twins: list[Predictions], corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cradle_lib, "load_corpus", lambda *_: corpus, raising=False)
     monkeypatch.setattr(cradle_lib, "stored_runs", lambda *_: twins, raising=False)
-    tables = show_page("home", {"draws": 20, "baseline": "half"}, monkeypatch)
-    [facts] = [table.frame for table in tables if isinstance(table, Table)]
+    shown = show_page("home", {"draws": 20, "baseline": "half"}, monkeypatch)
+    [facts] = [table.frame for table in shown if isinstance(table, Table)]
     found = dict(zip(facts["about"], facts["found"], strict=True))
     # Recall 64.56 and 1,609 false positives of Qwen2.5-72B (Secs 6 and 6.1): 459 of 711 labels.
     fitting = [
@@ -185,49 +180,16 @@ def test_the_four_facts_about_the_paper_are_those_of_its_numbers(
     assert found["Text and tables"].startswith(f"{rows} inconsistencies, and {len(entries)} places")
     assert f"in {rows} places" in page
     assert f"In {len(entries)} places" in page
-
-
-def test_published_scores_are_in_a_panel_of_their_own_on_the_first_page(
-    twins: list[Predictions], corpus: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cradle_lib, "load_corpus", lambda *_: corpus, raising=False)
-    monkeypatch.setattr(cradle_lib, "stored_runs", lambda *_: twins, raising=False)
-    shown = show_page("home", {"draws": 20, "baseline": "half"}, monkeypatch)
+    # Published scores are in a panel of their own.
     status = next(item.message for item in shown if isinstance(item, Notice))
     assert "Of the paper's models, none have been run." in status
     [picture] = [item for item in shown if isinstance(item, Picture)]
-    rows = [*csv.DictReader(io.StringIO(picture.csv or ""))]
     panels: dict[str, set[str]] = {}
-    for row in rows:
+    for row in csv.DictReader(io.StringIO(picture.csv or "")):
         panels.setdefault(row["panel"], set()).add(row["system"])
     ours, theirs = panels.values()
     assert ours == {"Small, tuned (= wide)", "Half", "None"}
     assert "Claude" in theirs
-
-
-def test_annotators_of_other_dialogues_are_not_under_one_heading(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    tables = show_page("results", {"draws": 20}, monkeypatch)
-    [people] = [t for t in tables if isinstance(t, Table) and "annotators" in t.caption]
-    dialogues = {row.system: row.over for row in people.frame.itertuples()}
-    together: dict[str, set[str]] = {}
-    for heading, row in zip(people.groups, people.rows, strict=True):
-        together.setdefault(heading, set()).add(dialogues[row[0].text])
-    assert len(dialogues) == 4
-    assert len({*dialogues.values()}) == 2
-    assert all(len(over) == 1 for over in together.values())
-
-
-def test_a_table_of_repeated_runs_counts_the_dialogues_of_the_sample(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    shown = show_page("who-is-better", {"draws": 20, "permutations": 20}, monkeypatch)
-    [spread] = [t.frame for t in shown if isinstance(t, Table) and "sd" in t.frame]
-    folder = paths.SHIPPED_RUNS / "repeats"
-    header = next(folder.glob("tuned-on-1000/*/*/*.jsonl")).read_text("utf-8").splitlines()[0]
-    chosen = json.loads(header)["record"]["dialogues"]
-    assert set(spread["dialogues"]) == {len(chosen)} == {100}
 
 
 def test_gold_labels_with_unusable_answers_are_not_confused(

@@ -73,32 +73,6 @@ def show(name: str, values: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> 
     ]
 
 
-def test_there_is_a_notebook_for_every_section() -> None:
-    assert [path.stem for path in SOURCES] == [
-        "add-a-model",
-        "adjudication",
-        "agreement",
-        "alarm-burden",
-        "api-models",
-        "construction",
-        "conventions",
-        "errors",
-        "explore",
-        "home",
-        "implied",
-        "label-your-own",
-        "per-label",
-        "results",
-        "runs",
-        "speed",
-        "statistics",
-        "subgroups",
-        "timing",
-        "training",
-        "who-is-better",
-    ]
-
-
 @each_notebook
 def test_a_notebook_is_a_clean_source(path: Path) -> None:
     notebook = content(path)
@@ -154,15 +128,6 @@ def test_a_cell_is_short(path: Path) -> None:
     for cell in code_cells(path):
         if "hide-input" not in cell.metadata.get("tags", ()):
             assert len(cell.source.splitlines()) <= 15, cell.source
-
-
-@each_notebook
-def test_no_sentence_is_true_of_the_surrogate_or_of_one_model_only(path: Path) -> None:
-    # The banner knows the corpus. A guide says what to type.
-    for cell in content(path).cells:
-        if cell.cell_type == "markdown" and "guide" not in cell.metadata.get("tags", ()):
-            said = re.search(r"surrogate|[Tt]his model\b|SmolLM|Qwen3-\d", cell.source)
-            assert not said, cell.source
 
 
 @each_notebook

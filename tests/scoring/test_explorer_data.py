@@ -18,7 +18,6 @@ from cradle_lib.display.explorer.explorer import explore
 from cradle_lib.display.explorer.page_files import PAGE_FILES, take_page_files
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.explorer_data import LONGEST, answers, core, explorer_data, texts
-from cradle_lib.scoring.label_pairs import label_pairs
 
 from ..forty_dialogues import HOSTILE, corpus, make_run, runs
 
@@ -27,54 +26,6 @@ __all__ = ["corpus", "make_run", "runs"]
 
 def numbers(packed: str, kind: str) -> NDArray[np.int64]:
     return np.frombuffer(base64.b64decode(packed), dtype=kind).astype(np.int64)
-
-
-def test_rows_speakers_and_gold_are_those_of_the_corpus(
-    corpus: Corpus, runs: list[Predictions]
-) -> None:
-    found, frame = core(corpus, runs), corpus.to_frame()
-    assert found["dialogues"] == list(dict.fromkeys(frame["dialogue"]))
-    assert numbers(found["rows"], "<u4").tolist() == frame.groupby("dialogue").size().tolist()
-    assert numbers(found["gold"], "<u2").tolist() == frame["mask"].tolist()
-    asked = numbers(found["speakers"], "u1") == 1
-    assert asked.tolist() == frame["position"].notna().tolist()
-    for name in ("scenario", "timing"):
-        column = found["about"][name]
-        named = [column["names"][code] for code in numbers(column["codes"], "<u4")]
-        assert named == corpus.meta[name]
-
-
-def test_pairs_are_those_of_the_error_analysis_wherever_a_run_was_asked(
-    corpus: Corpus, runs: list[Predictions]
-) -> None:
-    part = corpus.subset([31, 3, 20], "other order")
-    every = [*runs, runs[1].subset(part)]
-    found = core(corpus, every)
-    places = corpus.to_frame().dropna(subset="position").reset_index(drop=True)
-    for run, packed in zip(every, found["systems"], strict=True):
-        sizes = numbers(packed["sizes"], "u1")
-        turns = places.loc[np.repeat(np.arange(len(places)), sizes), ["dialogue", "turn"]]
-        size, pairs = len(found["cells"]), numbers(packed["pairs"], "<u2")
-        assert len(turns) == len(pairs)
-        cells = np.array(found["cells"])
-        got = zip(
-            turns["dialogue"],
-            turns["turn"],
-            cells[pairs // size % size],
-            cells[pairs % size],
-            [found["categories"][code] for code in pairs // size**2],
-            strict=True,
-        )
-        oracle = label_pairs(run)
-        oracle["category"] = oracle["category"].astype(object).fillna("right")
-        # The explorer packs outcomes apart.
-        oracle["tagged"] = oracle["tagged"].replace("unusable answer", "none")
-        wanted = oracle[["dialogue", "turn", "gold", "tagged", "category"]]
-        assert sorted(got) == sorted(wanted.itertuples(index=False, name=None))
-        outcomes = places.assign(code=numbers(packed["outcomes"], "u1"))
-        told = run.to_frame().merge(outcomes, on=["dialogue", "turn"])
-        assert [found["outcomes"][code] for code in told["code"]] == told["outcome"].tolist()
-        assert (outcomes["code"] == 255).sum() == len(corpus.gold) - len(run.masks)
 
 
 def test_answers_stand_at_their_turns_and_are_cut(corpus: Corpus, runs: list[Predictions]) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.run_agreement import TEXTS, rate, run_agreement
+from cradle_lib.scoring.run_agreement import rate, run_agreement
 
 
 def made(dialogue: str, turn: int, answer: str = "none", **more: Any) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def test_a_flip_is_a_difference_in_what_is_read() -> None:
     one = [
         made("d1", 0, "none"),
         made("d1", 2, "alert_ongoing", tagged="alert_ongoing"),
-        made("d1", 4, "none"),
+        made("d1", 4, "none\nthis"),
         made("d2", 0, "hm\n"),
         made("d2", 2, "well", outcome="unparsed"),
         made("d3", 0, "only here"),
@@ -62,7 +62,7 @@ def test_a_flip_is_a_difference_in_what_is_read() -> None:
     two = [
         made("d1", 0, "none\nmore that nobody reads"),
         made("d1", 2, "alert_past", tagged="alert_past"),
-        made("d1", 4, "alert_past", tagged="alert_past", question="another one"),
+        made("d1", 4, "none\nthat", tagged="alert_past", question="another one"),
         made("d2", 0, "hm\nand on", outcome="unparsed"),
         made("d2", 2, "Well, no", outcome="unparsed"),
     ]
@@ -71,8 +71,8 @@ def test_a_flip_is_a_difference_in_what_is_read() -> None:
         "same question": (4, 5),
         "same text": (0, 5),
         "one begins the other": (2, 5),
-        "same line": (0, 5),
-        "other line": (3, 5),
+        "same line": (1, 5),
+        "other line": (2, 5),
         "same outcome": (4, 5),
         "same tags": (3, 5),
         # The tags of the last turn agree, because neither answer could be read.
@@ -83,24 +83,6 @@ def test_a_flip_is_a_difference_in_what_is_read() -> None:
         "flipped dialogues": (2, 2),
     }
     assert found["flipped turns"]["value"] == pytest.approx(0.6)
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "kind"),
-    [
-        ("none", "none", "same text"),
-        ("none", "none\n\nwhy", "one begins the other"),
-        ("none\n", "none", "one begins the other"),
-        ("none\nthis", "none\nthat", "same line"),
-        ("\nnone\n", "none\nthat", "same line"),
-        ("none", "nonesense", "other line"),
-        ("", "none", "other line"),
-    ],
-)
-def test_raw_texts_compare_as_they_read(one: str, other: str, kind: str) -> None:
-    for a, b in ((one, other), (other, one)):
-        found = counts(compared([made("d1", 0, a)], [made("d1", 0, b)]))
-        assert {name: found[name][0] for name in TEXTS} == {n: int(n == kind) for n in TEXTS}
 
 
 def test_runs_over_different_dialogues_are_refused() -> None:

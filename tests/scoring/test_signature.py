@@ -34,14 +34,6 @@ def test_the_short_form_is_one_documented_line() -> None:
     assert str(ONE) == LINE
 
 
-def test_the_long_form_says_when_there_are_no_intervals() -> None:
-    assert "no intervals" in replace(ONE, draws=0).long()
-    assert (
-        "dialogue level, confirms only, 14 labels"
-        in replace(ONE, level="confirm", labels=14).long()
-    )
-
-
 @pytest.mark.parametrize("field", [field.name for field in fields(Signature)])
 def test_every_part_shows_in_both_forms_and_keeps_runs_from_being_compared(field: str) -> None:
     words = {"orphans": "count", "unparsed": "none", "macro_f1": "harmonic"}

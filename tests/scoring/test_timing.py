@@ -19,13 +19,11 @@ from statsmodels.duration.survfunc import CumIncidenceRight
 from cradle_lib.labels import BITS, CONFIRM_MASK
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.timing import (
-    Window,
     detected,
     median_delay,
     onset_counts,
     onset_outcomes,
     timing,
-    window_counts,
 )
 from cradle_lib.statistics.occurrences import first_only, match
 
@@ -67,16 +65,6 @@ def test_matches_are_those_of_a_general_algorithm_and_of_onsets_in_music(
         # A maximum matching of note onsets at most `window` apart (Raffel et al. 2014).
         events = (np.array(side, dtype=float) for side in (gold, predicted))
         assert found == len(mir_eval.util.match_events(*events, early))
-
-
-def test_greedy_matching_by_distance_would_lose_a_pair() -> None:
-    # Taking the prediction on turn 1 for gold on turn 2 leaves the gold label on turn 0 alone.
-    run = run_of([[(AO, 0), (0, AO), (AO, 0), (0, AO)]])
-    counts = window_counts(run, [Window(1, 1), Window(0, 0), Window(0, 1)]).sum(axis=(0, 2))
-    assert counts.tolist() == [2, 0, 2, 4, 2]
-    # A window that is late only accepts no early prediction.
-    run = run_of([[(0, AO), (AO, 0), (0, SHO)], [(SHO, 0), (0, SHO)]])
-    assert window_counts(run, [Window(0, 1), Window(1, 1)]).sum(axis=(0, 2))[:2].tolist() == [1, 2]
 
 
 @settings(deadline=None, max_examples=20)
@@ -171,14 +159,3 @@ def test_the_curve_of_detection_is_the_cumulative_incidence_of_statsmodels(turns
         assert detected(total)[d] == pytest.approx(before[-1] if len(before) else 0, abs=1e-12)
     reached = [d for d in range(longest) if sum(t <= d + 2 for t in late) >= onsets / 2]
     assert median_delay(total) == (min(reached) if reached else math.inf)
-
-
-def test_never_is_a_final_state_and_not_one_of_waiting() -> None:
-    # Ten onsets: two on time, one after one turn, seven never, six of them on the last turn of
-    # their dialogue. Kaplan and Meier would censor these six, leave two at risk after one turn
-    # (8/10 * 1/2) and put the median there; but seven of ten were never detected.
-    turns = [*[[(AO, AO)]] * 2, [(AO, 0), (0, AO)], [(AO, 0), (0, 0)], *[[(0, 0), (AO, 0)]] * 6]
-    total = onset_counts(run_of(turns), 2).sum(axis=(0, 1)).astype(float)
-    assert detected(total) == pytest.approx([0.2, 0.3])
-    assert median_delay(total) == math.inf
-    assert onset_outcomes(total) == pytest.approx([0, 0.2, 0.1, 0.7])

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from numpy.typing import NDArray
 
-from cradle_lib.errors import ScoringError
 from cradle_lib.statistics import weighted_sums as resampling
 from cradle_lib.statistics.weighted_sums import (
     draw_blocks,
@@ -92,11 +91,3 @@ def test_the_draws_of_a_seed_are_those_of_earlier_versions() -> None:
     block = swap_weights(np.random.default_rng(0), 3, 5)
     expected = np.random.default_rng(0).integers(0, 2, size=(3, 5), dtype=np.uint8)
     assert np.array_equal(block, expected)
-
-
-@pytest.mark.parametrize(("n", "draws"), [(0, 5), (3, 0), (3, -1)])
-def test_nothing_to_draw_is_refused(n: int, draws: int) -> None:
-    with pytest.raises(ScoringError, match="Both must be at least 1"):
-        next(draw_blocks(np.zeros((n, 2), dtype=np.int64), draws, 0))
-    with pytest.raises(ScoringError, match="Both must be at least 1"):
-        swap_blocks(n, draws, 0)

@@ -1,0 +1,56 @@
+"""What the README says of the model that ships, counted from its journals."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+
+from cradle_lib import paths
+from cradle_lib.corpus import load_corpus
+from cradle_lib.detection.journal import read_journal
+from cradle_lib.labels import labels_of
+
+
+def counted(model: str) -> tuple[int, int, int, int]:
+    """Answers, unreadable ones, predicted labels and correct ones of a run that ships."""
+    _, answers = read_journal(paths.SHIPPED_RUNS / "surrogate-test" / f"{model}.jsonl")
+    gold = {
+        (dialogue.id, turn.turn_id): Counter(labels_of(turn.mask))
+        for dialogue in load_corpus()
+        for turn in dialogue.turns
+    }
+    tags = [(Counter(labels_of(a.mask)), gold[a.dialogue, a.turn]) for a in answers]
+    return (
+        len(answers),
+        sum(a.outcome != "ok" for a in answers),
+        sum(given.total() for given, _ in tags),
+        sum((given & wanted).total() for given, wanted in tags),
+    )
+
+
+def test_the_readme_says_the_same_of_the_model_that_ships() -> None:
+    readme = " ".join((paths.ROOT / "README.md").read_text(encoding="utf-8").split())
+    said = re.search(
+        r"Untrained, ([\d,]+) of its ([\d,]+) free answers are unreadable, and ([\d,]+) of the "
+        r"([\d,]+) labels that it predicts under constrained decoding are correct",
+        readme,
+    )
+    assert said is not None
+    answers, unread, _, _ = counted("smollm2-135m")
+    _, _, tags, right = counted("smollm2-135m-constrained")
+    assert said.groups() == (f"{unread:,}", f"{answers:,}", f"{right:,}", f"{tags:,}")
+    tuned = re.search(r"it predicts ([\d,]+) labels, of which ([\d,]+) are correct", readme)
+    assert tuned is not None
+    _, unread, tags, right = counted("smollm2-135m-tuned")
+    assert (unread, *tuned.groups()) == (0, f"{tags:,}", f"{right:,}")
+
+
+@pytest.mark.parametrize(
+    "name", ["README.md", "book/large-models.md", "notebooks/add-a-model.ipynb"]
+)
+def test_whoever_recommends_the_wave_engine_says_where_it_has_been_run(name: str) -> None:
+    text = " ".join((paths.ROOT / name).read_text(encoding="utf-8").split())
+    assert "engine: wave" in text
+    assert "has not been run on a GPU by this project" in text
