@@ -81,19 +81,6 @@ def test_every_file_of_the_two_commands_has_its_hash() -> None:
     assert not any(re.match("torch$|triton|nvidia|cuda", name) for name in here([*book, *dev]))
 
 
-def test_the_two_commands_install_by_hash_and_nothing_but_torch_without() -> None:
-    makefile = (paths.ROOT / "Makefile").read_text(encoding="utf-8")
-    assert "LOCKED := $(PIP) --require-hashes --no-deps --requirement requirements/book.lock" in (
-        makefile
-    )
-    book = makefile[makefile.index("\n.venv/.book:") :]
-    assert book.split("\n")[2:4] == [
-        "\t$(LOCKED)",
-        "\t$(PIP) --no-deps --no-build-isolation --editable .",
-    ]
-    assert "\t$(LOCKED) --requirement requirements/dev.lock\n" in makefile
-
-
 def test_the_lock_pins_every_dependency_to_a_version_that_is_allowed() -> None:
     pins = locked()
     for requirement in REQUIREMENTS:

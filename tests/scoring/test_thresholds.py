@@ -181,7 +181,7 @@ def sample(seed: int, size: int = 25, name: str = "tiny") -> tuple[Rows, Predict
 
 
 def test_tenths_are_those_of_scikit_learn() -> None:
-    rows, run = sample(2)
+    rows, run = sample(2, size=60)
     frame = reliability([run], draws=50)
     for wanted in STAGES:
         positive, _, chances = arrays(rows, wanted)
