@@ -66,39 +66,27 @@ def test_what_may_have_no_end_is_not_read(tmp_path: Path) -> None:
 
 
 LEFT_BEHIND = (
-    "._a.txt",
-    ".#a.txt",
-    "~$a.txt",
-    "a.txt~",
-    "THUMBS.DB",
-    "__MACOSX/a.txt",
-    ".ipynb_checkpoints/a.txt",
+    *("._a.txt", ".#a.txt", "~$a.txt", "a.txt~", "THUMBS.DB"),
+    *("__MACOSX/a.txt", ".ipynb_checkpoints/a.txt"),
 )
 
 
-@pytest.mark.parametrize("name", LEFT_BEHIND)
-def test_files_that_programs_leave_are_hidden(tmp_path: Path, name: str) -> None:
-    assert is_hidden(name)
+def test_files_that_programs_leave_are_hidden_from_readers_of_folders(tmp_path: Path) -> None:
     # The folder itself may be hidden.
     folder = tmp_path / ".mine"
-    (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_bytes(b"\x00\x05\x16\x07")
-    (folder / "a.b~c.txt").write_text("User: a", encoding="utf-8")
+    for name in LEFT_BEHIND:
+        assert is_hidden(name)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"\x00\x05\x16\x07 User: not a dialogue")
+    with pytest.raises(CorpusError, match="no text files found"):
+        read_folder(folder)
+    with pytest.raises(CorpusError, match="no phrase file"):
+        Bank.load(folder)
+    (folder / "a.b~c.txt").write_text("User: a\n", encoding="utf-8")
+    assert [turn.text for turn in read_folder(folder).turns] == ["a"]
     for pattern in ("*", "**/*", "*/*.txt"):
         found = [path.name for path in visible_files(folder, pattern) if path.is_file()]
         assert found == (["a.b~c.txt"] if pattern != "*/*.txt" else [])
-
-
-def test_readers_of_folders_leave_hidden_files_out(tmp_path: Path) -> None:
-    for name in LEFT_BEHIND:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(b"\x00\x05\x16\x07 User: not a dialogue")
-    with pytest.raises(CorpusError, match="no text files found"):
-        read_folder(tmp_path)
-    with pytest.raises(CorpusError, match="no phrase file"):
-        Bank.load(tmp_path)
-    (tmp_path / "a.txt").write_text("User: a\n", encoding="utf-8")
-    assert [turn.text for turn in read_folder(tmp_path).turns] == ["a"]
 
 
 def test_an_archive_made_on_macos_holds_what_was_put_into_it(tmp_path: Path) -> None:

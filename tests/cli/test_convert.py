@@ -35,15 +35,10 @@ def test_a_file_is_converted_and_its_understanding_printed(chat: Path, tmp_path:
     assert CHAT[0][0][1] not in done.stdout
     assert f"--corpus {out}" in done.stdout.replace("\n", "")
     assert len(load_corpus(out)) == 2
-
-
-def test_options_decide(chat: Path, tmp_path: Path) -> None:
     chat.write_text(chat.read_text().replace('"user"', '"Anna"').replace('"assistant"', '"Ben"'))
     refused = invoke("data", "convert", chat, "--out", tmp_path / "x.csv")
     assert isinstance(refused.exception, CorpusError)
     assert "--user NAME" in str(refused.exception)
-    done = invoke("data", "convert", chat, "--out", tmp_path / "x.csv", "--user", "Anna")
-    assert "3 by Anna" in done.stdout
 
 
 def test_without_gold_labels_the_predictions_are_counted(chat: Path, tmp_path: Path) -> None:

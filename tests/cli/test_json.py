@@ -42,7 +42,7 @@ def commands(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[str, An
             yield " ".join((*before, name)), command
 
 
-def test_a_command_prints_json_or_no_numbers() -> None:
+def test_a_command_prints_json_or_no_numbers_and_has_at_most_ten_options() -> None:
     found = dict(commands(typer.main.get_command(app)))  # type: ignore[arg-type]
     silent = {
         name
@@ -53,10 +53,6 @@ def test_a_command_prints_json_or_no_numbers() -> None:
     # A number of anything is written with marks between its thousands.
     told = {name: inspect.getsource(found[name].callback) for name in silent}
     assert [name for name, source in told.items() if ":," in source] == []
-
-
-def test_a_command_has_at_most_ten_options() -> None:
-    found = dict(commands(typer.main.get_command(app)))  # type: ignore[arg-type]
     options = {
         name: [one.name for one in command.params if one.param_type_name == "option"]
         for name, command in found.items()

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from axe_core_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
 from cradle_lib import paths
@@ -105,15 +104,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         opened = browser.new_page(reduced_motion="reduce")
         opened.goto(site.url("page.html"))
         yield opened
-
-
-@pytest.mark.parametrize(("size", "theme"), [(book.WIDE, "light"), (book.PHONE, "dark")])
-def test_axe_finds_no_barrier(page: Page, size: tuple[int, int], theme: str) -> None:
-    page.set_viewport_size({"width": size[0], "height": size[1]})
-    book.set_theme(page, theme)
-    found = Axe().run(page)["violations"]
-    assert [(each["id"], [node["html"][:200] for node in each["nodes"]]) for each in found] == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
 
 
 def test_a_keyboard_scrolls_a_wide_table_and_its_first_column_stays(page: Page) -> None:

@@ -29,8 +29,7 @@ def run(name: str, study: Annotations, folder: Path) -> list[Any]:
     pd.DataFrame(rows, columns=["turn_id", "text", "labels"]).to_csv(corpus, index=False)
     write_annotations(study, annotations)
     values = {"corpus": str(corpus), "annotations": str(annotations), "draws": 0}
-    with pytest.MonkeyPatch.context() as patch:
-        return show(name, values, patch)
+    return show(name, values)
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-import cradle_lib
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Answer
 from cradle_lib.display.notice import Notice
@@ -17,15 +13,7 @@ from ..detection.api.test_costs import home, write  # noqa: F401
 from .test_notebooks import show
 
 
-def page(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What the page of API models shows for a corpus, without prices."""
-    monkeypatch.setattr(cradle_lib, "load_corpus", lambda *_: corpus)
-    return show("api-models", {"models": ["keyword"]}, monkeypatch)
-
-
-def test_answers_are_compared_where_the_question_was_the_same(
-    home: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answers_are_compared_where_the_question_was_the_same(home: Path, corpus: Corpus) -> None:
     told = {"tokens_in": 100, "tokens_cached": 90, "tokens_out": 1}
     write("smollm2-135m", corpus, [Answer("a", **told), Answer("none", **told), Answer("c")])
     # The second answer has the same labels in another text; the third follows a tag that the
@@ -35,7 +23,7 @@ def test_answers_are_compared_where_the_question_was_the_same(
         corpus,
         [Answer("a", **told), Answer("alert_past", **told), Answer("c")],
     )
-    *_, used, pairs, _ = page(corpus, monkeypatch)
+    *_, used, pairs, _ = show("api-models", {"models": ["keyword"]}, corpus)
     # Of 3 turns of both, 2 had the same question: both with 100 tokens, one text and one set of
     # labels the same.
     [row] = [[str(cell) for cell in row] for row in pairs.rows]
@@ -46,10 +34,8 @@ def test_answers_are_compared_where_the_question_was_the_same(
     ] * 2
 
 
-def test_what_was_not_made_is_a_sentence(
-    home: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shown = page(corpus, monkeypatch)
+def test_what_was_not_made_is_a_sentence(home: Path, corpus: Corpus) -> None:
+    shown = show("api-models", {"models": ["keyword"]}, corpus)
     told = [item.message for item in shown if isinstance(item, Notice)]
     assert [sentence.split(" ")[0] for sentence in told] == ["These", "These", "This"]
     assert "not made over surrogate-test" in told[-2]

@@ -60,11 +60,9 @@ def test_runs_with_the_same_labels_are_one_system(twins: list[Predictions]) -> N
 
 @pytest.mark.parametrize("page", ["results", "timing"])
 def test_no_page_has_two_rows_or_lines_for_one_system(
-    page: str, twins: list[Predictions], corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+    page: str, twins: list[Predictions], corpus: Corpus
 ) -> None:
-    monkeypatch.setattr(cradle_lib, "load_corpus", lambda *_: corpus, raising=False)
-    monkeypatch.setattr(cradle_lib, "stored_runs", lambda *_: twins, raising=False)
-    shown = show_page(page, {"draws": 20}, monkeypatch)
+    shown = show_page(page, {"draws": 20}, corpus, twins)
     told = " ".join(
         f"{item!r} {item.frame.to_csv()}" if isinstance(item, Table) else repr(item)
         for item in shown
@@ -145,11 +143,9 @@ def test_scenarios_are_uneven_by_the_exact_chi_square_test() -> None:
 
 
 def test_the_first_page_tells_four_facts_of_the_papers_numbers(
-    twins: list[Predictions], corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+    twins: list[Predictions], corpus: Corpus
 ) -> None:
-    monkeypatch.setattr(cradle_lib, "load_corpus", lambda *_: corpus, raising=False)
-    monkeypatch.setattr(cradle_lib, "stored_runs", lambda *_: twins, raising=False)
-    shown = show_page("home", {"draws": 20, "baseline": "half"}, monkeypatch)
+    shown = show_page("home", {"draws": 20, "baseline": "half"}, corpus, twins)
     [facts] = [table.frame for table in shown if isinstance(table, Table)]
     found = dict(zip(facts["about"], facts["found"], strict=True))
     # Recall 64.56 and 1,609 false positives of Qwen2.5-72B (Secs 6 and 6.1): 459 of 711 labels.
@@ -193,17 +189,15 @@ def test_the_first_page_tells_four_facts_of_the_papers_numbers(
 
 
 def test_gold_labels_with_unusable_answers_are_not_confused(
-    twins: list[Predictions], corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+    twins: list[Predictions], corpus: Corpus
 ) -> None:
     # Every third answer is unusable; all others are right.
     unusable = np.arange(len(corpus.gold)) % 3 == 0
     masks = np.where(unusable, 0, corpus.gold).astype(np.uint16)
     run = replace(twins[0], masks=masks, outcomes=unusable.astype(np.uint8))
-    monkeypatch.setattr(cradle_lib, "load_corpus", lambda *_: corpus, raising=False)
-    monkeypatch.setattr(cradle_lib, "stored_runs", lambda *_: [run], raising=False)
     golds = [int(np.bitwise_count(corpus.gold[part]).sum()) for part in (~unusable, unusable)]
     assert min(golds) > 0
-    shown = show_page("errors", {}, monkeypatch)
+    shown = show_page("errors", {}, corpus, [run])
     headline = shown[-1].message
     share = 100 * golds[0] / sum(golds)
     assert (

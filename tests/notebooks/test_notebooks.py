@@ -7,6 +7,7 @@ import importlib
 import io
 import re
 import tokenize
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ import nbformat
 import pandas as pd
 import pytest
 
+import cradle_lib
 from cradle_extras.label_studio.study import next_assignments, plan_study
 from cradle_lib import paths
 from cradle_lib.annotation import Annotation, Annotations, write_annotations
 from cradle_lib.book.notebooks.notebook import Notebook
 from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.detection import Predictions
 from cradle_lib.detection.run import run_model
 from cradle_lib.display.banner import Banner
 from cradle_lib.display.choice import Choice
@@ -52,23 +55,41 @@ def is_parameters(cell: Any) -> bool:
     return "parameters" in cell.metadata.get("tags", ())
 
 
-def show(name: str, values: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Runs the cells of a notebook, and gives what they show; of a choice all of its results."""
+def show(
+    name: str,
+    values: dict[str, Any],
+    corpus: Corpus | None = None,
+    runs: Sequence[Predictions] | None = None,
+) -> list[Any]:
+    """Runs the cells of a notebook, and gives what they show; of a choice all of its results.
+
+    Args:
+        name: The notebook.
+        values: Its parameters; others keep their values.
+        corpus: Stands in for the corpus that it would load.
+        runs: Stand in for the runs that it would find.
+    """
     path = paths.NOTEBOOKS / f"{name}.ipynb"
     shown: list[Any] = []
-    monkeypatch.setattr(IPython.display, "display", lambda *objects: shown.extend(objects))
     names: dict[str, Any] = {}
-    for cell in code_cells(path):
-        tree = ast.parse(cell.source)
-        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-        exec(compile(tree, path.name, "exec"), names)
-        if is_parameters(cell):
-            names.update({key: value for key, value in values.items() if key in names})
-        if isinstance(last, ast.Expr):
-            shown.append(eval(compile(ast.Expression(last.value), path.name, "eval"), names))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(IPython.display, "display", lambda *objects: shown.extend(objects))
+        if corpus is not None:
+            patch.setattr(cradle_lib, "load_corpus", lambda *_: corpus, raising=False)
+        if runs is not None:
+            patch.setattr(cradle_lib, "stored_runs", lambda *_: list(runs), raising=False)
+        for cell in code_cells(path):
+            tree = ast.parse(cell.source)
+            last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+            exec(compile(tree, path.name, "exec"), names)
+            if is_parameters(cell):
+                names.update({key: value for key, value in values.items() if key in names})
+            if isinstance(last, ast.Expr):
+                shown.append(eval(compile(ast.Expression(last.value), path.name, "eval"), names))
     return [
         result
         for item in shown
+        if item is not None
         for result in (item.shown.values() if isinstance(item, Choice) else [item])
     ]
 
@@ -210,8 +231,7 @@ def test_a_notebook_runs_on_a_small_file(
         "annotations": str(annotations),
         **SMALL,
     }
-    shown = [item for item in show(path.stem, values, monkeypatch) if item is not None]
-    banner, *rest = shown
+    banner, *rest = shown = show(path.stem, values)
     assert isinstance(banner, Banner)
     assert "small" in banner._repr_html_()
     results = [item for item in rest if not isinstance(item, Notice)]

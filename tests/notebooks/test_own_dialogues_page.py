@@ -62,8 +62,8 @@ def test_an_example_leads_from_the_file_to_a_table_and_the_explorer(
     assert labelled is (title == "A table with a speaker column")
     assert ("nothing to score against" in output) is not labelled
     values = {"corpus": str(tmp_path / corpus), "models": ["keyword"], "text": True, "draws": 20}
-    [explorer] = [i for i in show("explore", values, monkeypatch) if isinstance(i, Explorer)]
+    [explorer] = [i for i in show("explore", values) if isinstance(i, Explorer)]
     said = [turn.text for turn in load_corpus(corpus).turns]
     assert all(turn.partition("\n")[0] in str(explorer.data) for turn in said)
     if labelled:
-        assert any(isinstance(item, Table) for item in show("results", values, monkeypatch))
+        assert any(isinstance(item, Table) for item in show("results", values))

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import cradle_lib
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
 from cradle_lib.display.banner import banner
@@ -24,13 +23,11 @@ Tables = Callable[[str, list[Predictions]], list[Table]]
 
 
 @pytest.fixture
-def tables(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> Tables:
+def tables(corpus: Corpus) -> Tables:
     """Gives the tables of a page that finds certain runs."""
 
     def make(page: str, runs: list[Predictions]) -> list[Table]:
-        monkeypatch.setattr(cradle_lib, "load_corpus", lambda *_: corpus, raising=False)
-        monkeypatch.setattr(cradle_lib, "stored_runs", lambda *_: list(runs), raising=False)
-        shown: list[Any] = show(page, {"draws": 30}, monkeypatch)
+        shown = show(page, {"draws": 30}, corpus, runs)
         return [item for item in shown if isinstance(item, Table)]
 
     return make

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import cradle_lib
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection import Predictions
 from cradle_lib.display.table import Table
@@ -46,12 +45,8 @@ def stripped(run: Predictions, kept: int) -> Predictions:
     return replace(run, corpus=replace(run.corpus, dialogues=dialogues))
 
 
-def page(run: Predictions, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    monkeypatch.setattr(cradle_lib, "load_corpus", lambda *_: run.corpus)
-    monkeypatch.setattr(cradle_lib, "stored_runs", lambda *_: [run])
-    _, *shown = [
-        item for item in show("alarm-burden", {"draws": 20}, monkeypatch) if item is not None
-    ]
+def page(run: Predictions) -> list[Any]:
+    _, *shown = show("alarm-burden", {"draws": 20}, run.corpus, [run])
     return shown
 
 
@@ -65,12 +60,12 @@ def figures_of(shown: list[Any], words: str) -> list[Picture]:
 
 
 def test_a_run_with_choices_has_figures_and_the_thresholds_that_find_enough(
-    corpus: Corpus, run: Predictions, monkeypatch: pytest.MonkeyPatch
+    corpus: Corpus, run: Predictions
 ) -> None:
     # It predicts a label on every other turn.
     some = np.where(np.arange(len(corpus.gold)) % 2, corpus.gold | 1, 0).astype(np.uint16)
     run = replace(run, masks=some)
-    shown = page(run, monkeypatch)
+    shown = page(run)
     [figure] = figures_of(shown, "recall and share of other turns flagged")
     [tenths] = figures_of(shown, "by tenths")
     assert "for any label " in figure.alt
@@ -98,25 +93,21 @@ def test_a_run_with_choices_has_figures_and_the_thresholds_that_find_enough(
         assert same.iloc[0][end] == pytest.approx(projected[end])
 
 
-def test_the_page_tells_a_bias_and_writes_shares_without_exponents(
-    run: Predictions, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_tells_a_bias_and_writes_shares_without_exponents(run: Predictions) -> None:
     # Of every ten turns on three a label is likelier than none.
     shares = [0.6 if turn % 10 < 3 else 0.2 for turn in range(len(run.choices))]
     branches = [{"none": 1 - p, "al": 0.9 * p, "con": 0.1 * p} for p in shares]
     choices = tuple([{b: math.log(0.012341 * p) for b, p in each.items()}] for each in branches)
     decoding = {"mode": "constrained", "none_bias": 1.4}
     record = run.record.model_copy(update={"decoding": decoding})
-    shown = page(replace(run, choices=choices, record=record), monkeypatch)
+    shown = page(replace(run, choices=choices, record=record))
     assert "have a median of 1.234 % of" in " ".join(table_of(shown, "probabilities of").notes)
     notes = table_of(shown, "thresholds and their").notes
     assert [note for note in notes if "none_bias" in note] == ["none_bias is 1.4."]
 
 
-def test_what_is_nowhere_gold_has_no_curve(
-    run: Predictions, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shown = page(stripped(run, ALERT_MASK), monkeypatch)
+def test_what_is_nowhere_gold_has_no_curve(run: Predictions) -> None:
+    shown = page(stripped(run, ALERT_MASK))
     [figure] = figures_of(shown, "recall and share of other turns flagged")
     assert "for an alert" in figure.alt
     assert "for a confirm" not in figure.alt

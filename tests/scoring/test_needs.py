@@ -8,13 +8,10 @@ import pytest
 from cradle_lib.corpus.needs import Need, unmet
 from cradle_lib.scoring.alarm_burden import alarm_burden
 from cradle_lib.scoring.compare import compare
-from cradle_lib.scoring.conventions import LEVELS
 from cradle_lib.scoring.evaluate import evaluate
-from cradle_lib.scoring.sensitivity import sensitivity
-from cradle_lib.scoring.subgroups import subgroups
 from cradle_lib.scoring.timing import timing
 
-from .made_runs import AO, SHO, make_corpus, make_predictions, run_of
+from .made_runs import AO, SHO, make_corpus, run_of
 
 META = {"timing", "scenario"}
 ALL = set(get_args(Need)) - META
@@ -40,28 +37,6 @@ def test_what_a_corpus_lacks(dialogues: list[Any], lacking: set[Need]) -> None:
     # Corpora here say nothing of timing and scenario.
     assert {need for need, why in told.items() if why is not None} == lacking | META
     assert all("tiny" in why and not why.endswith(".") for why in told.values() if why)
-
-
-def test_without_user_turns_nothing_is_defined_and_nothing_fails() -> None:
-    run = make_predictions(make_corpus([[("L", 0), ("L", AO)], [("L", 0)]]), [])
-    for level in LEVELS:
-        found = evaluate(run, level=level, draws=20)
-        for score in ("exact_match", "jaccard"):
-            assert np.isnan(found.estimate(score)).all()
-        assert found.estimate("micro_f1") == pytest.approx((0, np.nan, np.nan), nan_ok=True)
-    timed = timing(run, draws=20)
-    assert timed["value"].isna().all()
-    assert {"window", "onset", "delay"} == set(timed["view"])
-    assert set(timed["support"]) == {0}
-    assert alarm_burden(run, draws=20)["value"].isna().sum() > 1
-    assert set(subgroups(run, "length", draws=20)["part"]) == {"0 user turns"}
-    assert not len(subgroups(run, "position", draws=20))
-    variants = sensitivity([run])
-    defined = variants[(variants["score"] == "jaccard") & variants["value"].notna()]
-    # A label where no model is asked can't move to a user turn, but it can count as a miss.
-    assert defined["convention"].tolist() == ["Orphan labels count as missed"]
-    compared = compare([run, run], names=("a", "b"), permutations=10).to_frame()
-    assert set(compared["verdict"]) == {"insufficient"}
 
 
 def test_a_single_dialogue_has_no_interval_because_it_has_no_spread() -> None:

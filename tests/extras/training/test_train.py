@@ -84,10 +84,10 @@ def test_each_epoch_answers_dev_and_the_best_is_kept(trained: Trained) -> None:
 
 
 def test_the_page_shows_a_training_of_ones_own(
-    trained: Trained, monkeypatch: pytest.MonkeyPatch
+    trained: Trained,
 ) -> None:
     values = {"trained": str(trained.folder), "fewer": [], "training": "", "sure": ""}
-    page = show("training", {**values, "before": "", "after": ""}, monkeypatch)
+    page = show("training", {**values, "before": "", "after": ""})
     dev, loss = [item for item in page if isinstance(item, Picture)]
     record = trained.record
     best = next(row for row in record.dev if row["step"] == record.chosen)
