@@ -72,11 +72,11 @@ class Counting(Handler):
 
     def do_POST(self) -> None:
         type(self).calls += 1
-        self.body()
+        tokens = len(self.body()) // 4
         message = {"role": "assistant", "content": "none"}
         reply = {
             "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-            "usage": {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10},
+            "usage": {"prompt_tokens": tokens, "completion_tokens": 1, "total_tokens": tokens + 1},
         }
         self.send_json(reply)
 

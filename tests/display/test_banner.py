@@ -51,7 +51,7 @@ def test_a_banner_names_corpus_commit_and_signature(corpus: Corpus) -> None:
     assert "b" not in Text(shown).tags
     text = " ".join(Text(shown).parts)
     assert f"<b>mine</b> ({corpus.fingerprint}), 1 dialogue" in text
-    assert f"<b>mine</b> ({corpus.fingerprint}) · commit {commit()[0]}" in text
+    assert f"<b>mine</b> ({corpus.fingerprint}) · 2 systems · commit {commit()[0]}" in text
     assert "a|b" in text
 
 

@@ -125,6 +125,14 @@ def test_unreadable_answers_follow_the_convention(
         assert result.sets.tolist() == [sets]
 
 
+def test_an_unreadable_answer_predicts_nothing_and_agrees_with_nothing() -> None:
+    result = counted([SHO], [SHO], [0], 1, answered=[False])
+    assert result.tallies.sum(axis=(0, 1)).tolist() == [0, 0, 1]
+    answered = [True, False, True, True]
+    result = counted([0] * 4, [0] * 4, [0, 0, 1, 1], 2, level="dialogue", answered=answered)
+    assert result.sets.tolist() == [[1, 0, 0], [1, 1, 1]]
+
+
 def test_an_unknown_level_is_refused() -> None:
     with pytest.raises(ScoringError, match="no level 'word'"):
         counted([SHO], [SHO], [0], 1, level="word")  # type: ignore[arg-type]
