@@ -81,6 +81,12 @@ def test_every_file_of_the_two_commands_has_its_hash() -> None:
     assert not any(re.match("torch$|triton|nvidia|cuda", name) for name in here([*book, *dev]))
 
 
+def test_the_two_commands_install_by_hash() -> None:
+    makefile = (paths.ROOT / "Makefile").read_text(encoding="utf-8")
+    assert "LOCKED := $(PIP) --require-hashes --no-deps --requirement" in makefile
+    assert makefile.count("\n\t$(LOCKED)") == 2
+
+
 def test_the_lock_pins_every_dependency_to_a_version_that_is_allowed() -> None:
     pins = locked()
     for requirement in REQUIREMENTS:

@@ -19,7 +19,7 @@ from .made_runs import AO, DVP, SHO, Turns, dialogues, run_of
 WORKED = [[(AO, AO), (0, AO | DVP), (SHO, SHO), (0, SHO)], [(0, 0), (0, AO)], [(0, 0), (0, 0)]]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=20)
 @given(dialogues)
 def test_counts_are_those_of_a_loop(turns: Turns) -> None:
     found = burden_counts(run_of(turns))

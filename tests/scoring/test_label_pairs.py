@@ -102,7 +102,7 @@ def test_worked_errors_have_their_categories(
     assert pairs["category"].dropna().tolist() == categories
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(dialogues)
 def test_every_label_is_in_one_pair_and_categories_add_up_to_every_total(turns: Turns) -> None:
     run = run_of(turns)
@@ -174,7 +174,7 @@ def order_of(masks: list[int]) -> str:
     return "alert_first" if alert < confirm else "confirm_first"
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 @given(dialogues)
 def test_orders_of_stages_are_those_of_the_dialogues_one_by_one(turns: Turns) -> None:
     frame = stage_orders(run_of(turns))

@@ -67,7 +67,7 @@ def test_matches_are_those_of_a_general_algorithm_and_of_onsets_in_music(
         assert found == len(mir_eval.util.match_events(*events, early))
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=12)
 @given(dialogues)
 def test_a_curve_starts_at_turn_level_and_ends_at_dialogue_level(turns: Turns) -> None:
     run = run_of(turns)
@@ -125,7 +125,7 @@ def test_what_is_nowhere_gold_has_no_number() -> None:
     assert frame[["low", "high"]].isna().all(axis=None)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 @given(dialogues)
 def test_the_curve_of_detection_is_the_cumulative_incidence_of_statsmodels(turns: Turns) -> None:
     premature, times = [], []
