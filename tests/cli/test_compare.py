@@ -68,16 +68,6 @@ def test_runs_are_compared(corpus: Path, journals: dict[str, Path]) -> None:
     assert read["same"] == {}
 
 
-def test_stored_runs_can_be_named_by_their_model(
-    corpus: Path, journals: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(paths, "RUNS", journals["keyword"].parent.parent)
-    monkeypatch.setattr(paths, "SHIPPED_RUNS", corpus.parent)
-    done = cradle("keyword", "always-none", "--corpus", corpus, "--labels", *QUICK)
-    assert done.exit_code == 0, done.output
-    assert "F1 of each label at turn level, against Keyword lexicon" in done.stdout
-
-
 def test_a_part_is_compared_over_the_common_dialogues_only_if_asked(
     corpus: Path, journals: dict[str, Path]
 ) -> None:
@@ -105,7 +95,7 @@ def test_a_difference_in_history_is_refused_and_named_unless_it_is_the_point(
     assert "Against Keyword lexicon, history self" in done.stdout
 
 
-def test_an_id_in_the_registry_is_never_a_path(
+def test_stored_runs_are_named_by_their_model_and_an_id_is_never_a_path(
     corpus: Path, journals: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paths, "RUNS", journals["keyword"].parent.parent)
@@ -115,18 +105,6 @@ def test_an_id_in_the_registry_is_never_a_path(
     assert "cradle infer --model qwen2.5-72b" in str(dotted.exception)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "keyword").write_text("not a journal\n", encoding="utf-8")
-    done = cradle("keyword", "always-none", "--corpus", corpus, *QUICK)
+    done = cradle("keyword", "always-none", "--corpus", corpus, "--labels", *QUICK)
     assert done.exit_code == 0, done.output
-
-
-def test_a_run_with_the_labels_of_another_is_named_and_not_tested(
-    corpus: Path, journals: dict[str, Path]
-) -> None:
-    three = (journals["always-none"], journals["keyword"], journals["gold"], "--corpus", corpus)
-    done = cradle(*three, "--about", "history", *QUICK)
-    assert done.exit_code == 0, done.output
-    told = " ".join(done.stdout.split())
-    assert "history gold has the same labels as Keyword lexicon, history self" in told
-    read = json.loads(cradle(*three, "--about", "history", *QUICK, "--json").stdout)
-    assert len(read["systems"]) == 2
-    assert len(read["same"]) == 1
+    assert "F1 of each label at turn level, against Keyword lexicon" in done.stdout
