@@ -37,7 +37,8 @@ class Source(NamedTuple):
         form: :data:`CHAT`, :data:`TABLE` or :data:`TRANSCRIPT`.
         messages: One row per message, with the columns of the file. The index is the zero-based
             row of the table, position of the dialogue, or line of the transcript.
-        details: How it was read: ``encoding`` and ``separator``, where they apply.
+        details: How it was read: ``encoding``, ``separator`` and ``dialogues without messages``,
+            where they apply.
     """
 
     form: str
@@ -132,6 +133,8 @@ def _from_records(items: Sequence[Any], details: dict[str, str]) -> Source:
         about = {f"{ABOUT}{key}": value for key, value in item.items() if key != name}
         messages += [about | message | {TURN: turn} for turn, message in enumerate(item[name])]
         rows += [row] * len(item[name])
+    if empty := len(items) - len({*rows}):
+        details = details | {"dialogues without messages": f"{empty:,}, left out"}
     return Source(CHAT, pd.DataFrame(messages, index=rows, dtype=object), details)
 
 

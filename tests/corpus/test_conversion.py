@@ -304,6 +304,15 @@ def test_it_says_what_it_understood(tmp_path: Path) -> None:
     }
 
 
+def test_a_dialogue_without_messages_is_counted(tmp_path: Path) -> None:
+    said = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    lines = [{"id": n, "messages": said if n == 1 else []} for n in range(3)]
+    content = "".join(json.dumps(line) + "\n" for line in lines)
+    found = convert(write(tmp_path, "x.jsonl", content))
+    assert found.understood["dialogues without messages"] == "2, left out"
+    assert [dialogue.id for dialogue in found.corpus] == ["1"]
+
+
 def test_messages_in_a_row_are_one_utterance_or_several_turns(tmp_path: Path) -> None:
     rows = [("user", "a", "alert_past"), ("user", "b", "confirm_SH_past"), ("bot", "c", "none")]
     content = "id,session_id,role,text,labels\n" + "".join(
