@@ -46,6 +46,12 @@ REFUSED: list[dict[str, Any]] = [
 ENGINES: list[type[LocalEngine]] = [Reference, Wave]
 
 
+@pytest.fixture
+def corpus(corpus: Corpus) -> Corpus:
+    """One dialogue of three questions."""
+    return corpus.subset([0], "one")
+
+
 @pytest.fixture(scope="module")
 def loaded(weights: Path) -> Local:
     return load_local(make_model(weights), Options())
