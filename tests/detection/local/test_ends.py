@@ -158,7 +158,8 @@ def test_messages_of_gpt_oss_end_without_ending_the_answer(writer: Path, tmp_pat
     change_settings(folder, "config.json", eos_token_id=2)
     change_settings(folder, "tokenizer_config.json", eos_token="<|assistant|>")
     # The model does not rate the last one, so that it is passed over.
-    change_settings(folder, "generation_config.json", eos_token_id=[2, 9_999])
+    ends = {"eos_token_id": [2, 9_999], "_from_model_config": False}
+    change_settings(folder, "generation_config.json", **ends)
     assert load_local(make_model(folder), Options()).ends == {2}
 
 
