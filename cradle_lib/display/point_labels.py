@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from textwrap import fill
 from typing import Final
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgb
+from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
 # Characters of a line, so that a long name does not take the width of the drawing.
@@ -21,17 +25,23 @@ _MARK: Final = 5
 def label_points(axes: Axes, points: pd.DataFrame, x: str, y: str = "value") -> None:
     """Writes the name of each point beside it, so that no name covers another name or a mark.
 
+    Nor does it cover a line drawn by ``hlines`` or ``vlines``, where there is room.
+
     Args:
-        axes: Where the points are drawn, with its final limits.
+        axes: Where the points are drawn, with its final limits. Its figure gets the layout
+            ``constrained``, unless it has one.
         points: One row for each point; the index has the names. Their colours are those of the
             palette, in the order of the rows.
         x: Column with the place on the horizontal axis.
         y: Column with the place on the vertical axis.
     """
-    places = axes.transData.transform(points[[x, y]].to_numpy(dtype=float))
-    taken = [Bbox([place - _MARK, place + _MARK]) for place in places]
-    for number, (name, row) in enumerate(points.iterrows()):
-        text = axes.annotate(
+    figure = axes.get_figure(root=True)
+    if figure is None:
+        raise ValueError("the axes belong to no figure")
+    if figure.get_layout_engine() is None:
+        figure.set_layout_engine("constrained")
+    texts = [
+        axes.annotate(
             fill(str(name), _LINE),
             (row[x], row[y]),
             xytext=(_GAP, 0),
@@ -39,11 +49,41 @@ def label_points(axes: Axes, points: pd.DataFrame, x: str, y: str = "value") -> 
             va="center",
             fontsize=10,
             linespacing=1,
-            color=f"C{number}",
+            color=_darker(f"C{number}"),
         )
+        for number, (name, row) in enumerate(points.iterrows())
+    ]
+    # The layout makes room for the names, which moves the points, the second time hardly.
+    for _ in range(2):
+        figure.draw_without_rendering()
+        places = axes.transData.transform(points[[x, y]].to_numpy(dtype=float))
+        taken = [Bbox([place - _MARK, place + _MARK]) for place in places]
+        segments = [
+            axes.transData.transform(segment)
+            for lines in axes.collections
+            if isinstance(lines, LineCollection)
+            for segment in lines.get_segments()
+        ]
+        intervals = [Bbox([ends.min(axis=0), ends.max(axis=0)]) for ends in segments]
+        for text in texts:
+            taken.append(_place(text, taken, intervals))
+
+
+def _place(text: Annotation, taken: Sequence[Bbox], intervals: Sequence[Bbox]) -> Bbox:
+    """Moves a name up or down to where it covers no name or mark, and if possible no interval.
+
+    Gives the place that it takes.
+    """
+    for covered in ([*taken, *intervals], taken):
         for shift in _SHIFTS:
             text.set_position((_GAP, shift))
             box = text.get_window_extent()
-            if not any(map(box.overlaps, taken)):
-                break
-        taken.append(box)
+            if not any(map(box.overlaps, covered)):
+                return box
+    return box
+
+
+def _darker(color: str) -> tuple[float, ...]:
+    """Mixes a colour with ink, so that small text in it is readable."""
+    pairs = zip(to_rgb(color), to_rgb("black"), strict=True)
+    return tuple(0.65 * own + 0.35 * ink for own, ink in pairs)

@@ -24,10 +24,31 @@ def test_names_of_points_that_are_close_do_not_overlap(log: bool) -> None:
         axes.set_ylim(0, 1)
         if log:
             axes.set_xscale("log")
+        axes.vlines([points["cost"].max()], [0.0], [1.0])
         label_points(axes, points, "cost")
+        # As it will be drawn, with room for the names.
+        figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in axes.texts]
     assert [" ".join(text.get_text().split()) for text in axes.texts] == names
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
     marks = axes.transData.transform(points.to_numpy())
     assert not any(box.contains(*mark) for box in boxes for mark in marks)
+    pyplot.close(figure)
+
+
+def test_a_name_covers_no_interval_where_there_is_room() -> None:
+    points = pd.DataFrame({"cost": [1.0, 1.1], "value": [0.5, 0.52]}, ["one", "two"])
+    with theme():
+        figure, axes = pyplot.subplots()
+        axes.set(xlim=(0, 3), ylim=(0, 1))
+        for point in points.itertuples():
+            axes.vlines(point.cost, point.value - 0.1, point.value + 0.1)
+        label_points(axes, points, "cost")
+        figure.draw_without_rendering()
+    for text in axes.texts:
+        box = text.get_window_extent()
+        for cost, value in points.to_numpy():
+            heights = np.linspace(value - 0.1, value + 0.1, 50)
+            places = axes.transData.transform([(cost, height) for height in heights])
+            assert not any(box.contains(*place) for place in places)
     pyplot.close(figure)
