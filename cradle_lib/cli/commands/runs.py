@@ -250,9 +250,9 @@ def show_predicted(found: Sequence[Predictions], why: str, *, as_json: bool) -> 
     for one in found:
         rates = predicted_rates(one)[["label", "turns", "per_100", "dialogues"]]
         rates["per_100"] = [percent(rate / 100) for rate in rates["per_100"]]
-        rates.columns = ["label", "user turns", "per 100", "dialogues"]
+        rates.columns = ["label", "user turns", "per 100 user turns", "dialogues"]
         title = f"Predictions of {one.record.name} on {one.corpus.name}"
-        print_table(rates, title, right=["per 100"])
+        print_table(rates, title, right=["per 100 user turns"])
         _show_answered(one)
 
 
