@@ -89,7 +89,8 @@ class Signature:
     def long(self) -> str:
         """The long form, a sentence for people."""
         intervals = (
-            f"95 % intervals from {self.draws} draws of dialogues with seed {self.seed}"
+            f"95 % bootstrap intervals, {self.draws:,} draws of dialogues with seed {self.seed} "
+            "(Wilson's for single labels)"
             if self.draws and self.dialogues != 1
             else "no intervals"
         )
