@@ -97,8 +97,8 @@ class Remote(Engine):
         self._reported_missing = self._reported_other = False
         # The model that answered first, as the service calls it.
         self._served: str | None = None
-        # Characters and tokens of the last whole prompt of each dialogue.
-        self._sizes: dict[str, tuple[int, int]] = {}
+        # The last whole prompt of each dialogue, and its tokens.
+        self._whole: dict[str, tuple[Prompt, int]] = {}
         self.lost: Emit = lambda _: None
 
     @abstractmethod
@@ -309,14 +309,21 @@ class Remote(Engine):
         """Fails an answer to a prompt that the server has silently cut to its context length.
 
         Servers such as Ollama drop the beginning of a prompt that is too long, where the
-        instruction is, and answer as if nothing had happened. Each prompt of a dialogue contains
-        the ones before it, so the reported number of tokens must grow with its characters.
+        instruction is, and answer as if nothing had happened. So the reported number of tokens must
+        fit the characters of the prompt and, where it repeats an earlier one and adds to it, the
+        characters that are new.
         """
         if answer.tokens_in is None or answer.outcome is Outcome.FAILED:
             return answer
-        size, before = len(prompt.text), self._sizes.get(prompt.dialogue, (0, 0))
-        if (answer.tokens_in - before[1]) * _MOST_PER_TOKEN >= size - before[0]:
-            self._sizes[prompt.dialogue] = (size, answer.tokens_in)
+        size, tokens = len(prompt.text), answer.tokens_in
+        new = size
+        before, counted = self._whole.get(prompt.dialogue, (None, 0))
+        # Prompts of other tasks have no history, and need not contain the ones before them.
+        longer = before is not None and len(prompt.history) > len(before.history)
+        if before is not None and longer and prompt.history.startswith(before.history):
+            new, tokens = size - len(before.text), tokens - counted
+        if tokens * _MOST_PER_TOKEN >= new:
+            self._whole[prompt.dialogue] = (prompt, answer.tokens_in)
             return answer
         reason = (
             f"the server read {answer.tokens_in:,} tokens of a prompt of {size:,} characters: it "

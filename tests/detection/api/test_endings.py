@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cradle_lib.detection import Model, Options, Outcome, Prediction
+from cradle_lib.detection import Answer, Model, Options, Outcome, Prediction, Prompt
 from cradle_lib.detection.api.faults import error_in, fault_in_reply
 from cradle_lib.detection.journal import read_answers, to_line
 from cradle_lib.detection.run import run
@@ -108,6 +108,17 @@ def test_a_first_prompt_that_was_cut_is_recognised_by_its_length(
     remote = make_remote(make_model(engine, f"{service.url}/{name}"))
     remote.answer_all(sessions(dialogue), found.append)
     assert [prediction.outcome for prediction in found] == [Outcome.FAILED]
+
+
+def test_only_a_prompt_that_continues_an_earlier_one_is_compared_with_it(
+    service: FaultServer,
+) -> None:
+    remote = make_remote(make_model("openai", f"{service.url}/{service.add(lambda n: chat())}"))
+    # Revisions of a draft: shorter, and longer with fewer tokens.
+    for text, tokens in ((400 * "a ", 400), (100 * "a ", 90), (105 * "aa ", 80)):
+        prompt = Prompt("draft", 0, text, 0, text, 0)
+        answer = remote._require_whole(prompt, Answer("none", tokens_in=tokens))
+        assert answer.outcome is None
 
 
 def test_answers_of_different_models_are_reported_once(
