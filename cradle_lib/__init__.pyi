@@ -6,6 +6,7 @@ from .detection.find_runs import with_same_dialogues as with_same_dialogues
 from .detection.run import default_runs as default_runs
 from .detection.run import run_model as run_model
 from .display.banner import banner as banner
+from .display.cells import listed as listed
 from .display.choice import choose as choose
 from .display.examples import show_examples as show_examples
 from .display.explorer.explorer import explore as explore

@@ -140,3 +140,19 @@ def address(record: Record, column: str = "link") -> str:
     """Gives the address that a row of a frame has in a column, empty if it has none."""
     found = record.get(column)
     return "" if missing(found) else str(found)
+
+
+def listed(frame: pd.DataFrame, form: str, *, between: str = "; ") -> str:
+    """Lists the rows of a frame in a sentence, for alternative texts and headlines.
+
+    Args:
+        frame: Its columns and named index levels are the fields of the form.
+        form: How a row is written, a format string such as ``"{system} {value:.3f}"``.
+        between: What separates two rows.
+
+    Returns:
+        The text, empty if the frame has no rows.
+    """
+    named = any(name is not None for name in frame.index.names)
+    records = (frame.reset_index() if named else frame).to_dict("records")
+    return between.join(form.format_map(record) for record in records)

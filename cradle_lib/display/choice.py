@@ -8,12 +8,15 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from cradle_lib.display.cells import clean
 from cradle_lib.display.notice import Notice
-from cradle_lib.display.table import Table
-from cradle_lib.display.theme import Picture
 from cradle_lib.errors import BookError
+
+if TYPE_CHECKING:
+    from cradle_lib.display.table import Table
+    from cradle_lib.display.theme import Picture
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,30 @@ _ABOUT: Final = (*_ESTIMATE[1:], "unit", "signature", "competes", "link")
 #: How columns of these names are written, unless a table says otherwise.
 _FORMATS: Final = {
     **dict.fromkeys(("p", "adjusted_p"), "p"),
-    **dict.fromkeys(("share", "baseline_score", "own_score", "cached", "written"), "share"),
-    **dict.fromkeys(("cost", "estimate"), "dollars"),
+    **dict.fromkeys(("share", "baseline_score", "own_score"), "share"),
+    **dict.fromkeys(("cost", "estimate", "usual_cost", "highest_cost"), "dollars"),
+    **dict.fromkeys(("input_price", "output_price"), "{:g}"),
+}
+#: Headings of columns of these names, unless a table says otherwise.
+_TITLES: Final = {
+    "cached": "Read from cache (%)",
+    "calls": "User turns",
+    "cost": "Cost ($)",
+    "highest_cost": "Upper bound ($)",
+    "p": "p",
+    "peak_mb": "Peak memory (MB)",
+    "same_answers": "Same answers (%)",
+    "seconds": "Seconds per answer",
+    "share": "Share (%)",
+    "support": "Gold labels",
+    "usual_cost": "Estimate ($)",
+    "written": "Written to cache (%)",
+}
+#: How the verdicts of :func:`.compare` are written.
+_VERDICTS: Final = {
+    "different": "significant",
+    "not shown": "not significant",
+    "insufficient": "too few cases",
 }
 Key = tuple[Hashable, ...]
 Cells = tuple[list[tuple[str, ...]], list[list[Cell]], list[str]]
@@ -192,6 +214,8 @@ class Layout:
         """Gives the format of a column of numbers; ``None`` if each cell is written by its type."""
         if how := (_FORMATS | dict(self.formats)).get(name):
             return how
+        if self._title(name).endswith("(%)"):
+            return "share"
         if not pd.api.types.is_float_dtype(column):
             return None
         # Counts of which some are missing are floats too.
@@ -208,12 +232,15 @@ class Layout:
             return Cell("yes" if content else "no")
         if missing(content):
             return Cell(MISSING)
+        if name == "verdict":
+            content = _VERDICTS.get(content, content)
         if isinstance(content, int | float):
             return Cell(write(content, "count" if content % 1 == 0 else "number"), number=True)
         return Cell(self._name(content))
 
     def _title(self, column: str) -> str:
-        return clean(self.titles[column]) if column in self.titles else words(str(column))
+        title = self.titles.get(column) or _TITLES.get(column)
+        return clean(title) if title else words(str(column))
 
     def _name(self, key: Any) -> str:
         if missing(key):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
-from cradle_lib.display.cells import Cell, clean, with_code
+from cradle_lib.display.cells import Cell, clean, with_code, words
 from cradle_lib.display.downloads import link_to_csv, to_csv
 from cradle_lib.display.layout import Layout, links_of
 from cradle_lib.display.notice import Notice, lacks
@@ -28,8 +28,12 @@ from cradle_lib.labels import BITS
 
 if TYPE_CHECKING:
     from cradle_lib.corpus.needs import Need
+    from cradle_lib.display.choice import Choice
 
 Names = str | Sequence[str]
+# How notes about the scoring begin.
+_IN_WORDS: Final = ("In words: ", "The first signature in words: ")
+_FOLDED: Final = ("Signature `", *_IN_WORDS)
 _TEMPLATE: Final = Path(__file__).with_name("table.html")
 #: The note on intervals over dialogues.
 RESAMPLED: Final = "Intervals reflect the choice of dialogues, not run-to-run variation."
@@ -80,7 +84,7 @@ class Table:
             for place in range(len(self.heads))
         ]
         # Few readers ask how numbers were made, and the answer is long.
-        folded = [note for note in self.notes if note.startswith(("Signature `", "In words: "))]
+        folded = [note for note in self.notes if note.startswith(_FOLDED)]
         markup = (
             styler(cells, cell_ids=False)
             .format(self._cell)
@@ -130,10 +134,11 @@ def show(
     best: str | None = None,
     formats: str | Mapping[Any, str] | None = None,
     titles: Mapping[Any, str] | None = None,
-    notes: Names = (),
+    notes: Names | Mapping[Any, Names] = (),
     empty: str = "",
     needs: Need | None = None,
-) -> Table | Notice:
+    choose: str | None = None,
+) -> Table | Choice | Notice:
     """Shows a data frame as a table, with its CSV file.
 
     Without ``columns`` the table has a row for each row of the frame, with all of its columns.
@@ -161,17 +166,21 @@ def show(
         formats: How numbers are written: one unit of :func:`.write` for ``value``, or a mapping
             to units from the name of a column of the frame, a value that names a row or column
             of the table, or a unit of the column ``unit``. By default whole numbers are counts,
-            and other values are shares from 0 to 1, shown in percent.
-        titles: Headings and names on the page that differ from those in the frame. Scores have
-            their names already.
+            and other values are shares from 0 to 1, shown in percent; so is a column with a
+            heading that ends in "(%)".
+        titles: Headings and names on the page that differ from those in the frame. Scores and
+            some columns have theirs already; ``value`` in points is a "Difference".
         notes: Sentences below the table; text between backticks is shown as code.
         empty: Sentence in place of the table if the frame has no rows.
         needs: What the table needs of the page's corpus, such as gold ``labels``: see
             :func:`cradle_lib.corpus.needs.unmet`.
+        choose: Column whose values each have a table of their own, of which a reader chooses one;
+            its caption begins with the value, and ``notes`` may be a mapping from these values.
 
     Returns:
         The table, or a notice if the frame has no rows or the corpus lacks what is needed. A
-        notebook shows it by itself; its ``to_csv()`` gives the file as text.
+        notebook shows it by itself; its ``to_csv()`` gives the file as text. With ``choose`` a
+        choice of tables.
 
     Raises:
         BookError: If the caption is empty, the frame has no columns with cells, a column that is
@@ -184,22 +193,42 @@ def show(
         return Notice(f"{why} Not shown: {clean(caption)}")
     if not len(frame):
         return Notice(empty or f"Nothing to show: {clean(caption)}")
-    data = _with_index(frame)
+    names: dict[Any, str] = {"value": "Difference"} if formats == "points" else {}
+    names |= titles or {}
     layout = Layout(
         rows=_tuple(rows),
         columns=_tuple(columns),
         group=() if group is None else (group,),
         best=best,
         formats={"value": formats} if isinstance(formats, str) else formats or {},
-        titles=titles or {},
+        titles=names,
     )
+    if choose is None:
+        return _table(frame, caption, layout, _tuple(notes))
+    # Here, because few tables need it.
+    from cradle_lib.display.choice import Choice
+
+    shown = {}
+    for value, part in _with_index(frame).groupby(choose, sort=False, observed=True):
+        name = clean(str(names.get(value, value)))
+        below = notes.get(value, ()) if isinstance(notes, Mapping) else notes
+        # Without columns, the table has all columns of the frame.
+        part = part if columns else part.drop(columns=choose)
+        shown[name] = _table(part, f"{name}: {caption}", layout, _tuple(below))
+    return Choice(names.get(choose, words(choose)), shown)
+
+
+def _table(frame: pd.DataFrame, caption: str, layout: Layout, notes: tuple[str, ...]) -> Table:
+    data = _with_index(frame)
     heads, cells, groups = layout.cells(data)
     signatures = _signatures(data)
-    below = [*_tuple(notes), *(f"Signature `{line}`." for line in signatures)]
+    if len(signatures) > 1:
+        notes = tuple(note.replace(*_IN_WORDS) for note in notes)
+    below = [*notes, *(f"Signature `{line}`." for line in signatures)]
     drawn = any(re.search(r"\|boot:[1-9]", line) for line in signatures)
     if drawn and "low" in data and data["low"].notna().any():
         below.append(RESAMPLED)
-    ranking = best is not None and best in layout.rows
+    ranking = layout.best is not None and layout.best in layout.rows
     return Table(frame, caption, heads, cells, groups, tuple(below), ranking)
 
 
@@ -222,5 +251,5 @@ def _with_index(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.reset_index() if any(n is not None for n in frame.index.names) else frame
 
 
-def _tuple(names: Names) -> tuple[str, ...]:
+def _tuple(names: Names | Mapping[Any, Names]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)

@@ -27,6 +27,19 @@ from cradle_lib.errors import ScoringError
 from cradle_lib.statistics.bootstrap import CONFIDENCE
 
 TEXTS: Final = ("same text", "one begins the other", "same line", "other line")
+_MEANINGS: Final = {
+    "same question": "Asked the same question",
+    "same text": "The same raw text",
+    "one begins the other": "One raw text is the beginning of the other",
+    "same line": "Another raw text after the same first line",
+    "other line": "Another first line",
+    "same outcome": "The same outcome",
+    "same tags": "The same labels",
+    "neither read": "Neither answer can be read",
+    "flipped turns": "Turns that flipped",
+    "first flips": "of these, asked the same question",
+    "flipped dialogues": "Dialogues with a flip",
+}
 
 
 def run_agreement(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
@@ -37,8 +50,9 @@ def run_agreement(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
         second: Those of the other one. Their order does not matter.
 
     Returns:
-        One row for each measure: ``measure`` (str), ``count`` and ``of`` (int), and their share
-        with its interval, ``value``, ``low`` and ``high`` (float, 0 to 1).
+        One row for each measure: ``measure`` (str), ``meaning`` (str: the measure for readers),
+        ``count`` and ``of`` (int), and their share with its interval, ``value``, ``low`` and
+        ``high`` (float, 0 to 1).
 
         - ``same question``: turns on which both were asked the very same prompt. A question that
           differs follows from an earlier flip, or from another prompt or corpus.
@@ -75,9 +89,11 @@ def run_agreement(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     }
     totals = dict.fromkeys(counts, len(both)) | {"flipped dialogues": both["dialogue"].nunique()}
     rows = [
-        (name, hits, totals[name], *rate(int(hits), totals[name])) for name, hits in counts.items()
+        (name, _MEANINGS[name], hits, totals[name], *rate(int(hits), totals[name]))
+        for name, hits in counts.items()
     ]
-    return pd.DataFrame(rows, columns=["measure", "count", "of", "value", "low", "high"])
+    columns = ["measure", "meaning", "count", "of", "value", "low", "high"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def rate(hits: int, of: int) -> tuple[float, float, float]:

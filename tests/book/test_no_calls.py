@@ -136,4 +136,4 @@ def test_building_the_book_calls_no_service_and_shows_what_there_is(place: Path)
         assert path.read_bytes() == content
     page = (place / "book" / "sections" / "runs.ipynb").read_text()
     for system in ("Keyword", "Near", "Far", "Disguised"):
-        assert f"Record of the run of {system}." in page
+        assert f"{system}: record of the run." in page

@@ -17,7 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cradle_lib.display.cells import with_code
+from cradle_lib.display.cells import listed, with_code
+from cradle_lib.display.choice import Choice
 from cradle_lib.display.notice import Notice
 from cradle_lib.display.table import Table, show
 from cradle_lib.errors import BookError
@@ -199,7 +200,7 @@ def test_a_frame_without_estimates_is_shown_column_by_column() -> None:
     )
     formats = {"change": "points", "hours": "{:.3g}"}
     assert lines(show(frame, "c", formats=formats, titles={"n": "Turns"})) == [
-        ["Run", "Turns", "Some", "P", "Change", "Hours", "Ok", "Text"],
+        ["Run", "Turns", "Some", "p", "Change", "Hours", "Ok", "Text"],
         ["first", "8,975", "1", "< 0.001", "+1.2", "0.0123", "yes", "a_b"],
         ["second", "12", DASH, "0.250", "+0.0", "1.23e+03", "no", DASH],
     ]
@@ -366,14 +367,32 @@ def test_an_empty_frame_becomes_a_sentence(scores: pd.DataFrame) -> None:
         assert "Nothing to show: Scores." in str(show(frame, "Scores."))
 
 
+def test_a_column_can_choose_between_tables() -> None:
+    frame = pd.DataFrame({"run": ["b", "a", "b"], "n": [1, 2, 3]})
+    chosen = show(frame, "turns.", notes={"b": "Second."}, titles={"b": "B"}, choose="run")
+    assert isinstance(chosen, Choice)
+    assert chosen.label == "Run"
+    found = {name: (t.caption, t.titles, t.notes) for name, t in chosen.shown.items()}
+    assert found == {"B": ("B: turns.", ["N"], ("Second.",)), "a": ("a: turns.", ["N"], ())}
+    assert [len(t.rows) for t in chosen.shown.values()] == [2, 1]
+
+
+def test_rows_are_listed_in_a_sentence() -> None:
+    frame = pd.DataFrame({"value": [0.5, 1]}, index=pd.Index(["{x}", "b"], name="system"))
+    assert listed(frame, "{system} {value:.1f}") == "{x} 0.5; b 1.0"
+    assert listed(frame.head(0), "{system}") == ""
+
+
 def test_signatures_are_told_once_and_folded_on_a_page() -> None:
     frame = pd.DataFrame({"a": [1]})
     frame.attrs["signature"] = ["one|two", "one|two", "three"]
-    shown = show(frame, "c", notes="First.")
-    assert shown.notes == ("First.", "Signature `one|two`.", "Signature `three`.")
+    shown = show(frame, "c", notes=["First.", "In words: a."])
+    words = "The first signature in words: a."
+    assert shown.notes == ("First.", words, "Signature `one|two`.", "Signature `three`.")
     page = shown._repr_html_()
     folded = page.partition('<details class="cradle-signature">')[2].partition("</details>")[0]
     assert "one|two" in folded
+    assert words in folded
     assert "First." not in folded
     assert page.count("one|two") == page.count("First.") == 1
     assert "<details" not in show(pd.DataFrame({"a": [1]}), "c")._repr_html_()

@@ -147,7 +147,7 @@ def test_the_first_page_tells_four_facts_of_the_papers_numbers(
 ) -> None:
     shown = show_page("home", {"draws": 20, "baseline": "half"}, corpus, twins)
     [facts] = [table.frame for table in shown if isinstance(table, Table)]
-    found = dict(zip(facts["about"], facts["found"], strict=True))
+    found = dict(zip(facts["topic"], facts["finding"], strict=True))
     # Recall 64.56 and 1,609 false positives of Qwen2.5-72B (Secs 6 and 6.1): 459 of 711 labels.
     fitting = [
         n
