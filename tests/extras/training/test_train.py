@@ -91,7 +91,7 @@ def test_the_page_shows_a_training_of_ones_own(
     dev, loss = [item for item in page if isinstance(item, Picture)]
     record = trained.record
     best = next(row for row in record.dev if row["step"] == record.chosen)
-    assert f"dialogues. {record.dialogues}: {best['micro_f1']:.3f}." in dev.alt
+    assert f"dialogues. {record.dialogues}: {best['micro_f1']:.3f}" in dev.alt
     assert loss.csv is not None
     assert len(loss.csv.splitlines()) == 1 + len(record.losses)
 
