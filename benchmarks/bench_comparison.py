@@ -91,12 +91,12 @@ def runs(systems: int = SYSTEMS, dialogues: int = DIALOGUES) -> list[Predictions
         tags = made_up(turns, dialogues, seed=1 + number)
         generator = np.random.default_rng(number)
         found = np.where(generator.random(turns) < 0.45 + number / 100, data.gold, np.uint16(0))
-        tagged = found | np.where(generator.random(turns) < 0.5, tags.predicted, np.uint16(0))
+        predicted = found | np.where(generator.random(turns) < 0.5, tags.predicted, np.uint16(0))
         made.append(
             Predictions(
                 record=record.model_copy(update={"name": f"System {number}"}),
                 corpus=corpus,
-                masks=tagged.astype(np.uint16),
+                masks=predicted.astype(np.uint16),
                 outcomes=np.zeros(turns, dtype=np.uint8),
                 answers=("",) * turns,
                 of_turns=turns,

@@ -107,9 +107,9 @@ class Predictions:
             - ``dialogue`` (str): the dialogue's id.
             - ``turn`` (int): its ``turn_id``, from 0; ``position`` (int): which of the dialogue's
               user turns it is, from 1.
-            - ``gold``, ``tagged`` (str): labels joined by ``; ``, or ``none``, or for ``tagged``
-              ``unusable answer``; ``gold_mask``, ``tagged_mask`` (uint16): the same as bits, 0
-              for an unusable answer.
+            - ``gold``, ``predicted`` (str): labels joined by ``; ``, or ``none``; ``predicted`` is
+              ``unusable answer`` where it is. ``gold_mask``, ``predicted_mask`` (uint16): the same
+              as bits, 0 for an unusable answer.
             - ``outcome`` (str): ``ok``, ``unparsed``, ``refused`` or ``failed``.
             - ``answer`` (str): the model's raw text.
             - ``scenario``, ``timing`` (str): those of the dialogue, where the corpus has them.
@@ -123,14 +123,14 @@ class Predictions:
         )
         text = frame["dialogue"].dtype
         answers: dict[str, Any] = {
-            "tagged": pd.Series(
+            "predicted": pd.Series(
                 [
                     format_prediction(mask, usable=ok)
                     for mask, ok in zip(self.masks.tolist(), self.ok, strict=True)
                 ],
                 dtype=text,
             ),
-            "tagged_mask": self.masks,
+            "predicted_mask": self.masks,
             "outcome": pd.Series([str(OUTCOMES[code]) for code in self.outcomes], dtype=text),
             "answer": pd.Series(list(map(valid_unicode, self.answers)), dtype=text),
         }

@@ -20,7 +20,7 @@ from cradle_lib.record import History
 
 _TOKENS: Final = ("tokens_in", "tokens_cached", "tokens_written", "tokens_out")
 _COLUMNS: Final = (
-    "run", "system", "dialogue", "turn", "question", "outcome", "tagged", "answer", *_TOKENS,
+    "run", "system", "dialogue", "turn", "question", "outcome", "predicted", "answer", *_TOKENS,
     "seconds",
 )  # fmt: skip
 
@@ -43,7 +43,7 @@ def stored_answers(
         - ``run`` (str): the name of the run in ``models``; ``system`` (str): the model's
           name; ``dialogue`` (str) and ``turn`` (int): the turn's id.
         - ``question`` (str): hash of the whole question; equal only for the same question.
-        - ``outcome`` (str): ``ok``, ``unparsed``, ``refused`` or ``failed``; ``tagged`` (str):
+        - ``outcome`` (str): ``ok``, ``unparsed``, ``refused`` or ``failed``; ``predicted`` (str):
           labels joined by ``; ``, or ``none``; ``answer`` (str): the raw text.
         - ``tokens_in``, ``tokens_cached``, ``tokens_written``, ``tokens_out`` (Int64): tokens of
           the prompt, those of them that were read from a cache and written to one, and tokens of
@@ -65,7 +65,9 @@ def stored_answers(
                     "turn": answer.turn,
                     "question": valid_unicode(answer.key),
                     "outcome": str(answer.outcome),
-                    "tagged": format_prediction(answer.mask, usable=answer.outcome is Outcome.OK),
+                    "predicted": format_prediction(
+                        answer.mask, usable=answer.outcome is Outcome.OK
+                    ),
                     "answer": valid_unicode(answer.answer),
                     **{column: getattr(answer, column) for column in _TOKENS},
                     "seconds": answer.seconds,

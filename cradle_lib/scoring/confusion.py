@@ -47,8 +47,8 @@ def confusion_frame(predictions: Predictions, *, pairing: Pairing = "one-to-one"
         labels counts once, and each turn without gold labels once as ``none``.
 
         - ``system`` (str): the model's name; ``over`` (str): over which dialogues, as a heading.
-        - ``gold`` (categorical): a label or ``none``; ``tagged`` (categorical, or text if the run
-          has unusable answers): one of these, or ``unusable answer``.
+        - ``gold`` (categorical): a label or ``none``; ``predicted`` (categorical, or text if the
+          run has unusable answers): one of these, or ``unusable answer``.
         - ``pairing`` (str): as given. ``outcome`` (str): ``ok`` or ``unusable``; missing if all
           answers of the run are usable.
         - ``count`` (int): how often the prediction answers the gold label; ``support`` (int): the
@@ -59,15 +59,15 @@ def confusion_frame(predictions: Predictions, *, pairing: Pairing = "one-to-one"
     """
     all_usable = bool(predictions.ok.all())
     columns = CELLS if all_usable else (*CELLS, UNUSABLE)
-    frame = _cells(Counter(_pairs_of(predictions, pairing)), "gold", "tagged", columns)
+    frame = _cells(Counter(_pairs_of(predictions, pairing)), "gold", "predicted", columns)
     frame.insert(0, "system", predictions.record.name)
     frame.insert(1, "over", predictions.over)
     frame.insert(4, "pairing", pairing)
     frame.insert(5, "outcome", None)
     if not all_usable:
         # Text, since columns of other categories than gold's can't be compared with it.
-        frame["tagged"] = frame["tagged"].astype(str)
-        frame["outcome"] = np.where(frame["tagged"] == UNUSABLE, "unusable", "ok")
+        frame["predicted"] = frame["predicted"].astype(str)
+        frame["outcome"] = np.where(frame["predicted"] == UNUSABLE, "unusable", "ok")
     support = frame.groupby("gold", observed=True)["count"].transform("sum")
     frame["support"] = support
     frame["value"] = ratio(frame["count"].to_numpy(), support.to_numpy())

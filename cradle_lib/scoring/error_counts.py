@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 _SHARE: Final = "gold_negative_turns_flagged"
 # The pairs that each quantity counts, or for the share the turns, as links name them.
 _COUNTED: Final[dict[str, dict[str, str]]] = {
-    "fp": {"tagged": "any", "category": "any"},
-    "fp_alert_ongoing": {"tagged": "alert_ongoing", "category": "any"},
-    _SHARE: {"gold": NONE, "tagged": "any", "pairing": "all"},
+    "fp": {"predicted": "any", "category": "any"},
+    "fp_alert_ongoing": {"predicted": "alert_ongoing", "category": "any"},
+    _SHARE: {"gold": NONE, "predicted": "any", "pairing": "all"},
     "fn": {"gold": "any", "category": "any"},
-    "alert_to_none": {"gold": "alert", "tagged": NONE},
-    "alert_to_confirm": {"gold": "alert", "tagged": "confirm"},
+    "alert_to_none": {"gold": "alert", "predicted": NONE},
+    "alert_to_confirm": {"gold": "alert", "predicted": "confirm"},
     "temporal": {"category": "temporal_swap"},
     "alert_ongoing_to_si_passive_ongoing": {
         "gold": "alert_ongoing",
-        "tagged": "confirm_SI_passive_ongoing",
+        "predicted": "confirm_SI_passive_ongoing",
     },
 }
 # Names there that mean several labels or categories.
@@ -56,8 +56,8 @@ def error_counts(predictions: Predictions) -> pd.DataFrame:
         - ``value`` (float): a number of labels, or a share of the turns without gold labels; NaN
           if there is no such turn.
         - ``unit`` (str): ``count`` or ``share``.
-        - ``gold``, ``tagged``, ``category``, ``pairing`` (str): which pairs it counts, or for the
-          share on which turns they are: a label, a stage, ``none`` or ``any``; missing where
+        - ``gold``, ``predicted``, ``category``, ``pairing`` (str): which pairs it counts, or for
+          the share on which turns they are: a label, a stage, ``none`` or ``any``; missing where
           nothing is asked. ``outcome`` (str): ``ok`` where the run has unusable answers that the
           quantity does not count; missing elsewhere.
 
@@ -75,8 +75,8 @@ def error_counts(predictions: Predictions) -> pd.DataFrame:
             value = pairs[[*names]].isin(names).all(axis=1).sum()
         about = {"quantity": quantity, "value": float(value)}
         about |= {"unit": "share" if quantity == _SHARE else "count"}
-        about |= {name: wanted.get(name) for name in ("gold", "tagged", "category", "pairing")}
-        usable_only = wanted.get("tagged") == NONE and not all_usable
+        about |= {name: wanted.get(name) for name in ("gold", "predicted", "category", "pairing")}
+        usable_only = wanted.get("predicted") == NONE and not all_usable
         rows.append(about | {"outcome": "ok" if usable_only else None})
     frame = pd.DataFrame(rows)
     frame.insert(0, "system", predictions.record.name)

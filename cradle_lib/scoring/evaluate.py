@@ -141,7 +141,7 @@ class Evaluation:
               or was not computed. Where no label is gold, or not this one, precision, recall and F1
               are undefined, whatever 0/0 counts as elsewhere.
             - ``support``, ``tp``, ``fp``, ``fn`` (Int64): counts of the label: gold, found,
-              tagged without being gold, missed; missing for overall scores.
+              predicted without being gold, missed; missing for overall scores.
 
             - ``signature`` (str): what the scores depend on; the same as ``attrs["signature"]``.
         """

@@ -187,7 +187,7 @@ def _system(corpus: Corpus, run: Predictions) -> dict[str, Any]:
     sizes = np.zeros(turns, dtype=np.int64)
     sizes[places] = np.bincount(pairs["row"], minlength=len(places))
     code: NDArray[np.int64] = np.zeros(len(pairs), dtype=np.int64)
-    for name, shift in (("category", 1), ("gold", 0), ("tagged", 0)):
+    for name, shift in (("category", 1), ("gold", 0), ("predicted", 0)):
         code = code * len(CELLS) + pairs[name].cat.codes.to_numpy(np.int64) + shift
     # Pairs stand by turn of the corpus, whatever the order of the part.
     order = np.argsort(places[pairs["row"].to_numpy()], kind="stable")

@@ -140,9 +140,9 @@ def classify(gold: Masks, predicted: Masks, dialogue_of: Ints) -> pd.DataFrame:
         One row for each pair, by turn.
 
         - ``row`` (int): position of the turn, 0 to T - 1.
-        - ``gold``, ``tagged`` (categorical): a label, or ``none``.
+        - ``gold``, ``predicted`` (categorical): a label, or ``none``.
         - ``category`` (categorical): the category of an error; missing where ``gold`` and
-          ``tagged`` are the same.
+          ``predicted`` are the same.
     """
     of_gold, of_predicted = (label_positions(masks, dialogue_of) for masks in (gold, predicted))
     turns = zip(
@@ -160,8 +160,8 @@ def classify(gold: Masks, predicted: Masks, dialogue_of: Ints) -> pd.DataFrame:
                 slot = dialogue, LABELS.index(right)
                 category = _false_positive(of_gold.get(slot), of_predicted[slot], place)
             found.append((row, left, right, category))
-    frame = pd.DataFrame(found, columns=["row", "gold", "tagged", "category"])
-    for name, names in (("gold", CELLS), ("tagged", CELLS), ("category", [*KINDS])):
+    frame = pd.DataFrame(found, columns=["row", "gold", "predicted", "category"])
+    for name, names in (("gold", CELLS), ("predicted", CELLS), ("category", [*KINDS])):
         frame[name] = pd.Categorical(frame[name], names)
     return frame.astype({"row": int})
 
@@ -188,21 +188,23 @@ def label_pairs(run: Predictions) -> pd.DataFrame:
         - ``system`` (str): the run.
         - ``dialogue``, ``turn``, ``position``, ``outcome``, and ``scenario`` and ``timing`` where
           the corpus has them: as in :meth:`.Predictions.to_frame`.
-        - ``gold``, ``tagged`` (categorical): a label, or ``none``; ``tagged`` is ``unusable
+        - ``gold``, ``predicted`` (categorical): a label, or ``none``; ``predicted`` is ``unusable
           answer`` where ``outcome`` is not ``ok``.
         - ``category`` (categorical): the category of an error; missing where ``gold`` and
-          ``tagged`` are the same.
+          ``predicted`` are the same.
 
         ``attrs["signature"]`` is what the run was measured under.
     """
     pairs = name_unusable(classify(run.corpus.gold, run.masks, run.corpus.dialogue_of), run)
-    turns = run.to_frame().drop(columns=["gold", "gold_mask", "tagged", "tagged_mask", "answer"])
+    turns = run.to_frame().drop(
+        columns=["gold", "gold_mask", "predicted", "predicted_mask", "answer"]
+    )
     turns = turns.iloc[pairs.pop("row")].reset_index(drop=True)
     turns.insert(0, "system", run.record.name)
     return signed(pd.concat([turns, pairs], axis=1), signature_of(run))
 
 
 def name_unusable(pairs: pd.DataFrame, run: Predictions) -> pd.DataFrame:
-    """Names unusable answers in ``tagged``, so that they are not taken for *none*."""
-    tagged = pairs["tagged"].cat.add_categories([UNUSABLE])
-    return pairs.assign(tagged=tagged.where(run.ok[pairs["row"].to_numpy()], UNUSABLE))
+    """Names unusable answers in ``predicted``, so that they are not taken for *none*."""
+    predicted = pairs["predicted"].cat.add_categories([UNUSABLE])
+    return pairs.assign(predicted=predicted.where(run.ok[pairs["row"].to_numpy()], UNUSABLE))

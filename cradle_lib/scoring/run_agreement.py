@@ -72,16 +72,16 @@ def run_agreement(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
         raise ScoringError(
             "the two runs have no user turn in common. Compare runs over the same dialogues."
         )
-    same = {name: both[name] == both[f"{name}_2"] for name in ("question", "outcome", "tagged")}
+    same = {name: both[name] == both[f"{name}_2"] for name in ("question", "outcome", "predicted")}
     texts = pd.Series(
         [_compare_texts(*pair) for pair in zip(both["answer"], both["answer_2"], strict=True)]
     )
-    flipped = ~(same["tagged"] & same["outcome"])
+    flipped = ~(same["predicted"] & same["outcome"])
     counts = {
         "same question": same["question"].sum(),
         **{kind: (texts == kind).sum() for kind in TEXTS},
         "same outcome": same["outcome"].sum(),
-        "same tags": same["tagged"].sum(),
+        "same tags": same["predicted"].sum(),
         "neither read": ((both["outcome"] != "ok") & (both["outcome_2"] != "ok")).sum(),
         "flipped turns": flipped.sum(),
         "first flips": (flipped & same["question"]).sum(),

@@ -116,11 +116,11 @@ def _values(run: Predictions, variant: Variant) -> list[float]:
         return [np.nan] * len(OVERALL)
     rows = align_rows(run, conventions)
     if variant.first:
-        tagged = np.where(rows.answered, rows.predicted, np.uint16(0))
+        predicted = np.where(rows.answered, rows.predicted, np.uint16(0))
         rows = replace(
             rows,
             gold=first_only(rows.gold, rows.dialogue_of),
-            predicted=first_only(tagged, rows.dialogue_of),
+            predicted=first_only(predicted, rows.dialogue_of),
         )
     counts = count(rows, len(run.corpus), conventions=conventions)
     found = scores(

@@ -51,7 +51,7 @@ def stage_orders(run: Predictions) -> pd.DataFrame:
         One row for each pair of orders; every dialogue is in one of them.
 
         - ``system`` (str): the run.
-        - ``gold``, ``tagged`` (categorical): the order in gold and in the predictions, of
+        - ``gold``, ``predicted`` (categorical): the order in gold and in the predictions, of
           :data:`ORDERS`.
         - ``dialogues`` (int): dialogues with this order in gold.
         - ``value`` (int): those of them with this order in the predictions.
@@ -62,17 +62,17 @@ def stage_orders(run: Predictions) -> pd.DataFrame:
     of_both: Counter[tuple[str, str]] = Counter()
     for place in range(len(run.corpus)):
         own = run.corpus.dialogue_of == place
-        gold, tagged = (order_of(masks[own].tolist()) for masks in (run.corpus.gold, run.masks))
+        gold, predicted = (order_of(masks[own].tolist()) for masks in (run.corpus.gold, run.masks))
         of_gold[gold] += 1
-        of_both[gold, tagged] += 1
+        of_both[gold, predicted] += 1
     frame = pd.DataFrame(
         [
-            (run.record.name, gold, tagged, of_gold[gold], of_both[gold, tagged])
+            (run.record.name, gold, predicted, of_gold[gold], of_both[gold, predicted])
             for gold in ORDERS
-            for tagged in ORDERS
+            for predicted in ORDERS
         ],
-        columns=["system", "gold", "tagged", "dialogues", "value"],
+        columns=["system", "gold", "predicted", "dialogues", "value"],
     )
-    for side in ("gold", "tagged"):
+    for side in ("gold", "predicted"):
         frame[side] = pd.Categorical(frame[side], ORDERS)
     return signed(frame, signature_of(run))

@@ -59,14 +59,14 @@ class _ScoredTurns:
     """The T turns of a run whose choices are stored, and which of them are positive.
 
     ``wanted`` is the label or stage that is looked for, ``values`` its probability on each turn,
-    and ``tagged`` whether the model predicted it there.
+    and ``predicted`` whether the model predicted it there.
     """
 
     run: Predictions
     wanted: str
     values: Floats
     positive: NDArray[np.bool_]
-    tagged: NDArray[np.bool_]
+    predicted: NDArray[np.bool_]
     dialogue_of: NDArray[np.int64]
 
     def described(self, frame: pd.DataFrame) -> pd.DataFrame:
@@ -170,7 +170,7 @@ def chosen_thresholds(
                 points[f"recall of {share:.0%}"] = levels[enough][-1]
         if other := others.get((found.run.record.model, found.wanted)):
             points["highest F1 on dev"] = _best_threshold(found, other)
-        flagged = [found.tagged, *(found.values >= level for level in points.values())]
+        flagged = [found.predicted, *(found.values >= level for level in points.values())]
         rows = found.hits(np.stack(flagged, axis=1))
         points = {"model's own predictions": np.nan, **points}
         frame = bootstrap(rows, _shares, draws=draws, seed=seed)["shares"].to_frame(
@@ -268,11 +268,13 @@ def _scored_turns(runs: Sequence[Predictions], scopes: Mapping[str, int]) -> Ite
         for row, slots in enumerate(each):
             by_slot[row, : len(slots)] = slots
         for wanted, mask in scopes.items():
-            positive, tagged = (
+            positive, predicted = (
                 (masks[kept] & np.uint16(mask)) != 0 for masks in (run.corpus.gold, run.masks)
             )
             values = probability(by_slot, mask)
-            yield _ScoredTurns(run, wanted, values, positive, tagged, run.corpus.dialogue_of[kept])
+            yield _ScoredTurns(
+                run, wanted, values, positive, predicted, run.corpus.dialogue_of[kept]
+            )
 
 
 def _best_threshold(found: _ScoredTurns, dev: _ScoredTurns) -> float:

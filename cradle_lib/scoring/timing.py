@@ -162,11 +162,11 @@ def window_counts(run: Predictions, windows: Sequence[Window]) -> NDArray[np.int
     gold, predicted = _positions(run)
     counts = np.zeros((len(run.corpus), len(windows) + 2, len(LABELS)), dtype=np.int64)
     for (dialogue, label), places in gold.items():
-        tagged = predicted.get((dialogue, label), [])
+        answers = predicted.get((dialogue, label), [])
         counts[dialogue, :-2, label] = [
-            match(places[:1], tagged[:1], early=early, late=late)
+            match(places[:1], answers[:1], early=early, late=late)
             if once
-            else match(places, tagged, early=early, late=late)
+            else match(places, answers, early=early, late=late)
             for early, late, once in windows
         ]
     for side in (gold, predicted):
@@ -197,8 +197,8 @@ def onset_counts(run: Predictions, longest: int) -> NDArray[np.int64]:
     gold, predicted = _positions(run)
     counts = np.zeros((len(run.corpus), len(LABELS), longest + 2), dtype=np.int64)
     for (dialogue, label), places in gold.items():
-        tagged = predicted.get((dialogue, label))
-        delay = longest if tagged is None else tagged[0] - places[0]
+        answers = predicted.get((dialogue, label))
+        delay = longest if answers is None else answers[0] - places[0]
         counts[dialogue, label, delay if delay >= 0 else longest + 1] = 1
     return counts
 

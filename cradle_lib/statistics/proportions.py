@@ -55,7 +55,7 @@ def wilson(hits: NDArray[Any], of: NDArray[Any]) -> tuple[Floats, Floats]:
 def wilson_f1(tp: NDArray[Any], errors: NDArray[Any]) -> tuple[Floats, Floats]:
     """Finds 95 % intervals of F1, from true positives, and all errors together, of N dialogues.
 
-    Shapes as for :func:`wilson`; NaN where nothing is gold or tagged.
+    Shapes as for :func:`wilson`; NaN where nothing is gold or predicted.
     """
     low, high = wilson(tp, tp + errors)
     return 2 * low / (1 + low), 2 * high / (1 + high)

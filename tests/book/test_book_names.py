@@ -37,11 +37,11 @@ CELLS = [
     "journal = Path('../runs') / dialogues.name / f'{model}.jsonl'\n"
     "journal.parent.mkdir(parents=True, exist_ok=True)\njournal.write_text('{}')\n"
     "banner(corpus=dialogues, runs=[run])",
-    "turns = run.to_frame().assign(model=name)[['model', 'turn', 'tagged']].head(1)\n"
+    "turns = run.to_frame().assign(model=name)[['model', 'turn', 'predicted']].head(1)\n"
     "show(turns, name, rows='model')",
     "show(record.to_frame(), 'Record', rows='field')",
     "cells = confusion_frame(run)\n"
-    "drawing = heat_map(cells, rows='gold', columns='tagged', value='count')\n"
+    "drawing = heat_map(cells, rows='gold', columns='predicted', value='count')\n"
     "show_figure(drawing, alt=name, caption=name)",
     "excerpts = pd.DataFrame([{'title': name, 'dialogue': dialogues.dialogues[0].id, 'first': 0,\n"
     "    'last': 0, 'turn': None, 'systems': [name]}])\n"

@@ -129,7 +129,7 @@ def test_every_count_of_a_frame_is_behind_its_address(
             assert (each.turns / quiet if share else each.pairs) == row.value, row.quantity
 
         orders = stage_orders(run)
-        shown = orders.rename(columns={"gold": "gold_order", "tagged": "tagged_order"})
+        shown = orders.rename(columns={"gold": "gold_order", "predicted": "predicted_order"})
         assert behind(shown)["dialogues"].tolist() == orders["value"].tolist()
         assert orders["value"].astype(bool).sum() > 1
 
@@ -139,7 +139,7 @@ def test_the_numbers_beside_the_choices_are_those_after_choosing_them(
 ) -> None:
     page = open_page("#m=keyword,always-none&f=scenario:S1")
     checked = 0
-    for name in ("gold", "tagged", "category", "outcome", "both", "systems_wrong", "timing"):
+    for name in ("gold", "predicted", "category", "outcome", "both", "systems_wrong", "timing"):
         options = page.locator(f"[name={name}] option")
         for value, label in options.evaluate_all("all => all.map(o => [o.value, o.label])"):
             if "(" not in label:
@@ -154,7 +154,9 @@ def test_the_numbers_beside_the_choices_are_those_after_choosing_them(
 
 
 def test_an_address_restores_the_view(open_page: Callable[..., Page]) -> None:
-    hash_ = "#d=d0009&t=4&m=keyword,smollm2-135m&f=gold:none;tagged:any;timing:early,late&s=-turns"
+    hash_ = (
+        "#d=d0009&t=4&m=keyword,smollm2-135m&f=gold:none;predicted:any;timing:early,late&s=-turns"
+    )
     page = open_page(hash_)
     assert page.evaluate("location.hash") == hash_
     assert page.locator(".dialogue h2").inner_text() == "d0009"

@@ -29,7 +29,7 @@ See {eq}`micro`.
 ```{math}
 \mathrm{ERDE}_o(d) = \begin{cases}
   c_\text{fp} & \text{if nothing was there to be seen}, \\
-  1 - \dfrac{1}{1 + e^{k - o}} & \text{if it was tagged on turn } k
+  1 - \dfrac{1}{1 + e^{k - o}} & \text{if it was predicted on turn } k
 \end{cases}
 ```
 

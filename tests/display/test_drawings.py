@@ -17,7 +17,7 @@ from cradle_lib.errors import BookError
 
 LONG = pd.DataFrame(
     [("a", "a", 3.0), ("a", "b", 1.0), ("b", "$c$", 2.0), ("none", "a", 0.0)],
-    columns=["gold", "tagged", "value"],
+    columns=["gold", "predicted", "value"],
 )
 
 
@@ -39,18 +39,18 @@ def frames(axes: Axes) -> list[tuple[float, float]]:
 
 
 def test_a_heat_map_shows_shares_of_the_rows() -> None:
-    axes = heat_map(LONG, rows="gold", columns="tagged")
+    axes = heat_map(LONG, rows="gold", columns="predicted")
     # Three of four, one of four, two of two; nothing in the row of none.
     shares = {(0, 0): 0.75, (1, 0): 0.25, (2, 1): 1.0}
     assert cells(axes) == {place: RAMP(share) for place, share in shares.items()}
     shown = words(axes)
-    assert {"75", "25", "100", "a (4)", "b (2)", "none (0)", "$c$", "gold", "tagged"} <= shown
+    assert {"75", "25", "100", "a (4)", "b (2)", "none (0)", "$c$", "gold", "predicted"} <= shown
     assert "0" not in shown
 
 
 def test_differences_are_points_in_two_colours() -> None:
     points = LONG.assign(value=[0.4, -0.3, 0.001, 0.0])
-    axes = heat_map(points, rows="gold", columns="tagged", difference=True)
+    axes = heat_map(points, rows="gold", columns="predicted", difference=True)
     red, blue, neutral = (cells(axes)[place] for place in ((0, 0), (1, 0), (2, 1)))
     assert red[0] > red[2]
     assert blue[2] > blue[0]
@@ -61,16 +61,16 @@ def test_differences_are_points_in_two_colours() -> None:
 
 
 def test_equal_pairs_are_framed() -> None:
-    axes = heat_map(LONG, rows="gold", columns="tagged")
+    axes = heat_map(LONG, rows="gold", columns="predicted")
     assert frames(axes) == [(0, 0), (1, 1)]
     square = LONG.replace("$c$", "none")
-    axes = heat_map(square, rows="gold", columns="tagged")
+    axes = heat_map(square, rows="gold", columns="predicted")
     assert frames(axes) == [(0, 0), (1, 1), (2, 2)]
 
 
 def test_each_cell_that_is_not_0_leads_to_its_address_wherever_it_is_drawn() -> None:
     linked = LONG.assign(link=[f"there.html#<{n}>&x" for n in range(4)])
-    picture = show_figure(heat_map(linked, rows="gold", columns="tagged"), alt="a", caption="c")
+    picture = show_figure(heat_map(linked, rows="gold", columns="predicted"), alt="a", caption="c")
     assert b"there.html" not in picture.svg
     links = {
         title: (address, *map(float, re.findall(r"(?:left|top|width|height):([\d.]+)%", style)))
@@ -78,11 +78,15 @@ def test_each_cell_that_is_not_0_leads_to_its_address_wherever_it_is_drawn() -> 
             'href="([^"]*)" title="([^"]*)" style="([^"]*)"', picture.links
         )
     }
-    assert {*links} == {"gold a, tagged a: 3", "gold a, tagged b: 1", "gold b, tagged $c$: 2"}
-    address, left, top, width, height = links["gold a, tagged a: 3"]
+    assert {*links} == {
+        "gold a, predicted a: 3",
+        "gold a, predicted b: 1",
+        "gold b, predicted $c$: 2",
+    }
+    address, left, top, width, height = links["gold a, predicted a: 3"]
     assert address == "there.html#&lt;0&gt;&amp;x"
     # The second cell is right of the first; the third is in the next row and column.
-    second, third = links["gold a, tagged b: 1"], links["gold b, tagged $c$: 2"]
+    second, third = links["gold a, predicted b: 1"], links["gold b, predicted $c$: 2"]
     assert second[1:3] == pytest.approx((left + width, top), abs=0.02)
     assert third[1:3] == pytest.approx((left + 2 * width, top + height), abs=0.02)
     # Three columns and rows fill the axes, whose labels take the left and the foot.
@@ -96,14 +100,14 @@ def test_each_cell_that_is_not_0_leads_to_its_address_wherever_it_is_drawn() -> 
 def test_labels_come_in_the_order_of_their_categories() -> None:
     names = ["none", "b", "a", "$c$", "unseen"]
     kind = pd.CategoricalDtype(names)
-    frame = LONG.astype({"gold": kind, "tagged": kind})
-    axes = heat_map(frame, rows="gold", columns="tagged")
+    frame = LONG.astype({"gold": kind, "predicted": kind})
+    axes = heat_map(frame, rows="gold", columns="predicted")
     assert [tick.get_text() for tick in axes.get_xticklabels()] == names
     assert axes.get_yticklabels()[4].get_text() == "unseen (0)"
 
 
 def test_what_is_no_matrix_is_refused() -> None:
     with pytest.raises(BookError, match="no column 'model'"):
-        heat_map(LONG, rows="model", columns="tagged")
+        heat_map(LONG, rows="model", columns="predicted")
     with pytest.raises(BookError, match="occurs twice"):
-        heat_map(pd.concat([LONG, LONG]), rows="gold", columns="tagged")
+        heat_map(pd.concat([LONG, LONG]), rows="gold", columns="predicted")

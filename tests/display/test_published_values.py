@@ -31,7 +31,7 @@ def lines(name: str) -> list[dict[str, str]]:
         ("result.{level}.{score}.{system}", r"result\.(?!per_label)\w+\.\w+\..+", 0),
         ("result.per_label_f1.{label}.{system}", r"result\.per_label_f1\.\w+\..+", 0),
         ("errors.{quantity}.{system}", r"errors\.\w+\..+", 0),
-        ("confusion.{gold}.{tagged}.{system}", r"confusion\.\w+\.\w+\..+", 0),
+        ("confusion.{gold}.{predicted}.{system}", r"confusion\.\w+\.\w+\..+", 0),
         ("annotation.team{team}_{kind}_jaccard", r"annotation\.team\w+_jaccard_\w+", 4),
     ],
 )
@@ -62,7 +62,7 @@ def test_numbers_are_shares_and_texts_are_as_printed() -> None:
     kappa = published_frame("annotation.{what}").set_index("what").loc["kappa"]
     assert kappa["published"] == "0.51 to 0.75"
     assert math.isnan(kappa["number"])
-    cells = published_frame("confusion.{gold}.{tagged}.{system}")
+    cells = published_frame("confusion.{gold}.{predicted}.{system}")
     assert {"27", "8"} <= {*cells["published"]}
     assert published_frame("corpus.{quantity}")["published"][1] == "8,975"
     assert published_frame("gain.{level}.{score}.{system}")["published"].tolist()[0] == "+7.56"

@@ -161,9 +161,9 @@ def ranks_by_hand(rivals: list[Predictions], drawn: list[int]) -> list[tuple[int
         tp = errors = 0
         for dialogue in drawn:
             own = run.corpus.dialogue_of == dialogue
-            for gold, tagged in zip(run.corpus.gold[own], run.masks[own], strict=True):
-                tp += (int(gold) & int(tagged)).bit_count()
-                errors += (int(gold) ^ int(tagged)).bit_count()
+            for gold, predicted in zip(run.corpus.gold[own], run.masks[own], strict=True):
+                tp += (int(gold) & int(predicted)).bit_count()
+                errors += (int(gold) ^ int(predicted)).bit_count()
         scores.append(2 * tp / (2 * tp + errors) if tp + errors else 0.0)
     return [
         (1 + sum(other > own for other in scores), sum(other >= own for other in scores))

@@ -31,19 +31,21 @@ def test_cells_are_those_of_loops_over_the_turns(turns: Turns, pairing: Pairing)
         for cell in every if pairing == "all" else pair(gold, predicted):
             expected[cell] += 1
     frame = confusion_frame(run_of(turns), pairing=pairing)
-    assert frame.set_index(["gold", "tagged"])["count"].to_dict() == expected
+    assert frame.set_index(["gold", "predicted"])["count"].to_dict() == expected
 
 
 def test_the_diagonal_is_the_recall_of_scikit_learn() -> None:
     run = noisy_run()
     gold = bits(run.corpus.gold)
     frame = confusion_frame(run)
-    diagonal = frame[(frame["gold"] == frame["tagged"]) & (frame["gold"] != "none")]
+    diagonal = frame[(frame["gold"] == frame["predicted"]) & (frame["gold"] != "none")]
     assert [*diagonal["value"]] == pytest.approx(recall_score(gold, bits(run.masks), average=None))
     rows = frame[frame["gold"] != "none"].groupby("gold", observed=True)["count"].sum()
     assert rows.tolist() == gold.sum(axis=0).tolist()
     # A label that is never gold has no share.
-    shares = confusion_frame(run_of([[(AO, AO), (AO, AP)]])).set_index(["gold", "tagged"])["value"]
+    shares = confusion_frame(run_of([[(AO, AO), (AO, AP)]])).set_index(["gold", "predicted"])[
+        "value"
+    ]
     assert shares["alert_ongoing", "alert_ongoing"] == shares["alert_ongoing", "alert_past"] == 0.5
     assert shares.drop("alert_ongoing").isna().all()
 
@@ -52,11 +54,11 @@ def test_the_diagonal_is_the_recall_of_scikit_learn() -> None:
 def test_unusable_answers_are_a_column_of_their_own(pairing: Pairing) -> None:
     run = noisy_run()
     frame = confusion_frame(run, pairing=pairing)
-    unusable = frame[frame["tagged"] == "unusable answer"].set_index("gold")["count"]
+    unusable = frame[frame["predicted"] == "unusable answer"].set_index("gold")["count"]
     gold = run.corpus.gold[~run.ok]
     assert unusable[[*LABELS]].tolist() == bits(gold).sum(axis=0).tolist()
     assert unusable["none"] == (gold == 0).sum()
-    none = frame[(frame["tagged"] == "none") & (frame["gold"] == "none")]["count"]
+    none = frame[(frame["predicted"] == "none") & (frame["gold"] == "none")]["count"]
     assert none.tolist() == [((run.corpus.gold == 0) & (run.masks == 0) & run.ok).sum()]
 
 

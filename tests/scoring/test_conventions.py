@@ -58,8 +58,8 @@ def test_counted_orphans_are_misses_on_rows_of_their_own(
 ) -> None:
     corpus = make_corpus(dialogues)
     random = Random(seed)
-    tagged = [random.choice([0, AO, SHO]) for _ in corpus.gold]
-    plain, more = aligned(corpus, "ignore", tagged), aligned(corpus, "count", tagged)
+    predicted = [random.choice([0, AO, SHO]) for _ in corpus.gold]
+    plain, more = aligned(corpus, "ignore", predicted), aligned(corpus, "count", predicted)
     orphans, n = orphans_of(corpus), len(corpus)
     assert len(more.gold) == len(plain.gold) + len(orphans)
     before, after = count(plain, n), count(more, n)

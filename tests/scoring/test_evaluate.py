@@ -107,10 +107,10 @@ def test_what_can_not_be_scored_is_refused() -> None:
 
 
 def test_scores_are_those_of_scikit_learn() -> None:
-    gold, tagged, readable = bits(NOISY.corpus.gold), bits(NOISY.masks), NOISY.ok
+    gold, predicted, readable = bits(NOISY.corpus.gold), bits(NOISY.masks), NOISY.ok
     # Two empty sets have Jaccard 1, but an answer that can't be read earns nothing for it.
     earned = readable | gold.any(axis=1)
-    pairs = list(zip(gold, tagged, strict=True))
+    pairs = list(zip(gold, predicted, strict=True))
     jaccard = [
         jaccard_score(g[None], t[None], average="samples", zero_division=1) for g, t in pairs
     ]
@@ -121,7 +121,7 @@ def test_scores_are_those_of_scikit_learn() -> None:
     for average in ("micro", "macro"):
         for score in (precision_score, recall_score, f1_score):
             name = f"{average}_{score.__name__.removesuffix('_score')}"
-            expected[name] = score(gold, tagged, average=average, zero_division=0)
+            expected[name] = score(gold, predicted, average=average, zero_division=0)
     frame = evaluate(NOISY, draws=50).to_frame()
     overall = frame[frame["label"].isna()].set_index("score")
     assert overall["value"].to_dict() == pytest.approx(expected)
@@ -130,8 +130,8 @@ def test_scores_are_those_of_scikit_learn() -> None:
     assert set(overall["unusable"]) == {int((~readable).sum())}
     f1 = frame[frame["label"].notna() & (frame["score"] == "f1")]
     assert [*f1["label"]] == [*LABELS]
-    assert [*f1["value"]] == pytest.approx(f1_score(gold, tagged, average=None, zero_division=0))
+    assert [*f1["value"]] == pytest.approx(f1_score(gold, predicted, average=None, zero_division=0))
     assert [*f1["support"]] == gold.sum(axis=0).tolist()
-    matrices = multilabel_confusion_matrix(gold, tagged)
+    matrices = multilabel_confusion_matrix(gold, predicted)
     for row, [[_, fp], [fn, tp]] in zip(f1.itertuples(), matrices, strict=True):
         assert (row.tp, row.fp, row.fn) == (tp, fp, fn)

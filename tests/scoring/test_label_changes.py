@@ -23,10 +23,10 @@ FATE_OF = {"temporal_swap": "swapped", "missed_alert": "missed", "missed_confirm
 @settings(deadline=None, max_examples=15)
 @given(turns=st.lists(st.tuples(masks, masks, masks), min_size=2, max_size=8))
 def test_fates_are_those_of_the_pairs_one_by_one(turns: list[tuple[int, int, int]]) -> None:
-    golds, *tagged = (list(column) for column in zip(*turns, strict=True))
+    golds, *predicted = (list(column) for column in zip(*turns, strict=True))
     half = len(golds) // 2
     corpus = make_corpus([[("U", g) for g in part] for part in (golds[:half], golds[half:])])
-    runs = [make_predictions(corpus, tags) for tags in tagged]
+    runs = [make_predictions(corpus, tags) for tags in predicted]
     frame = label_changes(*runs, draws=0).set_index(["gold", "result"])
     rows = frame.to_dict("index")
     assert rows.keys() == {(name, result) for name, _ in rows for result in RESULTS}
@@ -35,7 +35,7 @@ def test_fates_are_those_of_the_pairs_one_by_one(turns: list[tuple[int, int, int
         results = [
             "found" if gold == tag else FATE_OF.get(str(category), "confused")
             for gold, tag, category in zip(
-                pairs["gold"], pairs["tagged"], pairs["category"], strict=True
+                pairs["gold"], pairs["predicted"], pairs["category"], strict=True
             )
         ]
         for name in ("all labels", "alerts", "confirms", *SOME):

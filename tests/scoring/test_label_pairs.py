@@ -109,12 +109,12 @@ def test_every_label_is_in_one_pair_and_categories_add_up_to_every_total(turns: 
     pairs, gold, predicted = label_pairs(run), bits(run.corpus.gold), bits(run.masks)
     for place, label in enumerate(LABELS):
         assert (pairs["gold"] == label).sum() == gold[:, place].sum()
-        assert (pairs["tagged"] == label).sum() == predicted[:, place].sum()
+        assert (pairs["predicted"] == label).sum() == predicted[:, place].sum()
     errors = pairs.dropna(subset="category")
-    same = pairs["gold"].astype(str) == pairs["tagged"].astype(str)
+    same = pairs["gold"].astype(str) == pairs["predicted"].astype(str)
     assert (pairs["category"].isna() == same).all()
     for error in errors.itertuples():
-        assert KINDS[error.category] == kind_of(error.gold, error.tagged)
+        assert KINDS[error.category] == kind_of(error.gold, error.predicted)
     # The tallies, counted bit by bit, are the outside totals.
     kinds = Counter(KINDS[name] for name in errors["category"])
     both = len(errors) - kinds["false_positive"] - kinds["false_negative"]
@@ -125,7 +125,7 @@ def test_every_label_is_in_one_pair_and_categories_add_up_to_every_total(turns: 
 def test_unusable_answers_are_not_none_and_an_empty_run_has_the_same_columns() -> None:
     run = run_of([[(AO | SHO, AO | SHP), (0, 0)], [(DVP, 0), (0, AP)]], "ouuo")
     found = label_pairs(run)
-    shown = found[["dialogue", "turn", "gold", "tagged", "category"]].astype(object)
+    shown = found[["dialogue", "turn", "gold", "predicted", "category"]].astype(object)
     unusable = "unusable answer"
     assert shown.where(shown.notna(), None).to_numpy().tolist() == [
         ["d0000", 0, "alert_ongoing", "alert_ongoing", None],
@@ -179,7 +179,7 @@ def order_of(masks: list[int]) -> str:
 def test_orders_of_stages_are_those_of_the_dialogues_one_by_one(turns: Turns) -> None:
     frame = stage_orders(run_of(turns))
     sides = [tuple(order_of([turn[k] for turn in d]) for k in (0, 1)) for d in turns]
-    counts = frame.set_index(["gold", "tagged"])["value"]
+    counts = frame.set_index(["gold", "predicted"])["value"]
     assert {k: n for k, n in counts.items() if n} == dict(Counter(sides))
     whole = dict(Counter(gold for gold, _ in sides))
     assert {k: n for k, n in zip(frame["gold"], frame["dialogues"], strict=True) if n} == whole

@@ -16,7 +16,7 @@ from cradle_lib.scoring.run_agreement import rate, run_agreement
 
 def made(dialogue: str, turn: int, answer: str = "none", **more: Any) -> dict[str, Any]:
     place = {"dialogue": dialogue, "turn": turn, "question": f"{dialogue}.{turn}"}
-    return place | {"answer": answer, "tagged": "none", "outcome": "ok"} | more
+    return place | {"answer": answer, "predicted": "none", "outcome": "ok"} | more
 
 
 def compared(one: list[dict[str, Any]], two: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -43,7 +43,7 @@ def test_two_equal_runs_never_flip_and_the_rule_of_three_bounds_it() -> None:
 def test_a_flip_is_a_difference_in_what_is_read() -> None:
     one = [
         made("d1", 0, "none"),
-        made("d1", 2, "alert_ongoing", tagged="alert_ongoing"),
+        made("d1", 2, "alert_ongoing", predicted="alert_ongoing"),
         made("d1", 4, "none\nthis"),
         made("d2", 0, "hm\n"),
         made("d2", 2, "well", outcome="unparsed"),
@@ -51,8 +51,8 @@ def test_a_flip_is_a_difference_in_what_is_read() -> None:
     ]
     two = [
         made("d1", 0, "none\nmore that nobody reads"),
-        made("d1", 2, "alert_past", tagged="alert_past"),
-        made("d1", 4, "none\nthat", tagged="alert_past", question="another one"),
+        made("d1", 2, "alert_past", predicted="alert_past"),
+        made("d1", 4, "none\nthat", predicted="alert_past", question="another one"),
         made("d2", 0, "hm\nand on", outcome="unparsed"),
         made("d2", 2, "Well, no", outcome="unparsed"),
     ]

@@ -97,15 +97,15 @@ Rows = list[list[tuple[int, Stored | None]]]
 
 
 def arrays(rows: Rows, wanted: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Whether each turn with forks is positive, is tagged, and its chance."""
+    """Whether each turn with forks is positive, is predicted, and its chance."""
     mask = (STAGES | BITS)[wanted]
     kept = [(gold, each) for row in rows for gold, each in row if each is not None]
     read = [slot_probabilities(*each) for _, each in kept]
     chances = [probability(place, mask) for place in read if place is not None]
     assert len(chances) == len(kept)
     positive = [bool(gold & mask) for gold, _ in kept]
-    tagged = [bool(parse(each[1]) & mask) for _, each in kept]
-    return np.array(positive), np.array(tagged), np.array(chances)
+    predicted = [bool(parse(each[1]) & mask) for _, each in kept]
+    return np.array(positive), np.array(predicted), np.array(chances)
 
 
 @settings(deadline=None, max_examples=10)
@@ -114,7 +114,7 @@ def test_every_point_of_a_curve_is_scikit_learns(rows: Rows) -> None:
     run = made(rows)
     curves, chosen = thresholds([run]), chosen_thresholds([run], recalls=(0.5,), draws=0)
     for wanted in STAGES:
-        positive, tagged, chances = arrays(rows, wanted)
+        positive, predicted, chances = arrays(rows, wanted)
         curve, points = (frame[frame["wanted"] == wanted] for frame in (curves, chosen))
         assert curve["threshold"].tolist() == sorted(set(chances))
         for point in curve.itertuples():
@@ -125,7 +125,7 @@ def test_every_point_of_a_curve_is_scikit_learns(rows: Rows) -> None:
             assert point.flagged == pytest.approx(rest, nan_ok=True)
         for _, part in points.groupby("point"):
             [threshold] = part["threshold"].unique()
-            flagged = tagged if math.isnan(threshold) else chances >= threshold
+            flagged = predicted if math.isnan(threshold) else chances >= threshold
             found = part.set_index("measure")["value"]
             for name, oracle in (
                 ("recall", recall_score), ("precision", precision_score), ("f1", f1_score)

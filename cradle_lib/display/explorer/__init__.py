@@ -1,1 +1,1 @@
-"""The explorer: every dialogue of a corpus with what each system tagged, turn by turn."""
+"""The explorer: every dialogue of a corpus with what each system predicted, turn by turn."""

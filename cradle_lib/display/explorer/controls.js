@@ -31,7 +31,7 @@ function fillControls() {
   options("a", model.systems.map(s => [String(s.index), s.name]), String(systems[0]));
   options("b", [["", "No other"], ...model.systems.filter(s => s !== a).map(s => [String(s.index), s.name])], String(systems[1] ?? ""));
   options("gold", cellOptions(found.facets.gold, "gold label"), value("gold"));
-  options("tagged", cellOptions(found.facets.tagged, "tag"), value("tagged"));
+  options("predicted", cellOptions(found.facets.predicted, "tag"), value("predicted"));
   const of = category => sum(found.facets.category, categorySet([category]));
   const kinds = [...new Set(Object.values(model.kinds))].map(kind => [words(kind), Object.keys(model.kinds).filter(c => model.kinds[c] === kind).map(c => [c, words(c), of(c)])]);
   options("category", [["", "Anything"], ["any", "Any error", of("any")], ["right", "No error", of("right")], ...kinds], value("category"));
@@ -41,7 +41,7 @@ function fillControls() {
   options("both", [["", "Anything"], ...(b ? bothOptions(a, b) : [])], bothValue());
   const wrong = countTurns(found, TURN_TERMS.systems_wrong, model.systems.length + 1, turn => model.wrong[turn]);
   options("systems_wrong", [["", "Any number"], ...Array.from(wrong, (count, i) => [String(i), i === model.systems.length ? `all ${i}` : String(i), count])], value("systems_wrong"));
-  for (const [name, of] of [["gold_order", null], ["tagged_order", a]]) {
+  for (const [name, of] of [["gold_order", null], ["predicted_order", a]]) {
     const orders = ordersOf(of);
     const counts = countTurns(found, TURN_TERMS[name], ORDERS.length, turn => orders[model.turnDialogue[turn]]);
     options(name, [["", "Any order"], ...ORDERS.map((order, i) => [order, ORDERS_TOLD[i], counts[i]])], value(name));
@@ -99,7 +99,7 @@ function listen() {
     else if (name === "b") go({ systems: [state.systems[0], ...(value ? [Number(value)] : []), ...state.systems.slice(2).filter(i => i !== Number(value))] });
     else if (name === "both") go({ filter: { ...without(state.filter, ["right", "wrong", "differ"]), ...bothFilter(value) } });
     else if (name === "text") go({ filter: { ...state.filter, text: value.trim() ? [value.trim()] : [] } });
-    else if (name) go({ filter: { ...without(state.filter, ["gold", "tagged"].includes(name) ? ["pairing"] : []), [name]: value ? value.split(",") : [] } });
+    else if (name) go({ filter: { ...without(state.filter, ["gold", "predicted"].includes(name) ? ["pairing"] : []), [name]: value ? value.split(",") : [] } });
   };
   find(".clear").onclick = () => go({ filter: {} });
   find(".hide").onclick = () => showText(false);

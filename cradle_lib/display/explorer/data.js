@@ -83,8 +83,8 @@ function unpack(core) {
     for (let turn = 0; turn < turns; turn++) {
       let mask = 0;
       for (let i = pairStart[turn]; i < pairStart[turn + 1]; i++) {
-        const tagged = pairs[i] % (none + 1);
-        if (tagged < none) mask |= 1 << tagged;
+        const predicted = pairs[i] % (none + 1);
+        if (predicted < none) mask |= 1 << predicted;
       }
       tags[turn] = mask;
       right[turn] = outcome[turn] === 0 && mask === gold[turn] ? 1 : 0;

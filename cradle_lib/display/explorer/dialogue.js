@@ -109,7 +109,7 @@ function gate(open) {
   button.onclick = open;
   return made("div", { class: "gate", role: "note" },
     made("div", {},
-      made("p", {}, made("strong", {}, "Content warning. "), "These dialogues talk about suicide, self-harm, abuse and violence, without detail. The marks say what was tagged; nobody needs the text to read them."),
+      made("p", {}, made("strong", {}, "Content warning. "), "These dialogues talk about suicide, self-harm, abuse and violence, without detail. The marks say what was predicted; nobody needs the text to read them."),
       button),
     helpLines());
 }

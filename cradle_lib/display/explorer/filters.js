@@ -1,10 +1,10 @@
 // Which turns fit a filter, and how many would fit with another value of each of its terms.
 
 // A label is in exactly one pair of its turn: a gold label and the tag that answers it, or none.
-const PAIR_TERMS = { gold: 1, tagged: 2, category: 4 };
-const TURN_TERMS = { outcome: 8, both: 16, systems_wrong: 32, scenario: 64, timing: 128, text: 256, gold_order: 512, tagged_order: 1024, among: 2048 };
+const PAIR_TERMS = { gold: 1, predicted: 2, category: 4 };
+const TURN_TERMS = { outcome: 8, both: 16, systems_wrong: 32, scenario: 64, timing: 128, text: 256, gold_order: 512, predicted_order: 1024, among: 2048 };
 
-// Values of `gold` and `tagged`: a cell, `any` label, a stage or a crisis type.
+// Values of `gold` and `predicted`: a cell, `any` label, a stage or a crisis type.
 function cellSet(values) {
   const set = new Uint8Array(model.none + 1);
   for (const value of values)
@@ -72,7 +72,7 @@ function failures(filter, focus, matching) {
     const wanted = new Set(filter.systems_wrong.map(Number));
     fail(TURN_TERMS.systems_wrong, turn => wanted.has(wrong[turn]));
   }
-  for (const [name, of] of [["gold_order", null], ["tagged_order", focus]]) {
+  for (const [name, of] of [["gold_order", null], ["predicted_order", focus]]) {
     if (!filter[name]) continue;
     const [wanted, orders] = [memberOf(ORDERS, filter[name]), ordersOf(of)];
     fail(TURN_TERMS[name], turn => wanted[orders[turnDialogue[turn]]]);
@@ -97,25 +97,25 @@ function evaluate(filter, systems, matching) {
   const focus = model.systems[systems[0]];
   const wanted = {
     gold: filter.gold && cellSet(filter.gold),
-    tagged: filter.tagged && cellSet(filter.tagged),
+    predicted: filter.predicted && cellSet(filter.predicted),
     category: filter.category && categorySet(filter.category),
   };
   const all = filter.pairing?.includes("all") ?? false;
-  const byPair = Boolean(wanted.gold || wanted.tagged || wanted.category || all);
+  const byPair = Boolean(wanted.gold || wanted.predicted || wanted.category || all);
   const failed = failures(filter, focus, matching);
   const hits = new Uint16Array(turns);
   const facets = {
-    gold: new Uint32Array(size), tagged: new Uint32Array(size), category: new Uint32Array(model.categories.length),
+    gold: new Uint32Array(size), predicted: new Uint32Array(size), category: new Uint32Array(model.categories.length),
   };
   const near = { fits: new Uint8Array(turns), failed };
   const count = (g, t, c, bits, turn) => {
-    const missed = (wanted.gold && !wanted.gold[g] ? 1 : 0) | (wanted.tagged && !wanted.tagged[t] ? 2 : 0)
+    const missed = (wanted.gold && !wanted.gold[g] ? 1 : 0) | (wanted.predicted && !wanted.predicted[t] ? 2 : 0)
       | (wanted.category && !wanted.category[c] ? 4 : 0);
     if (!missed) near.fits[turn] = 1;
     const bad = missed | bits;
     if (!bad) hits[turn]++;
     if (!(bad & ~1)) facets.gold[g]++;
-    if (!(bad & ~2)) facets.tagged[t]++;
+    if (!(bad & ~2)) facets.predicted[t]++;
     if (!(bad & ~4)) facets.category[c]++;
   };
   for (let turn = 0; turn < turns; turn++) {

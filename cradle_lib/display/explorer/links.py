@@ -15,7 +15,7 @@ from cradle_lib.labels import UNUSABLE
 
 #: Terms of a filter; they mean the columns of the same name in the library's frames.
 TERMS: Final = (
-    *("gold", "tagged", "category", "pairing", "outcome", "gold_order", "tagged_order"),
+    *("gold", "predicted", "category", "pairing", "outcome", "gold_order", "predicted_order"),
     *("scenario", "timing", "among"),
 )
 
@@ -36,11 +36,11 @@ def link_to_turns(
         turn: Its ``turn_id``.
         people: Whether the turns are among those that two annotators gave labels to.
         **terms: The filter, by :data:`TERMS`; several values of one are alternatives. ``gold`` and
-            ``tagged`` are a label, ``none``, ``any`` label, a stage or a crisis type; ``category``
-            is a category or a kind of error, ``any`` error, or ``right``; ``outcome`` is an outcome
-            or ``unusable`` for all but ``ok``; ``pairing`` is that of :func:`.confusion_frame`,
-            ``gold_order`` and ``tagged_order`` are orders of :func:`.stage_orders`; ``among`` are
-            user turns, each as ``DIALOGUE.TURN_ID``.
+            ``predicted`` are a label, ``none``, ``any`` label, a stage or a crisis type;
+            ``category`` is a category or a kind of error, ``any`` error, or ``right``; ``outcome``
+            is an outcome or ``unusable`` for all but ``ok``; ``pairing`` is that of
+            :func:`.confusion_frame`, ``gold_order`` and ``predicted_order`` are orders of
+            :func:`.stage_orders`; ``among`` are user turns, each as ``DIALOGUE.TURN_ID``.
 
     Returns:
         An address relative to the executed pages.
@@ -67,8 +67,8 @@ def with_links(
     """Adds the column ``link``: the address of the turns that each row of a frame is about.
 
     Args:
-        frame: With a column ``system`` and any of ``gold``, ``tagged``, ``category``,
-            ``pairing``, ``outcome``, ``gold_order``, ``tagged_order``, ``scenario``, ``timing``,
+        frame: With a column ``system`` and any of ``gold``, ``predicted``, ``category``,
+            ``pairing``, ``outcome``, ``gold_order``, ``predicted_order``, ``scenario``, ``timing``,
             ``dialogue`` and ``turn``, as the frames of the library have them.
         people: As in :func:`link_to_turns`.
         **terms: What all rows share, as in :func:`link_to_turns`; they go before columns.

@@ -51,7 +51,7 @@ function pairsOf(system, turn) {
   const size = model.none + 1;
   return Array.from(system.pairs.subarray(system.pairStart[turn], system.pairStart[turn + 1]), pair => {
     const rest = (pair / size) | 0;
-    return { gold: rest % size, tagged: pair % size, category: model.categories[(rest / size) | 0] };
+    return { gold: rest % size, predicted: pair % size, category: model.categories[(rest / size) | 0] };
   });
 }
 
@@ -61,8 +61,8 @@ function marksOfSystem(system, turn) {
   const state = stateOf(system, turn);
   if (state !== "ok") return [stateMark(state)];
   const marks = pairsOf(system, turn)
-    .filter(pair => pair.gold < model.none || pair.tagged < model.none)
-    .map(({ gold, tagged, category }) => labelMark(model.cells[tagged < model.none ? tagged : gold], OUTLINE[category]));
+    .filter(pair => pair.gold < model.none || pair.predicted < model.none)
+    .map(({ gold, predicted, category }) => labelMark(model.cells[predicted < model.none ? predicted : gold], OUTLINE[category]));
   return marks.length ? marks : [stateMark("none")];
 }
 
@@ -75,10 +75,10 @@ function toldOfSystem(system, turn) {
   const state = stateOf(system, turn);
   if (state === "not asked") return ["not asked"];
   if (state !== "ok") return [`no tag, its answer was ${state}`];
-  return pairsOf(system, turn).map(({ gold, tagged, category }) => {
-    const [label, tag] = [model.cells[gold], model.cells[tagged]];
-    if (category === "right") return tagged === model.none ? "none" : `${tag}: correct`;
-    if (tagged === model.none) return `${label}: missed`;
+  return pairsOf(system, turn).map(({ gold, predicted, category }) => {
+    const [label, tag] = [model.cells[gold], model.cells[predicted]];
+    if (category === "right") return predicted === model.none ? "none" : `${tag}: correct`;
+    if (predicted === model.none) return `${label}: missed`;
     return gold < model.none ? `${tag} in place of ${label}: ${words(category)}` : `${tag}: ${words(category)}`;
   });
 }

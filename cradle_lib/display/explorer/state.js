@@ -1,7 +1,7 @@
 // What is shown, and its address: #v=annotators&d=DIALOGUE&t=TURN&m=SYSTEM,SYSTEM&f=TERM:VALUE,VALUE;TERM:VALUE&s=ORDER
 // A turn of the term `among` is DIALOGUE.TURN_ID.
 
-const TERMS = ["gold", "tagged", "category", "pairing", "outcome", "right", "wrong", "differ", "systems_wrong", "gold_order", "tagged_order", "scenario", "timing", "among", "text"];
+const TERMS = ["gold", "predicted", "category", "pairing", "outcome", "right", "wrong", "differ", "systems_wrong", "gold_order", "predicted_order", "scenario", "timing", "among", "text"];
 const listed = values => values.map(encodeURIComponent).join(",");
 const unlisted = text => text.split(",").filter(Boolean).map(decoded);
 

@@ -21,8 +21,8 @@ function whyGold(dialogue, row) {
 }
 
 // Where a tag that answers no gold label of its turn is gold, if anywhere.
-function whyWrong(dialogue, row, tagged) {
-  const rows = goldRows(dialogue, tagged);
+function whyWrong(dialogue, row, predicted) {
+  const rows = goldRows(dialogue, predicted);
   const earlier = rows.filter(r => r < row);
   const later = rows.filter(r => r > row);
   if (earlier.length) return `gold on ${numberOf(dialogue, earlier[0])}`;
@@ -36,9 +36,9 @@ function verdicts(system, dialogue, row, turn) {
   if (state !== "ok") list.append(made("li", {}, stateMark(state), ` ${state}: no tag could be taken from its answer.`));
   const told = toldOfSystem(system, turn);
   if (state === "ok")
-    pairsOf(system, turn).forEach(({ gold, tagged, category }, i) => {
-      const why = gold === model.none && tagged < model.none ? ` (${whyWrong(dialogue, row, tagged)})` : "";
-      const cell = model.cells[tagged < model.none ? tagged : gold];
+    pairsOf(system, turn).forEach(({ gold, predicted, category }, i) => {
+      const why = gold === model.none && predicted < model.none ? ` (${whyWrong(dialogue, row, predicted)})` : "";
+      const cell = model.cells[predicted < model.none ? predicted : gold];
       list.append(made("li", {}, cell === "none" ? stateMark("none") : labelMark(cell, OUTLINE[category]), ` ${told[i]}${why}`));
     });
   return [list];

@@ -19,17 +19,17 @@ def test_columns_of_a_frame_are_terms_and_the_usual_ones_are_left_out() -> None:
         {
             "system": ["a", "a", None, "b"],
             "gold": pd.Categorical(["none", None, "none", "alert_past"]),
-            "tagged": ["SH", None, None, "alert"],
+            "predicted": ["SH", None, None, "alert"],
             "pairing": ["all", "one-to-one", "all", "one-to-one"],
             "count": [1, 2, 3, 4],
         }
     )
     found = with_links(frame, category="any")
     assert [None if pd.isna(link) else link for link in found["link"]] == [
-        "explore.html#m=a&f=gold:none;tagged:SH;pairing:all;category:any",
+        "explore.html#m=a&f=gold:none;predicted:SH;pairing:all;category:any",
         "explore.html#m=a&f=category:any",
         None,
-        "explore.html#m=b&f=gold:alert_past;tagged:alert;category:any",
+        "explore.html#m=b&f=gold:alert_past;predicted:alert;category:any",
     ]
     assert "link" not in frame.columns
 
