@@ -82,7 +82,7 @@ def test_a_run_gives_predictions_aligned_to_the_user_turns(
     assert frame["scenario"].tolist() == ["S1"] * 3 + ["S2"] * 2 + ["S1"]
     assert frame["gold"].tolist()[1:3] == ["alert_ongoing", "confirm_SI_passive_ongoing"]
     np.testing.assert_array_equal(frame["gold_mask"], known.gold)
-    np.testing.assert_array_equal(frame["tagged_mask"], predictions.masks)
+    np.testing.assert_array_equal(frame["predicted_mask"], predictions.masks)
 
 
 def test_failed_turns_are_asked_again_and_a_finished_run_asks_nothing(

@@ -207,4 +207,4 @@ def test_the_first_turn_prior_tags_the_first_user_turn_of_each_dialogue(
     path = run(load_registry()["first-turn-prior"], corpus, out=tmp_path, history=history)
     frame = load_predictions(path, corpus).to_frame()
     expected = np.where(frame["position"] == 1, "alert_ongoing", "none")
-    assert frame["tagged"].tolist() == expected.tolist()
+    assert frame["predicted"].tolist() == expected.tolist()
