@@ -326,9 +326,9 @@ class Remote(Engine):
             self._whole[prompt.dialogue] = (prompt, answer.tokens_in)
             return answer
         reason = (
-            f"the server read {answer.tokens_in:,} tokens of a prompt of {size:,} characters: it "
-            "cuts prompts. Give it a longer context (Ollama: OLLAMA_CONTEXT_LENGTH), and begin "
-            "this run anew"
+            f"the server reports {answer.tokens_in:,} tokens for a prompt of {size:,} characters: "
+            "it has cut the prompt, or counts wrongly. Give it a longer context (Ollama: "
+            "OLLAMA_CONTEXT_LENGTH), and begin this run anew"
         )
         return replace(answer, text="", outcome=Outcome.FAILED, reason=reason)
 

@@ -92,7 +92,7 @@ def test_an_answer_to_a_prompt_that_the_server_cut_is_no_prediction(
     assert [p.outcome for p in found] == [Outcome.OK] * whole + [Outcome.FAILED] * (4 - whole)
     for prediction in found[whole:]:
         assert (prediction.answer, prediction.mask) == ("", 0)
-        assert f"read {service.context} tokens" in (prediction.reason or "")
+        assert f"reports {service.context} tokens" in (prediction.reason or "")
         # It was paid for.
         assert prediction.tokens_in == service.context
 
