@@ -9,12 +9,14 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 
 from cradle_lib.version import commit, library_version
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 History = Literal["self", "gold", "none"]
 
@@ -158,6 +160,8 @@ class Record(BaseModel):
             One row for each attribute, and one for the identity: ``field`` (str), ``content`` (str;
             missing where there is none). Lists of dialogues are shown as their number.
         """
+        import pandas as pd
+
         values = {**self.model_dump(), "identity": self.identity}
         if self.dialogues is None:
             values["dialogues"] = "all"

@@ -148,6 +148,20 @@ def test_the_page_that_counts_rows_loads_what_counts_rows() -> None:
     assert sum(sizes.values()) < 1_800, sizes
 
 
+def test_scoring_a_run_does_not_wait_for_pandas() -> None:
+    journal = paths.SHIPPED_RUNS / "surrogate-test" / "smollm2-135m-tuned.jsonl"
+    program = (
+        "import sys; from cradle_lib.cli.main import app; "
+        f"app(['score', {str(journal)!r}], standalone_mode=False); "
+        "assert not {'pandas', 'scipy', 'matplotlib'} & {*sys.modules}"
+    )
+    done = subprocess.run(
+        (sys.executable, "-c", program), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "micro f1" in done.stdout
+
+
 @pytest.mark.parametrize("path", sorted(LIBRARY.glob("display/**/*.py")), ids=name)
 def test_the_display_knows_frames_and_no_models(path: Path) -> None:
     assert not {"detection", "scoring"} & {module.split(".")[1] for module in imports(path)}

@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import pandas as pd
 import typer
 from rich import box
 from rich.cells import cell_len
@@ -21,6 +20,9 @@ from rich.table import Table
 from rich.text import Text
 
 from cradle_lib.errors import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Plain(Console):
@@ -60,14 +62,18 @@ def print_table(
         caption: Line below it.
         right: Columns whose cells end at the right; columns of numbers do so in any case.
     """
-    frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(rows)
+    records = rows if isinstance(rows, Sequence) else rows.to_dict("records")
+    # A frame has columns even without rows.
+    names = list(rows) if not isinstance(rows, Sequence) else list(rows[0]) if rows else []
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     columns = []
-    for name, cells in frame.items():
+    for name in names:
+        cells = [record[name] for record in records]
         texts = [f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in cells]
+        numbers = all(isinstance(cell, int | float) for cell in cells)
         table.add_column(
             str(name),
-            justify="right" if name in right or cells.dtype.kind in "if" else "left",
+            justify="right" if name in right or numbers else "left",
             min_width=max(map(cell_len, [str(name), *texts])),
         )
         columns.append(texts)

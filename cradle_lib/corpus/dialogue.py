@@ -12,14 +12,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib import paths
 from cradle_lib.labels import format_mask, union
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Speaker = Literal["User", "Listener"]
 
@@ -200,6 +202,8 @@ class Corpus:
               same as bits.
             - ``scenario``, ``timing`` (str): those of the dialogue, where the corpus has them.
         """
+        import pandas as pd
+
         sizes = [len(dialogue.turns) for dialogue in self]
         turns = self.turns
         ids = [dialogue.id for dialogue in self for _ in dialogue.turns]

@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-import pandas as pd
-
 from cradle_lib import paths
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.corpus.release import META, read_release
@@ -81,9 +79,10 @@ def _surrogate(split: str) -> Corpus:
     for file in (path, about):
         _require_sum(file)
     corpus = read_release(path, f"surrogate-{split}")
-    meta = pd.DataFrame(read_columns(about, ("split", "dialogue", *META)))
-    meta = meta[meta["split"] == split].sort_values("dialogue")
-    return replace(corpus, meta={name: meta[name].tolist() for name in META}, synthetic=True)
+    columns = read_columns(about, ("split", "dialogue", *META))
+    rows = sorted(row for row in zip(*columns.values(), strict=True) if row[0] == split)
+    _, _, *meta = (list(column) for column in zip(*rows, strict=True))
+    return replace(corpus, meta=dict(zip(META, meta, strict=True)), synthetic=True)
 
 
 def _require_sum(file: Path) -> None:

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import pandas as pd
 
 from cradle_lib import labels
 from cradle_lib.corpus.dialogue import Corpus, Dialogue, Speaker, Turn, valid_unicode
@@ -68,6 +67,8 @@ def write_release(corpus: Corpus, path: Path) -> None:
         CorpusError: If a text contains a lone surrogate (half a character), which UTF-8 can't
             encode.
     """
+    import pandas as pd
+
     broken = [turn.row for turn in corpus.turns if valid_unicode(turn.text) != turn.text]
     if broken:
         problem, hint = "the text has half a character", "Correct it there."

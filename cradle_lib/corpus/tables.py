@@ -10,14 +10,16 @@ import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-import pandas as pd
 import pyarrow.parquet as pq
 
 from cradle_lib import strict_json
 from cradle_lib.errors import CorpusError
 from cradle_lib.files import replacing
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Endings of the files that can be read; the last two are JSON lines.
 ENDINGS: Final = (".parquet", ".csv", ".json", ".jsonl", ".ndjson")
@@ -78,6 +80,8 @@ def read_csv(text: str, separator: str = ",") -> Columns:
         CorpusError: If a quote is not closed, a row has more or fewer fields than the header, or a
             name occurs twice.
     """
+    import pandas as pd
+
     lines = io.StringIO(text, newline="")
     try:
         # Without a header pandas keeps equal names and refuses rows that are longer than the first.

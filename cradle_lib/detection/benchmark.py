@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import pandas as pd
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cradle_lib import paths
 from cradle_lib.errors import BookError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _NUMBERS: Final = ("ratio", "target", "turns_per_second", "peak_mb", "same_answers")
 
@@ -62,6 +64,8 @@ def benchmark_results(what: str = "inference", folder: Path | None = None) -> pd
     Raises:
         BookError: If the file can't be read as results.
     """
+    import pandas as pd
+
     path = (folder or paths.BENCH_RESULTS) / f"{what}.json"
     try:
         found = _Results.model_validate_json(path.read_bytes())

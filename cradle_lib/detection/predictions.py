@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib import paths
@@ -22,6 +21,9 @@ from cradle_lib.errors import JournalError, NoRunError, RegistryError
 from cradle_lib.labels import format_prediction
 from cradle_lib.prompts import Template, load_template
 from cradle_lib.record import Record
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _CODES: Final = {outcome: code for code, outcome in enumerate(OUTCOMES)}
 
@@ -116,6 +118,8 @@ class Predictions:
 
             ``attrs["system"]`` is the model's name.
         """
+        import pandas as pd
+
         frame = self.corpus.to_frame()
         frame = frame[frame["position"].notna()].reset_index(drop=True)
         frame = frame.astype({"position": int}).rename(

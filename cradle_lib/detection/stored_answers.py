@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, Final
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
@@ -17,6 +15,9 @@ from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.registry import resolve
 from cradle_lib.labels import format_prediction
 from cradle_lib.record import History
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _TOKENS: Final = ("tokens_in", "tokens_cached", "tokens_written", "tokens_out")
 _COLUMNS: Final = (
@@ -53,6 +54,8 @@ def stored_answers(
     Raises:
         CradleError: If there is no such model, or a journal can't be read.
     """
+    import pandas as pd
+
     rows: list[dict[str, Any]] = []
     for name in models:
         for file in run_files(name, corpus, history):
@@ -95,6 +98,8 @@ def stored_records(
     Raises:
         CradleError: As :func:`stored_answers`.
     """
+    import pandas as pd
+
     records = {
         name: read_journal(files[0])[0].to_frame().set_index("field")["content"]
         for name in models

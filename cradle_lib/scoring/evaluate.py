@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
 
 from cradle_lib.corpus.needs import unmet
 from cradle_lib.errors import ScoringError
@@ -21,6 +20,8 @@ from cradle_lib.statistics.proportions import wilson, wilson_f1
 from cradle_lib.version import library_version
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from cradle_lib.detection.predictions import Predictions
 
 # Scores of whole units, which mean something where nothing is gold.
@@ -145,6 +146,8 @@ class Evaluation:
 
             - ``signature`` (str): what the scores depend on; the same as ``attrs["signature"]``.
         """
+        import pandas as pd
+
         rows: list[dict[str, Any]] = [{"label": None, "score": name} for name in OVERALL]
         for label, (tp, fp, fn) in self.tallies.items():
             counts = {"support": tp + fn, "tp": tp, "fp": fp, "fn": fn}

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
 
 from cradle_lib.labels import BITS
 from cradle_lib.scoring.conventions import Level
 from cradle_lib.scoring.evaluate import Evaluation
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from cradle_lib.detection.predictions import Predictions
 
 ANY: Final = "any label"
@@ -63,6 +64,8 @@ def predicted_rates(run: Predictions) -> pd.DataFrame:
         - ``turns``, ``dialogues`` (int): user turns and dialogues with this prediction.
         - ``per_100`` (float): predictions per 100 user turns; NaN without a user turn.
     """
+    import pandas as pd
+
     found = {ANY: run.masks != 0} | {
         label: (run.masks & bit) != 0 for label, bit in BITS.items() if (run.masks & bit).any()
     }

@@ -14,11 +14,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, Final
 
 from cradle_lib.errors import ScoringError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _FORM: Final = (
     "cradle|lvl:{level}|labels:{labels}|hist:{history}|dec:{decoding}|empty:{empty_jaccard}|"
@@ -152,6 +153,8 @@ def signed(frame: pd.DataFrame, *signatures: Signature | str) -> pd.DataFrame:
     It is one line, or a list of them where rows differ, empty where there is none: of the
     ``signatures`` given, or else of the column ``signature``, which then tells whose they are.
     """
+    import pandas as pd
+
     found = frame.get("signature", pd.Series(dtype=str)).dropna()
     lines = list(dict.fromkeys(map(str, signatures or found)))
     frame.attrs["signature"] = lines[0] if len(lines) == 1 else lines

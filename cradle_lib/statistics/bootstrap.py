@@ -23,15 +23,17 @@ References:
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.statistics.rates import Floats
 from cradle_lib.statistics.weighted_sums import draw_blocks
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CONFIDENCE: Final = 0.95
 DRAWS: Final = 10_000
@@ -68,6 +70,8 @@ class Estimate(NamedTuple):
             A column for each axis, and ``value``, ``low`` and ``high`` (float); NaN for what is
             undefined or was not computed.
         """
+        import pandas as pd
+
         places = pd.MultiIndex.from_product(list(axes.values()), names=list(axes))
         columns = {name: np.ravel(part) for name, part in self._asdict().items()}
         return pd.DataFrame(columns, places, dtype=np.float64).reset_index()

@@ -21,15 +21,17 @@ References:
 from __future__ import annotations
 
 from statistics import NormalDist
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib import paths
 from cradle_lib.statistics.bootstrap import CONFIDENCE
 from cradle_lib.statistics.rates import Floats, ratio
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _Z: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
@@ -74,4 +76,6 @@ def interval_coverage() -> pd.DataFrame:
           interval without width contains nothing.
         - ``width`` (float): the median width.
     """
+    import pandas as pd
+
     return pd.read_csv(paths.DATA / "simulations" / "interval-coverage.csv")

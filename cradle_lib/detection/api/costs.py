@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pandas as pd
 
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection.api.money import (
@@ -23,6 +22,9 @@ from cradle_lib.detection.registry import find_model, load_registry, resolve
 from cradle_lib.detection.stored_answers import run_files
 from cradle_lib.prompts import load_template
 from cradle_lib.record import History
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _COSTS: Final = (
     "system", "calls", "prompt_bytes", "answer_tokens", "input_price", "output_price", "date",
@@ -64,6 +66,8 @@ def estimate_costs(
     Raises:
         RegistryError: If there is no such model or prompt template.
     """
+    import pandas as pd
+
     registry, rows = load_registry(), []
     priced = [model for model in registry.sound if model.prices]
     chosen = [find_model(m, registry) if isinstance(m, str) else m for m in models] or priced
@@ -111,6 +115,8 @@ def run_usage(corpus: Corpus, models: Sequence[str], history: History = "self") 
     Raises:
         CradleError: If there is no such model, or a run can't be read.
     """
+    import pandas as pd
+
     rows: list[dict[str, object]] = []
     for name in models:
         entry = resolve(name)
