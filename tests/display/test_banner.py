@@ -44,14 +44,14 @@ def test_a_banner_names_corpus_commit_and_signature(corpus: Corpus) -> None:
         run.record.name = name
     shown = banner(corpus=corpus, runs=runs, signature="a|b", simulated=True)._repr_html_()
     line, _, fold = shown.partition("</summary>")
-    assert "2 systems" in line
+    assert "2 runs" in line
     assert "One, Two" in fold
     assert "annotators of the surrogate are simulated" in fold
     # A name is no markup.
     assert "b" not in Text(shown).tags
     text = " ".join(Text(shown).parts)
     assert f"<b>mine</b> ({corpus.fingerprint}), 1 dialogue" in text
-    assert f"<b>mine</b> ({corpus.fingerprint}) · 2 systems · commit {commit()[0]}" in text
+    assert f"<b>mine</b> ({corpus.fingerprint}) · 2 runs · commit {commit()[0]}" in text
     assert "a|b" in text
 
 
