@@ -20,13 +20,17 @@ if TYPE_CHECKING:
 Mark = tuple[str, str, str]
 # Kinds of errors, in the order of the examples.
 _TITLES: Final = {
-    "false_positive": "A prediction without a gold label",
+    "false_positive": "A prediction without a gold label on its turn",
     "false_negative": "A missed gold label",
     "temporal": "Ongoing and past confused",
     "stage": "Alert and confirm confused",
     "type": "Wrong crisis type",
 }
-_NOTES: Final = {None: "correct", "false_positive": "not in gold", "false_negative": "missed"}
+_NOTES: Final = {
+    None: "correct",
+    "false_positive": "not gold on this turn",
+    "false_negative": "missed",
+}
 # Rows of context before the turn of an error.
 _BEFORE: Final = 4
 
