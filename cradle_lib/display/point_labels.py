@@ -63,6 +63,8 @@ def label_points(axes: Axes, points: pd.DataFrame, x: str, y: str = "value") -> 
             for lines in axes.collections
             if isinstance(lines, LineCollection)
             for segment in lines.get_segments()
+            # An undefined end leaves no segment.
+            if len(segment)
         ]
         intervals = [Bbox([ends.min(axis=0), ends.max(axis=0)]) for ends in segments]
         for text in texts:

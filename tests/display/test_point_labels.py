@@ -43,6 +43,7 @@ def test_a_name_covers_no_interval_where_there_is_room() -> None:
         axes.set(xlim=(0, 3), ylim=(0, 1))
         for point in points.itertuples():
             axes.vlines(point.cost, point.value - 0.1, point.value + 0.1)
+        axes.hlines(0.5, float("nan"), float("nan"))
         label_points(axes, points, "cost")
         figure.draw_without_rendering()
     for text in axes.texts:
