@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoTokenizer, LlamaForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM, MambaConfig
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
@@ -31,7 +31,7 @@ from cradle_lib.labels import NONE, mask_of
 from cradle_lib.prompts import load_template
 
 from ..dialogues import make_corpus
-from .tiny_models import EXACT, FAMILIES, make_model, make_weights, teach
+from .tiny_models import CHAT, EXACT, FAMILIES, make_model, make_tokenizer, make_weights, teach
 
 SHORT = "You label turns. Say one line.\n{history}\nNow this one:\n{current_turn}\n"
 APPEND = "You label turns. Say one line.\n{history}\n{current_turn}\n"
@@ -298,3 +298,29 @@ def test_an_exception_on_a_question_fails_it_alone_and_the_others_are_answered_a
     with pytest.raises(EngineError, match=r"^Tiny: 3 questions in a row .*IndexError") as error:
         run(model, corpus, out=tmp_path / "always")
     assert "\n" not in str(error.value)
+
+
+def test_a_model_without_attention_answers_one_dialogue_at_a_time(tmp_path: Path) -> None:
+    config = MambaConfig(
+        vocab_size=400,
+        hidden_size=32,
+        num_hidden_layers=2,
+        state_size=4,
+        eos_token_id=0,
+        pad_token_id=0,
+        bos_token_id=0,
+        initializer_range=0.6,
+    )
+    torch.manual_seed(7)
+    folder = tmp_path / "weights"
+    AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(folder)
+    make_tokenizer(folder, CHAT)
+    corpus = make_corpus([[("User", word, "none"), ("User", "tea", "none")] for word in WORDS[:2]])
+    notices: list[str] = []
+    answers = []
+    for engine in ("reference", "wave"):
+        options = Options(notice=notices.append)
+        path = run(make_model(folder, engine), corpus, out=tmp_path / engine, options=options)
+        answers.append([(p.dialogue, p.turn, p.answer) for p in read_journal(path)[1]])
+    assert answers[0] == answers[1]
+    assert any("can't share a prefix" in notice for notice in notices)
