@@ -62,15 +62,17 @@ def print_table(
         caption: Line below it.
         right: Columns whose cells end at the right; columns of numbers do so in any case.
     """
-    records = rows if isinstance(rows, Sequence) else rows.to_dict("records")
-    # A frame has columns even without rows.
-    names = list(rows) if not isinstance(rows, Sequence) else list(rows[0]) if rows else []
+    if isinstance(rows, Sequence):
+        records, names = rows, list(rows[0]) if rows else []
+    else:
+        # A frame has columns even without rows.
+        records, names = rows.to_dict("records"), list(rows)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     columns = []
     for name in names:
         cells = [record[name] for record in records]
         texts = [f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in cells]
-        numbers = all(isinstance(cell, int | float) for cell in cells)
+        numbers = bool(cells) and {*map(type, cells)} <= {int, float}
         table.add_column(
             str(name),
             justify="right" if name in right or numbers else "left",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -48,7 +48,7 @@ def read_columns(path: Path, needed: Sequence[str], optional: Sequence[str] = ()
     try:
         columns: Columns
         if ending == ".parquet":
-            columns = read_parquet(path)
+            columns = read_parquet(path, {*needed, *optional})
         elif ending == ".csv":
             columns = read_csv(path.read_bytes().decode("utf-8-sig"))
         else:
@@ -136,8 +136,8 @@ def _parse(text: str, row: int | None = None) -> Any:
         raise CorpusError(problem, row=row, hint="The file may have been cut off.") from None
 
 
-def read_parquet(path: Path) -> Columns:
-    """Reads the columns of a parquet file.
+def read_parquet(path: Path, wanted: Collection[str] | None = None) -> Columns:
+    """Reads the columns of a parquet file: those wanted that it has; all of them if ``None``.
 
     Raises:
         CorpusError: If the file is damaged, or a name occurs twice.
@@ -145,8 +145,10 @@ def read_parquet(path: Path) -> Columns:
     try:
         # Not `read_table`, which takes the names of the folders above for columns, too.
         with pq.ParquetFile(path) as file:
-            _require_distinct(file.schema_arrow.names)
-            columns: Columns = file.read().to_pydict()
+            names = file.schema_arrow.names
+            _require_distinct(names)
+            read = [name for name in names if wanted is None or name in wanted]
+            columns: Columns = file.read(columns=read).to_pydict()
             return columns
     except (CorpusError, UnicodeDecodeError):
         raise

@@ -315,12 +315,12 @@ class Remote(Engine):
         """
         if answer.tokens_in is None or answer.outcome is Outcome.FAILED:
             return answer
-        size, tokens = len(prompt.text), answer.tokens_in
-        new = size
+        size = new = len(prompt.text)
+        tokens = answer.tokens_in
         before, counted = self._whole.get(prompt.dialogue, (None, 0))
         # Prompts of other tasks have no history, and need not contain the ones before them.
-        longer = before is not None and len(prompt.history) > len(before.history)
-        if before is not None and longer and prompt.history.startswith(before.history):
+        past = prompt.history
+        if before is not None and past != before.history and past.startswith(before.history):
             new, tokens = size - len(before.text), tokens - counted
         if tokens * _MOST_PER_TOKEN >= new:
             self._whole[prompt.dialogue] = (prompt, answer.tokens_in)
