@@ -18,14 +18,6 @@ if TYPE_CHECKING:
 
 #: A label, its mark (``correct``, or a kind of error) and what the mark says.
 Mark = tuple[str, str, str]
-# Kinds of errors, in the order of the examples.
-_TITLES: Final = {
-    "false_positive": "A prediction without a gold label on its turn",
-    "false_negative": "A missed gold label",
-    "temporal": "Ongoing and past confused",
-    "stage": "Alert and confirm confused",
-    "type": "Wrong crisis type",
-}
 _NOTES: Final = {
     None: "correct",
     "false_positive": "not gold on this turn",
@@ -36,22 +28,22 @@ _BEFORE: Final = 4
 
 
 def error_cases(
-    runs: Sequence[Predictions], *, per_kind: int = 1, most: int | None = None, seed: int = 0
+    runs: Sequence[Predictions], *, per_category: int = 1, most: int | None = None, seed: int = 0
 ) -> pd.DataFrame:
     """Picks error cases by a rule, so that nobody chooses the telling ones (Table 6).
 
-    For each kind of error, in a fixed order, one after another until there are enough: the turn on
-    which most of the models make an error of this kind, ties broken by a draw. No dialogue is shown
-    twice, so that there are fewer cases where a kind has fewer dialogues left.
+    For each category of errors, in a fixed order: the turns on which the most models make an error
+    of this category, ties broken by a draw. No dialogue is shown twice, so a category whose
+    dialogues are used up has fewer cases.
 
     Args:
         runs: Predictions of one or more models over the same dialogues.
-        per_kind: Cases of each kind of error.
+        per_category: Cases of each category.
         most: No more cases than this.
         seed: Seed of the draw among cases in which equally many models err.
 
     Returns:
-        One row for each case, for :func:`.show_examples`: ``title`` (in neutral words),
+        One row for each case, for :func:`.show_examples`: ``title`` (the category),
         ``dialogue`` (its id), ``first`` and ``last`` (``turn_id`` of the first and the last row of
         the excerpt, which ends with the rows that continue the turn), ``turn`` (``turn_id`` of the
         error) and ``systems`` (names of those that err).
@@ -64,21 +56,21 @@ def error_cases(
             f"{len(runs)} runs to pick error cases from. Give one or more, over the same dialogues."
         )
     corpus = runs[0].corpus
-    erring: dict[str, dict[int, list[str]]] = {kind: {} for kind in _TITLES}
+    erring: dict[str, dict[int, list[str]]] = {category: {} for category in KINDS}
     for run in runs:
         pairs = classify(corpus.gold, run.masks, corpus.dialogue_of).dropna(subset="category")
-        errors = zip(pairs["category"].map(KINDS), pairs["row"], strict=True)
-        for kind, row in dict.fromkeys(errors):
-            erring[kind].setdefault(row, []).append(run.record.name)
+        for category, row in dict.fromkeys(zip(pairs["category"], pairs["row"], strict=True)):
+            erring[category].setdefault(row, []).append(run.record.name)
     generator = np.random.default_rng(seed)
     asked = [(dialogue, turn) for dialogue in corpus for turn in dialogue.user_turns]
     shown: set[str] = set()
     rows: list[tuple[object, ...]] = []
-    for kind, title in _TITLES.items():
-        lot, found, before = generator.permutation(len(asked)), erring[kind], len(rows)
+    for category, found in erring.items():
+        title = category.replace("_", " ").capitalize()
+        lot, before = generator.permutation(len(asked)), len(rows)
         for place in sorted(found, key=lambda row: (-len(found[row]), lot[row])):
             dialogue, turn = asked[place]
-            if dialogue.id in shown or len(rows) == before + per_kind:
+            if dialogue.id in shown or len(rows) == before + per_category:
                 continue
             shown.add(dialogue.id)
             last = turn.turn_id

@@ -13,6 +13,7 @@ import pytest
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
 from cradle_lib.display.banner import banner
+from cradle_lib.display.examples import Examples
 from cradle_lib.display.table import Table
 from cradle_lib.labels import BITS
 from cradle_lib.published import published_table
@@ -119,14 +120,15 @@ def test_a_sample_is_outside_the_contest_of_a_label(
 
 
 def test_confusions_are_counted_by_pair_of_labels(
-    corpus: Corpus, make_run: Callable[..., Predictions], tables: Tables
+    corpus: Corpus, make_run: Callable[..., Predictions]
 ) -> None:
     # One system predicts the past for whatever is ongoing, the other makes no error.
     ongoing, past = BITS["alert_ongoing"], BITS["alert_past"]
     swapped = np.where(corpus.gold == ongoing, past, corpus.gold).astype(np.uint16)
     assert (times := int((corpus.gold == ongoing).sum()))
     runs = [make_run("keyword", swapped), make_run("tfidf", corpus.gold)]
-    categories, confusions, *others = tables("errors", runs)
+    shown = show("errors", {"draws": 30}, corpus, runs)
+    categories, confusions, *others = (item for item in shown if isinstance(item, Table))
     wrong, right = (run.record.name for run in runs)
     assert [row[0].text for row in confusions.rows] == ["alert_ongoing"]
     found = cells(confusions, "alert_ongoing")
@@ -135,6 +137,8 @@ def test_confusions_are_counted_by_pair_of_labels(
     swaps = cells(categories, "Temporal swap")
     assert [swaps[name].text for name in (wrong, right)] == [str(times), "0"]
     assert cells(categories, "All errors")[wrong].text == str(times)
+    [examples] = (item for item in shown if isinstance(item, Examples))
+    assert examples.excerpts["title"].tolist() == ["Temporal swap"]
     [stated] = [table for table in others if table.caption.startswith("Published values")]
     assert cells(stated, "Qwen2.5-72B")["Turns without gold labels: flagged (%)"].text == "24.5"
     assert cells(stated, "Qwen3-14B")["False negatives"].text == "442"

@@ -5,39 +5,39 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.error_cases import _TITLES, error_cases
-from cradle_lib.scoring.label_pairs import kind_of, pair
+from cradle_lib.scoring.error_cases import error_cases
+from cradle_lib.scoring.label_pairs import KINDS, label_pairs
 
 from .made_runs import AO, AP, DVO, SHO, SHP, make_corpus, make_predictions, run_of
 
 
-@pytest.mark.parametrize(("seed", "models", "per_kind"), [(0, 1, 1), (1, 3, 1), (2, 3, 2)])
-def test_cases_obey_the_stated_rule(seed: int, models: int, per_kind: int) -> None:
+@pytest.mark.parametrize(("seed", "models", "per_category"), [(0, 1, 1), (1, 3, 1), (2, 3, 2)])
+def test_cases_obey_the_stated_rule(seed: int, models: int, per_category: int) -> None:
     chance = np.random.default_rng(seed)
     choices = [0, 0, 0, AO, AP, SHO, SHP, DVO, AO | SHO]
     gold, *predicted = (chance.choice(choices, size=60) for _ in range(models + 1))
     corpus = make_corpus([[("U", int(m)) for m in gold[i : i + 5]] for i in range(0, 60, 5)])
     runs = [make_predictions(corpus, m.tolist(), name=f"m{i}") for i, m in enumerate(predicted)]
-    cases = error_cases(runs, per_kind=per_kind, seed=seed)
+    cases = error_cases(runs, per_category=per_category, seed=seed)
     assert cases["dialogue"].is_unique
     used: set[str] = set()
-    for kind, title in _TITLES.items():
-        erring = Counter(
-            (f"d{turn // 5:04d}", turn % 5)
-            for run in runs
-            for turn in range(60)
-            if kind in {kind_of(*cell) for cell in pair(int(gold[turn]), int(run.masks[turn]))}
-        )
-        chosen = cases[cases["title"] == title]
+    errors = pd.concat(
+        label_pairs(run).drop_duplicates(["dialogue", "turn", "category"]) for run in runs
+    )
+    for category in KINDS:
+        own = errors[errors["category"] == category]
+        erring = Counter(zip(own["dialogue"], own["turn"], strict=True))
+        chosen = cases[cases["title"].str.lower().str.replace(" ", "_") == category]
         for case in chosen.itertuples():
             left = [number for (dialogue, _), number in erring.items() if dialogue not in used]
             assert len(case.systems) == erring[case.dialogue, case.turn] == max(left)
             used.add(case.dialogue)
-        assert len(chosen) == per_kind or all(dialogue in used for dialogue, _ in erring)
-    assert error_cases(runs, per_kind=per_kind, seed=seed, most=1).equals(cases[:1])
+        assert len(chosen) == per_category or all(dialogue in used for dialogue, _ in erring)
+    assert error_cases(runs, per_category=per_category, seed=seed, most=1).equals(cases[:1])
 
 
 def test_the_seed_decides_between_ties_and_nothing_else_does() -> None:
